@@ -1,0 +1,2 @@
+//! The `laggard` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What an operation should cost on a machine

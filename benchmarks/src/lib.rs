@@ -1,0 +1,1 @@
+//! Measurements of the collector and the analyzer

@@ -1,0 +1,1 @@
+//! Call paths by cached unwinding, cheap enough for every call

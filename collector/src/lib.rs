@@ -1,0 +1,1 @@
+//! The preloaded library that records what every call did

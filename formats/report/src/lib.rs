@@ -1,0 +1,1 @@
+//! The report: its structure, JSON Schema and text form

@@ -1,0 +1,1 @@
+//! The trace format: records, definitions, writer and reader

@@ -1,0 +1,1 @@
+//! The pattern catalogue: conditions, severities, advice
