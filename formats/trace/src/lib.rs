@@ -1,1 +1,46 @@
-//! The trace format: records, definitions, writer and reader
+//! The trace format: what the collector writes and the analyzer reads.
+//!
+//! *Purpose.* One file per location, appended while the program runs, readable up
+//! to the last record however the program ended. `FORMAT.md` beside this crate is
+//! the byte-level specification.
+//!
+//! *Data flow.* [`LocationWriter`] takes ticks and signature ids and fills blocks
+//! of [`Record`]s in a [`Space`] (a mapped file, or memory). [`Location`] maps a
+//! file, checks its blocks, and gives the records of a chunk as a slice of the
+//! mapping; [`Decoder`] turns records into [`Event`]s.
+//!
+//! *Constraints.* The writing half does not panic, and allocates only for
+//! definitions. The reading half treats every byte as hostile: what is wrong is
+//! listed as [`Damage`], the rest is used.
+//!
+//! *Not here.* What calls mean beyond their [`calls`] row; time conversion;
+//! anything that knows more than one location.
+
+mod block;
+pub mod calls;
+mod define;
+mod definitions;
+mod error;
+mod read;
+mod record;
+mod space;
+mod write;
+
+pub use block::*;
+pub use define::*;
+pub use definitions::{Definitions, Module};
+pub use error::{Damage, DamageKind, Error};
+pub use read::{Chunk, Location};
+pub use record::*;
+pub use space::{FileSpace, MemorySpace, Space};
+pub use write::{CHUNK_BYTES, LocationWriter};
+
+/// Extension of location files.
+pub const FILE_EXTENSION: &str = "lgt";
+/// The file that claims a directory for one run.
+pub const RUN_FILE: &str = "run.json";
+
+/// Name of a location's file.
+pub fn file_name(rank: u32, thread: u32) -> String {
+    format!("rank{rank:06}.thread{thread:03}.{FILE_EXTENSION}")
+}

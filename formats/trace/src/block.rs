@@ -1,0 +1,264 @@
+//! File header, block headers and the fixed entries of blocks. Layouts as in `FORMAT.md`.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// First bytes of every file.
+pub const FILE_MAGIC: [u8; 8] = *b"LAGGARD\x1a";
+/// The version that this crate writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+/// Tells a file of the other byte order.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// First bytes of every block.
+pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LGBK");
+/// Blocks begin at multiples of this.
+pub const BLOCK_ALIGN: usize = 8;
+/// Where too little room for a header remains before a multiple of this, the next block begins there.
+pub const PAGE: usize = 4096;
+/// Block flag: complete, with checksum.
+pub const SEALED: u16 = 1;
+
+/// The first 128 bytes of a file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FileHeader {
+    /// [`FILE_MAGIC`].
+    pub magic: [u8; 8],
+    /// Format version.
+    pub version: u32,
+    /// [`BYTE_ORDER`].
+    pub byte_order: u32,
+    /// Random, the same in every file of one run.
+    pub run_id: [u8; 16],
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Thread of the rank; 0 initialised MPI.
+    pub thread: u32,
+    /// Size of `MPI_COMM_WORLD`.
+    pub ranks: u32,
+    /// See [`Clock`].
+    pub clock: u32,
+    /// Nominal rate, Hz.
+    pub ticks_per_s: u64,
+    /// Locations with equal ids share one clock.
+    pub host_id: u64,
+    /// When the file was made, ticks.
+    pub start_ticks: u64,
+    /// The same moment, `CLOCK_REALTIME` in ns.
+    pub start_unix_ns: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Zero.
+    pub reserved: [u8; 40],
+    /// CRC-32C of everything before.
+    pub checksum: u32,
+}
+
+const _: () = assert!(size_of::<FileHeader>() == 128);
+
+impl FileHeader {
+    /// A header with magic, version and byte order set, the rest zero.
+    pub fn new() -> Self {
+        FileHeader {
+            magic: FILE_MAGIC,
+            version: VERSION,
+            byte_order: BYTE_ORDER,
+            run_id: [0; 16],
+            rank: 0,
+            thread: 0,
+            ranks: 0,
+            clock: 0,
+            ticks_per_s: 1_000_000_000,
+            host_id: 0,
+            start_ticks: 0,
+            start_unix_ns: 0,
+            pid: 0,
+            reserved: [0; 40],
+            checksum: 0,
+        }
+    }
+
+    /// The checksum that belongs to this content.
+    pub fn expected_checksum(&self) -> u32 {
+        crc32c::crc32c(&self.as_bytes()[..124])
+    }
+}
+
+impl Default for FileHeader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a location's ticks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`, ns.
+    Monotonic = 0,
+    /// The processor's time-stamp counter (x86-64, invariant).
+    TimeStampCounter = 1,
+    /// The generic timer (aarch64).
+    GenericTimer = 2,
+}
+
+/// Kinds of block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum BlockKind {
+    /// [`Record`](crate::Record)s.
+    Records = 1,
+    /// [`Definition`](crate::Definition)s.
+    Definitions = 2,
+    /// [`ProfileEntry`]s.
+    Profile = 3,
+    /// [`ClockPoint`]s.
+    Clock = 4,
+    /// One [`End`].
+    End = 5,
+    /// Nothing of meaning.
+    Padding = 6,
+}
+
+/// The header of a block.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct BlockHeader {
+    /// [`BLOCK_MAGIC`].
+    pub magic: u32,
+    /// A [`BlockKind`].
+    pub kind: u16,
+    /// [`SEALED`].
+    pub flags: u16,
+    /// Payload bytes; of an unsealed block, the room reserved.
+    pub length: u32,
+    /// CRC-32C of this header with a zero here, then the payload.
+    pub checksum: u32,
+    /// Records: ticks that offsets count from.
+    pub base: u64,
+    /// Records: `CLOCK_MONOTONIC` at `base`, ns.
+    pub monotonic_ns: u64,
+    /// Entries.
+    pub count: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Size of a [`BlockHeader`], bytes.
+pub const BLOCK_HEADER: usize = size_of::<BlockHeader>();
+const _: () = assert!(BLOCK_HEADER == 40);
+
+impl BlockHeader {
+    /// A sealed header for this payload.
+    pub fn sealed(
+        kind: BlockKind,
+        count: u32,
+        base: u64,
+        monotonic_ns: u64,
+        payload: &[u8],
+    ) -> Self {
+        let mut header = BlockHeader {
+            magic: BLOCK_MAGIC,
+            kind: kind as u16,
+            flags: SEALED,
+            length: payload.len() as u32,
+            checksum: 0,
+            base,
+            monotonic_ns,
+            count,
+            reserved: 0,
+        };
+        header.checksum = header.expected_checksum(payload);
+        header
+    }
+
+    /// The checksum that belongs to this header and payload.
+    pub fn expected_checksum(&self, payload: &[u8]) -> u32 {
+        let mut bare = *self;
+        bare.checksum = 0;
+        crc32c::crc32c_append(crc32c::crc32c(bare.as_bytes()), payload)
+    }
+}
+
+/// Runtime profile of one (operation, call path). Ticks.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C, packed(8))]
+pub struct ProfileEntry {
+    /// Number of the call, see [`calls`](crate::calls).
+    pub operation: u16,
+    /// Zero.
+    pub flags: u16,
+    /// Call path id.
+    pub call_path: u32,
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations, ticks.
+    pub total: u64,
+    /// Shortest, ticks.
+    pub minimum: u64,
+    /// Longest, ticks.
+    pub maximum: u64,
+    /// Bytes sent plus received by the calls.
+    pub bytes: u64,
+    /// Sum of squared durations, ticks².
+    pub sum_of_squares: u128,
+}
+
+const _: () = assert!(size_of::<ProfileEntry>() == 64);
+
+/// Where the reference clock stood at a moment of the location's clock.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ClockPoint {
+    /// Ticks of this location.
+    pub local: u64,
+    /// ns of rank 0's `CLOCK_MONOTONIC`.
+    pub reference_ns: i64,
+    /// Half of the smallest round trip, ns.
+    pub error_ns: u64,
+    /// 0 start, 1 end, 2 periodic.
+    pub kind: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// How a location's recording ended.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct End {
+    /// Calls that went through the collector.
+    pub calls: u64,
+    /// Calls that stand in records.
+    pub recorded: u64,
+    /// Calls that should have been recorded and were not.
+    pub lost: u64,
+    /// Ticks.
+    pub end_ticks: u64,
+    /// 0 finalize, 1 exit without it, 2 thread end, 3 aborted.
+    pub reason: u32,
+    /// Bit 0 size limit, 1 write error, 2 internal error, 3 paused at times.
+    pub limits: u32,
+    /// Zero.
+    pub reserved: [u64; 3],
+}
+
+const _: () = assert!(size_of::<End>() == 64 && size_of::<ClockPoint>() == 32);
+
+/// [`End::limits`]: `LAGGARD_MAX_TRACE_MB` was reached.
+pub const LIMIT_SIZE: u32 = 1;
+/// [`End::limits`]: the file system refused more.
+pub const LIMIT_WRITE: u32 = 2;
+/// [`End::limits`]: the collector stopped on an error of its own.
+pub const LIMIT_INTERNAL: u32 = 4;
+/// [`End::limits`]: the program or user paused the recording at times.
+pub const LIMIT_PAUSED: u32 = 8;
+
+/// Rounds up to the alignment of blocks.
+pub fn align(length: usize) -> usize {
+    length.next_multiple_of(BLOCK_ALIGN)
+}

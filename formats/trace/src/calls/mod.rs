@@ -1,0 +1,171 @@
+//! What calls a trace can name: number, name, generic type and shape.
+
+mod table;
+
+/// Generic operation type: detection, cause analysis and the report know
+/// operations by it, never by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum GenericType {
+    /// Barriers and everything whose purpose is that all members meet.
+    GroupSync,
+    /// Collective data movement.
+    GroupComm,
+    /// Sends of messages.
+    TwoSidedSend,
+    /// Receives of messages, and probes for them.
+    TwoSidedReceive,
+    /// Waits and tests for requests.
+    Completion,
+    /// One-sided writes.
+    OneSidedPut,
+    /// One-sided reads.
+    OneSidedGet,
+    /// One-sided read-modify-write.
+    OneSidedAtomic,
+    /// Acquiring a lock.
+    Lock,
+    /// Releasing a lock.
+    Unlock,
+    /// Waiting until a variable takes a value.
+    WaitOnValue,
+    /// Opening and closing of exposure and access epochs.
+    Exposure,
+    /// Files.
+    Io,
+    /// Everything that only manages handles.
+    Setup,
+    /// Regions of the program.
+    User,
+}
+
+impl GenericType {
+    /// The name in reports and operation maps.
+    pub fn name(self) -> &'static str {
+        match self {
+            GenericType::GroupSync => "group_sync",
+            GenericType::GroupComm => "group_comm",
+            GenericType::TwoSidedSend => "two_sided_send",
+            GenericType::TwoSidedReceive => "two_sided_receive",
+            GenericType::Completion => "completion",
+            GenericType::OneSidedPut => "one_sided_put",
+            GenericType::OneSidedGet => "one_sided_get",
+            GenericType::OneSidedAtomic => "one_sided_atomic",
+            GenericType::Lock => "lock",
+            GenericType::Unlock => "unlock",
+            GenericType::WaitOnValue => "wait_on_value",
+            GenericType::Exposure => "exposure",
+            GenericType::Io => "io",
+            GenericType::Setup => "setup",
+            GenericType::User => "user",
+        }
+    }
+}
+
+/// Who waits for whom in a call that several ranks take part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Shape {
+    /// Not a group operation.
+    Single,
+    /// All meet.
+    Barrier,
+    /// Everybody needs data of everybody.
+    AllToAll,
+    /// Everybody needs data of the root.
+    OneToAll,
+    /// The root needs data of everybody.
+    AllToOne,
+    /// Each needs data of all lower ranks.
+    Prefix,
+    /// Each needs data of its neighbours in the topology.
+    Neighbourhood,
+    /// Communicator management.
+    Management,
+    /// Window creation.
+    WindowCreate,
+    /// Window release.
+    WindowFree,
+    /// Fence on a window.
+    Fence,
+    /// Collective file operation.
+    CollectiveIo,
+    /// Start of the library.
+    Init,
+    /// End of the library.
+    Finalize,
+}
+
+/// One row of the table of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Stands in traces.
+    pub number: u16,
+    /// As in `mpi.h`.
+    pub name: &'static str,
+    /// Generic operation type.
+    pub generic: GenericType,
+    /// Who waits for whom.
+    pub shape: Shape,
+}
+
+macro_rules! rows {
+    ($($number:literal $name:ident $generic:ident $shape:ident $class:ident($($meaning:tt)*)
+        ($($parameters:tt)*) -> $result:ty;)*) => {
+        /// All rows, in the order of their numbers.
+        pub static CALLS: &[Call] = &[$(Call {
+            number: $number,
+            name: stringify!($name),
+            generic: GenericType::$generic,
+            shape: Shape::$shape,
+        },)*];
+        /// The numbers of the calls by name.
+        #[allow(non_upper_case_globals, missing_docs)]
+        pub mod number {
+            $(pub const $name: u16 = $number;)*
+        }
+    };
+}
+
+crate::mpi_calls!(rows);
+
+/// Numbers are below this.
+pub const NUMBERS: usize = 1024;
+
+/// Position + 1 in [`CALLS`] by number, 0 = no such call.
+static INDEX: [u16; NUMBERS] = {
+    let mut index = [0; NUMBERS];
+    let mut at = 0;
+    while at < CALLS.len() {
+        index[CALLS[at].number as usize] = at as u16 + 1;
+        at += 1;
+    }
+    index
+};
+
+/// The call with this number.
+pub fn call(number: u16) -> Option<&'static Call> {
+    let at = *INDEX.get(number as usize)?;
+    CALLS.get((at as usize).checked_sub(1)?)
+}
+
+/// The name of the call with this number, or a stand-in.
+pub fn name(number: u16) -> &'static str {
+    call(number).map_or("unknown operation", |call| call.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique_and_ascending() {
+        assert!(CALLS.windows(2).all(|pair| pair[0].number < pair[1].number));
+        assert!(
+            CALLS
+                .iter()
+                .all(|row| call(row.number).unwrap().name == row.name)
+        );
+        assert!(call(0).is_none() && call(u16::MAX).is_none());
+    }
+}

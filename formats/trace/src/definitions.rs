@@ -1,0 +1,144 @@
+//! The definitions of one file, by id.
+
+use crate::define::{Communicator, Definition, Frame, Signature};
+
+/// Largest id accepted: bounds what a damaged file can make a reader allocate.
+const MAX_ID: usize = 1 << 26;
+
+/// A loaded object of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// String id.
+    pub path: u32,
+    /// Address minus ELF address.
+    pub bias: u64,
+    /// GNU build id, may be empty.
+    pub build_id: Vec<u8>,
+}
+
+/// Everything that a file defines. Look-ups with an undefined id give an empty
+/// value, never a panic.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    strings: Vec<Vec<u8>>,
+    modules: Vec<Option<Module>>,
+    call_paths: Vec<Vec<Frame>>,
+    signatures: Vec<Signature>,
+    completion_lists: Vec<Vec<(u32, u32)>>,
+    /// Communicators in order of definition.
+    pub communicators: Vec<Communicator>,
+    /// (id, communicator, kind, name string) of windows and files.
+    pub group_handles: Vec<(u64, u64, u32, u32)>,
+    properties: Vec<(u32, u32)>,
+}
+
+/// Puts `value` at `id`; `false` if the id is absurd or taken.
+fn place<T: Clone>(table: &mut Vec<T>, id: u32, value: T, empty: T) -> bool {
+    let id = id as usize;
+    if id == 0 || id > MAX_ID || id > table.len() + (1 << 16) || (id < table.len()) {
+        return false;
+    }
+    table.resize(id.max(1), empty);
+    table.push(value);
+    true
+}
+
+impl Definitions {
+    /// Takes a definition in; `false` if its id cannot be right.
+    pub fn insert(&mut self, definition: Definition) -> bool {
+        match definition {
+            Definition::String { id, bytes } => place(&mut self.strings, id, bytes, Vec::new()),
+            Definition::Module {
+                id,
+                path,
+                bias,
+                build_id,
+                ..
+            } => place(
+                &mut self.modules,
+                id,
+                Some(Module {
+                    path,
+                    bias,
+                    build_id,
+                }),
+                None,
+            ),
+            Definition::CallPath { id, frames } => {
+                place(&mut self.call_paths, id, frames, Vec::new())
+            }
+            Definition::Signature(signature) => place(
+                &mut self.signatures,
+                signature.id,
+                signature,
+                Signature::default(),
+            ),
+            Definition::CompletionList { id, entries } => {
+                place(&mut self.completion_lists, id, entries, Vec::new())
+            }
+            Definition::Communicator(communicator) => {
+                self.communicators.push(communicator);
+                true
+            }
+            Definition::GroupHandle {
+                id,
+                communicator,
+                kind,
+                name,
+            } => {
+                self.group_handles.push((id, communicator, kind, name));
+                true
+            }
+            Definition::Property { key, value } => {
+                self.properties.push((key, value));
+                true
+            }
+        }
+    }
+
+    /// Bytes of a string; empty if undefined.
+    pub fn string_bytes(&self, id: u32) -> &[u8] {
+        self.strings.get(id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// A string as text; bytes that are not UTF-8 become U+FFFD.
+    pub fn string(&self, id: u32) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.string_bytes(id))
+    }
+
+    /// A module.
+    pub fn module(&self, id: u32) -> Option<&Module> {
+        self.modules.get(id as usize)?.as_ref()
+    }
+
+    /// The frames of a call path, innermost first.
+    pub fn call_path(&self, id: u32) -> &[Frame] {
+        self.call_paths.get(id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Call paths by id; index 0 is the empty path.
+    pub fn call_path_count(&self) -> usize {
+        self.call_paths.len().max(1)
+    }
+
+    /// Signatures by id; index 0 and undefined ones have operation 0.
+    pub fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+
+    /// Entries (delta, outcome) of a completion list.
+    pub fn completion_list(&self, id: u32) -> &[(u32, u32)] {
+        self.completion_lists
+            .get(id as usize)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Values of the properties with this key, in order.
+    pub fn properties(&self, key: &str) -> Vec<String> {
+        let values = self
+            .properties
+            .iter()
+            .filter(|(k, _)| self.string_bytes(*k) == key.as_bytes());
+        values.map(|(_, v)| self.string(*v).into_owned()).collect()
+    }
+}

@@ -1,0 +1,386 @@
+//! Reads one location's file: mapped, checked, nothing copied but definitions.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::{Mmap, MmapOptions};
+use zerocopy::FromBytes;
+
+use crate::block::*;
+use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
+
+/// Blocks whose checksum is tried when the chain of blocks is broken, per file.
+/// Bounds the search on a file made to slow it down.
+const RESYNC_TRIES: usize = 4096;
+
+/// One location of a trace.
+#[derive(Debug)]
+pub struct Location {
+    path: PathBuf,
+    bytes: Bytes,
+    /// The file's header.
+    pub header: FileHeader,
+    /// Blocks of records in file order.
+    pub chunks: Vec<Chunk>,
+    /// Everything that was defined.
+    pub definitions: Definitions,
+    /// Runtime profile; empty if the file was not closed.
+    pub profile: Vec<ProfileEntry>,
+    /// Clock points in file order.
+    pub clock: Vec<ClockPoint>,
+    /// How the recording ended; `None` if the file was not closed.
+    pub end: Option<End>,
+    /// What is wrong with the file.
+    pub damage: Vec<Damage>,
+}
+
+/// Where a location's bytes are.
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u64>, usize),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(words, length) => {
+                &zerocopy::IntoBytes::as_bytes(words.as_slice())[..*length]
+            }
+        }
+    }
+}
+
+/// A block of records.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Offset of its header in the file.
+    pub offset: u64,
+    /// Records in it, extensions included.
+    pub count: u32,
+    /// Ticks that its first offset counts from.
+    pub base: u64,
+    /// `CLOCK_MONOTONIC` when it was opened, ns.
+    pub monotonic_ns: u64,
+    sealed: bool,
+}
+
+impl Location {
+    /// Maps and checks a file. Damage inside it is listed, not an error.
+    pub fn open(path: &Path) -> Result<Location, Error> {
+        let failed = |source| Error::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length < size_of::<FileHeader>() as u64 {
+            return Err(Error::NotATrace {
+                path: path.to_owned(),
+                why: "shorter than a file header",
+            });
+        }
+        // SAFETY: a trace is not changed while it is analysed; were it shortened by
+        // somebody, the process would get SIGBUS, as every reader of mapped files does.
+        let map = unsafe { MmapOptions::new().map(&file) }.map_err(failed)?;
+        Location::from_source(path, Bytes::Mapped(map))
+    }
+
+    /// The same for a file's bytes in memory; `path` is used in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Location, Error> {
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice())[..bytes.len()]
+            .copy_from_slice(bytes);
+        Location::from_source(path, Bytes::Owned(words, bytes.len()))
+    }
+
+    fn from_source(path: &Path, bytes: Bytes) -> Result<Location, Error> {
+        let header = check_header(path, bytes.get())?;
+        let mut location = Location {
+            path: path.to_owned(),
+            bytes,
+            header,
+            chunks: Vec::new(),
+            definitions: Definitions::default(),
+            profile: Vec::new(),
+            clock: Vec::new(),
+            end: None,
+            damage: Vec::new(),
+        };
+        location.walk();
+        Ok(location)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of the file, bytes.
+    pub fn size(&self) -> u64 {
+        self.bytes.get().len() as u64
+    }
+
+    /// The records of a chunk, straight from the mapped file.
+    pub fn records(&self, chunk: &Chunk) -> &[Record] {
+        let start = chunk.offset as usize + BLOCK_HEADER;
+        let length = chunk.count as usize * size_of::<Record>();
+        self.bytes
+            .get()
+            .get(start..start + length)
+            .and_then(|bytes| <[Record]>::ref_from_bytes(bytes).ok())
+            .unwrap_or(&[])
+    }
+
+    /// Whether the chunk's checksum holds (unsealed chunks have none). Reads all of it.
+    pub fn verify(&self, chunk: &Chunk) -> bool {
+        if !chunk.sealed {
+            return true;
+        }
+        let bytes = self.bytes.get();
+        let start = chunk.offset as usize;
+        let Some(header) = header_at(bytes, start) else {
+            return false;
+        };
+        bytes
+            .get(start + BLOCK_HEADER..start + BLOCK_HEADER + header.length as usize)
+            .is_some_and(|payload| header.expected_checksum(payload) == header.checksum)
+    }
+
+    /// Tells the kernel that a chunk's pages will not be needed again soon.
+    pub fn release(&self, chunk: &Chunk) {
+        if let Bytes::Mapped(map) = &self.bytes {
+            let start = chunk.offset as usize / PAGE * PAGE;
+            let end =
+                (chunk.offset as usize + BLOCK_HEADER + chunk.count as usize * 12) / PAGE * PAGE;
+            if end > start {
+                // SAFETY: a file mapping that is only read: dropped pages come back from the file.
+                let _ = unsafe {
+                    map.unchecked_advise_range(
+                        memmap2::UncheckedAdvice::DontNeed,
+                        start,
+                        end - start,
+                    )
+                };
+            }
+        }
+    }
+
+    fn walk(&mut self) {
+        let bytes = std::mem::replace(&mut self.bytes, Bytes::Owned(Vec::new(), 0));
+        self.walk_blocks(bytes.get());
+        self.bytes = bytes;
+    }
+
+    fn walk_blocks(&mut self, bytes: &[u8]) {
+        let mut at = size_of::<FileHeader>();
+        let mut tries = RESYNC_TRIES;
+        loop {
+            let to_page = PAGE - at % PAGE;
+            if to_page < BLOCK_HEADER {
+                at += to_page;
+            }
+            let Some(header) = header_at(bytes, at) else {
+                return;
+            };
+            if header.magic == 0 && header.length == 0 {
+                if let Some(next) = bytes[at..].iter().position(|&b| b != 0) {
+                    // Only an open file ends in zeros; anything after them was cut off by damage.
+                    let from = at + next;
+                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                        return;
+                    }
+                    continue;
+                }
+                return;
+            }
+            if header.magic != BLOCK_MAGIC {
+                let from = at;
+                if !self.resync(bytes, &mut at, from, &mut tries) {
+                    return;
+                }
+                continue;
+            }
+            let available = bytes.len() - at - BLOCK_HEADER;
+            if header.flags & SEALED == 0 {
+                self.open_block(bytes, at, &header, (header.length as usize).min(available));
+                at += BLOCK_HEADER + align((header.length as usize).min(available));
+                continue;
+            }
+            if header.length as usize > available {
+                self.damage.push(Damage {
+                    offset: at as u64,
+                    what: DamageKind::Structure,
+                });
+                let from = at + BLOCK_ALIGN;
+                if !self.resync(bytes, &mut at, from, &mut tries) {
+                    return;
+                }
+                continue;
+            }
+            let payload = &bytes[at + BLOCK_HEADER..at + BLOCK_HEADER + header.length as usize];
+            if !self.sealed_block(at, &header, payload) {
+                self.damage.push(Damage {
+                    offset: at as u64,
+                    what: DamageKind::Checksum,
+                });
+                let next = at + BLOCK_HEADER + align(header.length as usize);
+                let follows = header_at(bytes, next).is_none_or(|h| h.magic == BLOCK_MAGIC);
+                if !follows {
+                    let from = at + BLOCK_ALIGN;
+                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                        return;
+                    }
+                    continue;
+                }
+            }
+            at += BLOCK_HEADER + align(header.length as usize);
+        }
+    }
+
+    /// Finds the next sealed block with a valid checksum at or after `from`.
+    fn resync(&mut self, bytes: &[u8], at: &mut usize, from: usize, tries: &mut usize) -> bool {
+        self.damage.push(Damage {
+            offset: *at as u64,
+            what: DamageKind::NoBlock,
+        });
+        let mut probe = from.next_multiple_of(BLOCK_ALIGN);
+        while let Some(header) = header_at(bytes, probe) {
+            if header.magic == BLOCK_MAGIC && header.flags & SEALED != 0 {
+                let start = probe + BLOCK_HEADER;
+                if *tries == 0 {
+                    return false;
+                }
+                if let Some(payload) = bytes.get(start..start + header.length as usize) {
+                    *tries -= 1;
+                    if header.expected_checksum(payload) == header.checksum {
+                        *at = probe;
+                        return true;
+                    }
+                }
+            }
+            probe += BLOCK_ALIGN;
+        }
+        false
+    }
+
+    fn open_block(&mut self, bytes: &[u8], at: usize, header: &BlockHeader, available: usize) {
+        self.damage.push(Damage {
+            offset: at as u64,
+            what: DamageKind::OpenBlock,
+        });
+        if header.kind != BlockKind::Records as u16 {
+            return;
+        }
+        let start = at + BLOCK_HEADER;
+        let length = available / size_of::<Record>() * size_of::<Record>();
+        let Ok(records) = <[Record]>::ref_from_bytes(&bytes[start..start + length]) else {
+            return;
+        };
+        let count = records
+            .iter()
+            .position(|r| r.signature == 0)
+            .unwrap_or(records.len()) as u32;
+        self.chunks.push(Chunk {
+            offset: at as u64,
+            count,
+            base: header.base,
+            monotonic_ns: header.monotonic_ns,
+            sealed: false,
+        });
+    }
+
+    /// Takes a block in; `false` if its checksum or sizes are wrong.
+    fn sealed_block(&mut self, at: usize, header: &BlockHeader, payload: &[u8]) -> bool {
+        if header.kind == BlockKind::Records as u16 {
+            // Checked when it is read: opening does not touch the records.
+            if header.count as usize * size_of::<Record>() != payload.len() {
+                return false;
+            }
+            self.chunks.push(Chunk {
+                offset: at as u64,
+                count: header.count,
+                base: header.base,
+                monotonic_ns: header.monotonic_ns,
+                sealed: true,
+            });
+            return true;
+        }
+        if header.kind == BlockKind::Padding as u16 {
+            return true;
+        }
+        if header.expected_checksum(payload) != header.checksum {
+            return false;
+        }
+        match header.kind {
+            k if k == BlockKind::Definitions as u16 => self.take_definitions(at, payload),
+            k if k == BlockKind::Profile as u16 => {
+                self.profile.extend(entries::<ProfileEntry>(payload))
+            }
+            k if k == BlockKind::Clock as u16 => self.clock.extend(entries::<ClockPoint>(payload)),
+            k if k == BlockKind::End as u16 => self.end = entries::<End>(payload).next(),
+            _ => {}
+        }
+        true
+    }
+
+    fn take_definitions(&mut self, at: usize, mut payload: &[u8]) {
+        while !payload.is_empty() {
+            let taken = Definition::decode(payload);
+            let (definition, size) = match taken {
+                Ok(taken) => taken,
+                Err(()) => break,
+            };
+            if !definition.is_some_and(|definition| self.definitions.insert(definition)) {
+                self.damage.push(Damage {
+                    offset: at as u64,
+                    what: DamageKind::Definition,
+                });
+            }
+            payload = payload.get(size..).unwrap_or(&[]);
+        }
+    }
+}
+
+/// Copies the fixed-size entries of a payload.
+fn entries<T: FromBytes>(payload: &[u8]) -> impl Iterator<Item = T> + '_ {
+    payload
+        .chunks_exact(size_of::<T>())
+        .filter_map(|bytes| T::read_from_bytes(bytes).ok())
+}
+
+fn header_at(bytes: &[u8], at: usize) -> Option<BlockHeader> {
+    BlockHeader::read_from_bytes(bytes.get(at..at.checked_add(BLOCK_HEADER)?)?).ok()
+}
+
+fn check_header(path: &Path, bytes: &[u8]) -> Result<FileHeader, Error> {
+    let wrong = |why| Error::NotATrace {
+        path: path.to_owned(),
+        why,
+    };
+    let header = bytes
+        .get(..128)
+        .and_then(|b| FileHeader::read_from_bytes(b).ok())
+        .ok_or_else(|| wrong("shorter than a file header"))?;
+    if header.magic != FILE_MAGIC {
+        return Err(wrong("wrong first bytes"));
+    }
+    if header.byte_order != BYTE_ORDER {
+        return Err(wrong("written on a machine of the other byte order"));
+    }
+    if header.version > VERSION {
+        return Err(Error::Version {
+            path: path.to_owned(),
+            found: header.version,
+            supported: VERSION,
+        });
+    }
+    if header.version == 0 || header.expected_checksum() != header.checksum {
+        return Err(wrong("damaged file header"));
+    }
+    if header.rank >= header.ranks || header.ticks_per_s == 0 {
+        return Err(wrong("impossible values in the file header"));
+    }
+    Ok(header)
+}

@@ -1,0 +1,223 @@
+//! Records: what the program did, twelve bytes a call.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// One call, or an extension of the call that follows. Layout as in `FORMAT.md`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Record {
+    /// Ticks since the running base.
+    pub enter: u32,
+    /// Ticks.
+    pub duration: u32,
+    /// Id of a [`Signature`](crate::Signature), or an extension.
+    pub signature: u32,
+}
+
+/// First id that is an extension and not a signature.
+pub const EXTENSION_BASE: u32 = 0xffff_ff00;
+
+/// Outcome of a completed request: it was cancelled.
+pub const OUTCOME_CANCELLED: u32 = u32::MAX;
+
+macro_rules! extensions {
+    ($($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
+        /// What an extension record adds to the record after it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum Extension { $($(#[$doc])* $name = EXTENSION_BASE + $id,)* }
+        impl Extension {
+            /// The extension with this record id, if it is one that this version knows.
+            pub fn from_id(id: u32) -> Option<Extension> {
+                $(if id == EXTENSION_BASE + $id { return Some(Extension::$name); })*
+                None
+            }
+        }
+    };
+}
+
+extensions! {
+    /// u64 to add to the running base.
+    Advance = 0,
+    /// Bits 32.. of the duration.
+    LongDuration = 1,
+    /// Peer and tag of the send half.
+    SendEndpoint = 2,
+    /// Bytes of the send half.
+    SendBytes = 3,
+    /// Peer and tag of the receive half.
+    ReceiveEndpoint = 4,
+    /// Bytes of the receive half.
+    ReceiveBytes = 5,
+    /// A completed request: delta and outcome.
+    Completed = 6,
+    /// A completed request that another thread posted: thread and post number.
+    CompletedElsewhere = 7,
+    /// Outcome of the preceding `CompletedElsewhere`.
+    Outcome = 8,
+    /// The record stands for n calls: n and ticks inside them.
+    Repeated = 9,
+    /// A call-specific value.
+    Value = 10,
+}
+
+impl Record {
+    /// An extension record with two values.
+    pub fn extension(kind: Extension, a: u32, b: u32) -> Record {
+        Record {
+            enter: a,
+            duration: b,
+            signature: kind as u32,
+        }
+    }
+
+    /// An extension record with one 64-bit value.
+    pub fn extension_u64(kind: Extension, value: u64) -> Record {
+        Record::extension(kind, value as u32, (value >> 32) as u32)
+    }
+
+    /// Whether this extends the record after it.
+    #[inline]
+    pub fn is_extension(&self) -> bool {
+        self.signature >= EXTENSION_BASE
+    }
+
+    /// The 64-bit value of an extension record.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        u64::from(self.enter) | u64::from(self.duration) << 32
+    }
+}
+
+/// A request that a call completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Completion {
+    /// Posts since, the request's own included: 1 = the latest post. For a request
+    /// of another thread ([`Completion::thread`]) its post number.
+    pub delta: u32,
+    /// 0 = as posted, a signature id, or [`OUTCOME_CANCELLED`].
+    pub outcome: u32,
+    /// The thread that posted it, if another.
+    pub thread: Option<u32>,
+}
+
+/// One call with everything that extension records said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Ticks at which the program entered the call.
+    pub enter: u64,
+    /// Ticks at which it left.
+    pub leave: u64,
+    /// The call's signature.
+    pub signature: u32,
+    /// Peer and tag in place of the signature's send half.
+    pub send_endpoint: Option<(i32, i32)>,
+    /// Bytes in place of the signature's send half.
+    pub send_bytes: Option<u64>,
+    /// Peer and tag in place of the signature's receive half.
+    pub receive_endpoint: Option<(i32, i32)>,
+    /// Bytes in place of the signature's receive half.
+    pub receive_bytes: Option<u64>,
+    /// Requests completed beyond those in the signature's completion list.
+    pub completed: Vec<Completion>,
+    /// Calls that this record stands for, and ticks inside them; `None` = one.
+    pub repeated: Option<(u32, u32)>,
+    /// A call-specific value.
+    pub value: Option<u64>,
+}
+
+/// Decodes the records of one chunk in order.
+///
+/// The usual record (no extension) costs a compare and two additions; `next`
+/// reuses one [`Event`], so nothing is allocated for it.
+pub struct Decoder<'a> {
+    records: &'a [Record],
+    base: u64,
+    at: usize,
+    event: Event,
+    dirty: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// Decodes `records` whose first base is `base` ticks.
+    pub fn new(records: &'a [Record], base: u64) -> Self {
+        Decoder {
+            records,
+            base,
+            at: 0,
+            event: Event::default(),
+            dirty: false,
+        }
+    }
+
+    /// The next call, or `None` at the end of the chunk. Extension records at the
+    /// very end (the writer died between them and their record) are dropped;
+    /// unknown extensions are skipped.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<&Event> {
+        if self.dirty {
+            self.event = Event::default();
+            self.dirty = false;
+        }
+        let mut high = 0u64;
+        loop {
+            let record = *self.records.get(self.at)?;
+            self.at += 1;
+            if record.is_extension() {
+                self.extend(record, &mut high);
+                continue;
+            }
+            self.event.enter = self.base.wrapping_add(u64::from(record.enter));
+            let duration = u64::from(record.duration) | high;
+            self.event.leave = self.event.enter.saturating_add(duration);
+            self.event.signature = record.signature;
+            return Some(&self.event);
+        }
+    }
+
+    #[cold]
+    fn extend(&mut self, record: Record, high: &mut u64) {
+        let (a, b) = (record.enter, record.duration);
+        let event = &mut self.event;
+        match Extension::from_id(record.signature) {
+            Some(Extension::Advance) => {
+                self.base = self.base.wrapping_add(record.value());
+                return;
+            }
+            Some(Extension::LongDuration) => {
+                *high = record.value() << 32;
+                return;
+            }
+            Some(Extension::SendEndpoint) => event.send_endpoint = Some((a as i32, b as i32)),
+            Some(Extension::SendBytes) => event.send_bytes = Some(record.value()),
+            Some(Extension::ReceiveEndpoint) => event.receive_endpoint = Some((a as i32, b as i32)),
+            Some(Extension::ReceiveBytes) => event.receive_bytes = Some(record.value()),
+            Some(Extension::Completed) => {
+                event.completed.push(Completion {
+                    delta: a,
+                    outcome: b,
+                    thread: None,
+                });
+            }
+            Some(Extension::CompletedElsewhere) => {
+                event.completed.push(Completion {
+                    delta: b,
+                    outcome: 0,
+                    thread: Some(a),
+                });
+            }
+            Some(Extension::Outcome) => {
+                if let Some(last) = event.completed.last_mut() {
+                    last.outcome = a;
+                }
+            }
+            Some(Extension::Repeated) => event.repeated = Some((a, b)),
+            Some(Extension::Value) => event.value = Some(record.value()),
+            None => return,
+        }
+        self.dirty = true;
+    }
+}

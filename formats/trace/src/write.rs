@@ -1,0 +1,362 @@
+//! Writes one location's file.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use zerocopy::IntoBytes;
+
+use crate::block::*;
+use crate::{Definition, Extension, Record, Space};
+
+/// Bytes of records in one block at most.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+/// Room kept in the last window for definitions, profile and end when the disk is full.
+const RESERVE: usize = 24 * 1024;
+/// Extension records that a single call may take.
+const MAX_EXTENSIONS: usize = 4096;
+
+/// Writes the records, definitions and closing blocks of one location.
+///
+/// [`push`](Self::push) is the hot path: a subtraction, two compares and three
+/// stores. Nothing here fails towards the caller: when the space refuses more,
+/// records are counted as lost ([`lost`](Self::lost), [`limits`](Self::limits)).
+pub struct LocationWriter<S: Space> {
+    space: S,
+    cursor: *mut Record,
+    end: *mut Record,
+    /// What the next record's offset counts from.
+    base: u64,
+    chunk: Option<Chunk>,
+    window: *mut u8,
+    window_size: usize,
+    /// Bytes of the window in sealed blocks.
+    used: usize,
+    /// File offset of the window.
+    window_offset: u64,
+    prepared: bool,
+    max_bytes: u64,
+    limits: u32,
+    lost: u64,
+    scratch: Vec<u8>,
+}
+
+/// The records block being filled.
+struct Chunk {
+    header: usize,
+    base: u64,
+    monotonic_ns: u64,
+    first: *mut Record,
+}
+
+// SAFETY: the pointers point into windows that `space` owns and that move with it.
+unsafe impl<S: Space + Send> Send for LocationWriter<S> {}
+
+impl<S: Space> LocationWriter<S> {
+    /// Starts a file with this header (its checksum is filled in). `max_bytes`
+    /// bounds the file; beyond it records are lost, the rest is still written.
+    pub fn new(
+        mut space: S,
+        mut header: FileHeader,
+        max_bytes: Option<u64>,
+    ) -> std::io::Result<Self> {
+        let (window, window_size) = space.advance(0)?;
+        header.checksum = header.expected_checksum();
+        // SAFETY: a window holds at least a page.
+        unsafe { ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), window, 128) };
+        Ok(LocationWriter {
+            space,
+            cursor: ptr::null_mut(),
+            end: ptr::null_mut(),
+            base: 0,
+            chunk: None,
+            window,
+            window_size,
+            used: 128,
+            window_offset: 0,
+            prepared: false,
+            max_bytes: max_bytes.unwrap_or(u64::MAX),
+            limits: 0,
+            lost: 0,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Records a call without extensions. `enter` and `leave` are ticks.
+    #[inline(always)]
+    pub fn push(&mut self, enter: u64, leave: u64, signature: u32) {
+        let offset = enter.wrapping_sub(self.base);
+        let duration = leave.wrapping_sub(enter);
+        if self.cursor < self.end && (offset | duration) <= u64::from(u32::MAX) {
+            // SAFETY: `cursor` is inside the open chunk of the mapped window.
+            unsafe { self.store(offset as u32, duration as u32, signature) };
+        } else {
+            self.push_slowly(&[], enter, leave, signature);
+        }
+    }
+
+    /// Records a call with what extension records say of it.
+    pub fn push_extended(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
+        self.push_slowly(extensions, enter, leave, signature);
+    }
+
+    /// # Safety
+    /// `cursor < end`.
+    #[inline(always)]
+    unsafe fn store(&mut self, a: u32, b: u32, signature: u32) {
+        // SAFETY: see above; the id is stored last, since 0 means "not written".
+        unsafe {
+            (*self.cursor).enter = a;
+            (*self.cursor).duration = b;
+            AtomicU32::from_ptr(&raw mut (*self.cursor).signature)
+                .store(signature, Ordering::Release);
+            self.cursor = self.cursor.add(1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_slowly(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
+        let extensions = &extensions[..extensions.len().min(MAX_EXTENSIONS)];
+        let duration = leave.saturating_sub(enter);
+        let needed = extensions.len() + 3;
+        let room = (self.end as usize).saturating_sub(self.cursor as usize) / size_of::<Record>();
+        if room < needed || enter < self.base {
+            self.seal_chunk();
+            if !self.open_chunk(needed, enter) {
+                self.lost += 1;
+                return;
+            }
+        }
+        let offset = enter - self.base;
+        if offset > u64::from(u32::MAX) {
+            self.put(Record::extension_u64(Extension::Advance, offset));
+            self.base = enter;
+        }
+        if duration > u64::from(u32::MAX) {
+            self.put(Record::extension_u64(
+                Extension::LongDuration,
+                duration >> 32,
+            ));
+        }
+        for record in extensions {
+            self.put(*record);
+        }
+        let enter = (enter - self.base) as u32;
+        self.put(Record {
+            enter,
+            duration: duration as u32,
+            signature,
+        });
+    }
+
+    /// Stores a record for which `push_slowly` made room.
+    fn put(&mut self, record: Record) {
+        debug_assert!(self.cursor < self.end);
+        // SAFETY: `push_slowly` made sure that all its records fit.
+        unsafe { self.store(record.enter, record.duration, record.signature) };
+    }
+
+    /// Calls lost to a limit.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// `LIMIT_` bits: why records were lost.
+    pub fn limits(&self) -> u32 {
+        self.limits
+    }
+
+    /// Bytes of the file so far.
+    pub fn bytes(&self) -> u64 {
+        self.window_offset + self.used as u64
+    }
+
+    /// Whether records are still kept.
+    pub fn is_recording(&self) -> bool {
+        self.limits & (LIMIT_SIZE | LIMIT_WRITE) == 0
+    }
+
+    fn open_chunk(&mut self, needed: usize, base: u64) -> bool {
+        if !self.is_recording() {
+            return false;
+        }
+        let minimum = BLOCK_HEADER + needed * size_of::<Record>();
+        if self.bytes() + minimum as u64 > self.max_bytes {
+            self.limits |= LIMIT_SIZE;
+            return false;
+        }
+        let remaining = self.window_size - self.used;
+        if remaining < minimum + RESERVE {
+            if !self.prepared && self.space.prepare(0).is_err() {
+                self.limits |= LIMIT_WRITE;
+                return false;
+            }
+            self.prepared = true;
+        }
+        if !self.make_room(minimum) {
+            return false;
+        }
+        let room = (self.window_size - self.used - BLOCK_HEADER).min(CHUNK_BYTES.max(minimum));
+        let room = room / 24 * 24;
+        let monotonic_ns = self.space.monotonic_ns();
+        let header = BlockHeader {
+            magic: BLOCK_MAGIC,
+            kind: BlockKind::Records as u16,
+            flags: 0,
+            length: room as u32,
+            checksum: 0,
+            base,
+            monotonic_ns,
+            count: 0,
+            reserved: 0,
+        };
+        // SAFETY: `make_room` left header and room inside the window.
+        unsafe {
+            let at = self.window.add(self.used);
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+            self.cursor = at.add(BLOCK_HEADER).cast();
+            self.end = self.cursor.add(room / size_of::<Record>());
+        }
+        self.base = base;
+        self.chunk = Some(Chunk {
+            header: self.used,
+            base,
+            monotonic_ns,
+            first: self.cursor,
+        });
+        true
+    }
+
+    fn seal_chunk(&mut self) {
+        let Some(chunk) = self.chunk.take() else {
+            return;
+        };
+        let length = self.cursor as usize - chunk.first as usize;
+        self.cursor = ptr::null_mut();
+        self.end = ptr::null_mut();
+        // SAFETY: header and records lie in the window.
+        unsafe {
+            let at = self.window.add(chunk.header);
+            if length == 0 {
+                ptr::write_bytes(at, 0, BLOCK_HEADER);
+                return;
+            }
+            let payload = std::slice::from_raw_parts(at.add(BLOCK_HEADER), length);
+            let count = (length / size_of::<Record>()) as u32;
+            let header = BlockHeader::sealed(
+                BlockKind::Records,
+                count,
+                chunk.base,
+                chunk.monotonic_ns,
+                payload,
+            );
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+        }
+        self.used = chunk.header + BLOCK_HEADER + align(length);
+    }
+
+    /// Makes `bytes` of the window available at `used`; the chunk must be sealed.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        let remaining = self.window_size - self.used;
+        if remaining >= bytes {
+            return true;
+        }
+        if self.space.prepare(bytes).is_err() {
+            self.limits |= LIMIT_WRITE;
+            return false;
+        }
+        self.pad();
+        match self.space.advance(bytes) {
+            Ok((window, size)) => {
+                self.window_offset += self.window_size as u64;
+                self.window = window;
+                self.window_size = size;
+                self.used = 0;
+                self.prepared = false;
+                true
+            }
+            Err(_) => {
+                self.limits |= LIMIT_WRITE;
+                false
+            }
+        }
+    }
+
+    /// Fills the rest of the window, so that a reader finds the next one.
+    fn pad(&mut self) {
+        let remaining = self.window_size - self.used;
+        if remaining < BLOCK_HEADER {
+            return;
+        }
+        // SAFETY: `remaining` bytes of the window are unused.
+        unsafe {
+            let at = self.window.add(self.used);
+            let payload =
+                std::slice::from_raw_parts(at.add(BLOCK_HEADER), remaining - BLOCK_HEADER);
+            let header = BlockHeader::sealed(BlockKind::Padding, 0, 0, 0, payload);
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+        }
+        self.used = self.window_size;
+    }
+
+    /// Appends a sealed block.
+    pub fn block(&mut self, kind: BlockKind, count: u32, payload: &[u8]) -> bool {
+        self.seal_chunk();
+        let size = BLOCK_HEADER + align(payload.len());
+        if self.limits & LIMIT_WRITE != 0 && self.window_size - self.used < size {
+            return false;
+        }
+        if !self.make_room(size) {
+            return false;
+        }
+        let header = BlockHeader::sealed(kind, count, 0, 0, payload);
+        // SAFETY: `make_room` left this much in the window. The magic goes last: a
+        // process killed in between leaves no half block.
+        unsafe {
+            let at = self.window.add(self.used);
+            ptr::copy_nonoverlapping(payload.as_ptr(), at.add(BLOCK_HEADER), payload.len());
+            ptr::copy_nonoverlapping(header.as_bytes()[4..].as_ptr(), at.add(4), BLOCK_HEADER - 4);
+            fence(Ordering::Release);
+            at.cast::<u32>().write(BLOCK_MAGIC);
+        }
+        self.used += size;
+        true
+    }
+
+    /// Appends definitions; they stand before every record pushed later.
+    pub fn define(&mut self, definitions: &[Definition]) -> bool {
+        if definitions.is_empty() {
+            return true;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        for definition in definitions {
+            definition.encode(&mut scratch);
+        }
+        let written = self.block(BlockKind::Definitions, definitions.len() as u32, &scratch);
+        self.scratch = scratch;
+        written
+    }
+
+    /// Appends clock points.
+    pub fn clock(&mut self, points: &[ClockPoint]) -> bool {
+        self.block(BlockKind::Clock, points.len() as u32, points.as_bytes())
+    }
+
+    /// Appends the runtime profile.
+    pub fn profile(&mut self, entries: &[ProfileEntry]) -> bool {
+        self.block(BlockKind::Profile, entries.len() as u32, entries.as_bytes())
+    }
+
+    /// Closes the file; `end.lost` and `end.limits` are completed with what the
+    /// writer knows. Returns the space.
+    pub fn finish(mut self, mut end: End) -> S {
+        end.lost += self.lost;
+        end.limits |= self.limits;
+        self.block(BlockKind::End, 1, end.as_bytes());
+        let length = self.bytes();
+        // A failure to shorten the file leaves zeros at its end, which readers expect.
+        let _ = self.space.finish(length);
+        self.space
+    }
+}
