@@ -1,1 +1,76 @@
-//! Call paths by cached unwinding, cheap enough for every call
+//! Call paths by cached unwinding, cheap enough for every call.
+//!
+//! A wrapper around a library function states where it was called from
+//! ([`CallSite`]), and a per-thread [`Tracer`] answers with a small number, the
+//! [`PathId`] of an interned call path:
+//!
+//! ```no_run
+//! use laggard_callpath::{CallSite, Tracer};
+//!
+//! thread_local! {
+//!     static TRACER: std::cell::RefCell<Tracer> = const { std::cell::RefCell::new(Tracer::new()) };
+//! }
+//!
+//! #[unsafe(no_mangle)]
+//! extern "C" fn MPI_Something() {
+//!     let site = CallSite::here();
+//!     TRACER.with_borrow_mut(|tracer| {
+//!         let path = tracer.capture(site, 16);
+//!         for id in tracer.take_new() {
+//!             // write the definition of `id`: tracer.frames(id)
+//!         }
+//!         // write the record, with `path`
+//!     });
+//! }
+//! ```
+//!
+//! # How it works
+//!
+//! The first capture of a path unwinds with the programs' `.eh_frame` tables
+//! and notes every value that the result depended on: the return addresses and
+//! the saved frame pointers that were used, with the stack slots that held
+//! them. Later captures with the same return address and stack pointer compare
+//! those slots and are done; the argument why equal slots mean an equal path is
+//! in the `cache` module. No lock is taken and no memory allocated on a hit.
+//!
+//! In a process with a CPython interpreter the frames of the Python program
+//! are taken instead ([`Frame::Source`]), without holding the GIL.
+//!
+//! # Constraints
+//!
+//! - Everything is lazy: loading the crate into a process does nothing.
+//! - Any failure gives a shorter path, in the worst case [`PathId::EMPTY`].
+//! - The wrapper must be compiled with frame pointers
+//!   (`-C force-frame-pointers=yes`); the code that calls it need not be.
+//! - [`note_unload`] should be called when a library is unloaded.
+//!
+//! # Not supported
+//!
+//! - Captures from signal handlers and from forked children of a process with
+//!   threads: they could meet a lock of the miss path.
+//! - Code generated at run time has no unwind tables here: a path ends there.
+//! - On AArch64 the chain of frame pointers is followed, tables are not read.
+//! - A C extension of Python that calls MPI itself shows as the Python line
+//!   that called it.
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+compile_error!("laggard-callpath knows Linux on x86-64 and AArch64 only");
+
+mod cache;
+mod modules;
+mod paths;
+mod python;
+#[cfg(target_arch = "x86_64")]
+mod rules;
+mod site;
+mod stack;
+mod tracer;
+mod unwind;
+
+pub use modules::{Module, ModuleId, module, module_count, note_unload};
+pub use paths::{Frame, PathId, StrId};
+pub use site::CallSite;
+pub use tracer::{Stats, Tracer};

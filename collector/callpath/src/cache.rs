@@ -1,0 +1,303 @@
+//! Remembered paths, found again by comparing stack slots.
+//!
+//! # Why equal slots mean an equal path
+//!
+//! Unwinding is a function of the call site's registers and of the words it
+//! reads: from `(pc, sp, bp)` of a frame, the tables of the module at `pc` say
+//! where the caller's stack pointer comes from (`sp` plus a constant, `bp` plus
+//! a constant, or a word stored in the frame), where the return address is
+//! stored (below it), and where the caller's `bp` is stored, if anywhere.
+//!
+//! A remembered path is keyed by `(ra, sp)` and holds, in the order in which
+//! unwinding read them, all words its result depends on ([`Check`]): every
+//! return address; a saved frame pointer only if a later step computed an
+//! address from it (programs without frame pointers keep loop counters there);
+//! and, if a step used the caller's `bp` itself, that register. By induction:
+//! if the first *n* checks hold, unwinding now would go through the same
+//! `(pc, sp, used bp)` up to there, hence read check *n + 1* at the same
+//! address; if it holds too, the step is the same. So if all hold, unwinding
+//! now would give the remembered path. The rules are the same as then, unless
+//! another module was mapped at a `pc`; the tracer forgets all paths when the
+//! dynamic linker removed one.
+//!
+//! The same argument says that comparing is safe to do: a slot is only read
+//! after the checks before it proved that it belongs to a live frame of the
+//! stack we are on, and live frames are mapped. This holds on any stack, also
+//! a coroutine's, and after `longjmp`.
+//!
+//! # Shape
+//!
+//! Paths with the same key share their first checks; where they part, they
+//! part by the value of one slot (its address follows from what is shared).
+//! Each key has a radix tree: a node is a run of checks, then either a path or
+//! a slot whose value chooses the next node. A layer that wraps a call and is
+//! called from fifty places costs one choice, not fifty comparisons of paths.
+
+use crate::paths::PathId;
+use crate::site::CallSite;
+
+/// A word that a path depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// Where it is: a stack address, or [`BP`].
+    pub(crate) address: u64,
+    pub(crate) value: u64,
+}
+
+/// In place of an address: the call site's frame pointer register.
+pub(crate) const BP: u64 = 0;
+
+/// In place of a stack pointer: a path that depends on the return address only.
+pub(crate) const ANY_SP: u64 = 0;
+
+/// In place of a node: none.
+const NONE: u32 = u32::MAX;
+
+const FIRST_ROOTS: usize = 256;
+const MAX_ROOTS: usize = 1 << 15;
+const MAX_CHECKS: usize = 1 << 18;
+
+#[derive(Clone, Copy)]
+struct Root {
+    ra: u64,
+    sp: u64,
+    node: u32,
+}
+
+const FREE: Root = Root {
+    ra: 0,
+    sp: 0,
+    node: NONE,
+};
+
+#[derive(Clone, Copy)]
+struct Node {
+    /// The value that chose this node among its siblings.
+    value: u64,
+    sibling: u32,
+    /// The run: indices into the checks.
+    first: u32,
+    end: u32,
+    then: Then,
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Path(PathId),
+    Choose { address: u64, child: u32 },
+}
+
+/// The remembered paths of one thread.
+pub(crate) struct Cache {
+    /// Open addressing, a power of two long, at most half full; `ra` 0: free.
+    roots: Vec<Root>,
+    used: usize,
+    nodes: Vec<Node>,
+    checks: Vec<Check>,
+}
+
+/// # Safety
+/// `address` is [`BP`] or that of a word of a live frame of this thread.
+#[inline(always)]
+unsafe fn word(address: u64, site: &CallSite) -> u64 {
+    if address == BP {
+        site.bp
+    } else {
+        // SAFETY: as the caller states.
+        unsafe { (address as *const u64).read_volatile() }
+    }
+}
+
+impl Cache {
+    pub(crate) const fn new() -> Self {
+        Self {
+            roots: Vec::new(),
+            used: 0,
+            nodes: Vec::new(),
+            checks: Vec::new(),
+        }
+    }
+
+    /// Forgets all paths.
+    pub(crate) fn clear(&mut self) {
+        self.roots.fill(FREE);
+        self.used = 0;
+        self.nodes.clear();
+        self.checks.clear();
+    }
+
+    /// The remembered path of `site`, whose stack pointer is replaced by `sp`
+    /// as key.
+    #[inline]
+    pub(crate) fn find(&self, site: &CallSite, sp: u64) -> Option<PathId> {
+        let mut at = *self.nodes.get(self.root(site.ra, sp)? as usize)?;
+        loop {
+            for check in self.checks.get(at.first as usize..at.end as usize)? {
+                // SAFETY: the checks before it held; see the module's text.
+                if unsafe { word(check.address, site) } != check.value {
+                    return None;
+                }
+            }
+            at = match at.then {
+                Then::Path(path) => return Some(path),
+                Then::Choose { address, child } => {
+                    // SAFETY: as above.
+                    let value = unsafe { word(address, site) };
+                    *self.nodes.get(self.chosen(child, value)? as usize)?
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn root(&self, ra: u64, sp: u64) -> Option<u32> {
+        let mask = self.roots.len().wrapping_sub(1);
+        let mut index = hash(ra, sp) & mask;
+        loop {
+            let root = self.roots.get(index)?;
+            if root.ra == ra && root.sp == sp {
+                return Some(root.node);
+            }
+            if root.ra == 0 {
+                return None;
+            }
+            index = (index + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn chosen(&self, mut child: u32, value: u64) -> Option<u32> {
+        loop {
+            let node = self.nodes.get(child as usize)?;
+            if node.value == value {
+                return Some(child);
+            }
+            child = node.sibling;
+        }
+    }
+
+    /// Remembers `path` for the call site `(ra, sp)` when all `checks` hold.
+    pub(crate) fn insert(&mut self, ra: u64, sp: u64, checks: &[Check], path: PathId) {
+        if ra == 0 {
+            return;
+        }
+        if self.checks.len() + checks.len() > MAX_CHECKS || self.used >= MAX_ROOTS {
+            self.clear();
+        }
+        let root = match self.root(ra, sp) {
+            Some(root) => root,
+            None => self.add_root(ra, sp),
+        };
+        if self.graft(root, checks, path).is_none() {
+            // Nothing there yet, or (a stack read failed then or now) a tree
+            // that contradicts: start anew.
+            let fresh = self.add_node(0, checks, path);
+            self.set_root(ra, sp, fresh);
+        }
+    }
+
+    /// Adds a path to the tree at `at`; `None` if it does not fit in.
+    fn graft(&mut self, mut at: u32, mut checks: &[Check], path: PathId) -> Option<()> {
+        loop {
+            let node = *self.nodes.get(at as usize)?;
+            let run = self.checks.get(node.first as usize..node.end as usize)?;
+            let same = run.iter().zip(checks).take_while(|(a, b)| a == b).count();
+            if same < run.len() {
+                let (old, new) = (run[same], *checks.get(same)?);
+                if old.address != new.address {
+                    return None;
+                }
+                self.split(at, same as u32, old);
+                return self.graft(at, checks, path);
+            }
+            checks = &checks[same..];
+            match node.then {
+                Then::Path(_) if checks.is_empty() => {
+                    self.nodes[at as usize].then = Then::Path(path);
+                    return Some(());
+                }
+                Then::Path(_) => return None,
+                Then::Choose { address, child } => {
+                    let (next, rest) = checks.split_first()?;
+                    if next.address != address {
+                        return None;
+                    }
+                    if let Some(found) = self.chosen(child, next.value) {
+                        at = found;
+                        checks = rest;
+                        continue;
+                    }
+                    let added = self.add_node(next.value, rest, path);
+                    self.nodes[added as usize].sibling = child;
+                    self.nodes[at as usize].then = Then::Choose {
+                        address,
+                        child: added,
+                    };
+                    return Some(());
+                }
+            }
+        }
+    }
+
+    /// Cuts the run of `at` before its check number `keep`, which is `cut`.
+    fn split(&mut self, at: u32, keep: u32, cut: Check) {
+        let node = self.nodes[at as usize];
+        let tail = self.nodes.len() as u32;
+        self.nodes.push(Node {
+            value: cut.value,
+            sibling: NONE,
+            first: node.first + keep + 1,
+            ..node
+        });
+        let node = &mut self.nodes[at as usize];
+        node.end = node.first + keep;
+        node.then = Then::Choose {
+            address: cut.address,
+            child: tail,
+        };
+    }
+
+    fn add_node(&mut self, value: u64, checks: &[Check], path: PathId) -> u32 {
+        let first = self.checks.len() as u32;
+        self.checks.extend_from_slice(checks);
+        self.nodes.push(Node {
+            value,
+            sibling: NONE,
+            first,
+            end: self.checks.len() as u32,
+            then: Then::Path(path),
+        });
+        self.nodes.len() as u32 - 1
+    }
+
+    fn add_root(&mut self, ra: u64, sp: u64) -> u32 {
+        if (self.used + 1) * 2 > self.roots.len() {
+            let size = (self.roots.len() * 2).max(FIRST_ROOTS);
+            let old = std::mem::replace(&mut self.roots, vec![FREE; size]);
+            for root in old.into_iter().filter(|root| root.ra != 0) {
+                self.set_root(root.ra, root.sp, root.node);
+            }
+        }
+        self.used += 1;
+        self.set_root(ra, sp, NONE);
+        NONE
+    }
+
+    fn set_root(&mut self, ra: u64, sp: u64, node: u32) {
+        let mask = self.roots.len().wrapping_sub(1);
+        let mut index = hash(ra, sp) & mask;
+        while let Some(root) = self.roots.get_mut(index) {
+            if root.ra == 0 || (root.ra == ra && root.sp == sp) {
+                *root = Root { ra, sp, node };
+                return;
+            }
+            index = (index + 1) & mask;
+        }
+    }
+}
+
+#[inline]
+fn hash(ra: u64, sp: u64) -> usize {
+    let mixed = (ra ^ sp.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize
+}

@@ -1,0 +1,53 @@
+//! The text of Python's string objects, without the interpreter's help.
+//!
+//! `PyUnicode_AsUTF8` may store its result in the object, which needs the GIL;
+//! reading does not: strings do not change.
+
+use super::layout::Layout;
+use super::read;
+
+const LENGTH: usize = 16;
+const STATE: usize = 32;
+const LONGEST: usize = 4096;
+
+/// The text of the `str` object at `object`, at most [`LONGEST`] characters;
+/// empty if it is of a form that compilers of code do not make.
+///
+/// # Safety
+/// `object` is null or a live `str` of an interpreter with this layout.
+pub(super) unsafe fn text(object: u64, layout: &Layout) -> String {
+    if object == 0 {
+        return String::new();
+    }
+    // SAFETY: fields of every string object.
+    let (length, state) = unsafe {
+        (
+            read::<u64>(object, LENGTH) as usize,
+            read::<u32>(object, STATE),
+        )
+    };
+    // Bits: interned 2, kind 3 (bytes per character), compact 1, ASCII 1.
+    let (kind, compact, ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
+    if compact == 0 {
+        return String::new();
+    }
+    let data = object
+        + if ascii == 1 {
+            layout.ascii
+        } else {
+            layout.wide
+        } as u64;
+    let character = |index: usize| {
+        // SAFETY: a compact string's characters follow its header.
+        unsafe {
+            match kind {
+                1 => u32::from(read::<u8>(data, index)),
+                2 => u32::from(read::<u16>(data, 2 * index)),
+                _ => read::<u32>(data, 4 * index),
+            }
+        }
+    };
+    (0..length.min(LONGEST))
+        .map(|index| char::from_u32(character(index)).unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}

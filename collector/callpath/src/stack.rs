@@ -1,0 +1,90 @@
+//! Reading the thread's own stack without ever faulting.
+
+use std::ffi::c_void;
+use std::ops::Range;
+
+/// Limits of the calling thread's stack, as far as they are known.
+pub(crate) struct Stack {
+    limits: Range<u64>,
+    known: bool,
+}
+
+impl Stack {
+    pub(crate) const fn new() -> Self {
+        Self {
+            limits: 0..0,
+            known: false,
+        }
+    }
+
+    /// A reader of what lies above `sp`.
+    pub(crate) fn reader(&mut self, sp: u64) -> Reader {
+        if !self.known {
+            self.known = true;
+            self.limits = thread_stack().unwrap_or(0..0);
+        }
+        if self.limits.contains(&sp) {
+            Reader::Own(sp..self.limits.end)
+        } else {
+            Reader::Foreign(sp)
+        }
+    }
+}
+
+/// Reads words from a stack.
+pub(crate) enum Reader {
+    /// The thread's own stack: all of it above the stack pointer is mapped.
+    Own(Range<u64>),
+    /// A coroutine's or signal handler's stack of unknown size above the given
+    /// stack pointer: the kernel is asked, as it reports what is not mapped.
+    Foreign(u64),
+}
+
+impl Reader {
+    /// The word at `address`, if it lies on the stack and is aligned.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        if address & 7 != 0 {
+            return None;
+        }
+        match self {
+            Self::Own(range) => {
+                let inside = address >= range.start && address <= range.end.checked_sub(8)?;
+                // SAFETY: aligned, and between the stack pointer of a live
+                // frame of this thread and the end of its stack.
+                inside.then(|| unsafe { (address as *const u64).read_volatile() })
+            }
+            Self::Foreign(sp) => (address >= *sp).then(|| ask_kernel(address)).flatten(),
+        }
+    }
+}
+
+fn ask_kernel(address: u64) -> Option<u64> {
+    let mut word = 0u64;
+    let local = libc::iovec {
+        iov_base: (&raw mut word).cast(),
+        iov_len: 8,
+    };
+    let remote = libc::iovec {
+        iov_base: address as *mut c_void,
+        iov_len: 8,
+    };
+    // SAFETY: writes to `word` only; bad remote addresses are an error.
+    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    (read == 8).then_some(word)
+}
+
+fn thread_stack() -> Option<Range<u64>> {
+    // SAFETY: the attribute object is initialised by `pthread_getattr_np`,
+    // read, and destroyed, all here.
+    unsafe {
+        let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        let failed = libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        let low = low as u64;
+        (failed == 0).then(|| low..low.saturating_add(size as u64))
+    }
+}

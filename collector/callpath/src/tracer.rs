@@ -1,0 +1,244 @@
+//! Captures call paths of one thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::cache::{ANY_SP, Cache};
+use crate::modules::{Counters, Snapshot, unloads};
+use crate::paths::{Frame, PathId, PathTable, StrId};
+use crate::python::Interpreter;
+use crate::site::CallSite;
+use crate::stack::Stack;
+use crate::unwind::{Extent, Unwinder, Unwound};
+
+/// Captures between looks at the dynamic linker's counters, in case that the
+/// program unloads libraries and nobody calls [`note_unload`](crate::note_unload).
+const LOOK_EVERY: u32 = 4096;
+
+/// What a tracer did, to judge its cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Captures that had to unwind or to read an interpreter's tables.
+    pub misses: u64,
+    /// Times that all remembered paths were dropped because of unloading.
+    pub flushes: u64,
+}
+
+/// Captures the call paths of one thread; each thread has its own.
+///
+/// Creating one costs nothing; memory is allocated by the first capture.
+pub struct Tracer {
+    cache: Cache,
+    /// Those of `note_unload` that `cache` knows of.
+    unloads: u32,
+    /// What the paths in `cache` were captured with.
+    depth: usize,
+    until_look: u32,
+    python: Option<Interpreter>,
+    snapshot: Option<Arc<Snapshot>>,
+    paths: PathTable,
+    stack: Stack,
+    unwinder: Unwinder,
+    unwound: Unwound,
+    stats: Stats,
+}
+
+impl Default for Tracer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tracer {
+    /// A tracer for the calling thread.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            cache: Cache::new(),
+            unloads: 0,
+            depth: 0,
+            until_look: LOOK_EVERY,
+            python: None,
+            snapshot: None,
+            paths: PathTable::new(),
+            stack: Stack::new(),
+            unwinder: Unwinder::new(),
+            unwound: Unwound::new(),
+            stats: Stats {
+                misses: 0,
+                flushes: 0,
+            },
+        }
+    }
+
+    /// The path of the call at `site`, at most `depth` frames from the
+    /// innermost outwards: 1 is the calling line only, 0 nothing.
+    ///
+    /// `site` must be of a call that has not returned yet, on the thread that
+    /// this tracer belongs to. Use one depth throughout: a change drops what is
+    /// remembered.
+    #[inline]
+    pub fn capture(&mut self, site: CallSite, depth: usize) -> PathId {
+        if depth == 0 {
+            return PathId::EMPTY;
+        }
+        self.until_look = self.until_look.wrapping_sub(1);
+        if self.unloads != unloads() || self.depth != depth || self.until_look == 0 {
+            self.prepare(depth);
+        }
+        if self.python.is_none() {
+            if let Some(path) = self.remembered(&site, depth) {
+                return path;
+            }
+        }
+        self.capture_slowly(site, depth)
+    }
+
+    #[inline]
+    fn remembered(&self, site: &CallSite, depth: usize) -> Option<PathId> {
+        // With depth 1 the return address nearly always says it all.
+        let by_ra = match depth {
+            1 => self.cache.find(site, ANY_SP),
+            _ => None,
+        };
+        by_ra.or_else(|| self.cache.find(site, site.sp))
+    }
+
+    /// Whether [`Tracer::take_new`] would give any path.
+    #[inline]
+    #[must_use]
+    pub fn has_new(&self) -> bool {
+        self.paths.has_new()
+    }
+
+    /// The paths seen for the first time since the last call of this function,
+    /// in order of their ids, for their definitions to be written.
+    pub fn take_new(&mut self) -> impl Iterator<Item = PathId> + use<> {
+        self.paths.take_new().map(PathId)
+    }
+
+    /// The frames of a path, innermost first.
+    #[must_use]
+    pub fn frames(&self, path: PathId) -> &[Frame] {
+        self.paths.frames(path)
+    }
+
+    /// The text of an interned string.
+    #[must_use]
+    pub fn string(&self, id: StrId) -> &str {
+        self.paths.string(id)
+    }
+
+    /// What the tracer did so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    #[cold]
+    fn prepare(&mut self, depth: usize) {
+        let noted = unloads();
+        let subs = |snapshot: &Arc<Snapshot>| snapshot.counters.subs;
+        let unloaded = self.snapshot.as_ref().map(subs) != Some(Counters::now().subs);
+        if self.unloads != noted || self.depth != depth || unloaded {
+            self.forget();
+        }
+        (self.unloads, self.depth, self.until_look) = (noted, depth, LOOK_EVERY);
+    }
+
+    fn forget(&mut self) {
+        self.stats.flushes += 1;
+        self.cache.clear();
+        self.unwinder.clear();
+        if let Some(python) = &mut self.python {
+            python.forget();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn capture_slowly(&mut self, site: CallSite, depth: usize) -> PathId {
+        // Nothing below panics for a reason known; if it does nevertheless,
+        // the program being recorded must not end because of it.
+        catch_unwind(AssertUnwindSafe(|| self.miss(site, depth))).unwrap_or(PathId::EMPTY)
+    }
+
+    fn miss(&mut self, site: CallSite, depth: usize) -> PathId {
+        if self.python.is_some() {
+            let path = self.python_path(depth);
+            if let Some(path) = path.or_else(|| self.remembered(&site, depth)) {
+                return path;
+            }
+        }
+        self.stats.misses += 1;
+        let had_python = self.python.is_some();
+        let snapshot = self.up_to_date();
+        if self.python.is_some() != had_python {
+            if let Some(path) = self.python_path(depth) {
+                return path;
+            }
+        }
+        self.unwind(site, depth, &snapshot)
+    }
+
+    /// The path of the calling thread's Python frames, if it has any.
+    fn python_path(&mut self, depth: usize) -> Option<PathId> {
+        let python = self.python.as_mut()?;
+        let chain = python.chain(depth)?;
+        if let Some(path) = python.find_path(chain) {
+            return Some(path);
+        }
+        self.stats.misses += 1;
+        Some(python.resolve(chain, depth, &mut self.paths))
+    }
+
+    /// The list of modules as it is now; forgets what depends on an older one.
+    fn up_to_date(&mut self) -> Arc<Snapshot> {
+        let now = Counters::now();
+        match &self.snapshot {
+            Some(snapshot) if snapshot.counters == now => return Arc::clone(snapshot),
+            Some(snapshot) if snapshot.counters.subs != now.subs => self.forget(),
+            _ => self.unwinder.clear(),
+        }
+        let snapshot = Snapshot::current();
+        if self.python.is_none() {
+            self.python = Interpreter::find();
+            if self.python.is_some() {
+                self.cache.clear();
+            }
+        }
+        self.snapshot = Some(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    fn unwind(&mut self, site: CallSite, depth: usize, snapshot: &Snapshot) -> PathId {
+        let unwound = &mut self.unwound;
+        unwound.clear();
+        let reader = self.stack.reader(site.sp);
+        let mut extent = Extent::new(snapshot, depth);
+        // SAFETY: `snapshot` was compared with the linker's counters just now,
+        // and what live frames of this thread return to stays mapped.
+        unsafe {
+            self.unwinder
+                .unwind(site, snapshot, &reader, &mut extent, unwound);
+        }
+        let mut frames = Vec::with_capacity(depth.min(unwound.frames.len()));
+        for &ra in extent.kept(&unwound.frames) {
+            let call = ra.wrapping_sub(1);
+            if let Some(module) = snapshot.find(call) {
+                frames.push(Frame::Native {
+                    module: module.id,
+                    offset: call.wrapping_sub(module.load_bias),
+                });
+            }
+        }
+        let path = self.paths.intern(&frames);
+        let sp = if depth == 1 && unwound.checks.is_empty() {
+            ANY_SP
+        } else {
+            site.sp
+        };
+        self.cache.insert(site.ra, sp, &unwound.checks, path);
+        path
+    }
+}
