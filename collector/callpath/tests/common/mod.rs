@@ -58,7 +58,10 @@ impl Library {
 
 /// Compiles and loads.
 pub fn library(source: &str, name: &str, flags: &[&str]) -> Library {
-    Library::open(&compile(source, name, flags))
+    let file = compile(source, name, flags);
+    let library = Library::open(&file);
+    std::fs::remove_file(file).unwrap();
+    library
 }
 
 thread_local! {

@@ -60,7 +60,7 @@ NOINLINE void jumps(hook_t hook, int times)
 }
 
 static hook_t compare_hook;
-static int compare(const void *a, const void *b)
+int compare(const void *a, const void *b)
 {
     compare_hook();
     return *(const int *)a - *(const int *)b;
