@@ -1,0 +1,91 @@
+/* Shared by the C and C++ test programs: one clock for all ranks, delays on a
+ * schedule, and checked results.
+ *
+ * All ranks of a test run on one host, so CLOCK_MONOTONIC is the same clock for
+ * all of them. start() agrees on an origin; after that every step of a program
+ * happens at a fixed time after it. No synchronising call is needed between the
+ * delays, none of them adds up errors, and the expected waiting times are exact
+ * but for the wake-up of a process.
+ */
+#ifndef LAGGARD_TEST_COMMON_H
+#define LAGGARD_TEST_COMMON_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORLD MPI_COMM_WORLD
+#define HELPER __attribute__((unused)) static
+#define NOINLINE __attribute__((noinline))
+
+/* The usual schedule: REPEATS rounds of PERIOD ms, in which somebody is DELAY ms late. */
+enum { REPEATS = 5, PERIOD = 100, DELAY = 60 };
+
+static int rank, size;
+static double origin;
+
+HELPER double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+/* Sleeps until `ms` milliseconds after the origin. */
+HELPER void at_ms(double ms)
+{
+    double until = origin + 1e-3 * ms;
+    struct timespec t;
+    t.tv_sec = (time_t)until;
+    t.tv_nsec = (long)((until - t.tv_sec) * 1e9);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0) {
+    }
+}
+
+/* Sleeps until `ms` milliseconds after the start of round `round`. */
+HELPER void at(int round, double ms) { at_ms(round * PERIOD + ms); }
+
+/* Ends the program, not only the rank, when a result is wrong. */
+#define REQUIRE(condition)                                                                    \
+    do {                                                                                      \
+        if (!(condition)) {                                                                   \
+            fprintf(stderr, "rank %d: %s:%d: wrong: %s\n", rank, __FILE__, __LINE__, #condition); \
+            MPI_Abort(WORLD, 3);                                                              \
+        }                                                                                     \
+    } while (0)
+
+/* Agrees on the origin of the schedule. */
+HELPER void start_clock(void)
+{
+    double mine, latest;
+    MPI_Comm_rank(WORLD, &rank);
+    MPI_Comm_size(WORLD, &size);
+    mine = now();
+    MPI_Allreduce(&mine, &latest, 1, MPI_DOUBLE, MPI_MAX, WORLD);
+    origin = latest + 0.02;
+}
+
+HELPER void start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    start_clock();
+}
+
+/* Prints the line that must not change under the collector. */
+HELPER void result(long checksum) { printf("rank %d of %d checksum %ld\n", rank, size, checksum); }
+
+/* Ends at the same time on all ranks, so that nobody waits in MPI_Finalize. */
+HELPER void finish(int rounds, long checksum)
+{
+    at(rounds, 0);
+    result(checksum);
+    MPI_Finalize();
+}
+
+#endif

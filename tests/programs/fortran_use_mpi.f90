@@ -1,0 +1,90 @@
+! Fortran with `use mpi`.
+!
+! RUN np=2
+! EXPECT late_sender at=@recv ranks=1 severity=0.300 instances=5 operation=MPI_Recv function=exchange
+!   cause_rank=0 cause_line=@send
+! EXPECT late_sender at=@wait ranks=1 severity=0.180 instances=3 operation=MPI_Wait
+!   cause_rank=0 cause_line=@isend
+! EXPECT wait_at_barrier at=@barrier ranks=1 severity=0.300 operation=MPI_Barrier
+!   cause_rank=0 cause_line=@barrier
+! METRIC late_sender 0.480
+! SILENT late_receiver
+program fortran_use_mpi
+  use mpi
+  implicit none
+  integer :: rank, round, total
+  integer :: ierror
+
+  call MPI_Init(ierror)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  total = 0
+  do round = 1, 5
+    call exchange(MPI_COMM_WORLD, round)
+  end do
+  do round = 1, 3
+    call exchange_nonblocking(round)
+  end do
+  do round = 1, 5
+    if (rank == 0) call delay(60)
+    call MPI_Barrier(MPI_COMM_WORLD, ierror) ! MARK barrier
+  end do
+  write (*, '(a,i2,a,i6)') 'rank', rank, ' checksum', total
+  call MPI_Finalize(ierror)
+
+contains
+
+  ! Rank 0 sends after a delay, rank 1 receives at once.
+  subroutine exchange(comm, round)
+    integer, intent(in) :: comm
+    integer, intent(in) :: round
+    integer :: status(MPI_STATUS_SIZE)
+    integer :: value
+    integer :: ierror
+
+    call MPI_Barrier(comm, ierror)
+    if (rank == 0) then
+      call delay(60)
+      value = 3 * round
+      call MPI_Send(value, 1, MPI_INTEGER, 1, 4, comm, ierror) ! MARK send
+    else
+      value = -1
+      call MPI_Recv(value, 1, MPI_INTEGER, 0, 4, comm, status, ierror) ! MARK recv
+      if (value /= 3 * round .or. status(MPI_SOURCE) /= 0) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
+      total = total + value
+    end if
+  end subroutine exchange
+
+  subroutine exchange_nonblocking(round)
+    integer, intent(in) :: round
+    integer :: request
+    integer, asynchronous :: value
+    integer :: ierror
+
+    call MPI_Barrier(MPI_COMM_WORLD, ierror)
+    if (rank == 0) then
+      call delay(60)
+      value = 5 * round
+      call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, request, ierror) ! MARK isend
+      call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+    else
+      value = -1
+      call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, request, ierror)
+      call MPI_Wait(request, MPI_STATUS_IGNORE, ierror) ! MARK wait
+      if (value /= 5 * round) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
+      total = total + value
+    end if
+  end subroutine exchange_nonblocking
+
+  subroutine delay(milliseconds)
+    use, intrinsic :: iso_c_binding, only: c_int
+    integer, intent(in) :: milliseconds
+    integer(c_int) :: ignored
+    interface
+      integer(c_int) function usleep(us) bind(c, name='usleep')
+        import :: c_int
+        integer(c_int), value :: us
+      end function usleep
+    end interface
+    ignored = usleep(int(1000 * milliseconds, c_int))
+  end subroutine delay
+end program fortran_use_mpi

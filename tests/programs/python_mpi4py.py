@@ -1,0 +1,58 @@
+# Python with mpi4py: pickled messages, buffers and a barrier.
+#
+# The pickled receive takes its message with MPI_Mprobe and MPI_Mrecv.
+#
+# RUN np=2
+# EXPECT late_sender operation=MPI_Mprobe ranks=1 severity=0.300 instances=5 cause_rank=0
+# EXPECT late_sender operation=MPI_Recv ranks=1 severity=0.180 instances=3 cause_rank=0
+# EXPECT wait_at_barrier ranks=0 severity=0.300 instances=5 operation=MPI_Barrier cause_rank=1
+# METRIC late_sender 0.480
+# SILENT late_receiver
+import time
+from array import array
+
+from mpi4py import MPI
+
+PERIOD, DELAY = 0.100, 0.060
+comm = MPI.COMM_WORLD
+rank = comm.Get_rank()
+origin = comm.allreduce(time.monotonic(), op=MPI.MAX) + 0.02
+
+
+def at(round, seconds):
+    """Sleeps until a time in a round; every rank has the same clock."""
+    time.sleep(max(0.0, origin + round * PERIOD + seconds - time.monotonic()))
+
+
+def pickled(round):
+    at(round, DELAY if rank == 0 else 0)
+    if rank == 0:
+        comm.send({"round": round, "values": [round, 2 * round]}, dest=1, tag=3)
+        return 0
+    message = comm.recv(source=0, tag=3)
+    assert message["round"] == round
+    return sum(message["values"])
+
+
+def buffered(round):
+    data = array("i", [round] * 4)
+    at(round, DELAY if rank == 0 else 0)
+    if rank == 0:
+        comm.Send([data, MPI.INT], dest=1, tag=4)
+        return 0
+    data = array("i", [-1] * 4)
+    comm.Recv([data, MPI.INT], source=0, tag=4)
+    assert list(data) == [round] * 4
+    return sum(data)
+
+
+total = 0
+for round in range(5):
+    total += pickled(round)
+for round in range(5, 8):
+    total += buffered(round)
+for round in range(8, 13):
+    at(round, DELAY if rank == 1 else 0)
+    comm.Barrier()
+at(13, 0)
+print(f"rank {rank} checksum {total}", flush=True)
