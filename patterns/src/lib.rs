@@ -1,1 +1,70 @@
-//! The pattern catalogue: conditions, severities, advice
+//! The pattern catalogue: what is detected, exactly how much time it costs, and
+//! what to try against it.
+//!
+//! *Purpose.* A pattern is one row ([`Pattern`]) and one pure function that gives
+//! its severity. The rows feed the detector, the report and the manual, so the
+//! three cannot disagree.
+//!
+//! *Data flow.* The analysis engine matches instances, asks [`of_shape`] which
+//! patterns apply, and calls the functions in [`two_sided`] and [`group`] with
+//! times in ns on the global clock. [`confidence`] says how sure the result is.
+//!
+//! *Constraints.* Every severity is between 0 and the duration of the operation
+//! that it is charged to, for any input. Nothing here knows about traces, agents
+//! or MPI; no function allocates except [`explain`].
+//!
+//! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that
+//! totals can be compared tool against tool.
+
+mod catalogue;
+mod confidence;
+pub mod group;
+pub mod two_sided;
+mod unexplained;
+
+pub use catalogue::{GROUPS, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
+pub use confidence::{TRUNCATED_FACTOR, confidence};
+
+/// The time that one location spent in one operation: ns on the global clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Interval {
+    /// When the program entered the operation.
+    pub enter: i64,
+    /// When it left.
+    pub leave: i64,
+}
+
+impl Interval {
+    /// An interval from `enter` to `leave`.
+    pub fn new(enter: i64, leave: i64) -> Self {
+        Interval { enter, leave }
+    }
+
+    /// ns inside; 0 if the interval ends before it begins (clock error).
+    pub fn duration(self) -> i64 {
+        self.leave.saturating_sub(self.enter).max(0)
+    }
+
+    /// The part of the interval before `moment`.
+    pub(crate) fn before(self, moment: i64) -> i64 {
+        self.clip(moment.saturating_sub(self.enter))
+    }
+
+    /// `severity` made to fit: never negative, never longer than the operation.
+    pub(crate) fn clip(self, severity: i64) -> i64 {
+        severity.clamp(0, self.duration())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_that_ends_before_it_begins_costs_nothing() {
+        let backwards = Interval::new(50, 10);
+        assert_eq!(backwards.duration(), 0);
+        assert_eq!(backwards.before(40), 0);
+        assert_eq!(Interval::new(i64::MIN, i64::MAX).duration(), i64::MAX);
+    }
+}

@@ -1,0 +1,306 @@
+//! The rows: one per pattern, and what is derived from them.
+
+use laggard_trace::calls::Shape;
+
+use crate::{group, two_sided, unexplained};
+
+/// What a pattern's total is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Time lost.
+    Seconds,
+    /// Occurrences; the pattern costs no time of its own.
+    Occurrences,
+}
+
+impl Unit {
+    /// The name in the manual.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Seconds => "seconds",
+            Unit::Occurrences => "occurrences",
+        }
+    }
+}
+
+/// One row of the catalogue.
+#[derive(Debug)]
+pub struct Pattern {
+    /// In reports and on the command line.
+    pub id: &'static str,
+    /// The metric that this one is part of: a pattern's id or a [`MetricGroup`]'s.
+    pub parent: &'static str,
+    /// For people.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What happens, and why it costs time.
+    pub description: &'static str,
+    /// When an instance counts.
+    pub condition: &'static str,
+    /// The formula of the severity.
+    pub severity: &'static str,
+    /// What to try, the most promising first.
+    pub advice: &'static [&'static str],
+    /// What totals are measured in.
+    pub unit: Unit,
+}
+
+/// An inner node of the metric tree that is no pattern itself.
+#[derive(Debug)]
+pub struct MetricGroup {
+    /// What patterns name as their parent.
+    pub id: &'static str,
+    /// The group above, "" at the top.
+    pub parent: &'static str,
+    /// For people.
+    pub name: &'static str,
+}
+
+/// The inner nodes of the metric tree, parents before children.
+pub static GROUPS: &[MetricGroup] = &[
+    MetricGroup {
+        id: "lost",
+        parent: "",
+        name: "Time lost",
+    },
+    MetricGroup {
+        id: "two_sided",
+        parent: "lost",
+        name: "In messages",
+    },
+    MetricGroup {
+        id: "group_sync",
+        parent: "lost",
+        name: "In synchronisation of groups",
+    },
+    MetricGroup {
+        id: "group_comm",
+        parent: "lost",
+        name: "In collective communication",
+    },
+    MetricGroup {
+        id: "setup",
+        parent: "lost",
+        name: "In collective set-up and shut-down",
+    },
+    MetricGroup {
+        id: "outside",
+        parent: "lost",
+        name: "Outside the program",
+    },
+    MetricGroup {
+        id: "defects",
+        parent: "",
+        name: "Possible defects of the program",
+    },
+];
+
+macro_rules! patterns {
+    ($($number:literal $name:ident = $row:expr;)*) => {
+        /// A pattern of the catalogue. Numbers are never changed or used again.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[allow(missing_docs)]
+        pub enum PatternId { $($name = $number,)* }
+
+        impl PatternId {
+            /// All patterns in the order of the catalogue.
+            pub const ALL: &'static [PatternId] = &[$(PatternId::$name,)*];
+
+            /// The pattern with this number, as `as u8` gives it.
+            pub fn from_number(number: u8) -> Option<PatternId> {
+                match number {
+                    $($number => Some(PatternId::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// The pattern's row.
+            pub fn row(self) -> &'static Pattern {
+                match self {
+                    $(PatternId::$name => &$row,)*
+                }
+            }
+        }
+    };
+}
+
+patterns! {
+    0 LateSender = two_sided::LATE_SENDER;
+    1 LateSenderWrongOrderSameSource = two_sided::WRONG_ORDER_SAME_SOURCE;
+    2 LateSenderWrongOrderOtherSource = two_sided::WRONG_ORDER_OTHER_SOURCE;
+    3 LateReceiver = two_sided::LATE_RECEIVER;
+    4 UnmatchedSend = two_sided::UNMATCHED_SEND;
+    5 UnmatchedReceive = two_sided::UNMATCHED_RECEIVE;
+    6 WaitAtBarrier = group::WAIT_AT_BARRIER;
+    7 BarrierCompletion = group::BARRIER_COMPLETION;
+    8 WaitAtNxn = group::WAIT_AT_NXN;
+    9 NxnCompletion = group::NXN_COMPLETION;
+    10 LateBroadcast = group::LATE_BROADCAST;
+    11 EarlyReduce = group::EARLY_REDUCE;
+    12 LateReduceContribution = group::LATE_REDUCE_CONTRIBUTION;
+    13 EarlyScan = group::EARLY_SCAN;
+    14 WaitAtFinalize = group::WAIT_AT_FINALIZE;
+    15 InitCompletion = group::INIT_COMPLETION;
+    16 WaitAtWindowCreate = group::WAIT_AT_WINDOW_CREATE;
+    17 WaitAtWindowFree = group::WAIT_AT_WINDOW_FREE;
+    18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
+    19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
+    20 Slow = unexplained::UNEXPLAINED;
+}
+
+impl PatternId {
+    /// The id in reports.
+    pub fn id(self) -> &'static str {
+        self.row().id
+    }
+
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The pattern with this id.
+    pub fn from_id(id: &str) -> Option<PatternId> {
+        PatternId::ALL
+            .iter()
+            .copied()
+            .find(|pattern| pattern.id() == id)
+    }
+}
+
+/// The patterns that an operation of this shape can show, the wait first.
+pub fn of_shape(shape: Shape) -> &'static [PatternId] {
+    use PatternId::*;
+    match shape {
+        Shape::Single | Shape::Fence => &[],
+        Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
+        Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
+        Shape::OneToAll => &[LateBroadcast],
+        Shape::AllToOne => &[EarlyReduce, LateReduceContribution],
+        Shape::Prefix => &[EarlyScan],
+        Shape::Management => &[WaitAtCommManagement],
+        Shape::WindowCreate => &[WaitAtWindowCreate],
+        Shape::WindowFree => &[WaitAtWindowFree],
+        Shape::CollectiveIo => &[WaitAtCollectiveIo],
+        Shape::Init => &[InitCompletion],
+        Shape::Finalize => &[WaitAtFinalize],
+    }
+}
+
+/// Columns of the manual's text.
+const WIDTH: usize = 80;
+
+/// The manual's page of a pattern.
+pub fn explain(pattern: PatternId) -> String {
+    let row = pattern.row();
+    let mut page = format!("{} ({})\n\n", row.name, row.id);
+    wrap(&mut page, "", "", row.summary);
+    page.push('\n');
+    wrap(&mut page, "", "", row.description);
+    page.push_str("\nWhen it counts\n");
+    wrap(&mut page, "  ", "  ", row.condition);
+    page.push_str("\nWhat it costs\n");
+    wrap(&mut page, "  ", "  ", row.severity);
+    page.push_str("\nWhat to try\n");
+    for hint in row.advice {
+        wrap(&mut page, "  - ", "    ", hint);
+    }
+    page.push_str(&format!(
+        "\nMeasured in {}, part of {}.\n",
+        row.unit.name(),
+        row.parent
+    ));
+    page
+}
+
+/// Appends `text` in lines of [`WIDTH`] columns.
+fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            page.push_str(&line);
+            page.push('\n');
+            line = rest.to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    page.push_str(&line);
+    page.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn rows_are_complete_and_unique() {
+        let mut ids = HashSet::new();
+        for (position, &pattern) in PatternId::ALL.iter().enumerate() {
+            let row = pattern.row();
+            assert!(ids.insert(row.id), "{} twice", row.id);
+            assert_eq!(pattern as usize, position);
+            assert_eq!(PatternId::from_number(pattern as u8), Some(pattern));
+            assert_eq!(PatternId::from_id(row.id), Some(pattern));
+            let texts = [row.name, row.summary, row.description, row.condition];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{}", row.id);
+            assert!(
+                row.summary.len() <= 100 && !row.summary.contains('\n'),
+                "{}",
+                row.id
+            );
+            assert!(!row.advice.is_empty(), "{}", row.id);
+        }
+        assert_eq!(PatternId::from_number(PatternId::ALL.len() as u8), None);
+        assert_eq!(PatternId::from_id("late sender"), None);
+    }
+
+    #[test]
+    fn metric_tree_is_closed() {
+        let above = |id: &str| {
+            let pattern = PatternId::from_id(id).map(|pattern| pattern.row().parent);
+            pattern.or_else(|| GROUPS.iter().find(|g| g.id == id).map(|g| g.parent))
+        };
+        for pattern in PatternId::ALL {
+            let mut at = pattern.id();
+            let mut steps = 0;
+            while !at.is_empty() {
+                at = above(at).unwrap_or_else(|| panic!("{at} is nowhere in the tree"));
+                steps += 1;
+                assert!(steps < 10, "{} is its own ancestor", pattern.id());
+            }
+        }
+    }
+
+    #[test]
+    fn pages_fit_and_say_everything() {
+        for &pattern in PatternId::ALL {
+            let page = explain(pattern);
+            let row = pattern.row();
+            assert!(
+                page.lines().all(|line| line.chars().count() <= WIDTH),
+                "{page}"
+            );
+            assert!(page.contains(row.id) && page.contains(row.name));
+            assert_eq!(page.matches("  - ").count(), row.advice.len());
+        }
+    }
+
+    #[test]
+    fn shapes_name_their_wait_first() {
+        assert_eq!(of_shape(Shape::Single), &[]);
+        assert_eq!(of_shape(Shape::Barrier)[0], PatternId::WaitAtBarrier);
+        assert_eq!(
+            of_shape(Shape::Neighbourhood),
+            &[PatternId::WaitAtNxn, PatternId::NxnCompletion]
+        );
+    }
+}

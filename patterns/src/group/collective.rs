@@ -1,0 +1,181 @@
+//! Collective data movement: who needs whose data.
+
+use crate::Interval;
+use crate::catalogue::{Pattern, Unit};
+
+pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
+    id: "wait_at_nxn",
+    parent: "group_comm",
+    name: "Wait at N x N",
+    summary: "Ranks waited in an all-to-all operation for the last one to arrive.",
+    description: "In MPI_Allreduce, MPI_Alltoall, MPI_Allgather and the like everybody needs \
+        data of everybody, so nobody can leave before the last member has entered. The reason is \
+        what the last member did since the ranks were together before.",
+    condition: "another member entered later: enter < last",
+    severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
+        the completing wait before the last member started.",
+    advice: &[
+        "Balance the work before the call: the last rank computes longer than the others.",
+        "Use the non-blocking form (MPI_Iallreduce, MPI_Ialltoall) and compute meanwhile.",
+        "Combine several small operations into one, or make them rarer (convergence tests).",
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static NXN_COMPLETION: Pattern = Pattern {
+    id: "nxn_completion",
+    parent: "group_comm",
+    name: "N x N completion",
+    summary: "Ranks stayed in an all-to-all operation after the first was through.",
+    description: "When the last member has entered and the first has left, the data has been \
+        exchanged; what is spent after that is the library's algorithm, the network or \
+        interference on the node.",
+    condition: "leave > max(first_out, last)",
+    severity: "leave - max(first_out, last), at each member",
+    advice: &[
+        "Try another algorithm of the MPI library for this operation and size.",
+        "Bind ranks to cores, and keep one core free of ranks for the system.",
+        "Send less: fewer elements, a smaller type, fewer members.",
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static LATE_BROADCAST: Pattern = Pattern {
+    id: "late_broadcast",
+    parent: "group_comm",
+    name: "Late broadcast",
+    summary: "Ranks waited in a broadcast or scatter for the root to arrive.",
+    description: "Data goes from the root to everybody. Members that enter before the root wait \
+        for it. The reason is what the root did before the call.",
+    condition: "the root entered later, the member is not the root, and data is moved",
+    severity: "min(enter(root), leave) - enter, at each member but the root",
+    advice: &[
+        "Relieve the root of work before the call, or let another rank be the root.",
+        "Use the non-blocking form (MPI_Ibcast, MPI_Iscatter), started early by all members.",
+        "Let every rank compute the data if that is cheaper than waiting for it.",
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static EARLY_REDUCE: Pattern = Pattern {
+    id: "early_reduce",
+    parent: "group_comm",
+    name: "Early reduce",
+    summary: "The root of a reduce or gather waited before anybody else was there.",
+    description: "The root needs data of the others and entered before the first of them. Until \
+        that one came, nothing could be done.",
+    condition: "the root entered before all other members, and data is moved",
+    severity: "min(earliest enter of the others, leave) - enter, at the root",
+    advice: &[
+        "Give the root more work, or the others less, before the call.",
+        "Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile.",
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
+    id: "late_reduce_contribution",
+    parent: "group_comm",
+    name: "Late contribution to a reduce",
+    summary: "The root of a reduce or gather waited for the last contribution.",
+    description: "The root needs data of everybody. From the first contribution on it can work, \
+        but it cannot leave before the last member has entered.",
+    condition: "some member entered later than the root and than the first other member",
+    severity: "min(last, leave) - enter - early_reduce, at the root",
+    advice: &[
+        "Balance the work before the call: the last rank computes longer than the others.",
+        "Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile.",
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static EARLY_SCAN: Pattern = Pattern {
+    id: "early_scan",
+    parent: "group_comm",
+    name: "Early scan",
+    summary: "Ranks waited in a prefix operation for a lower rank.",
+    description: "In MPI_Scan and MPI_Exscan each rank needs the contributions of all lower \
+        ranks, and waits for the latest of them.",
+    condition: "a lower rank entered later",
+    severity: "min(latest enter of the lower ranks, leave) - enter, at each member",
+    advice: &[
+        "Balance the work before the call, the lower ranks first.",
+        "Use the non-blocking form (MPI_Iscan, MPI_Iexscan) and compute meanwhile.",
+    ],
+    unit: Unit::Seconds,
+};
+
+/// Late broadcast: `min(enter(root), leave) - enter`, ns, at a member that is not
+/// the root and gets data (both for the caller to check).
+pub fn late_broadcast(own: Interval, root_enter: i64) -> i64 {
+    own.before(root_enter)
+}
+
+/// Early reduce: `min(earliest enter of the others, leave) - enter`, ns, at the root.
+pub fn early_reduce(root: Interval, earliest_other: i64) -> i64 {
+    root.before(earliest_other)
+}
+
+/// Late contribution: `min(last, leave) - enter - early_reduce`, ns, at the root:
+/// what it waited beyond [`early_reduce`] for the last of the others.
+pub fn late_reduce_contribution(root: Interval, latest_other: i64, early_reduce: i64) -> i64 {
+    root.clip(root.before(latest_other).saturating_sub(early_reduce))
+}
+
+/// Early scan: `min(latest enter of lower ranks, leave) - enter`, ns.
+pub fn early_scan(own: Interval, latest_lower: i64) -> i64 {
+    own.before(latest_lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn members_wait_for_the_root() {
+        assert_eq!(late_broadcast(Interval::new(10, 100), 60), 50);
+        assert_eq!(late_broadcast(Interval::new(60, 100), 60), 0);
+        assert_eq!(late_broadcast(Interval::new(70, 100), 60), 0);
+        assert_eq!(late_broadcast(Interval::new(10, 40), 60), 30);
+    }
+
+    #[test]
+    fn root_waits_for_the_first_then_for_the_last() {
+        let root = Interval::new(10, 100);
+        let early = early_reduce(root, 40);
+        assert_eq!(early, 30);
+        assert_eq!(late_reduce_contribution(root, 90, early), 50);
+        // One other member: the first is the last.
+        assert_eq!(late_reduce_contribution(root, 40, early), 0);
+    }
+
+    #[test]
+    fn root_that_is_late_itself_did_not_wait() {
+        let root = Interval::new(95, 100);
+        assert_eq!(early_reduce(root, 40), 0);
+        assert_eq!(late_reduce_contribution(root, 90, 0), 0);
+        // The near miss: somebody was there before the root, somebody came after it.
+        assert_eq!(late_reduce_contribution(root, 97, 0), 2);
+    }
+
+    #[test]
+    fn scan_waits_for_lower_ranks_only() {
+        assert_eq!(early_scan(Interval::new(10, 100), 60), 50);
+        // Rank 0 has no lower ranks.
+        assert_eq!(early_scan(Interval::new(10, 100), i64::MIN), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn severities_fit_the_operation(enter: i64, leave: i64, first: i64, last: i64) {
+            let own = Interval::new(enter, leave);
+            let early = early_reduce(own, first);
+            let late = late_reduce_contribution(own, last, early);
+            for severity in [late_broadcast(own, first), early, late, early_scan(own, last)] {
+                prop_assert!((0..=own.duration()).contains(&severity));
+            }
+            prop_assert!(early.checked_add(late).is_some_and(|sum| sum <= own.duration()) || last < first);
+        }
+    }
+}
