@@ -181,7 +181,10 @@ impl Cache {
         if ra == 0 {
             return;
         }
-        if self.checks.len() + checks.len() > MAX_CHECKS || self.used >= MAX_ROOTS {
+        let full = self.checks.len() + checks.len() > MAX_CHECKS
+            || self.nodes.len() > MAX_CHECKS
+            || self.used >= MAX_ROOTS;
+        if full {
             self.clear();
         }
         let root = match self.root(ra, sp) {

@@ -15,7 +15,8 @@
 //! extern "C" fn MPI_Something() {
 //!     let site = CallSite::here();
 //!     TRACER.with_borrow_mut(|tracer| {
-//!         let path = tracer.capture(site, 16);
+//!         // SAFETY: this call has not returned.
+//!         let path = unsafe { tracer.capture(site, 16) };
 //!         for id in tracer.take_new() {
 //!             // write the definition of `id`: tracer.frames(id)
 //!         }

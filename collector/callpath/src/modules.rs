@@ -73,11 +73,10 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 
 static UNLOADS: AtomicU32 = AtomicU32::new(0);
 
-/// States that a library has been or is about to be unloaded, so that no
-/// remembered path is taken for one through a library that is mapped at the
-/// same addresses later.
+/// States that a library has been unloaded, so that no remembered path is taken
+/// for one through a library that is mapped at the same addresses later.
 ///
-/// Call it from a `dlclose` wrapper. Without it unloading is noticed with the
+/// Call it in a `dlclose` wrapper, after the real function. Without it unloading is noticed with the
 /// next path that is not remembered, and every few thousand captures.
 pub fn note_unload() {
     UNLOADS.fetch_add(1, Ordering::Release);
@@ -247,6 +246,10 @@ unsafe fn read_object(info: &libc::dl_phdr_info) -> Option<Module> {
     };
     let path = if name.is_empty() {
         std::fs::read_link("/proc/self/exe").unwrap_or_default()
+    } else if name.contains(&b'/') {
+        // Relative if it was opened so; the program may change directory.
+        let path = Path::new(OsStr::from_bytes(name));
+        std::path::absolute(path).unwrap_or_else(|_| path.into())
     } else {
         PathBuf::from(OsStr::from_bytes(name))
     };
@@ -295,14 +298,12 @@ fn find_build_id(mut notes: &[u8], align: u64) -> Option<Vec<u8>> {
 
 impl Role {
     fn of(path: &Path) -> Self {
-        const MPI: [&str; 10] = [
+        const MPI: [&str; 8] = [
             "libmpi",
             "libpmpi",
+            "libfmpich",
             "libopen-",
             "liboshmem",
-            "libfmpi",
-            "libmpl",
-            "libopa",
             "mca_",
             "libmca_",
             "liblaggard",

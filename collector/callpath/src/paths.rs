@@ -9,6 +9,10 @@ use crate::modules::ModuleId;
 /// A map whose creation is `const`, for tracers in thread-local storage.
 pub(crate) type ConstMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
+/// Paths kept in full. A program whose recursion takes ever new ways could have
+/// any number of them; those after so many are kept as their innermost frame.
+const MAX_PATHS: usize = 1 << 16;
+
 /// An interned call path, valid for the [`Tracer`](crate::Tracer) it came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathId(pub u32);
@@ -72,6 +76,9 @@ impl PathTable {
         }
         if let Some(&id) = self.ids.get(frames) {
             return id;
+        }
+        if self.paths.len() >= MAX_PATHS && frames.len() > 1 {
+            return self.intern(&frames[..1]);
         }
         let Ok(next) = u32::try_from(self.paths.len() + 1) else {
             return PathId::EMPTY;

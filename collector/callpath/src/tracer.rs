@@ -20,7 +20,8 @@ const LOOK_EVERY: u32 = 4096;
 pub struct Stats {
     /// Captures that had to unwind or to read an interpreter's tables.
     pub misses: u64,
-    /// Times that all remembered paths were dropped because of unloading.
+    /// Times that all remembered paths were dropped, because of unloading or
+    /// another depth.
     pub flushes: u64,
 }
 
@@ -74,19 +75,19 @@ impl Tracer {
     /// The path of the call at `site`, at most `depth` frames from the
     /// innermost outwards: 1 is the calling line only, 0 nothing.
     ///
-    /// `site` must be of a call that has not returned yet, on the thread that
-    /// this tracer belongs to. Use one depth throughout: a change drops what is
-    /// remembered.
+    /// Use one depth throughout: a change drops what is remembered.
+    ///
+    /// # Safety
+    /// `site` is of a call of the current thread that has not returned: what it
+    /// says of the stack is true now.
     #[inline]
-    pub fn capture(&mut self, site: CallSite, depth: usize) -> PathId {
+    pub unsafe fn capture(&mut self, site: CallSite, depth: usize) -> PathId {
         if depth == 0 {
             return PathId::EMPTY;
         }
         self.until_look = self.until_look.wrapping_sub(1);
-        if self.unloads != unloads() || self.depth != depth || self.until_look == 0 {
-            self.prepare(depth);
-        }
-        if self.python.is_none() {
+        let prepared = self.unloads == unloads() && self.depth == depth && self.until_look != 0;
+        if prepared && self.python.is_none() {
             if let Some(path) = self.remembered(&site, depth) {
                 return path;
             }
@@ -135,13 +136,17 @@ impl Tracer {
         self.stats
     }
 
-    #[cold]
+    /// Makes sure that what is remembered may be used.
     fn prepare(&mut self, depth: usize) {
         let noted = unloads();
-        let subs = |snapshot: &Arc<Snapshot>| snapshot.counters.subs;
-        let unloaded = self.snapshot.as_ref().map(subs) != Some(Counters::now().subs);
-        if self.unloads != noted || self.depth != depth || unloaded {
+        if self.unloads == noted && self.depth == depth && self.until_look != 0 {
+            return;
+        }
+        if self.unloads != noted || self.depth != depth {
             self.forget();
+        }
+        if self.snapshot.is_some() {
+            self.up_to_date();
         }
         (self.unloads, self.depth, self.until_look) = (noted, depth, LOOK_EVERY);
     }
@@ -158,17 +163,16 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn capture_slowly(&mut self, site: CallSite, depth: usize) -> PathId {
-        // Nothing below panics for a reason known; if it does nevertheless,
-        // the program being recorded must not end because of it.
+        // Nothing below is known to panic; if it does nevertheless, the
+        // program that is recorded must not end because of it.
         catch_unwind(AssertUnwindSafe(|| self.miss(site, depth))).unwrap_or(PathId::EMPTY)
     }
 
     fn miss(&mut self, site: CallSite, depth: usize) -> PathId {
-        if self.python.is_some() {
-            let path = self.python_path(depth);
-            if let Some(path) = path.or_else(|| self.remembered(&site, depth)) {
-                return path;
-            }
+        self.prepare(depth);
+        let path = self.python_path(depth);
+        if let Some(path) = path.or_else(|| self.remembered(&site, depth)) {
+            return path;
         }
         self.stats.misses += 1;
         let had_python = self.python.is_some();

@@ -19,8 +19,8 @@ static SEEN: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
 extern "C" fn python_hook() {
     let site = CallSite::here();
     let lines = TRACER.with_borrow_mut(|tracer| {
-        let path = tracer.capture(site, 16);
-        assert_eq!(tracer.capture(site, 16), path);
+        let path = unsafe { tracer.capture(site, 16) };
+        assert_eq!(unsafe { tracer.capture(site, 16) }, path);
         let line = |frame: &Frame| match *frame {
             Frame::Native { offset, .. } => (String::new(), String::new(), offset as u32),
             Frame::Source {

@@ -191,7 +191,7 @@ fn garbage_registers_do_no_harm() {
         },
         CallSite { sp: 8, ..here },
         CallSite {
-            sp: u64::MAX & !7,
+            sp: u64::MAX - 7,
             ..here
         },
         CallSite {
@@ -210,11 +210,14 @@ fn garbage_registers_do_no_harm() {
         CallSite { bp: 0x10, ..here },
     ] {
         for depth in [1, 16, usize::MAX] {
-            let first = tracer.capture(site, depth);
-            assert_eq!(tracer.capture(site, depth), first, "{site:?}");
+            // Not true, but all of the stack that is read is mapped.
+            let first = unsafe { tracer.capture(site, depth) };
+            let again = unsafe { tracer.capture(site, depth) };
+            assert_eq!(again, first, "{site:?}");
         }
     }
-    assert_eq!(tracer.capture(CallSite { ra: 1, ..here }, 8), PathId::EMPTY);
+    let nowhere = unsafe { tracer.capture(CallSite { ra: 1, ..here }, 8) };
+    assert_eq!(nowhere, PathId::EMPTY);
 }
 
 #[test]

@@ -26,6 +26,9 @@ use layout::{Instruction, Layout};
 /// are left out.
 const SLACK: usize = 24;
 
+/// Chains remembered at a time.
+const MAX_KNOWN: usize = 1 << 16;
+
 /// The interpreter of the process.
 pub(crate) struct Interpreter {
     layout: &'static Layout,
@@ -160,6 +163,9 @@ impl Interpreter {
             }
         }
         let path = paths.intern(&frames);
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
         self.known.insert(chain.hash, path);
         path
     }

@@ -87,7 +87,7 @@ pub extern "C" fn hook() {
     let site = CallSite::here();
     let depth = DEPTH.get();
     let (path, frames) = TRACER.with_borrow_mut(|tracer| {
-        let path = tracer.capture(site, depth);
+        let path = unsafe { tracer.capture(site, depth) };
         (path, addresses(tracer.frames(path)))
     });
     PATHS.with_borrow_mut(|paths| paths.push(path));
