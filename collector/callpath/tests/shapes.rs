@@ -5,10 +5,9 @@ mod common;
 use std::collections::HashSet;
 
 use common::{
-    DEPTH, Hook, Library, ORACLE, Oracle, TRACER, captured, compile, describe, frames_of, hook,
-    library,
+    DEPTH, Hook, Library, ORACLE, Oracle, TRACER, captured, describe, frames_of, hook, library,
 };
-use laggard_callpath::{CallSite, Frame, PathId, Tracer, module, module_count, note_unload};
+use laggard_callpath::{CallSite, PathId, Tracer};
 
 fn functions(path: PathId) -> Vec<String> {
     let name = |address: u64| describe(address).1;
@@ -218,42 +217,4 @@ fn garbage_registers_do_no_harm() {
     }
     let nowhere = unsafe { tracer.capture(CallSite { ra: 1, ..here }, 8) };
     assert_eq!(nowhere, PathId::EMPTY);
-}
-
-#[test]
-fn another_library_at_the_same_address() {
-    // The same program built twice; the build ids tell them apart.
-    let id = |byte: &str| format!("-Wl,--build-id=0x{}", byte.repeat(16));
-    let files = ["aa", "bb"].map(|byte| {
-        compile(
-            "shapes",
-            &format!("reused-{byte}"),
-            &["-O2", &id(byte), "-fno-optimize-sibling-calls"],
-        )
-    });
-    let mut seen = Vec::new();
-    ORACLE.set(Oracle::Exact);
-    for file in [&files[0], &files[1], &files[0], &files[1]] {
-        let library = Library::open(file);
-        let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
-        outer(hook);
-        outer(hook);
-        let path = captured()[1];
-        let Frame::Native { module: id, offset } =
-            TRACER.with_borrow(|tracer| tracer.frames(path)[0])
-        else {
-            panic!("not native");
-        };
-        let module = module(id).unwrap();
-        assert_eq!(&module.path, file);
-        assert!(id.0 < module_count());
-        seen.push((module.load_bias, module.build_id[0], offset));
-        note_unload();
-        library.close();
-    }
-    let builds: Vec<u8> = seen.iter().map(|&(_, build, _)| build).collect();
-    assert_eq!(builds, [0xaa, 0xbb, 0xaa, 0xbb]);
-    for file in files {
-        std::fs::remove_file(file).unwrap();
-    }
 }
