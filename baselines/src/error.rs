@@ -1,0 +1,48 @@
+//! What can be wrong with a baseline table.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a baseline table could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused to open or read the file.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not JSON, or a field is missing or of the wrong type.
+    #[error("{path} is not a baseline table: {source}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said, with line and column.
+        source: serde_json::Error,
+    },
+    /// The file has another schema.
+    #[error(
+        "{path} has schema \"{found}\", this program reads \"{}\"",
+        crate::SCHEMA
+    )]
+    OtherSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: String,
+    },
+    /// A value that no measurement gives.
+    #[error("{path}: {operation}, group size {group_size}: {what}")]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Operation of the entry.
+        operation: String,
+        /// Group size of the entry.
+        group_size: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}

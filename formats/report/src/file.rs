@@ -1,0 +1,191 @@
+//! Reports as files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::{Error, Report, SCHEMA, SCHEMA_FAMILY};
+
+/// The one field that tells what a file is.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+}
+
+impl Report {
+    /// The file's content.
+    pub fn to_json(&self) -> String {
+        // A report holds strings, numbers and vectors only, which always serialise.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Reads a report file.
+    pub fn read(path: &Path) -> Result<Report, Error> {
+        let bytes = fs::read(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Report::from_json(&bytes, path)
+    }
+
+    /// Reads a report from a file's content; `path` is used in messages.
+    pub fn from_json(bytes: &[u8], path: &Path) -> Result<Report, Error> {
+        let path = path.to_owned();
+        match schema_of(bytes) {
+            Err(source) => Err(Error::NotJson { path, source }),
+            Ok(Some(found)) if found == SCHEMA => {
+                serde_json::from_slice(bytes).map_err(|source| Error::Damaged { path, source })
+            }
+            Ok(Some(found)) if found.starts_with(SCHEMA_FAMILY) => {
+                Err(Error::OtherSchema { path, found })
+            }
+            Ok(_) => Err(Error::NotAReport { path }),
+        }
+    }
+
+    /// Writes a report file: under a temporary name, then renamed, so that nobody
+    /// reads half of it. Replaces an older report or an empty file, nothing else.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Write {
+            path: path.to_owned(),
+            source,
+        };
+        // A link keeps pointing to what it points to.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&target) {
+            Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+            Ok(found) if !found.is_file() => {
+                // A pipe or terminal has no name to rename over.
+                let mut file = OpenOptions::new()
+                    .write(true)
+                    .open(&target)
+                    .map_err(failed)?;
+                return file.write_all(self.to_json().as_bytes()).map_err(failed);
+            }
+            Ok(found) if found.len() > 0 && !is_report(&target) => {
+                return Err(Error::WouldOverwrite {
+                    path: path.to_owned(),
+                });
+            }
+            _ => {}
+        }
+        let temporary = temporary_name(&target);
+        let written = write_new(&temporary, self.to_json().as_bytes())
+            .and_then(|()| fs::rename(&temporary, &target));
+        written.map_err(|source| {
+            // Best effort: the error that is reported is the one that matters.
+            let _ = fs::remove_file(&temporary);
+            failed(source)
+        })
+    }
+}
+
+/// The `schema` of a JSON object; `None` if it is another JSON value or has none.
+fn schema_of(bytes: &[u8]) -> Result<Option<String>, serde_json::Error> {
+    match serde_json::from_slice::<Head>(bytes) {
+        Ok(head) => Ok(head.schema),
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_report(path: &Path) -> bool {
+    let schema = fs::read(path)
+        .ok()
+        .and_then(|b| schema_of(&b).ok().flatten());
+    schema.is_some_and(|schema| schema.starts_with(SCHEMA_FAMILY))
+}
+
+fn temporary_name(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Report {
+        Report::from_json(
+            include_bytes!("../tests/example.json"),
+            Path::new("example.json"),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.json");
+        let mut report = example();
+        report.write(&path).unwrap();
+        assert_eq!(Report::read(&path).unwrap(), report);
+        report.anomalies.clear();
+        report.write(&path).unwrap();
+        assert_eq!(Report::read(&path).unwrap(), report);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_else_is_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.json");
+        fs::write(&path, "{\"schema\": \"something/1\"}").unwrap();
+        let error = example().write(&path).unwrap_err();
+        assert!(matches!(error, Error::WouldOverwrite { .. }), "{error}");
+        fs::write(&path, "my thesis").unwrap();
+        assert!(example().write(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "my thesis");
+        fs::write(&path, "").unwrap();
+        assert!(example().write(&path).is_ok());
+        assert!(example().write(directory.path()).is_err());
+        let nowhere = directory.path().join("missing/report.json");
+        let error = example().write(&nowhere).unwrap_err().to_string();
+        assert!(error.contains("missing/report.json"), "{error}");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (link, file) = (directory.path().join("link"), directory.path().join("file"));
+        example().write(&file).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        example().write(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn errors_say_what_the_file_is() {
+        let read = |text: &str| {
+            Report::from_json(text.as_bytes(), Path::new("r.json"))
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(read("nonsense").contains("r.json is not a report: not JSON"));
+        assert!(read("").contains("not JSON"));
+        assert!(read("[1]").contains("is not a report"));
+        assert!(read("{\"schema\": 7}").contains("is not a report"));
+        assert!(read("{\"schema\": \"laggard-report/2\"}").contains("laggard-report/2"));
+        let damaged = read("{\"schema\": \"laggard-report/1\"}");
+        assert!(
+            damaged.contains("damaged report: missing field `run`"),
+            "{damaged}"
+        );
+        let missing = Report::read(Path::new("/nonexistent/r.json")).unwrap_err();
+        assert!(
+            missing
+                .to_string()
+                .contains("cannot read /nonexistent/r.json")
+        );
+    }
+}

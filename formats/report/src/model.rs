@@ -1,0 +1,303 @@
+//! The report as data. Field names and their order are those of the file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that one analysis found. Times are seconds, sizes bytes, percents
+/// are of the sum over all locations of their wall time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`](crate::SCHEMA).
+    pub schema: String,
+    /// What was recorded.
+    pub run: Run,
+    /// What the analysis was told.
+    pub settings: Settings,
+    /// How the analysis ran: the only part that depends on the number of agents.
+    pub agents: Agents,
+    /// Efficiency of the run.
+    pub efficiency: Efficiency,
+    /// One entry per location, by rank and thread.
+    pub locations: Vec<LocationTimes>,
+    /// Total per pattern, by pattern id; patterns that lost nothing are left out.
+    pub metrics: BTreeMap<String, Metric>,
+    /// Findings, largest severity first.
+    pub bottlenecks: Vec<Bottleneck>,
+    /// What is odd about the run or its trace.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// As it was started.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Size of `MPI_COMM_WORLD`, or PEs.
+    pub ranks: u32,
+    /// Threads of ranks that have a trace.
+    pub locations: u32,
+    /// Names of the hosts, sorted.
+    pub hosts: Vec<String>,
+    /// Programming models seen: `mpi`, `shmem`.
+    pub models: Vec<String>,
+    /// From the first location's start to the last location's end.
+    pub wall_time_s: f64,
+    /// Size of all files of the trace.
+    pub trace_bytes: u64,
+    /// Calls recorded.
+    pub operations: u64,
+    /// The MPI library and its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_library: Option<String>,
+    /// Largest error of the clock comparison between two locations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_s: Option<f64>,
+}
+
+/// What the analysis was told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// All instances were measured; the filters were off.
+    pub all: bool,
+    /// Share of its location's wall time from which an operation is looked at.
+    pub hotspot_percent: f64,
+    /// Multiple of the baseline from which an operation is looked at.
+    pub baseline_ratio: f64,
+    /// Ratio mean/min or max/mean from which an operation is looked at.
+    pub deviation_ratio: f64,
+    /// The baseline table, if one was given: what it says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            all: false,
+            hotspot_percent: 1.0,
+            baseline_ratio: 1.5,
+            deviation_ratio: 2.0,
+            baseline: None,
+        }
+    }
+}
+
+/// How the analysis ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agents {
+    /// Agents.
+    pub count: u32,
+    /// Bytes that agents sent to each other.
+    pub bytes_exchanged: u64,
+    /// Requests that agents sent to each other, and to themselves.
+    pub requests: u64,
+    /// From start to report.
+    pub analysis_time_s: f64,
+    /// Largest resident memory of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// The phases in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+}
+
+/// One phase of the analysis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Time of the slowest agent.
+    pub time_s: f64,
+    /// Bytes exchanged by all agents.
+    pub bytes_exchanged: u64,
+}
+
+/// Efficiencies of the run, 0..=1 (POP).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Efficiency {
+    /// `load_balance * communication`.
+    pub parallel: f64,
+    /// Mean over maximum of the locations' computation.
+    pub load_balance: f64,
+    /// Largest computation over wall time.
+    pub communication: f64,
+}
+
+/// How one location spent its time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocationTimes {
+    /// Rank or PE.
+    pub rank: u32,
+    /// Thread of the rank, from 0.
+    pub thread: u32,
+    /// Host name.
+    pub host: String,
+    /// Outside of all recorded calls.
+    pub computation_s: f64,
+    /// In calls that move data.
+    pub communication_s: f64,
+    /// In calls whose purpose is that ranks meet.
+    pub synchronization_s: f64,
+    /// In file operations.
+    pub io_s: f64,
+    /// Time, inside the calls, that patterns charged to this location.
+    pub wait_s: f64,
+    /// One of the locations that compute most and that others wait for.
+    pub bottleneck: bool,
+    /// From its first to its last record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+}
+
+/// Total of one pattern.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Time lost.
+    pub total_s: f64,
+    /// Of the sum of all locations' wall time.
+    pub percent: f64,
+    /// Instances that lost time.
+    pub instances: u64,
+}
+
+/// A place in the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLocation {
+    /// As the compiler wrote it into the program; "" if unknown.
+    pub file: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// Function, or `function+0xoffset`, or `module+0xoffset`; "" if unknown.
+    pub function: String,
+    /// `function file:line`, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callpath: Vec<String>,
+}
+
+/// One finding: a pattern in an operation at a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// Pattern id.
+    pub pattern: String,
+    /// Pattern name.
+    pub name: String,
+    /// The call that lost the time.
+    pub operation: String,
+    /// Its generic type.
+    pub operation_type: String,
+    /// Where it is called.
+    pub location: SourceLocation,
+    /// Time lost, all ranks.
+    pub severity_s: f64,
+    /// Of the sum of all locations' wall time.
+    pub percent: f64,
+    /// How sure, 0..=1.
+    pub confidence: f64,
+    /// Calls at this place, all ranks.
+    pub calls: u64,
+    /// Those that lost time.
+    pub instances: u64,
+    /// Mean duration of the calls.
+    pub mean_s: f64,
+    /// What the operation should take, if the table covers it.
+    pub baseline_s: Option<f64>,
+    /// `mean_s / baseline_s`, or the deviation that the filter saw.
+    pub ratio: Option<f64>,
+    /// What flagged it: `baseline`, `deviation`, `hotspot` or `all`.
+    pub filter: String,
+    /// Ranks that lost time, the worst first; may be cut after the worst.
+    pub ranks: Vec<RankShare>,
+    /// All ranks that lost time, as ranges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank_set: Option<String>,
+    /// Whom they waited for, the largest share first.
+    pub causes: Vec<Cause>,
+    /// The instance that lost most.
+    pub worst_instance: Option<Instance>,
+    /// What to try.
+    pub hints: Vec<String>,
+}
+
+/// One rank's part of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankShare {
+    /// Rank or PE.
+    pub rank: u32,
+    /// Time lost.
+    pub severity_s: f64,
+    /// Instances that lost time.
+    pub instances: u64,
+}
+
+/// Whom a finding's ranks waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The late rank.
+    pub rank: u32,
+    /// The call that it made too late.
+    pub operation: String,
+    /// Where.
+    pub location: SourceLocation,
+    /// Time that others lost to it.
+    pub severity_s: f64,
+    /// Of the finding's severity, 0..=1.
+    pub share: f64,
+    /// What it did before.
+    pub because: String,
+}
+
+/// One instance of a finding; times since the start of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Rank or PE.
+    pub rank: u32,
+    /// Entry.
+    pub start_s: f64,
+    /// Leaving.
+    pub end_s: f64,
+    /// Time lost.
+    pub severity_s: f64,
+}
+
+/// How much an anomaly matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnomalySeverity {
+    /// Good to know.
+    Info,
+    /// Numbers may be off, or the program has a defect.
+    #[default]
+    Warning,
+    /// Part of the trace could not be used.
+    Error,
+}
+
+impl AnomalySeverity {
+    /// The word in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            AnomalySeverity::Info => "info",
+            AnomalySeverity::Warning => "warning",
+            AnomalySeverity::Error => "error",
+        }
+    }
+}
+
+/// Something odd about the run or its trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anomaly {
+    /// Kind.
+    pub id: String,
+    /// How much it matters.
+    pub severity: AnomalySeverity,
+    /// How often.
+    pub count: u64,
+    /// The first of them, or all in words.
+    pub detail: String,
+    /// The file or location that it was found in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+}

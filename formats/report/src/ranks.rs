@@ -1,0 +1,76 @@
+//! Sets of ranks as people write them.
+
+/// Ranks in any order as ranges: `0-3,7`.
+pub fn rank_ranges(ranks: impl IntoIterator<Item = u32>) -> String {
+    ranges(ranks)
+        .into_iter()
+        .map(text)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// Ranks as a phrase with at most `most` ranges: `rank 7`, `ranks 0-3, 7 and 12 more`.
+pub fn list_of_ranks(ranks: impl IntoIterator<Item = u32>, most: usize) -> String {
+    let ranges = ranges(ranks);
+    let count =
+        |ranges: &[(u32, u32)]| -> u64 { ranges.iter().map(|r| u64::from(r.1 - r.0) + 1).sum() };
+    let shown = ranges.len().min(most.max(1));
+    let mut phrase = match count(&ranges) {
+        0 => return "no rank".to_owned(),
+        1 => "rank ".to_owned(),
+        _ => "ranks ".to_owned(),
+    };
+    let texts: Vec<String> = ranges[..shown].iter().copied().map(text).collect();
+    phrase.push_str(&texts.join(", "));
+    let hidden = count(&ranges[shown..]);
+    if hidden > 0 {
+        phrase.push_str(&format!(" and {hidden} more"));
+    }
+    phrase
+}
+
+fn text((first, last): (u32, u32)) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
+    }
+}
+
+/// First and last of each run of consecutive ranks.
+fn ranges(ranks: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
+    let mut ranks: Vec<u32> = ranks.into_iter().collect();
+    ranks.sort_unstable();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for rank in ranks {
+        match ranges.last_mut() {
+            Some(range) if rank <= range.1.saturating_add(1) => range.1 = rank,
+            _ => ranges.push((rank, rank)),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_ranks_are_ranges() {
+        assert_eq!(rank_ranges([7, 0, 1, 3, 2]), "0-3,7");
+        assert_eq!(rank_ranges([5, 5]), "5");
+        assert_eq!(rank_ranges([]), "");
+        assert_eq!(
+            rank_ranges([u32::MAX, u32::MAX - 1]),
+            "4294967294-4294967295"
+        );
+    }
+
+    #[test]
+    fn phrases_are_bounded() {
+        assert_eq!(list_of_ranks([3], 2), "rank 3");
+        assert_eq!(list_of_ranks([0, 1, 5], 2), "ranks 0-1, 5");
+        assert_eq!(list_of_ranks([0, 1, 5, 7, 9], 2), "ranks 0-1, 5 and 2 more");
+        assert_eq!(list_of_ranks([], 2), "no rank");
+    }
+}

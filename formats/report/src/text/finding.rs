@@ -1,0 +1,192 @@
+//! One finding in words.
+
+use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
+use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks};
+
+/// Causes shown per finding.
+const CAUSES: usize = 3;
+/// Hints shown per finding.
+const HINTS: usize = 2;
+/// Ranges of ranks shown.
+const RANGES: usize = 8;
+/// Width of the labels.
+const LABEL: usize = 15;
+
+/// `exchange.c:42 exchange_halo`, or what is known of it.
+pub(super) fn place(location: &SourceLocation) -> String {
+    let file = base_name(&location.file);
+    match (file.is_empty(), location.line, location.function.is_empty()) {
+        (true, _, true) => "unknown place".to_owned(),
+        (true, _, false) => location.function.clone(),
+        (false, 0, true) => file.to_owned(),
+        (false, 0, false) => format!("{file} {}", location.function),
+        (false, line, true) => format!("{file}:{line}"),
+        (false, line, false) => format!("{file}:{line} {}", location.function),
+    }
+}
+
+/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms longer`.
+pub(super) fn cause(cause: &Cause) -> String {
+    let mut text = format!("rank {}", cause.rank);
+    if !cause.operation.is_empty() {
+        text.push_str(&format!(
+            ", {} at {}",
+            cause.operation,
+            place(&cause.location)
+        ));
+    }
+    if !cause.because.is_empty() {
+        text.push_str(": ");
+        text.push_str(&cause.because);
+    }
+    text
+}
+
+/// Ranks that lost time, as a phrase.
+pub(super) fn ranks(finding: &Bottleneck, most: usize) -> String {
+    match finding.rank_set.as_deref() {
+        Some(set) => list_of_ranks(parse_ranges(set), most),
+        None => list_of_ranks(finding.ranks.iter().map(|share| share.rank), most),
+    }
+}
+
+/// Ranks of `0-3,7`; what is no range is left out.
+fn parse_ranges(set: &str) -> Vec<u32> {
+    let parse = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+    };
+    set.split(',').filter_map(parse).flatten().collect()
+}
+
+/// Appends the paragraph of one finding.
+pub(super) fn paragraph(
+    out: &mut String,
+    number: usize,
+    finding: &Bottleneck,
+    screen: usize,
+    style: Style,
+) {
+    let title = format!(
+        "{number}. {} in {} at {}",
+        finding.name,
+        finding.operation,
+        place(&finding.location)
+    );
+    for line in wrap(&title, screen) {
+        out.push_str(&style.paint(Tone::Strong, &line));
+        out.push('\n');
+    }
+    let mut item = |label: &str, text: &str| labelled(out, label, text, screen, style);
+    item("Lost", &lost(finding));
+    if !finding.location.callpath.is_empty() {
+        item("Call path", &finding.location.callpath.join(" > "));
+    }
+    for (at, found) in finding.causes.iter().take(CAUSES).enumerate() {
+        let text = format!("{} {}", percent(found.share * 100.0), cause(found));
+        item(if at == 0 { "Waits for" } else { "" }, &text);
+    }
+    if let Some(hidden) = finding.causes.len().checked_sub(CAUSES).filter(|&n| n > 0) {
+        item("", &format!("and {hidden} more"));
+    }
+    if let Some(worst) = &finding.worst_instance {
+        let text = format!(
+            "{} lost by rank {} between {:.6} s and {:.6} s",
+            duration(worst.severity_s),
+            worst.rank,
+            worst.start_s,
+            worst.end_s
+        );
+        item("Worst call", &text);
+    }
+    for (at, hint) in finding.hints.iter().take(HINTS).enumerate() {
+        item(if at == 0 { "Try" } else { "" }, &format!("- {hint}"));
+    }
+}
+
+/// How much, how often, against what, how sure.
+fn lost(finding: &Bottleneck) -> String {
+    let mut text = format!(
+        "{} ({} of all time) by {}, in {} of {} calls",
+        duration(finding.severity_s),
+        percent(finding.percent),
+        ranks(finding, RANGES),
+        count(finding.instances),
+        count(finding.calls)
+    );
+    text.push_str(&format!(
+        "; a call takes {} on average",
+        duration(finding.mean_s)
+    ));
+    match (finding.baseline_s, finding.ratio) {
+        (Some(baseline), Some(ratio)) => text.push_str(&format!(
+            ", {} times the baseline of {}",
+            three_digits(ratio),
+            duration(baseline)
+        )),
+        (Some(baseline), None) => {
+            text.push_str(&format!(", the baseline is {}", duration(baseline)));
+        }
+        (None, Some(ratio)) if finding.filter == "deviation" => {
+            text.push_str(&format!(
+                ", and varies by a factor of {}",
+                three_digits(ratio)
+            ));
+        }
+        _ => {}
+    }
+    if finding.confidence < 0.95 {
+        text.push_str(&format!(
+            " (confidence {})",
+            percent(finding.confidence * 100.0)
+        ));
+    }
+    text
+}
+
+/// Appends a label and its text beside it.
+pub(super) fn labelled(out: &mut String, label: &str, text: &str, screen: usize, style: Style) {
+    for (at, line) in wrap(text, screen.saturating_sub(LABEL).max(20))
+        .iter()
+        .enumerate()
+    {
+        let label = if at == 0 { label } else { "" };
+        out.push_str("   ");
+        out.push_str(&style.paint(Tone::Faint, label));
+        out.push_str(&" ".repeat((LABEL - 3).saturating_sub(width(label))));
+        out.push_str(line);
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_say_what_is_known() {
+        let at = |file: &str, line, function: &str| {
+            place(&SourceLocation {
+                file: file.to_owned(),
+                line,
+                function: function.to_owned(),
+                callpath: Vec::new(),
+            })
+        };
+        assert_eq!(at("/a/b.c", 7, "f"), "b.c:7 f");
+        assert_eq!(at("b.c", 7, ""), "b.c:7");
+        assert_eq!(at("", 0, "f+0x12"), "f+0x12");
+        assert_eq!(at("b.c", 0, "f"), "b.c f");
+        assert_eq!(at("", 0, ""), "unknown place");
+    }
+
+    #[test]
+    fn ranks_come_from_the_set_if_there_is_one() {
+        let finding = Bottleneck {
+            rank_set: Some("0-3,7".to_owned()),
+            ..Default::default()
+        };
+        assert_eq!(ranks(&finding, 3), "ranks 0-3, 7");
+        assert_eq!(parse_ranges("x,2-1,5"), [5]);
+    }
+}

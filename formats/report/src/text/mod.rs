@@ -1,0 +1,287 @@
+//! The report as text for people: 80 to 120 columns, the most important first.
+
+mod finding;
+mod style;
+mod table;
+
+use crate::{Bottleneck, LocationTimes, Report, list_of_ranks};
+use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
+use table::{Column, Row};
+
+/// How to render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderOptions {
+    /// Findings shown in the table.
+    pub top: usize,
+    /// Whether the output understands ANSI colours.
+    pub color: bool,
+    /// Columns of the output.
+    pub width: usize,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        RenderOptions {
+            top: 10,
+            color: false,
+            width: 100,
+        }
+    }
+}
+
+/// Findings that are explained below the table.
+const EXPLAINED: usize = 3;
+/// Anomalies shown.
+const ANOMALIES: usize = 10;
+/// Narrowest and widest that a report is set.
+const WIDTHS: (usize, usize) = (60, 140);
+
+/// The report as text, ending in a newline.
+pub fn render_text(report: &Report, options: &RenderOptions) -> String {
+    let screen = options.width.clamp(WIDTHS.0, WIDTHS.1);
+    let style = Style {
+        color: options.color,
+    };
+    let mut out = String::new();
+    summary(&mut out, report, screen, style);
+    efficiencies(&mut out, report, screen, style);
+    findings(&mut out, report, options.top, screen, style);
+    anomalies(&mut out, report, screen, style);
+    out
+}
+
+fn paragraph(out: &mut String, text: &str, screen: usize, style: Style, tone: Tone) {
+    for line in wrap(text, screen) {
+        out.push_str(&style.paint(tone, &line));
+        out.push('\n');
+    }
+}
+
+fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
+    let run = &report.run;
+    let mut command = base_name(&run.program).to_owned();
+    for argument in &run.arguments {
+        command.push(' ');
+        command.push_str(argument);
+    }
+    let hosts = match run.hosts.len() {
+        0 => String::new(),
+        1 => format!(" on {}", run.hosts[0]),
+        many => format!(" on {many} hosts"),
+    };
+    let head = format!(
+        "{command}: {}{hosts}, {}, {} calls",
+        plural(run.ranks.into(), "rank"),
+        duration(run.wall_time_s),
+        count(run.operations)
+    );
+    paragraph(out, &head, screen, style, Tone::Strong);
+    let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
+    let wall: f64 = report.locations.iter().map(|l| wall_of(report, l)).sum();
+    let share = crate::percent(wait, wall);
+    let text = match report.bottlenecks.first() {
+        Some(worst) => format!(
+            "{} of the time was spent waiting; {} of it in {} at {}{}.",
+            percent(share),
+            part_of(worst.severity_s, wait),
+            worst.operation,
+            finding::place(&worst.location),
+            worst
+                .causes
+                .first()
+                .map_or(String::new(), |cause| format!(", for rank {}", cause.rank))
+        ),
+        None => format!(
+            "{} of the time was spent waiting: nothing to report.",
+            percent(share)
+        ),
+    };
+    paragraph(out, &text, screen, style, style::tone_of_percent(share));
+    out.push('\n');
+}
+
+/// How much `part` is of the whole, in words.
+fn part_of(part: f64, whole: f64) -> &'static str {
+    if part > 0.5 * whole {
+        "most"
+    } else {
+        "the largest part"
+    }
+}
+
+/// The wall time of a location; of the run if the location's own is not there.
+fn wall_of(report: &Report, location: &LocationTimes) -> f64 {
+    location.wall_s.unwrap_or(report.run.wall_time_s)
+}
+
+fn plural(number: u64, word: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {word}{ending}", count(number))
+}
+
+fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) {
+    let efficiency = &report.efficiency;
+    let text = format!(
+        "{} parallel = {} load balance x {} communication",
+        percent(efficiency.parallel * 100.0),
+        percent(efficiency.load_balance * 100.0),
+        percent(efficiency.communication * 100.0)
+    );
+    finding::labelled(out, "Efficiency", &text, screen, style);
+    let sum = |part: fn(&LocationTimes) -> f64| -> f64 { report.locations.iter().map(part).sum() };
+    let wall: f64 = report.locations.iter().map(|l| wall_of(report, l)).sum();
+    if wall > 0.0 {
+        let share = |part| percent(crate::percent(sum(part), wall));
+        let text = format!(
+            "{} computation, {} communication, {} synchronisation, {} I/O",
+            share(|l| l.computation_s),
+            share(|l| l.communication_s),
+            share(|l| l.synchronization_s),
+            share(|l| l.io_s)
+        );
+        finding::labelled(out, "Time", &text, screen, style);
+    }
+    let busiest = report.locations.iter().filter(|l| l.bottleneck);
+    let busiest: Vec<u32> = busiest.map(|location| location.rank).collect();
+    if !busiest.is_empty() {
+        let mean = sum(|l| l.computation_s) / report.locations.len() as f64;
+        let most = report
+            .locations
+            .iter()
+            .map(|l| l.computation_s)
+            .fold(0.0, f64::max);
+        let text = format!(
+            "{}: up to {} of computation, the mean is {}",
+            list_of_ranks(busiest, 8),
+            duration(most),
+            duration(mean)
+        );
+        finding::labelled(out, "Busiest", &text, screen, style);
+    }
+    let trace = format!(
+        "{} in {}, read by {} in {}",
+        size(report.run.trace_bytes),
+        plural(report.run.locations.into(), "location"),
+        plural(report.agents.count.into(), "agent"),
+        duration(report.agents.analysis_time_s)
+    );
+    finding::labelled(out, "Trace", &trace, screen, style);
+    out.push('\n');
+}
+
+const COLUMNS: &[Column] = &[
+    Column {
+        title: "#",
+        right: true,
+        least: None,
+    },
+    Column {
+        title: "Lost",
+        right: true,
+        least: None,
+    },
+    Column {
+        title: "%",
+        right: true,
+        least: None,
+    },
+    Column {
+        title: "Pattern",
+        right: false,
+        least: Some(12),
+    },
+    Column {
+        title: "Operation",
+        right: false,
+        least: Some(12),
+    },
+    Column {
+        title: "Where",
+        right: false,
+        least: Some(16),
+    },
+    Column {
+        title: "Worst",
+        right: false,
+        least: None,
+    },
+];
+
+fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style: Style) {
+    let shown = &report.bottlenecks[..report.bottlenecks.len().min(top)];
+    if shown.is_empty() {
+        return;
+    }
+    let rows: Vec<Row> = shown
+        .iter()
+        .enumerate()
+        .map(|(at, found)| row(at + 1, found))
+        .collect();
+    table::table(out, COLUMNS, &rows, screen, style);
+    let hidden = report.bottlenecks.len() - shown.len();
+    if hidden > 0 {
+        let text = format!(
+            "and {} more: show them with --top {}",
+            hidden,
+            report.bottlenecks.len()
+        );
+        paragraph(out, &text, screen, style, Tone::Faint);
+    }
+    for (at, found) in shown.iter().take(EXPLAINED).enumerate() {
+        out.push('\n');
+        finding::paragraph(out, at + 1, found, screen, style);
+    }
+}
+
+fn row(number: usize, found: &Bottleneck) -> Row {
+    let tone = style::tone_of_percent(found.percent);
+    let plain = |text: String| (text, Tone::Plain);
+    let worst = found
+        .ranks
+        .first()
+        .map_or(String::new(), |share| format!("rank {}", share.rank));
+    let cells = vec![
+        (number.to_string(), Tone::Faint),
+        (duration(found.severity_s), tone),
+        (format!("{:.1}", found.percent), tone),
+        plain(found.name.clone()),
+        plain(found.operation.clone()),
+        plain(finding::place(&found.location)),
+        plain(worst),
+    ];
+    let note = found
+        .causes
+        .first()
+        .map(|cause| format!("for {}", finding::cause(cause)));
+    Row { cells, note }
+}
+
+fn anomalies(out: &mut String, report: &Report, screen: usize, style: Style) {
+    if report.anomalies.is_empty() {
+        return;
+    }
+    out.push('\n');
+    paragraph(out, "Anomalies", screen, style, Tone::Strong);
+    for anomaly in report.anomalies.iter().take(ANOMALIES) {
+        let mut text = anomaly.id.replace('_', " ");
+        if anomaly.count > 1 {
+            text.push_str(&format!(" ({} times)", count(anomaly.count)));
+        }
+        text.push_str(": ");
+        text.push_str(&anomaly.detail);
+        if let Some(origin) = &anomaly.origin {
+            text.push_str(&format!(" [{origin}]"));
+        }
+        finding::labelled(out, anomaly.severity.name(), &text, screen, style);
+    }
+    let hidden = report.anomalies.len().saturating_sub(ANOMALIES);
+    if hidden > 0 {
+        finding::labelled(
+            out,
+            "",
+            &format!("and {hidden} more in the report file"),
+            screen,
+            style,
+        );
+    }
+}

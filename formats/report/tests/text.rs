@@ -1,0 +1,93 @@
+//! The text of the example report, as kept in `golden/`.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p laggard-report` writes the files anew.
+
+use std::path::Path;
+
+use laggard_report::{RenderOptions, Report, render_text};
+
+fn example() -> Report {
+    let bytes = include_bytes!("example.json");
+    Report::from_json(bytes, Path::new("example.json")).unwrap()
+}
+
+fn check(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(golden == text, "{name} differs:\n{text}");
+}
+
+fn text(width: usize) -> String {
+    render_text(
+        &example(),
+        &RenderOptions {
+            width,
+            ..Default::default()
+        },
+    )
+}
+
+#[test]
+fn text_is_as_kept() {
+    check("example-80.txt", &text(80));
+    check("example-120.txt", &text(120));
+}
+
+#[test]
+fn lines_fit_the_screen() {
+    for width in [80, 100, 120] {
+        let text = text(width);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| !line.ends_with(' ')), "{text}");
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let options = RenderOptions {
+        width: 80,
+        color: true,
+        ..Default::default()
+    };
+    let mut colored = render_text(&example(), &options);
+    while let Some(start) = colored.find('\x1b') {
+        let end = colored[start..].find('m').unwrap();
+        colored.replace_range(start..=start + end, "");
+    }
+    assert_eq!(colored, text(80));
+}
+
+#[test]
+fn top_cuts_the_table() {
+    let options = RenderOptions {
+        top: 1,
+        ..Default::default()
+    };
+    let text = render_text(&example(), &options);
+    assert!(
+        text.contains("and 2 more: show them with --top 3"),
+        "{text}"
+    );
+    assert!(!text.contains("Wait at N x N"), "{text}");
+}
+
+#[test]
+fn a_report_without_findings_says_so() {
+    let mut report = example();
+    report.bottlenecks.clear();
+    report.anomalies.clear();
+    report.locations.clear();
+    let text = render_text(&report, &RenderOptions::default());
+    assert!(
+        text.contains("0 % of the time was spent waiting: nothing to report."),
+        "{text}"
+    );
+}
