@@ -1,0 +1,181 @@
+//! What is odd about a location's file.
+
+use std::collections::BTreeMap;
+
+use laggard_report::{Anomaly, AnomalySeverity};
+use laggard_trace::{DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_SIZE, LIMIT_WRITE, Location};
+
+/// Anomalies that one location's file shows by itself.
+pub fn of_location(location: &Location) -> Vec<Anomaly> {
+    let mut found = Vec::new();
+    let header = &location.header;
+    let origin = format!("rank {}, thread {}", header.rank, header.thread);
+    let mut add = |id: &str, severity, count: u64, detail: String| {
+        found.push(Anomaly {
+            id: id.to_owned(),
+            severity,
+            count,
+            detail,
+            origin: Some(origin.clone()),
+        });
+    };
+    let mut damage: BTreeMap<DamageKind, (u64, u64)> = BTreeMap::new();
+    for one in &location.damage {
+        let (count, _) = damage.entry(one.what).or_insert((0, one.offset));
+        *count += 1;
+    }
+    for (kind, (count, offset)) in damage {
+        if kind == DamageKind::OpenBlock {
+            continue; // Said below: the file was not closed.
+        }
+        let detail = format!("{}, first at offset {offset}", kind.describe());
+        add("damaged_file", AnomalySeverity::Error, count, detail);
+    }
+    let Some(end) = location.end else {
+        let detail = "the process was killed or left without MPI_Finalize; used up to the last \
+            complete record";
+        add(
+            "truncated_trace",
+            AnomalySeverity::Warning,
+            1,
+            detail.to_owned(),
+        );
+        return found;
+    };
+    if end.limits & LIMIT_SIZE != 0 {
+        let detail = "LAGGARD_MAX_TRACE_MB was reached; from there on only the profile is known";
+        add("size_limit", AnomalySeverity::Warning, 1, detail.to_owned());
+    }
+    if end.limits & LIMIT_WRITE != 0 {
+        let detail = "the file system refused more; what came later is not in the trace";
+        add("write_error", AnomalySeverity::Error, 1, detail.to_owned());
+    }
+    if end.limits & LIMIT_INTERNAL != 0 {
+        let detail = "the collector stopped on an error of its own; what came later is not in the \
+            trace";
+        add(
+            "collector_error",
+            AnomalySeverity::Error,
+            1,
+            detail.to_owned(),
+        );
+    }
+    if end.limits & LIMIT_PAUSED != 0 {
+        let detail = "the recording was paused at times; calls in between are not in the trace";
+        add("paused", AnomalySeverity::Info, 1, detail.to_owned());
+    }
+    if end.lost > 0 {
+        let detail = "calls could not be recorded".to_owned();
+        add("lost_calls", AnomalySeverity::Warning, end.lost, detail);
+    }
+    if end.reason == 3 {
+        let detail = "the program called MPI_Abort".to_owned();
+        add("aborted", AnomalySeverity::Warning, 1, detail);
+    }
+    found
+}
+
+/// One row per id and severity: counts summed, the first detail, and where else;
+/// the worst first.
+pub fn merge_anomalies(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
+    let key = |a: &Anomaly| (std::cmp::Reverse(a.severity), a.id.clone());
+    anomalies.sort_by(|a, b| (key(a), &a.origin, &a.detail).cmp(&(key(b), &b.origin, &b.detail)));
+    let mut merged: Vec<Anomaly> = Vec::new();
+    let mut others = 0u64;
+    let close = |last: Option<&mut Anomaly>, others: &mut u64| {
+        if let Some(last) = last.filter(|_| *others > 0) {
+            let origin = last
+                .origin
+                .take()
+                .map_or(String::new(), |origin| format!("{origin} "));
+            last.origin = Some(format!("{origin}and {others} more"));
+        }
+        *others = 0;
+    };
+    for anomaly in anomalies {
+        match merged.last_mut() {
+            Some(last) if key(last) == key(&anomaly) => {
+                last.count = last.count.saturating_add(anomaly.count);
+                others += 1;
+            }
+            last => {
+                close(last, &mut others);
+                merged.push(anomaly);
+            }
+        }
+    }
+    close(merged.last_mut(), &mut others);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::{End, FileHeader, LocationWriter, MemorySpace, Space};
+    use std::path::Path;
+
+    fn written(end: Option<End>) -> Location {
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        writer.push(1, 2, 1);
+        let space = match end {
+            Some(end) => writer.finish(end),
+            None => {
+                let mut space = MemorySpace::new();
+                let (window, _) = space.advance(0).unwrap();
+                header.checksum = header.expected_checksum();
+                let bytes = zerocopy::IntoBytes::as_bytes(&header);
+                // SAFETY: a window holds at least a page.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), window, bytes.len()) };
+                space
+            }
+        };
+        Location::from_bytes(Path::new("test.lgt"), &space.into_bytes()).unwrap()
+    }
+
+    fn ids(location: &Location) -> Vec<String> {
+        of_location(location).into_iter().map(|a| a.id).collect()
+    }
+
+    #[test]
+    fn closed_file_is_in_order() {
+        assert_eq!(ids(&written(Some(End::default()))), Vec::<String>::new());
+    }
+
+    #[test]
+    fn ends_are_explained() {
+        let end = End {
+            limits: LIMIT_SIZE | LIMIT_PAUSED,
+            lost: 7,
+            reason: 3,
+            ..End::default()
+        };
+        assert_eq!(
+            ids(&written(Some(end))),
+            ["size_limit", "paused", "lost_calls", "aborted"]
+        );
+        assert_eq!(ids(&written(None)), ["truncated_trace"]);
+    }
+
+    #[test]
+    fn equal_anomalies_become_one_row() {
+        let one = |id: &str, severity, origin: &str| Anomaly {
+            id: id.to_owned(),
+            severity,
+            count: 2,
+            detail: "d".to_owned(),
+            origin: Some(origin.to_owned()),
+        };
+        let merged = merge_anomalies(vec![
+            one("a", AnomalySeverity::Info, "rank 1"),
+            one("b", AnomalySeverity::Error, "rank 0"),
+            one("a", AnomalySeverity::Info, "rank 0"),
+        ]);
+        let texts: Vec<_> = merged
+            .iter()
+            .map(|a| (a.id.as_str(), a.count, a.origin.as_deref().unwrap()))
+            .collect();
+        assert_eq!(texts, [("b", 2, "rank 0"), ("a", 4, "rank 0 and 1 more")]);
+    }
+}

@@ -1,0 +1,37 @@
+//! What an analysis is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laggard_baselines::{Baseline, Empty};
+use laggard_report::Settings;
+
+/// Options of [`analyze`](crate::analyze).
+#[derive(Clone)]
+pub struct AnalyzeOptions {
+    /// Filters and their limits.
+    pub settings: Settings,
+    /// What operations should cost.
+    pub baseline: Arc<dyn Baseline>,
+    /// Threads per agent; `None`: as many as there are cores for it.
+    pub threads: Option<usize>,
+    /// Whether the phases' times and memory go into the report's `agents`.
+    pub stats: bool,
+    /// Whether the head shows progress (on a terminal, never in a pipe).
+    pub progress: bool,
+    /// Where separate debug files are looked for; `None`: `/usr/lib/debug`.
+    pub debug_roots: Option<Vec<PathBuf>>,
+}
+
+impl Default for AnalyzeOptions {
+    fn default() -> Self {
+        AnalyzeOptions {
+            settings: Settings::default(),
+            baseline: Arc::new(Empty),
+            threads: None,
+            stats: false,
+            progress: false,
+            debug_roots: None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! From recorded addresses to lines of the program.
+//!
+//! *Purpose.* Turns frames of call paths into function, file and line, from the
+//! debug information of the program's own files, after the run.
+//!
+//! *Data flow.* [`Symbols`] takes (module path, build id, ELF address), loads each
+//! module once, when it is first needed, and remembers every answer. [`Line`]s of
+//! a call path, innermost first, become a report's location with
+//! [`source_location`].
+//!
+//! *Constraints.* A file that is not the one that ran (other build id) is not
+//! used. What cannot be resolved is named by what is known of it, and said once
+//! per module in [`Symbols::anomalies`]; nothing here fails.
+
+mod find;
+mod module;
+mod place;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laggard_report::{Anomaly, AnomalySeverity};
+use laggard_trace::{Definitions, Frame};
+use rustc_hash::FxHashMap;
+
+use module::Module;
+pub use place::{Origin, location, source_location};
+
+/// One line of the program; inlined functions have lines of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// Demangled name; `function+0xoffset` where only symbols are known,
+    /// `module+0xoffset` where nothing is.
+    pub function: String,
+    /// As the compiler wrote it; empty if unknown.
+    pub file: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// The file of the executable or library; empty for a line that the recorder
+    /// knew itself (an interpreter's frame).
+    pub module: Arc<str>,
+}
+
+impl Line {
+    /// Whether file and line are known.
+    pub fn has_source(&self) -> bool {
+        !self.file.is_empty() && self.line > 0
+    }
+
+    /// `function file.c:42`, or what is known of it.
+    pub fn text(&self) -> String {
+        let file = base_name(&self.file);
+        if self.has_source() {
+            format!("{} {file}:{}", self.function, self.line)
+        } else if file.is_empty() {
+            self.function.clone()
+        } else {
+            format!("{} {file}", self.function)
+        }
+    }
+}
+
+/// The last part of a path.
+pub fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Why a module's addresses have no lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// There is no such file here.
+    Missing,
+    /// The file is not the one that ran.
+    Changed,
+    /// The file cannot be read, or is no ELF file.
+    Unreadable,
+    /// The file has no line numbers.
+    NoLines,
+}
+
+/// Resolves addresses; loads modules lazily and remembers what it found.
+#[derive(Default)]
+pub struct Symbols {
+    modules: Vec<Module>,
+    /// Index in `modules` by path and build id.
+    index: FxHashMap<(Arc<str>, Vec<u8>), usize>,
+    answers: FxHashMap<(usize, u64), Arc<[Line]>>,
+    debug_roots: Vec<PathBuf>,
+}
+
+impl Symbols {
+    /// Looks for separate debug files in `/usr/lib/debug`.
+    pub fn new() -> Self {
+        Symbols::with_debug_roots(vec![PathBuf::from("/usr/lib/debug")])
+    }
+
+    /// Looks for separate debug files in these directories.
+    pub fn with_debug_roots(debug_roots: Vec<PathBuf>) -> Self {
+        Symbols {
+            debug_roots,
+            ..Default::default()
+        }
+    }
+
+    /// The lines at an ELF address of a module, innermost (inlined) first; never
+    /// empty. An empty build id matches any file.
+    pub fn resolve(&mut self, path: &str, build_id: &[u8], offset: u64) -> Arc<[Line]> {
+        let at = self.module(path, build_id);
+        if let Some(known) = self.answers.get(&(at, offset)) {
+            return known.clone();
+        }
+        let lines: Arc<[Line]> = self.modules[at].resolve(offset, &self.debug_roots).into();
+        self.answers.insert((at, offset), lines.clone());
+        lines
+    }
+
+    /// The lines of a call path that `definitions` define, innermost first.
+    pub fn resolve_call_path(&mut self, definitions: &Definitions, call_path: u32) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for frame in definitions.call_path(call_path) {
+            match *frame {
+                Frame::Native { module, offset } => {
+                    let Some(module) = definitions.module(module) else {
+                        continue;
+                    };
+                    let path = definitions.string(module.path);
+                    lines.extend_from_slice(&self.resolve(&path, &module.build_id, offset));
+                }
+                Frame::Source {
+                    file,
+                    function,
+                    line,
+                } => lines.push(Line {
+                    function: definitions.string(function).into_owned(),
+                    file: definitions.string(file).into_owned(),
+                    line,
+                    module: Arc::from(""),
+                }),
+            }
+        }
+        lines
+    }
+
+    /// What could not be resolved, per module, in order of the modules' paths.
+    pub fn anomalies(&self) -> Vec<Anomaly> {
+        let mut modules: Vec<&Module> = self.modules.iter().collect();
+        modules.sort_by(|a, b| a.key().cmp(&b.key()));
+        modules.into_iter().filter_map(anomaly).collect()
+    }
+
+    fn module(&mut self, path: &str, build_id: &[u8]) -> usize {
+        let key = (Arc::from(path), build_id.to_vec());
+        let modules = &mut self.modules;
+        *self
+            .index
+            .entry(key)
+            .or_insert_with_key(|(path, build_id)| {
+                modules.push(Module::new(path.clone(), build_id.clone()));
+                modules.len() - 1
+            })
+    }
+}
+
+fn anomaly(module: &Module) -> Option<Anomaly> {
+    let (id, severity, detail) = match module.problem()? {
+        Problem::Missing => (
+            "module_missing",
+            AnomalySeverity::Warning,
+            "is not here: its functions and lines are unknown; analyze where the program ran",
+        ),
+        Problem::Changed => (
+            "module_changed",
+            AnomalySeverity::Warning,
+            "was built again since the run: its functions and lines are unknown; record again",
+        ),
+        Problem::Unreadable => (
+            "module_unreadable",
+            AnomalySeverity::Warning,
+            "cannot be read as an ELF file: its functions and lines are unknown",
+        ),
+        Problem::NoLines => (
+            "no_line_numbers",
+            AnomalySeverity::Info,
+            "has no line numbers: compile it with -g",
+        ),
+    };
+    Some(Anomaly {
+        id: id.to_owned(),
+        severity,
+        count: 1,
+        detail: format!("{} {detail}", module.path()),
+        origin: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! One executable or library.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use addr2line::Loader;
+use memmap2::Mmap;
+use object::Object;
+
+use super::{Line, Origin, Problem, base_name, find};
+
+/// A module and, once it was needed, its symbols and debug information.
+pub(super) struct Module {
+    path: Arc<str>,
+    build_id: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    NotLoaded,
+    Loaded(Loaded),
+}
+
+/// What was found for a module.
+#[derive(Default)]
+struct Loaded {
+    /// The file with debug information, then the file itself.
+    loaders: Vec<Loader>,
+    problem: Option<Problem>,
+}
+
+impl Module {
+    pub fn new(path: Arc<str>, build_id: Vec<u8>) -> Self {
+        Module {
+            path,
+            build_id,
+            state: State::NotLoaded,
+        }
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn key(&self) -> (&str, &[u8]) {
+        (&self.path, &self.build_id)
+    }
+
+    /// Why addresses of this module have no lines; `None` if they may have, if
+    /// nobody asked yet, or if nobody expects them to.
+    pub fn problem(&self) -> Option<Problem> {
+        let State::Loaded(loaded) = &self.state else {
+            return None;
+        };
+        let is_program = Origin::of_module(&self.path) == Origin::Program;
+        loaded.problem.filter(|&problem| {
+            is_program && (problem != Problem::NoLines || !is_installed(&self.path))
+        })
+    }
+
+    /// The lines at an address; never empty.
+    pub fn resolve(&mut self, offset: u64, debug_roots: &[PathBuf]) -> Vec<Line> {
+        if let State::NotLoaded = self.state {
+            self.state = State::Loaded(load(&self.path, &self.build_id, debug_roots));
+        }
+        let loaders = match &self.state {
+            State::Loaded(loaded) => loaded.loaders.as_slice(),
+            State::NotLoaded => &[],
+        };
+        let lines = loaders
+            .iter()
+            .find_map(|loader| self.lines(loader, offset))
+            .or_else(|| {
+                let mut loaders = loaders.iter();
+                loaders.find_map(|loader| Some(vec![self.bare(symbol(loader, offset)?)]))
+            });
+        lines.unwrap_or_else(|| vec![self.bare(format!("{}+{offset:#x}", base_name(&self.path)))])
+    }
+
+    fn bare(&self, function: String) -> Line {
+        Line {
+            function,
+            file: String::new(),
+            line: 0,
+            module: self.path.clone(),
+        }
+    }
+
+    /// Lines from debug information; `None` if it does not cover the address.
+    fn lines(&self, loader: &Loader, offset: u64) -> Option<Vec<Line>> {
+        let mut frames = loader.find_frames(offset).ok()?;
+        let mut lines = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref();
+            let name = name.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            let location = frame.location.as_ref();
+            let file = location.and_then(|l| l.file);
+            if name.is_none() && file.is_none() {
+                continue;
+            }
+            lines.push(Line {
+                function: name.unwrap_or_else(|| {
+                    let symbol = loader.find_symbol(offset).unwrap_or_default();
+                    demangled(symbol)
+                }),
+                file: file.unwrap_or_default().to_owned(),
+                line: location.and_then(|l| l.line).unwrap_or(0),
+                module: self.path.clone(),
+            });
+        }
+        (!lines.is_empty()).then_some(lines)
+    }
+}
+
+/// Whether the system's packages brought this file: its user does not compile it.
+fn is_installed(path: &str) -> bool {
+    let below = |root: &str| path.starts_with(root);
+    below("/lib") || (below("/usr/") && !below("/usr/local/"))
+}
+
+/// `function+0xoffset` from the symbol table.
+fn symbol(loader: &Loader, offset: u64) -> Option<String> {
+    let symbol = loader.find_symbol_info(offset)?;
+    let distance = offset.checked_sub(symbol.address())?;
+    Some(format!("{}+{distance:#x}", demangled(symbol.name())))
+}
+
+fn demangled(symbol: &str) -> String {
+    addr2line::demangle_auto(symbol.into(), None).into_owned()
+}
+
+/// Finds and loads what there is for a module.
+fn load(path: &str, build_id: &[u8], debug_roots: &[PathBuf]) -> Loaded {
+    if path.is_empty() || path.starts_with('[') || path.starts_with("linux-vdso") {
+        return Loaded::default();
+    }
+    let mut loaded = Loaded::default();
+    let own = own_file(Path::new(path), build_id);
+    let debug = find::debug_file(Path::new(path), build_id, own.as_ref().ok(), debug_roots);
+    let mut has_lines = false;
+    if let Some(debug) = debug {
+        let supplement = find::supplement(&debug, debug_roots);
+        if let Ok(loader) = Loader::new_with_sup(&debug, supplement.as_deref()) {
+            has_lines |= loader.get_section_range(b".debug_line").is_some();
+            loaded.loaders.push(loader);
+        }
+    }
+    match own {
+        Ok(_) => match Loader::new(path) {
+            Ok(loader) => {
+                has_lines |= loader.get_section_range(b".debug_line").is_some();
+                loaded.loaders.push(loader);
+                loaded.problem = (!has_lines).then_some(Problem::NoLines);
+            }
+            Err(_) => loaded.problem = Some(Problem::Unreadable),
+        },
+        // Debug information with the right build id makes up for the file.
+        Err(_) if !loaded.loaders.is_empty() => {}
+        Err(problem) => loaded.problem = Some(problem),
+    }
+    loaded
+}
+
+/// The module's file, if it is the one that ran.
+fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
+    let map = map(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Problem::Missing,
+        _ => Problem::Unreadable,
+    })?;
+    let found = find::build_id(&map).ok_or(Problem::Unreadable)?;
+    if build_id.is_empty() || found == build_id {
+        Ok(map)
+    } else {
+        Err(Problem::Changed)
+    }
+}
+
+/// Maps a file for reading.
+pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: only read; were the file shortened meanwhile, the process would get
+    // SIGBUS, as every reader of mapped files does.
+    unsafe { Mmap::map(&file) }
+}
+
+/// Parses a mapped ELF file.
+pub(super) fn parse(map: &Mmap) -> Option<impl Object<'_>> {
+    object::File::parse(&**map).ok()
+}

@@ -1,0 +1,188 @@
+//! Which line of a call path is *the* place of a call.
+
+use laggard_report::SourceLocation;
+
+use super::{Line, base_name};
+
+/// Whose code a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's program, and libraries that it uses.
+    Program,
+    /// MPI: the library, its bindings for other languages, this tool's collector.
+    Binding,
+    /// What starts a program: C library, dynamic linker, kernel.
+    System,
+}
+
+/// Beginnings of the names of libraries that bind or implement MPI.
+const BINDINGS: &[&str] = &[
+    "libmpi",
+    "libpmpi",
+    "libmpich",
+    "libfmpich",
+    "liboshmem",
+    "libopen-rte",
+    "libopen-pal",
+    "liblaggard",
+    "MPI.cpython",
+    "MPI.abi3",
+];
+
+/// Beginnings of the names of libraries of the system.
+const SYSTEM: &[&str] = &[
+    "libc.so",
+    "libc-",
+    "libpthread",
+    "ld-linux",
+    "ld-",
+    "linux-vdso",
+    "[",
+];
+
+/// Functions that call `main`.
+const START: &[&str] = &[
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "_dl_start_user",
+];
+
+impl Origin {
+    /// Whose module this is, by its path.
+    pub fn of_module(path: &str) -> Origin {
+        let name = base_name(path);
+        let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+        if begins(BINDINGS) || path.contains("/mpi4py/") {
+            Origin::Binding
+        } else if begins(SYSTEM) {
+            Origin::System
+        } else {
+            Origin::Program
+        }
+    }
+
+    /// Whose code this line is.
+    pub fn of(line: &Line) -> Origin {
+        if line.file.contains("/mpi4py/") {
+            return Origin::Binding;
+        }
+        let function = line.function.split('+').next().unwrap_or_default();
+        if START.contains(&function) {
+            return Origin::System;
+        }
+        Origin::of_module(&line.module)
+    }
+}
+
+/// Index of the line where the program makes the call, in a call path innermost
+/// first: the first line of the program that has file and line, else the first
+/// line of the program, else the first line. `None` for an empty path.
+pub fn location(path: &[Line]) -> Option<usize> {
+    let is_program = |line: &&Line| Origin::of(line) == Origin::Program;
+    let first = |found: &dyn Fn(&&Line) -> bool| path.iter().position(|line| found(&line));
+    first(&|line| is_program(line) && line.has_source())
+        .or_else(|| first(&is_program))
+        .or((!path.is_empty()).then_some(0))
+}
+
+/// A report's location for a call path, innermost first. Its call path begins
+/// with `main` and leaves out the bindings' innermost lines.
+pub fn source_location(path: &[Line]) -> SourceLocation {
+    let Some(at) = location(path) else {
+        return SourceLocation::default();
+    };
+    let place = &path[at];
+    let origin = Origin::of(place);
+    let kept = path
+        .iter()
+        .skip_while(|line| Origin::of(line) == Origin::Binding && origin != Origin::Binding);
+    let mut callpath: Vec<String> = kept
+        .filter(|line| Origin::of(line) != Origin::System || *line == place)
+        .map(Line::text)
+        .collect();
+    callpath.reverse();
+    SourceLocation {
+        file: place.file.clone(),
+        line: place.line,
+        function: place.function.clone(),
+        callpath,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(function: &str, file: &str, line: u32, module: &str) -> Line {
+        Line {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line,
+            module: module.into(),
+        }
+    }
+
+    #[test]
+    fn place_is_the_programs_own_line() {
+        let path = [
+            line("mpi_send_+0x12", "", 0, "/usr/lib/libmpi_mpifh.so.40"),
+            line("Cdgesd2d+0x40", "", 0, "/usr/lib/libscalapack.so"),
+            line("solve", "/src/solve.f90", 12, "/home/u/app"),
+            line("MAIN__", "/src/main.f90", 3, "/home/u/app"),
+            line("main", "/src/main.f90", 9, "/home/u/app"),
+            line(
+                "__libc_start_call_main+0x7a",
+                "",
+                0,
+                "/lib/x86_64-linux-gnu/libc.so.6",
+            ),
+            line("_start+0x21", "", 0, "/home/u/app"),
+        ];
+        assert_eq!(location(&path), Some(2));
+        let found = source_location(&path);
+        assert_eq!((found.line, found.function.as_str()), (12, "solve"));
+        assert_eq!(found.file, "/src/solve.f90");
+        assert_eq!(
+            found.callpath,
+            [
+                "main main.f90:9",
+                "MAIN__ main.f90:3",
+                "solve solve.f90:12",
+                "Cdgesd2d+0x40"
+            ]
+        );
+    }
+
+    #[test]
+    fn python_lines_win_over_their_binding() {
+        let path = [
+            line(
+                "bcast",
+                "/usr/lib/python3/dist-packages/mpi4py/util/pkl5.py",
+                7,
+                "",
+            ),
+            line("step", "app.py", 31, ""),
+            line("<module>", "app.py", 40, ""),
+        ];
+        let found = source_location(&path);
+        assert_eq!((found.file.as_str(), found.line), ("app.py", 31));
+        assert_eq!(found.callpath, ["<module> app.py:40", "step app.py:31"]);
+    }
+
+    #[test]
+    fn without_lines_the_first_frame_of_the_program_is_the_place() {
+        let path = [
+            line("libmpi.so.40+0x99", "", 0, "/usr/lib/libmpi.so.40"),
+            line("exchange+0x1c", "", 0, "/home/u/app"),
+            line("main+0x80", "", 0, "/home/u/app"),
+        ];
+        let found = source_location(&path);
+        assert_eq!(found.function, "exchange+0x1c");
+        assert_eq!(found.callpath, ["main+0x80", "exchange+0x1c"]);
+        let only = source_location(&path[..1]);
+        assert_eq!(only.function, "libmpi.so.40+0x99");
+        assert_eq!(source_location(&[]), SourceLocation::default());
+    }
+}

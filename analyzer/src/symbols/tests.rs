@@ -1,0 +1,223 @@
+//! Resolves addresses of programs that `cc` makes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+
+use super::*;
+
+const SOURCE: &str = r#"
+volatile int sink;
+static inline __attribute__((always_inline)) void inner(int x) {
+    sink = x;
+}
+__attribute__((noinline)) void outer(int x) {
+    inner(x);
+    sink++;
+}
+int main(void) {
+    outer(7);
+    return 0;
+}
+"#;
+
+struct Program {
+    directory: tempfile::TempDir,
+}
+
+impl Program {
+    fn new(options: &[&str]) -> Program {
+        let program = Program {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(program.file("app.c"), SOURCE).unwrap();
+        program.run("cc", &[&["-O2", "app.c", "-o", "app"], options].concat());
+        program
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn run(&self, command: &str, arguments: &[&str]) {
+        let mut command = Command::new(command);
+        command.args(arguments).current_dir(self.directory.path());
+        assert!(command.status().unwrap().success(), "{command:?}");
+    }
+
+    fn path(&self) -> String {
+        self.file("app").to_str().unwrap().to_owned()
+    }
+
+    fn build_id(&self) -> Vec<u8> {
+        find::build_id(&module::map(&self.file("app")).unwrap()).unwrap()
+    }
+
+    fn address(&self, name: &str) -> u64 {
+        let bytes = std::fs::read(self.file("app")).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let symbol = object.symbols().find(|symbol| symbol.name() == Ok(name));
+        symbol.expect(name).address()
+    }
+
+    /// An address of `outer` that lies in the inlined `inner`.
+    fn inlined(&self, symbols: &mut Symbols) -> Option<u64> {
+        let start = self.address("outer");
+        (start..start + 16).find(|&address| {
+            symbols
+                .resolve(&self.path(), &self.build_id(), address)
+                .len()
+                > 1
+        })
+    }
+}
+
+fn without_roots() -> Symbols {
+    Symbols::with_debug_roots(Vec::new())
+}
+
+fn ids(symbols: &Symbols) -> Vec<String> {
+    symbols.anomalies().into_iter().map(|a| a.id).collect()
+}
+
+#[test]
+fn inlined_functions_are_lines_of_their_own() {
+    let program = Program::new(&["-g", "-Wl,--build-id"]);
+    let mut symbols = without_roots();
+    let address = program.inlined(&mut symbols).expect("inlined code");
+    let lines = symbols.resolve(&program.path(), &program.build_id(), address);
+    let texts: Vec<String> = lines.iter().map(Line::text).collect();
+    assert_eq!(texts, ["inner app.c:4", "outer app.c:7"]);
+    assert!(lines[0].file.ends_with("/app.c") && Path::new(&lines[0].file).is_absolute());
+    assert_eq!(ids(&symbols), Vec::<String>::new());
+}
+
+#[test]
+fn without_line_numbers_symbols_are_used() {
+    let program = Program::new(&["-Wl,--build-id"]);
+    let mut symbols = without_roots();
+    let lines = symbols.resolve(&program.path(), &[], program.address("outer") + 3);
+    assert_eq!(lines[0].text(), "outer+0x3");
+    assert_eq!(ids(&symbols), ["no_line_numbers"]);
+}
+
+#[test]
+fn without_symbols_the_module_is_named() {
+    let program = Program::new(&["-Wl,--build-id"]);
+    let address = program.address("outer");
+    program.run("strip", &["app"]);
+    let lines = without_roots().resolve(&program.path(), &program.build_id(), address);
+    assert_eq!(lines[0].text(), format!("app+{address:#x}"));
+}
+
+#[test]
+fn another_build_is_not_used() {
+    let program = Program::new(&["-g", "-Wl,--build-id"]);
+    let mut symbols = without_roots();
+    let address = program.address("outer");
+    let lines = symbols.resolve(&program.path(), &[1, 2, 3], address);
+    assert_eq!(lines[0].text(), format!("app+{address:#x}"));
+    assert_eq!(ids(&symbols), ["module_changed"]);
+}
+
+#[test]
+fn debug_file_is_found_by_link_and_by_build_id() {
+    let program = Program::new(&["-g", "-Wl,--build-id"]);
+    let address = program.address("outer");
+    program.run("objcopy", &["--only-keep-debug", "app", "app.debug"]);
+    program.run(
+        "objcopy",
+        &["--strip-all", "--add-gnu-debuglink=app.debug", "app"],
+    );
+    let (path, id) = (program.path(), program.build_id());
+    let by_link = without_roots().resolve(&path, &id, address);
+    assert_eq!(by_link.last().unwrap().function, "outer");
+
+    let hex: String = id[1..].iter().map(|byte| format!("{byte:02x}")).collect();
+    let below = program.file(&format!("debug/.build-id/{:02x}", id[0]));
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::rename(
+        program.file("app.debug"),
+        below.join(format!("{hex}.debug")),
+    )
+    .unwrap();
+    let lost = without_roots().resolve(&path, &id, address);
+    assert_eq!(lost[0].text(), format!("app+{address:#x}"));
+    let roots = || vec![program.file("debug")];
+    let mut symbols = Symbols::with_debug_roots(roots());
+    assert_eq!(
+        symbols
+            .resolve(&path, &id, address)
+            .last()
+            .unwrap()
+            .function,
+        "outer"
+    );
+    assert_eq!(ids(&symbols), Vec::<String>::new());
+
+    // The program itself is not needed then.
+    std::fs::remove_file(program.file("app")).unwrap();
+    let mut symbols = Symbols::with_debug_roots(roots());
+    assert_eq!(
+        symbols
+            .resolve(&path, &id, address)
+            .last()
+            .unwrap()
+            .function,
+        "outer"
+    );
+    assert_eq!(ids(&symbols), Vec::<String>::new());
+}
+
+#[test]
+fn linked_debug_file_without_build_id_needs_the_right_checksum() {
+    let program = Program::new(&["-g", "-Wl,--build-id=none"]);
+    let address = program.address("outer");
+    program.run("objcopy", &["--only-keep-debug", "app", "app.debug"]);
+    program.run(
+        "objcopy",
+        &["--strip-all", "--add-gnu-debuglink=app.debug", "app"],
+    );
+    let resolve = || without_roots().resolve(&program.path(), &[], address);
+    assert_eq!(resolve().last().unwrap().function, "outer");
+    let mut bytes = std::fs::read(program.file("app.debug")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(program.file("app.debug"), bytes).unwrap();
+    assert_eq!(resolve()[0].text(), format!("app+{address:#x}"));
+}
+
+#[test]
+fn what_is_no_module_is_said_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text");
+    std::fs::write(&text, "no ELF file").unwrap();
+    let mut symbols = without_roots();
+    for offset in [1, 2] {
+        symbols.resolve("/nonexistent/app", &[], offset);
+        symbols.resolve(text.to_str().unwrap(), &[], offset);
+        symbols.resolve("[vdso]", &[], offset);
+        symbols.resolve("/nonexistent/libmpi.so.40", &[], offset);
+        symbols.resolve(directory.path().to_str().unwrap(), &[], offset);
+    }
+    let mut found = ids(&symbols);
+    found.sort();
+    assert_eq!(
+        found,
+        ["module_missing", "module_unreadable", "module_unreadable"]
+    );
+}
+
+#[test]
+fn names_are_demangled() {
+    let program = Program::new(&["-g"]);
+    std::fs::write(program.file("app.cpp"), "namespace n { __attribute__((noinline)) int f(int x) { asm(\"\"); return x; } }\nint main() { return n::f(0); }\n").unwrap();
+    program.run("c++", &["-O1", "app.cpp", "-o", "app"]);
+    let address = program.address("_ZN1n1fEi");
+    let lines = without_roots().resolve(&program.path(), &[], address);
+    assert_eq!(lines[0].function, "n::f(int)+0x0");
+    program.run("c++", &["-O1", "-g", "app.cpp", "-o", "app"]);
+    let address = program.address("_ZN1n1fEi");
+    let lines = without_roots().resolve(&program.path(), &[], address);
+    assert_eq!(lines[0].function, "n::f(int)");
+}
