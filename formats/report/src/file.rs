@@ -47,35 +47,48 @@ impl Report {
         }
     }
 
+    /// Whether [`write`](Self::write) may write this file: there is none, or an older
+    /// report, an empty file, or something that is no regular file.
+    pub fn check_target(path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Write {
+            path: path.to_owned(),
+            source,
+        };
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+            Ok(found) if found.is_file() && found.len() > 0 && !is_report(path) => {
+                Err(Error::WouldOverwrite {
+                    path: path.to_owned(),
+                })
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// Writes a report file: under a temporary name, then renamed, so that nobody
-    /// reads half of it. Replaces an older report or an empty file, nothing else.
+    /// reads half of it. Replaces what [`check_target`](Self::check_target) allows.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |source| Error::Write {
             path: path.to_owned(),
             source,
         };
+        Report::check_target(path)?;
+        let json = self.to_json();
         // A link keeps pointing to what it points to.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&target) {
-            Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
-            Ok(found) if !found.is_file() => {
-                // A pipe or terminal has no name to rename over.
-                let mut file = OpenOptions::new()
-                    .write(true)
-                    .open(&target)
-                    .map_err(failed)?;
-                return file.write_all(self.to_json().as_bytes()).map_err(failed);
-            }
-            Ok(found) if found.len() > 0 && !is_report(&target) => {
-                return Err(Error::WouldOverwrite {
-                    path: path.to_owned(),
-                });
-            }
-            _ => {}
+        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+            // A pipe or terminal has no name to rename over.
+            let mut file = OpenOptions::new()
+                .write(true)
+                .open(&target)
+                .map_err(failed)?;
+            return file.write_all(json.as_bytes()).map_err(failed);
         }
         let temporary = temporary_name(&target);
-        let written = write_new(&temporary, self.to_json().as_bytes())
-            .and_then(|()| fs::rename(&temporary, &target));
+        let written =
+            write_new(&temporary, json.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
         written.map_err(|source| {
             // Best effort: the error that is reported is the one that matters.
             let _ = fs::remove_file(&temporary);

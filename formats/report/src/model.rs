@@ -28,6 +28,21 @@ pub struct Report {
     pub anomalies: Vec<Anomaly>,
 }
 
+impl Report {
+    /// Time that was spent waiting, in percent of the sum over all locations of their
+    /// wall time.
+    pub fn waiting_percent(&self) -> f64 {
+        let wait = self.locations.iter().map(|location| location.wait_s).sum();
+        crate::percent(wait, self.location_seconds())
+    }
+
+    /// Sum over all locations of their wall time.
+    pub fn location_seconds(&self) -> f64 {
+        let wall = |location: &LocationTimes| location.wall_s.unwrap_or(self.run.wall_time_s);
+        self.locations.iter().map(wall).sum()
+    }
+}
+
 /// What was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {

@@ -77,8 +77,7 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
     );
     paragraph(out, &head, screen, style, Tone::Strong);
     let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
-    let wall: f64 = report.locations.iter().map(|l| wall_of(report, l)).sum();
-    let share = crate::percent(wait, wall);
+    let share = report.waiting_percent();
     let text = match report.bottlenecks.first() {
         Some(worst) => format!(
             "{} of the time was spent waiting; {} of it in {} at {}{}.",
@@ -109,11 +108,6 @@ fn part_of(part: f64, whole: f64) -> &'static str {
     }
 }
 
-/// The wall time of a location; of the run if the location's own is not there.
-fn wall_of(report: &Report, location: &LocationTimes) -> f64 {
-    location.wall_s.unwrap_or(report.run.wall_time_s)
-}
-
 fn plural(number: u64, word: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {word}{ending}", count(number))
@@ -129,7 +123,7 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
     );
     finding::labelled(out, "Efficiency", &text, screen, style);
     let sum = |part: fn(&LocationTimes) -> f64| -> f64 { report.locations.iter().map(part).sum() };
-    let wall: f64 = report.locations.iter().map(|l| wall_of(report, l)).sum();
+    let wall = report.location_seconds();
     if wall > 0.0 {
         let share = |part| percent(crate::percent(sum(part), wall));
         let text = format!(
@@ -221,7 +215,7 @@ fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style:
     let hidden = report.bottlenecks.len() - shown.len();
     if hidden > 0 {
         let text = format!(
-            "and {} more: show them with --top {}",
+            "and {} more: laggard show --top {}",
             hidden,
             report.bottlenecks.len()
         );
