@@ -1,96 +1,116 @@
-//! A trace directory: which files belong to it, and whether they belong together.
+//! A trace directory as the commands see it: opened whole, by one process.
+
+mod anomalies;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use laggard_trace::{FILE_EXTENSION, Location};
-use serde::{Deserialize, Serialize};
+use anyhow::Result;
+use laggard_report::{Anomaly, AnomalySeverity};
+use laggard_trace::{Location, ProfileEntry};
 
-/// A file of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Name in the directory.
-    pub name: String,
-    /// Bytes.
-    pub size: u64,
+use crate::comm::Serial;
+use crate::engine::anomaly::{Anomalies, Level};
+use crate::engine::clock::ClockMap;
+use crate::engine::open;
+
+mod anomalies;
+
+pub use anomalies::{merge_anomalies, of_location};
+
+/// All locations of a run.
+pub struct Trace {
+    /// By rank and thread.
+    pub locations: Vec<TracedLocation>,
+    /// Size of `MPI_COMM_WORLD`.
+    pub ranks: u32,
+    /// Program and arguments of the first location.
+    pub program: Vec<String>,
+    /// Sorted.
+    pub hosts: Vec<String>,
+    /// Of the first location that knows it.
+    pub mpi_library: Option<String>,
+    /// Largest error of the clock comparison between two locations, ns.
+    pub clock_error_ns: u64,
+    /// From the first call to the end of the last, ns.
+    pub wall_ns: i64,
+    /// What is odd about the files, the worst first.
+    pub anomalies: Vec<Anomaly>,
 }
 
-/// The location files of a directory, by name.
-pub fn list(directory: &Path) -> Result<Vec<Entry>> {
-    let shown = directory.display();
-    let metadata = std::fs::metadata(directory)
-        .with_context(|| format!("{shown}: cannot read the trace directory"))?;
-    if !metadata.is_dir() {
-        bail!("{shown}: not a directory; give the directory that the collector wrote");
-    }
-    let mut entries = Vec::new();
-    let files = std::fs::read_dir(directory)
-        .with_context(|| format!("{shown}: cannot read the trace directory"))?;
-    for file in files {
-        let file = file.with_context(|| format!("{shown}: cannot read the trace directory"))?;
-        let name = file.file_name().to_string_lossy().into_owned();
-        if Path::new(&name).extension().is_some_and(|extension| extension == FILE_EXTENSION) {
-            let size = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
-            entries.push(Entry { name, size });
-        }
-    }
-    if entries.is_empty() {
-        bail!("{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …");
-    }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(entries)
+/// One location and its clock.
+pub struct TracedLocation {
+    /// The file.
+    pub location: Location,
+    /// Host name.
+    pub host: String,
+    clock: ClockMap,
 }
 
-/// The part of a file's name that says which rank it belongs to.
-pub fn rank_part(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
-}
-
-/// What is wrong with a file that has another's name, if so.
-pub fn misplaced(name: &str, location: &Location) -> Option<String> {
-    let expected = laggard_trace::file_name(location.header.rank, location.header.thread);
-    (expected != name).then(|| {
-        format!("{}: holds what belongs into {expected}; skipped", location.path().display())
-    })
-}
-
-/// Makes sure that all files are of one run: (run id, world size, file name) each.
-pub fn check_one_run<'f>(
-    directory: &Path,
-    files: impl Iterator<Item = ([u8; 16], u32, &'f str)>,
-) -> Result<()> {
-    let mut first: Option<([u8; 16], u32, &str)> = None;
-    for (run, ranks, file) in files {
-        match first {
-            None => first = Some((run, ranks, file)),
-            Some((run0, ranks0, file0)) if run0 != run || ranks0 != ranks => bail!(
-                "{}: files of two runs in one directory ({file0} and {file}); keep each run in a directory of its own",
-                directory.display()
-            ),
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_or_missing_directory_is_one_clear_line() {
-        let directory = tempfile::tempdir().unwrap();
-        let error = list(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("no trace in this directory") && !error.contains('\n'));
-        let error = list(&directory.path().join("none")).unwrap_err().to_string();
-        assert!(error.contains("cannot read"));
+impl TracedLocation {
+    /// Time since the start of the run, ns.
+    pub fn ns(&self, ticks: u64) -> i64 {
+        self.clock.ns(ticks)
     }
 
-    #[test]
-    fn two_runs_are_told_apart() {
-        let files = [([1; 16], 2, "a"), ([1; 16], 2, "b"), ([2; 16], 2, "c")];
-        assert!(check_one_run(Path::new("d"), files[..2].iter().copied()).is_ok());
-        let error = check_one_run(Path::new("d"), files.iter().copied()).unwrap_err().to_string();
-        assert!(error.contains("a and c"));
+    /// Length of so many ticks, ns.
+    pub fn length_ns(&self, ticks: u64) -> f64 {
+        self.clock.length_ns(ticks)
+    }
+
+    /// The runtime profile: as recorded, or summed up from the events of a file that
+    /// was not closed.
+    pub fn profile(&self) -> Vec<ProfileEntry> {
+        open::profile_of(&self.location)
+    }
+}
+
+impl Trace {
+    /// Opens a directory. Files that cannot be used are anomalies as long as others
+    /// can; files of two runs, or none at all, are an error.
+    pub fn open(directory: &Path) -> Result<Trace> {
+        let mut found = Anomalies::default();
+        let opened = open::open(&Serial, directory, &mut found)?;
+        let clocks = |info: &open::LocationInfo| opened.clocks.of(&info.clock);
+        let starts = opened.infos.iter().map(|info| clocks(info).ns(info.span.0));
+        let zero = starts.min().unwrap_or(0);
+        let ends = opened.infos.iter().map(|info| clocks(info).ns(info.span.1));
+        let wall_ns = ends.max().unwrap_or(zero).saturating_sub(zero);
+        // One process holds all: locations and infos are both by rank and thread.
+        let locations = opened.locations.into_iter().zip(&opened.infos);
+        let locations = locations.map(|(location, info)| TracedLocation {
+            location,
+            host: info.host.clone(),
+            clock: opened.clocks.of(&info.clock).shifted(zero),
+        });
+        Ok(Trace {
+            locations: locations.collect(),
+            ranks: opened.infos.first().map_or(0, |info| info.ranks),
+            program: opened
+                .infos
+                .first()
+                .map_or(Vec::new(), |info| info.program.clone()),
+            hosts: opened.host_names,
+            mpi_library: opened
+                .infos
+                .iter()
+                .find_map(|info| info.mpi_library.clone()),
+            clock_error_ns: opened.clocks.error_ns(),
+            wall_ns,
+            anomalies: merge_anomalies(found.into_rows().into_iter().map(row).collect()),
+        })
+    }
+}
+
+fn row(found: crate::engine::anomaly::Anomaly) -> Anomaly {
+    Anomaly {
+        id: found.id,
+        severity: match found.level {
+            Level::Info => AnomalySeverity::Info,
+            Level::Warning => AnomalySeverity::Warning,
+            Level::Error => AnomalySeverity::Error,
+        },
+        count: found.count.max(1),
+        detail: found.detail,
+        origin: found.origin,
     }
 }

@@ -1,17 +1,58 @@
 //! Says who a parallel program is waiting for: the parts of the `laggard` command.
+//!
+//! [`analyze`] is the analysis: a job of agents (module [`comm`]) runs the phases of
+//! the engine over a directory of traces. [`symbols`] and [`directory`] serve the
+//! other commands too.
 
+pub mod comm;
 pub mod directory;
+mod engine;
 mod options;
 pub mod symbols;
 
 use std::path::Path;
 
+use comm::{Job, MpiJob, Serial};
 pub use options::AnalyzeOptions;
 
 /// Analyses a trace directory; the report is given on the head agent only.
+///
+/// Under an MPI launcher all processes of the job are agents; elsewhere this process
+/// is the only one. An error is the same on all agents, and the head should say it.
 pub fn analyze(
-    _directory: &Path,
-    _options: &AnalyzeOptions,
+    directory: &Path,
+    options: &AnalyzeOptions,
 ) -> anyhow::Result<Option<laggard_report::Report>> {
-    anyhow::bail!("not there yet")
+    let job: Box<dyn Job> = if comm::launched_by_mpi() {
+        Box::new(
+            MpiJob::new()
+                .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?,
+        )
+    } else {
+        Box::new(Serial)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let threads = options
+        .threads
+        .unwrap_or_else(|| (cores / comm::local_agents().min(cores)).max(1));
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global();
+    if let Err(error) = pool {
+        // Another analysis in this process set the threads already: they serve as well.
+        log_threads(&error);
+    }
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        engine::analyze(job.as_ref(), directory, options)
+    })) {
+        Ok(result) => result,
+        // The other agents would wait for this one for ever.
+        Err(_) => job.abort(1),
+    }
+}
+
+fn log_threads(error: &rayon::ThreadPoolBuildError) {
+    if std::env::var_os("LAGGARD_LOG").is_some_and(|level| level == "debug") {
+        eprintln!("laggard: {error}");
+    }
 }

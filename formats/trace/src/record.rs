@@ -178,6 +178,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Records read so far, and the base in force after them: what another decoder
+    /// needs to go on from here.
+    pub fn state(&self) -> (usize, u64) {
+        (self.at, self.base)
+    }
+
     #[cold]
     fn extend(&mut self, record: Record, high: &mut u64) {
         let (a, b) = (record.enter, record.duration);

@@ -1,0 +1,69 @@
+//! How agents talk. Nothing outside this module knows whether there is an MPI.
+
+mod mpi_job;
+mod serial;
+
+pub use mpi_job::MpiJob;
+pub use serial::Serial;
+
+/// What the analysis needs from a job of agents. All calls are collective.
+///
+/// Every message between agents goes through here, so the bytes are counted here.
+pub trait Job {
+    /// This agent's number; 0 is the head.
+    fn agent(&self) -> usize;
+    /// Agents in the job.
+    fn agents(&self) -> usize;
+    /// Sends `parcels[a]` to agent `a`; gives what each agent sent here.
+    fn exchange(&self, parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>>;
+    /// Element-wise maximum over all agents.
+    fn reduce_max(&self, values: &mut [u64]);
+    /// Element-wise sum over all agents.
+    fn reduce_sum(&self, values: &mut [u64]);
+    /// Everybody's bytes, by agent.
+    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>>;
+    /// The head's bytes, everywhere.
+    fn broadcast(&self, bytes: &mut Vec<u8>);
+    /// Combines all agents' values up a binary tree; the result is at the head.
+    fn tree(
+        &self,
+        mine: Vec<u8>,
+        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
+    ) -> Option<Vec<u8>>;
+    /// Bytes that left this agent for another so far.
+    fn bytes_sent(&self) -> u64;
+    /// Ends all agents after an error that only this one saw.
+    fn abort(&self, code: i32) -> !;
+}
+
+/// Element-wise minimum over all agents.
+pub fn reduce_min(job: &dyn Job, values: &mut [u64]) {
+    values.iter_mut().for_each(|v| *v = !*v);
+    job.reduce_max(values);
+    values.iter_mut().for_each(|v| *v = !*v);
+}
+
+/// Whether this process was started by an MPI launcher.
+pub fn launched_by_mpi() -> bool {
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+}
+
+/// Largest resident memory of this process so far, bytes.
+pub fn peak_memory() -> u64 {
+    // SAFETY: an all-zero `rusage` is a valid one.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is valid for writing.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    usage.ru_maxrss as u64 * 1024
+}
+
+/// Agents of the job on this host, as the launcher says.
+pub fn local_agents() -> usize {
+    ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok())
+        .unwrap_or(1)
+        .max(1)
+}

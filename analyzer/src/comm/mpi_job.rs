@@ -1,0 +1,198 @@
+//! Agents as the ranks of an MPI job.
+
+use std::cell::Cell;
+
+use mpi::collective::SystemOperation;
+use mpi::datatype::{Partition, PartitionMut};
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::*;
+
+use super::Job;
+
+/// Tags of the messages between agents.
+mod tag {
+    /// A partial result on its way to the head.
+    pub const TREE: mpi::Tag = 1;
+}
+
+/// Largest piece of one message: counts are `int` in MPI.
+const PIECE: usize = 1 << 30;
+
+/// The agents of an MPI job.
+pub struct MpiJob {
+    world: SimpleCommunicator,
+    sent: Cell<u64>,
+    // Finalises MPI when dropped; after `world`.
+    _universe: Universe,
+}
+
+impl MpiJob {
+    /// Starts MPI; `None` if it was started already.
+    pub fn new() -> Option<MpiJob> {
+        let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
+        let world = universe.world();
+        Some(MpiJob {
+            world,
+            sent: Cell::new(0),
+            _universe: universe,
+        })
+    }
+
+    fn count_sent(&self, bytes: usize) {
+        self.sent.set(self.sent.get() + bytes as u64);
+    }
+
+    /// All-to-all of at most `PIECE` bytes in total per agent.
+    fn exchange_piece(&self, parcels: &[&[u8]]) -> Vec<Vec<u8>> {
+        let counts: Vec<i32> = parcels.iter().map(|p| p.len() as i32).collect();
+        let mut receive_counts = vec![0i32; counts.len()];
+        self.world
+            .all_to_all_into(&counts[..], &mut receive_counts[..]);
+        let buffer = parcels.concat();
+        let mut received = vec![0u8; receive_counts.iter().map(|&c| c as usize).sum()];
+        let displacements = offsets(&counts);
+        let receive_displacements = offsets(&receive_counts);
+        {
+            let send = Partition::new(&buffer[..], counts, &displacements[..]);
+            let mut receive = PartitionMut::new(
+                &mut received[..],
+                &receive_counts[..],
+                &receive_displacements[..],
+            );
+            self.world.all_to_all_varcount_into(&send, &mut receive);
+        }
+        let mut rest = received.as_slice();
+        receive_counts
+            .iter()
+            .map(|&count| {
+                let (head, tail) = rest.split_at(count as usize);
+                rest = tail;
+                head.to_vec()
+            })
+            .collect()
+    }
+}
+
+fn offsets(counts: &[i32]) -> Vec<i32> {
+    let mut sum = 0;
+    counts
+        .iter()
+        .map(|count| {
+            let at = sum;
+            sum += count;
+            at
+        })
+        .collect()
+}
+
+impl Job for MpiJob {
+    fn agent(&self) -> usize {
+        self.world.rank() as usize
+    }
+
+    fn agents(&self) -> usize {
+        self.world.size() as usize
+    }
+
+    fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let me = self.agent();
+        // What stays here is moved, not sent.
+        let own = std::mem::take(&mut parcels[me]);
+        self.count_sent(parcels.iter().map(Vec::len).sum());
+        let share = PIECE / self.agents();
+        let mut pieces = [parcels
+            .iter()
+            .map(|p| p.len().div_ceil(share) as u64)
+            .max()
+            .unwrap_or(0)];
+        self.reduce_max(&mut pieces);
+        let mut received = vec![Vec::new(); parcels.len()];
+        for piece in 0..pieces[0] as usize {
+            let part: Vec<&[u8]> = parcels
+                .iter()
+                .map(|p| {
+                    p.get(piece * share..p.len().min((piece + 1) * share))
+                        .unwrap_or(&[])
+                })
+                .collect();
+            for (to, from) in received.iter_mut().zip(self.exchange_piece(&part)) {
+                if to.is_empty() {
+                    *to = from;
+                } else {
+                    to.extend_from_slice(&from);
+                }
+            }
+        }
+        received[me] = own;
+        received
+    }
+
+    fn reduce_max(&self, values: &mut [u64]) {
+        let mine = values.to_vec();
+        self.world
+            .all_reduce_into(&mine[..], values, SystemOperation::max());
+    }
+
+    fn reduce_sum(&self, values: &mut [u64]) {
+        let mine = values.to_vec();
+        self.world
+            .all_reduce_into(&mine[..], values, SystemOperation::sum());
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
+        self.exchange(vec![mine; self.agents()])
+    }
+
+    fn broadcast(&self, bytes: &mut Vec<u8>) {
+        let root = self.world.process_at_rank(0);
+        let mut length = bytes.len() as u64;
+        root.broadcast_into(&mut length);
+        if self.agent() == 0 {
+            self.count_sent(bytes.len() * (self.agents() - 1));
+        }
+        bytes.resize(length as usize, 0);
+        for piece in bytes.chunks_mut(PIECE) {
+            root.broadcast_into(piece);
+        }
+    }
+
+    fn tree(
+        &self,
+        mut mine: Vec<u8>,
+        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let (me, agents) = (self.agent(), self.agents());
+        let mut step = 1;
+        while step < agents {
+            if me & step != 0 {
+                let parent = self.world.process_at_rank((me - step) as i32);
+                self.count_sent(mine.len());
+                parent.send_with_tag(&(mine.len() as u64), tag::TREE);
+                for piece in mine.chunks(PIECE) {
+                    parent.send_with_tag(piece, tag::TREE);
+                }
+                return None;
+            }
+            if me + step < agents {
+                let child = self.world.process_at_rank((me + step) as i32);
+                let (length, _) = child.receive_with_tag::<u64>(tag::TREE);
+                let mut theirs = vec![0u8; length as usize];
+                for piece in theirs.chunks_mut(PIECE) {
+                    child.receive_into_with_tag(piece, tag::TREE);
+                }
+                mine = combine(mine, theirs);
+            }
+            step *= 2;
+        }
+        Some(mine)
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    fn abort(&self, code: i32) -> ! {
+        self.world.abort(code)
+    }
+}

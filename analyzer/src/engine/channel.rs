@@ -1,0 +1,159 @@
+//! Channels: one direction of messages with one tag on one communicator.
+//!
+//! The n-th send on a channel matches the n-th receive in posting order. Both ends
+//! count; what the other side may still ask for is kept until it says that it is
+//! past it.
+
+use std::collections::VecDeque;
+
+use laggard_trace::{Signature, flags};
+use rustc_hash::FxHashMap;
+
+use super::table::NONE;
+
+/// What identifies a channel at one of its ends: communicator, peer, tag.
+pub type ChannelKey = (u64, i32, i32);
+
+/// One message's end: a send, or the posting of a receive.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Enter of the call, ns.
+    pub time: i64,
+    /// Number of the call in its location.
+    pub event: u64,
+    /// Its signature.
+    pub signature: u32,
+    /// Its thread, position in the rank.
+    pub thread: u32,
+    /// Sends: messages to this peer before this one, on all channels.
+    pub ordinal: u64,
+}
+
+/// One end of a channel.
+#[derive(Debug)]
+pub struct Channel {
+    /// Communicator, peer, tag.
+    pub key: ChannelKey,
+    /// The agent that holds the peer; `NONE` if no trace of it is there.
+    pub agent: u32,
+    /// The peer, as a slot of the rank's per-peer counters.
+    pub peer: u32,
+    /// Number that this agent gave the channel towards `agent`, `NONE` = not declared.
+    pub declared: u32,
+    /// Number of the next message.
+    pub next: u64,
+    /// Number of the first message in `ends`.
+    base: u64,
+    ends: VecDeque<End>,
+    /// Whether the channel is in the list of those to report progress of.
+    pub touched: bool,
+    /// What the peer is past, as it said.
+    past: u64,
+    /// How many messages the peer counted at the end of its trace.
+    pub final_count: Option<u64>,
+}
+
+impl Channel {
+    /// Counts a message and keeps its end.
+    #[inline]
+    pub fn push(&mut self, end: End) -> u64 {
+        let n = self.next;
+        self.next += 1;
+        if self.agent != NONE && n >= self.past {
+            if self.ends.is_empty() {
+                self.base = n;
+            }
+            self.ends.push_back(end);
+        }
+        n
+    }
+
+    /// The end of message `n`, if it happened and is still kept.
+    pub fn get(&self, n: u64) -> Option<&End> {
+        self.ends
+            .get(usize::try_from(n.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The peer is past all messages before `n`.
+    pub fn release(&mut self, n: u64) {
+        self.past = self.past.max(n);
+        while self.base < self.past && self.ends.pop_front().is_some() {
+            self.base += 1;
+        }
+    }
+}
+
+/// The channels of a rank in one direction.
+#[derive(Debug, Default)]
+pub struct Channels {
+    numbers: FxHashMap<ChannelKey, u32>,
+    /// Channels by number.
+    pub list: Vec<Channel>,
+    peers: FxHashMap<i32, u32>,
+    /// Channels whose counts moved since progress was last reported.
+    pub touched: Vec<u32>,
+}
+
+impl Channels {
+    /// The number of a channel; `agent_of` says where the peer's trace is.
+    pub fn number(&mut self, key: ChannelKey, agent_of: &[u32]) -> u32 {
+        if let Some(&number) = self.numbers.get(&key) {
+            return number;
+        }
+        let peers = self.peers.len() as u32;
+        let peer = *self.peers.entry(key.1).or_insert(peers);
+        let agent = usize::try_from(key.1)
+            .ok()
+            .and_then(|peer| agent_of.get(peer));
+        self.list.push(Channel {
+            key,
+            agent: agent.copied().unwrap_or(NONE),
+            peer,
+            declared: NONE,
+            next: 0,
+            base: 0,
+            ends: VecDeque::new(),
+            touched: false,
+            past: 0,
+            final_count: None,
+        });
+        let number = self.list.len() as u32 - 1;
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// The channel of a signature's send half, if it is a message.
+    pub fn of_send(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
+        if !signature.has(flags::SENDS) || signature.send.peer < 0 {
+            return NONE;
+        }
+        self.number(
+            (signature.group, signature.send.peer, signature.send.tag),
+            agent_of,
+        )
+    }
+
+    /// The channel of a signature's receive half, if it is a message and definite.
+    pub fn of_receive(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
+        let receive = signature.receive;
+        if !signature.has(flags::RECEIVES) || receive.peer < 0 || receive.tag < 0 {
+            return NONE;
+        }
+        self.number((signature.group, receive.peer, receive.tag), agent_of)
+    }
+
+    /// Distinct peers.
+    pub fn peer_count(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Notes that a channel's counts moved.
+    #[inline]
+    pub fn touch(&mut self, number: u32) {
+        let channel = &mut self.list[number as usize];
+        if !channel.touched {
+            channel.touched = true;
+            self.touched.push(number);
+        }
+    }
+}

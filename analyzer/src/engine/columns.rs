@@ -1,0 +1,161 @@
+//! The calls of one location in a slab of global time, decoded.
+
+use laggard_trace::{Chunk, Decoder, Event, Location, Record};
+
+use super::clock::ClockMap;
+
+/// Calls kept from the slabs before, so that a late party's activity can be looked
+/// up across the border. The look-back is bounded by the same number everywhere:
+/// what the report says must not depend on where slabs end.
+pub const LOOK_BACK: usize = 256;
+
+/// Calls of a location, column by column, times in ns of the global clock.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Enter times.
+    pub enter: Vec<i64>,
+    /// Leave times.
+    pub leave: Vec<i64>,
+    /// Signature ids.
+    pub signature: Vec<u32>,
+    /// Calls that extension records say more of, by position.
+    pub extended: Vec<(usize, Event)>,
+    /// Position of the first call of this slab; those before it are kept for look-back.
+    pub first: usize,
+    /// Number, in the location's whole trace, of the call at position 0.
+    pub number: u64,
+}
+
+impl Columns {
+    /// Drops the last slab's calls but for the look-back.
+    fn turn(&mut self) {
+        let drop = self.enter.len().saturating_sub(LOOK_BACK);
+        self.enter.drain(..drop);
+        self.leave.drain(..drop);
+        self.signature.drain(..drop);
+        self.extended.clear();
+        self.number += drop as u64;
+        self.first = self.enter.len();
+    }
+
+    #[inline]
+    fn push(&mut self, enter: i64, leave: i64, signature: u32) {
+        self.enter.push(enter);
+        self.leave.push(leave.max(enter));
+        self.signature.push(signature);
+    }
+
+    /// Position of the call with this number, if it is still here.
+    pub fn position(&self, number: u64) -> Option<usize> {
+        let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
+        (at < self.enter.len()).then_some(at)
+    }
+}
+
+/// Reads one location slab by slab.
+pub struct Stream<'a> {
+    location: &'a Location,
+    clock: ClockMap,
+    chunk: usize,
+    /// Next record in the chunk, and the base in force there.
+    at: usize,
+    base: u64,
+    opened: bool,
+    /// Chunks that were skipped because of their checksum.
+    pub damaged_chunks: u64,
+}
+
+impl<'a> Stream<'a> {
+    /// Starts at the location's first record.
+    pub fn new(location: &'a Location, clock: ClockMap) -> Self {
+        Stream {
+            location,
+            clock,
+            chunk: 0,
+            at: 0,
+            base: 0,
+            opened: false,
+            damaged_chunks: 0,
+        }
+    }
+
+    /// The location that is read.
+    pub fn location(&self) -> &'a Location {
+        self.location
+    }
+
+    /// Fills `columns` with the calls entered before `until`.
+    pub fn fill(&mut self, until: i64, columns: &mut Columns) {
+        columns.turn();
+        while let Some(chunk) = self.location.chunks.get(self.chunk) {
+            if !self.opened && !self.open(chunk, until) {
+                return;
+            }
+            let records = self.location.records(chunk);
+            if self.drain(records, until, columns) {
+                return;
+            }
+            self.location.release(chunk);
+            self.chunk += 1;
+            self.opened = false;
+        }
+    }
+
+    /// Begins a chunk; `false` if it begins after `until`.
+    fn open(&mut self, chunk: &Chunk, until: i64) -> bool {
+        if chunk.count > 0 && self.clock.ns(chunk.base) >= until {
+            return false;
+        }
+        self.at = 0;
+        self.base = chunk.base;
+        self.opened = true;
+        if !self.location.verify(chunk) {
+            self.damaged_chunks += 1;
+            self.at = chunk.count as usize;
+        }
+        true
+    }
+
+    /// Takes calls out of a chunk; `true` if one entered at or after `until` is next.
+    fn drain(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
+        while let Some(record) = records.get(self.at) {
+            if record.is_extension() {
+                if self.extended(records, until, columns) {
+                    return true;
+                }
+                continue;
+            }
+            let ticks = self.base.wrapping_add(u64::from(record.enter));
+            let enter = self.clock.ns(ticks);
+            if enter >= until {
+                return true;
+            }
+            let leave = self
+                .clock
+                .ns(ticks.wrapping_add(u64::from(record.duration)));
+            columns.push(enter, leave, record.signature);
+            self.at += 1;
+        }
+        false
+    }
+
+    #[cold]
+    fn extended(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
+        let mut decoder = Decoder::new(&records[self.at..], self.base);
+        let Some(event) = decoder.next() else {
+            self.at = records.len();
+            return false;
+        };
+        let enter = self.clock.ns(event.enter);
+        if enter >= until {
+            return true;
+        }
+        let event = event.clone();
+        let (read, base) = decoder.state();
+        columns.extended.push((columns.enter.len(), event.clone()));
+        columns.push(enter, self.clock.ns(event.leave), event.signature);
+        self.at += read;
+        self.base = base;
+        false
+    }
+}

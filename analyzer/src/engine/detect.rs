@@ -1,0 +1,216 @@
+//! The detection phase: which profile entries are worth asking about.
+
+use laggard_baselines::Baseline;
+use laggard_trace::calls;
+use serde::{Deserialize, Serialize};
+
+use crate::comm::{self, Job};
+use laggard_report::Settings;
+
+/// Profile of one (operation, call path) on one location. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Number of the call.
+    pub operation: u16,
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total: u64,
+    /// Shortest.
+    pub minimum: u64,
+    /// Longest.
+    pub maximum: u64,
+    /// Bytes sent and received by all calls.
+    pub bytes: u64,
+}
+
+impl Entry {
+    /// Mean duration, ns.
+    pub fn mean(&self) -> f64 {
+        self.total as f64 / self.count.max(1) as f64
+    }
+
+    fn bytes_per_call(&self) -> u64 {
+        self.bytes / self.count.max(1)
+    }
+}
+
+/// What flagged an entry, with the number that said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+pub enum Filter {
+    /// Nothing: its instances are not asked about.
+    #[default]
+    None,
+    /// A hotspot that nothing of its kind can be compared with.
+    Hotspot,
+    /// Slower than its own kind: the ratio.
+    Deviation(f64),
+    /// Slower than the table: the ratio, and the table's value in s.
+    Baseline(f64, f64),
+    /// Filters are off.
+    All,
+}
+
+/// What the filters decided about an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// What flagged it.
+    pub filter: Filter,
+    /// Instances at least this long are asked about, ns; `i64::MAX` = none.
+    pub threshold: i64,
+}
+
+/// Classes of sizes: the number of bits of the bytes per call.
+const SIZES: usize = 65;
+
+/// Shortest and longest instance of each kind (operation, size class) in the run.
+pub struct Kinds {
+    minimum: Vec<u64>,
+    maximum: Vec<u64>,
+}
+
+fn kind(entry: &Entry) -> usize {
+    let size = 64 - entry.bytes_per_call().leading_zeros() as usize;
+    (entry.operation as usize % calls::NUMBERS) * SIZES + size
+}
+
+impl Kinds {
+    /// Extremes over all agents. Collective.
+    pub fn new<'e>(job: &dyn Job, entries: impl Iterator<Item = &'e Entry>) -> Self {
+        let mut minimum = vec![u64::MAX; calls::NUMBERS * SIZES];
+        let mut maximum = vec![0; calls::NUMBERS * SIZES];
+        for entry in entries.filter(|entry| entry.count > 0) {
+            let kind = kind(entry);
+            minimum[kind] = minimum[kind].min(entry.minimum);
+            maximum[kind] = maximum[kind].max(entry.maximum);
+        }
+        comm::reduce_min(job, &mut minimum);
+        job.reduce_max(&mut maximum);
+        Kinds { minimum, maximum }
+    }
+}
+
+/// Judges an entry of a location that ran `wall` ns in a world of `ranks`.
+pub fn judge(
+    entry: &Entry,
+    wall: f64,
+    ranks: u32,
+    settings: &Settings,
+    baseline: &dyn Baseline,
+    kinds: &Kinds,
+) -> Verdict {
+    if settings.all {
+        return Verdict {
+            filter: Filter::All,
+            threshold: 0,
+        };
+    }
+    let rejected = Verdict {
+        filter: Filter::None,
+        threshold: i64::MAX,
+    };
+    if entry.count == 0 || (entry.total as f64) < wall * settings.hotspot_percent / 100.0 {
+        return rejected;
+    }
+    let name = calls::name(entry.operation);
+    let group = match calls::call(entry.operation).map(|call| call.shape) {
+        Some(calls::Shape::Single) | None => 2,
+        Some(_) => ranks,
+    };
+    if let Some(expected) = baseline.lookup(name, entry.bytes_per_call(), group) {
+        let ratio = entry.mean() / (expected * 1e9).max(1.0);
+        if ratio < settings.baseline_ratio {
+            return rejected;
+        }
+        let threshold = (expected * 1e9 * settings.baseline_ratio) as i64;
+        return Verdict {
+            filter: Filter::Baseline(ratio, expected),
+            threshold,
+        };
+    }
+    let kind = kind(entry);
+    let fastest = kinds.minimum[kind].max(1) as f64;
+    let spread = kinds.maximum[kind] as f64 / fastest;
+    let ratio = (entry.mean() / entry.minimum.max(1) as f64)
+        .max(entry.maximum as f64 / entry.mean().max(1.0))
+        .max(entry.mean() / fastest);
+    if ratio >= settings.deviation_ratio {
+        let threshold = (fastest * settings.deviation_ratio) as i64;
+        return Verdict {
+            filter: Filter::Deviation(ratio),
+            threshold,
+        };
+    }
+    if spread >= settings.deviation_ratio {
+        // Others of its kind were slow, these were not.
+        return rejected;
+    }
+    // All alike, in the whole run: there is nothing to compare with, and no table.
+    Verdict {
+        filter: Filter::Hotspot,
+        threshold: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Serial;
+    use laggard_baselines::Empty;
+
+    fn entry(count: u64, minimum: f64, total: f64, maximum: f64) -> Entry {
+        let (minimum, total, maximum) = (minimum as u64, total as u64, maximum as u64);
+        Entry {
+            operation: calls::number::MPI_Recv,
+            count,
+            total,
+            minimum,
+            maximum,
+            bytes: 0,
+        }
+    }
+
+    fn verdict(entry: &Entry, all: &[Entry]) -> Filter {
+        let kinds = Kinds::new(&Serial, all.iter());
+        judge(entry, 1e9, 2, &Settings::default(), &Empty, &kinds).filter
+    }
+
+    #[test]
+    fn an_entry_below_the_hotspot_share_is_left_alone() {
+        let small = entry(10, 1e3, 9e6, 8e6);
+        assert_eq!(verdict(&small, &[small]), Filter::None);
+    }
+
+    #[test]
+    fn a_slow_instance_among_fast_ones_deviates() {
+        let mixed = entry(10, 1e6, 60e6, 50e6);
+        assert!(matches!(verdict(&mixed, &[mixed]), Filter::Deviation(r) if r > 8.0));
+    }
+
+    #[test]
+    fn entries_slow_throughout_are_compared_with_their_kind() {
+        let slow = entry(5, 60e6, 300e6, 60e6);
+        let fast = entry(500, 1e5, 55e6, 1.2e5);
+        assert!(matches!(verdict(&slow, &[slow, fast]), Filter::Deviation(r) if r > 500.0));
+        assert_eq!(verdict(&fast, &[slow, fast]), Filter::None);
+        assert_eq!(verdict(&slow, &[slow]), Filter::Hotspot);
+    }
+
+    struct Fixed;
+    impl Baseline for Fixed {
+        fn lookup(&self, _: &str, _: u64, _: u32) -> Option<f64> {
+            Some(0.02)
+        }
+    }
+
+    #[test]
+    fn the_table_decides_where_it_covers() {
+        let settings = Settings::default();
+        let kinds = Kinds::new(&Serial, [].iter());
+        let judged = |entry: &Entry| judge(entry, 1e9, 2, &settings, &Fixed, &kinds);
+        let slow = judged(&entry(5, 60e6, 300e6, 60e6));
+        assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));
+        assert_eq!(slow.threshold, 30_000_000);
+        assert_eq!(judged(&entry(5, 20e6, 100e6, 20e6)).filter, Filter::None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a rank tells and answers other ranks about its channels.
+
+use rustc_hash::FxHashMap;
+
+use super::activity;
+use super::channel::{Channel, ChannelKey, Channels, End};
+use super::rank::{Posted, Rank};
+use super::table::NONE;
+use super::wire::{Detail, Progress, Question};
+
+/// A question that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The agent that asks.
+    pub agent: u32,
+    /// The channel asked about.
+    pub channel: u32,
+    /// 0 = a channel on which this rank sends, 1 = on which it receives.
+    pub side: u32,
+    /// What is asked.
+    pub question: Question,
+}
+
+impl Rank<'_> {
+    fn channels(&mut self, side: u32) -> &mut Channels {
+        if side == 0 {
+            &mut self.sends
+        } else {
+            &mut self.receives
+        }
+    }
+
+    /// The channel with this key, for questions from outside.
+    pub fn channel(&mut self, key: ChannelKey, side: u32) -> u32 {
+        let agent_of = self.agent_of;
+        self.channels(side).number(key, agent_of)
+    }
+
+    /// The agent that holds a rank's trace.
+    pub fn agent_of(&self, rank: u32) -> u32 {
+        self.agent_of.get(rank as usize).copied().unwrap_or(NONE)
+    }
+
+    /// The end of a message, if it happened already.
+    pub fn end(&self, channel: u32, side: u32, n: u64) -> Option<End> {
+        let channels = if side == 0 {
+            &self.sends
+        } else {
+            &self.receives
+        };
+        channels.list[channel as usize].get(n).copied()
+    }
+
+    /// Reports, for each channel whose counts moved, before which message nothing will
+    /// be asked any more; in the `last` round, the final counts of all channels. The
+    /// side is that of questions: 0 for channels on which this rank receives.
+    pub fn progress(&mut self, last: bool, mut report: impl FnMut(&mut Channel, u32, u64)) {
+        let mut open_receives: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut open_sends: FxHashMap<u32, u64> = FxHashMap::default();
+        let hold = |open: &mut FxHashMap<u32, u64>, channel: u32, n: u64| {
+            let first = open.entry(channel).or_insert(n);
+            *first = n.min(*first);
+        };
+        if !last {
+            for posted in self.threads.iter().flat_map(|thread| &thread.posted) {
+                match *posted {
+                    Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
+                    Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),
+                    _ => {}
+                }
+            }
+            let deferred: Vec<_> = self.deferred.numbered_open().collect();
+            for (key, n) in deferred {
+                let channel = self.receives.number(key, self.agent_of);
+                hold(&mut open_receives, channel, n);
+            }
+        }
+        for (channels, open, side) in [
+            (&mut self.receives, open_receives, 0),
+            (&mut self.sends, open_sends, 1),
+        ] {
+            let touched = std::mem::take(&mut channels.touched);
+            let numbers = if last {
+                (0..channels.list.len() as u32).collect()
+            } else {
+                touched
+            };
+            for number in numbers {
+                let channel = &mut channels.list[number as usize];
+                channel.touched = false;
+                if channel.agent == NONE {
+                    continue;
+                }
+                let n = open.get(&number).copied().unwrap_or(channel.next);
+                report(channel, side, n);
+                if n < channel.next {
+                    channels.touch(number);
+                }
+            }
+        }
+    }
+
+    /// Takes a peer's progress in; it holds once this round's questions are answered.
+    pub fn note_progress(&mut self, channel: u32, side: u32, entry: &Progress) {
+        self.noted.push((channel, side, *entry));
+    }
+
+    /// Forgets what peers are past.
+    pub fn release_past(&mut self) {
+        for (channel, side, entry) in std::mem::take(&mut self.noted) {
+            let channel = &mut self.channels(side).list[channel as usize];
+            if entry.last != 0 {
+                channel.final_count = Some(entry.n);
+            }
+            channel.release(entry.n);
+        }
+    }
+
+    /// The late call with this number and what came before it, if it is still at hand.
+    pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
+        let found = self.threads.get(thread as usize)?;
+        let position = found.columns.position(event)?;
+        let activity = activity::before(&found.columns, &found.rows, position, since);
+        let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
+        detail.computation = activity.computation;
+        detail.waiting = activity.waiting;
+        detail.io = activity.io;
+        if activity.other != 0 {
+            let other = activity.other as usize;
+            detail.other_operation = found.rows.get(other).map_or(0, |row| row.operation);
+            detail.other_path = found.paths.get(other).copied().unwrap_or_default();
+        }
+        Some(detail)
+    }
+
+    /// The late call alone.
+    pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
+        let found = &self.threads[thread as usize];
+        Detail {
+            path: found
+                .paths
+                .get(signature as usize)
+                .copied()
+                .unwrap_or_default(),
+            rank: self.rank,
+            thread: found.number,
+            operation: found
+                .rows
+                .get(signature as usize)
+                .map_or(0, |row| row.operation),
+            ..Detail::default()
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What was found, in sums that do not depend on who added them in which order.
+
+use laggard_patterns::PatternId;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::intern::PathKey;
+use super::wire::Detail;
+
+/// The late party of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CauseKey {
+    /// World rank.
+    pub rank: u32,
+    /// Number of its late call.
+    pub operation: u16,
+    /// Call path of it.
+    pub path: PathKey,
+}
+
+/// What the late parties did while others waited. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// Waiting charged to this party.
+    pub severity: u64,
+    /// Instances.
+    pub instances: u64,
+    /// Of the waiting, the time in which the late party computed.
+    pub computation: u64,
+    /// … in which it was itself inside communication.
+    pub waiting: u64,
+    /// … in which it was inside file operations.
+    pub io: u64,
+    /// Operations that it waited in: (number, call path) and ns.
+    pub others: Vec<(u16, PathKey, u64)>,
+}
+
+/// A single instance, for the report's worst one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worst {
+    /// ns.
+    pub severity: u64,
+    /// World rank.
+    pub rank: u32,
+    /// ns since the run's start.
+    pub enter: i64,
+    /// ns since the run's start.
+    pub leave: i64,
+}
+
+impl Worst {
+    /// Ordered by severity; ties go to the earlier, then to the lower rank.
+    fn key(&self) -> (u64, std::cmp::Reverse<(i64, u32)>) {
+        (self.severity, std::cmp::Reverse((self.enter, self.rank)))
+    }
+}
+
+/// Sums of one pattern in one (operation, call path) on some ranks. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sums {
+    /// Time lost.
+    pub severity: u64,
+    /// Instances with a loss.
+    pub instances: u64,
+    /// Duration of those instances.
+    pub duration: u64,
+    /// The part lost to a member on another host.
+    pub inter_host: u64,
+    /// Per world rank: time lost and instances, ascending.
+    pub ranks: Vec<(u32, u64, u64)>,
+    /// Who was late.
+    pub causes: FxHashMap<CauseKey, Cause>,
+    /// The worst instance.
+    pub worst: Option<Worst>,
+}
+
+/// One instance to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance<'a> {
+    /// ns, > 0.
+    pub severity: i64,
+    /// World rank that lost it.
+    pub rank: u32,
+    /// The operation, ns.
+    pub enter: i64,
+    /// The operation, ns.
+    pub leave: i64,
+    /// The late party, if there is one.
+    pub late: Option<&'a Detail>,
+    /// Whether the late party is on another host.
+    pub inter_host: bool,
+}
+
+impl Sums {
+    /// Adds one instance.
+    pub fn add(&mut self, instance: &Instance) {
+        let severity = instance.severity.max(0) as u64;
+        self.severity += severity;
+        self.instances += 1;
+        self.duration += (instance.leave - instance.enter).max(0) as u64;
+        if instance.inter_host {
+            self.inter_host += severity;
+        }
+        add_rank(&mut self.ranks, (instance.rank, severity, 1));
+        self.keep_worst(Worst {
+            severity,
+            rank: instance.rank,
+            enter: instance.enter,
+            leave: instance.leave,
+        });
+        if let Some(late) = instance.late {
+            let key = CauseKey {
+                rank: late.rank,
+                operation: late.operation,
+                path: late.path,
+            };
+            self.causes.entry(key).or_default().add(severity, late);
+        }
+    }
+
+    fn keep_worst(&mut self, other: Worst) {
+        if self.worst.is_none_or(|worst| other.key() > worst.key()) {
+            self.worst = Some(other);
+        }
+    }
+
+    /// Adds another agent's sums.
+    pub fn merge(&mut self, other: Sums) {
+        self.severity += other.severity;
+        self.instances += other.instances;
+        self.duration += other.duration;
+        self.inter_host += other.inter_host;
+        for rank in other.ranks {
+            add_rank(&mut self.ranks, rank);
+        }
+        if let Some(worst) = other.worst {
+            self.keep_worst(worst);
+        }
+        for (key, cause) in other.causes {
+            self.causes.entry(key).or_default().merge(cause);
+        }
+    }
+}
+
+fn add_rank(ranks: &mut Vec<(u32, u64, u64)>, (rank, severity, instances): (u32, u64, u64)) {
+    match ranks.last_mut() {
+        Some(last) if last.0 == rank => {
+            last.1 += severity;
+            last.2 += instances;
+        }
+        _ => match ranks.binary_search_by_key(&rank, |r| r.0) {
+            Ok(at) => {
+                ranks[at].1 += severity;
+                ranks[at].2 += instances;
+            }
+            Err(at) => ranks.insert(at, (rank, severity, instances)),
+        },
+    }
+}
+
+impl Cause {
+    fn add(&mut self, severity: u64, late: &Detail) {
+        // What the late party did can be known for more than this instance waited
+        // (a collective's first and last); the shares stay, the sum fits.
+        let known = (late.computation + late.waiting + late.io).max(0) as u64;
+        let share = |part: i64| {
+            let part = part.max(0) as u64;
+            if known > severity {
+                (u128::from(part) * u128::from(severity) / u128::from(known)) as u64
+            } else {
+                part
+            }
+        };
+        self.severity += severity;
+        self.instances += 1;
+        self.computation += share(late.computation);
+        self.waiting += share(late.waiting);
+        self.io += share(late.io);
+        if late.other_operation != 0 {
+            self.add_other((late.other_operation, late.other_path, share(late.waiting)));
+        }
+    }
+
+    fn add_other(&mut self, (operation, path, ns): (u16, PathKey, u64)) {
+        match self
+            .others
+            .iter_mut()
+            .find(|o| (o.0, o.1) == (operation, path))
+        {
+            Some(other) => other.2 += ns,
+            None => self.others.push((operation, path, ns)),
+        }
+    }
+
+    fn merge(&mut self, other: Cause) {
+        self.severity += other.severity;
+        self.instances += other.instances;
+        self.computation += other.computation;
+        self.waiting += other.waiting;
+        self.io += other.io;
+        for entry in other.others {
+            self.add_other(entry);
+        }
+    }
+}
+
+/// What a finding is about: pattern, number of the call, call path.
+pub type FindingKey = (PatternNumber, u16, PathKey);
+/// A [`PatternId`] as a number.
+pub type PatternNumber = u8;
+
+/// Findings of an agent, or of several.
+pub type Findings = FxHashMap<FindingKey, Sums>;
+
+/// Findings of one location: by signature, few patterns each.
+#[derive(Debug, Default)]
+pub struct LocalFindings {
+    by_signature: FxHashMap<(u32, PatternNumber), Sums>,
+    /// Time lost in waits of all patterns, ns.
+    pub waiting: u64,
+}
+
+impl LocalFindings {
+    /// Adds an instance of a pattern in calls with this signature.
+    pub fn add(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
+        if instance.severity <= 0 {
+            return;
+        }
+        self.by_signature
+            .entry((signature, pattern as u8))
+            .or_default()
+            .add(instance);
+        if !matches!(
+            pattern,
+            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
+        ) {
+            self.waiting += instance.severity as u64;
+        }
+    }
+
+    /// Moves everything into `findings`; `name` gives a signature's call and call path.
+    pub fn drain_into(&mut self, findings: &mut Findings, name: impl Fn(u32) -> (u16, PathKey)) {
+        for ((signature, pattern), sums) in self.by_signature.drain() {
+            let (operation, path) = name(signature);
+            findings
+                .entry((pattern, operation, path))
+                .or_default()
+                .merge(sums);
+        }
+    }
+}

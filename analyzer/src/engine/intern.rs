@@ -1,0 +1,98 @@
+//! Dense numbers for what repeats within an agent: call paths and groups.
+
+use std::hash::Hash;
+
+use laggard_trace::{Communicator, Definitions, Frame};
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The same call path has the same key in every process of the run.
+pub type PathKey = [u64; 2];
+
+/// Values numbered in the order in which they first appeared.
+#[derive(Debug)]
+pub struct Interner<K> {
+    numbers: FxHashMap<K, u32>,
+    /// Values by number.
+    pub values: Vec<K>,
+}
+
+impl<K> Default for Interner<K> {
+    fn default() -> Self {
+        Interner {
+            numbers: FxHashMap::default(),
+            values: Vec::new(),
+        }
+    }
+}
+
+impl<K: Hash + Eq + Copy> Interner<K> {
+    /// The number of a value.
+    pub fn number(&mut self, value: K) -> u32 {
+        let values = &mut self.values;
+        *self.numbers.entry(value).or_insert_with(|| {
+            values.push(value);
+            values.len() as u32 - 1
+        })
+    }
+
+    /// The number of a value that may not be there.
+    pub fn find(&self, value: &K) -> Option<u32> {
+        self.numbers.get(value).copied()
+    }
+}
+
+/// Key of a call path: a hash of what its frames are in any process (build id or
+/// path of the module and offset in it; file, function and line).
+pub fn path_key(definitions: &Definitions, id: u32) -> PathKey {
+    let mut hash = Xxh3::new();
+    for frame in definitions.call_path(id) {
+        match *frame {
+            Frame::Native { module, offset } => {
+                if let Some(module) = definitions.module(module) {
+                    let text = definitions.string_bytes(module.path);
+                    hash.update(if module.build_id.is_empty() {
+                        text
+                    } else {
+                        &module.build_id
+                    });
+                }
+                hash.update(&offset.to_le_bytes());
+            }
+            Frame::Source {
+                file,
+                function,
+                line,
+            } => {
+                hash.update(definitions.string_bytes(file));
+                hash.update(&[0]);
+                hash.update(definitions.string_bytes(function));
+                hash.update(&line.to_le_bytes());
+            }
+        }
+    }
+    let digest = hash.digest128();
+    [digest as u64, (digest >> 64) as u64]
+}
+
+/// A communicator, window or file, as far as this agent's locations know it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Group {
+    /// The same on all ranks.
+    pub id: u64,
+    /// Members in all, 0 = unknown here.
+    pub size: u32,
+    /// Members whose traces this agent holds.
+    pub local: u32,
+}
+
+/// Members of a communicator (both groups of an intercommunicator), 0 = unknown.
+pub fn size_of(communicator: &Communicator) -> u32 {
+    match communicator.kind {
+        0 => communicator.size,
+        _ if communicator.remote_members.is_empty() => 0,
+        _ => communicator
+            .size
+            .saturating_add(communicator.remote_members.len() as u32),
+    }
+}

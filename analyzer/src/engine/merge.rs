@@ -1,0 +1,217 @@
+//! Everything that goes to the head, in one value that is added up a tree of agents.
+
+use serde::{Deserialize, Serialize};
+
+use super::anomaly::{Anomalies, Level};
+use super::finding::Findings;
+use super::group::Owned;
+use super::intern::PathKey;
+use super::prepare::{LocationTimes, Profile, ProfileSums};
+use super::rank::Rank;
+use super::table::NONE;
+
+/// What an agent, or several, have to say.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Partial {
+    /// What was found.
+    pub findings: Findings,
+    /// The profile.
+    pub profile: Profile,
+    /// Times of the locations, ascending by rank and thread when complete.
+    pub locations: Vec<LocationTimes>,
+    /// What is odd.
+    pub anomalies: Anomalies,
+    /// Messages received before they were sent, and by how much at most, ns.
+    pub violations: (u64, u64),
+    /// Questions sent.
+    pub requests: u64,
+    /// Bytes that agents sent to each other.
+    pub bytes_exchanged: u64,
+    /// Largest resident memory of an agent, bytes.
+    pub peak_memory: u64,
+}
+
+impl Partial {
+    /// Adds what another has to say.
+    pub fn merge(&mut self, other: Partial) {
+        for (key, sums) in other.findings {
+            self.findings.entry(key).or_default().merge(sums);
+        }
+        for (key, sums) in other.profile {
+            self.profile.entry(key).or_default().merge(sums);
+        }
+        self.locations.extend(other.locations);
+        self.anomalies.merge(other.anomalies);
+        self.violations.0 += other.violations.0;
+        self.violations.1 = self.violations.1.max(other.violations.1);
+        self.requests += other.requests;
+        self.bytes_exchanged += other.bytes_exchanged;
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+    }
+}
+
+impl ProfileSums {
+    fn merge(&mut self, other: ProfileSums) {
+        self.count += other.count;
+        self.total += other.total;
+        self.bytes += other.bytes;
+        if other.filter > self.filter {
+            self.filter = other.filter;
+        }
+    }
+}
+
+/// Takes the findings of a rank's threads, and its time lost per thread.
+pub fn collect(rank: &mut Rank, partial: &mut Partial) {
+    let number = rank.rank;
+    for thread in &mut rank.threads {
+        let (rows, paths) = (&thread.rows, &thread.paths);
+        thread
+            .findings
+            .drain_into(&mut partial.findings, |signature| {
+                (
+                    rows[signature as usize].operation,
+                    paths[signature as usize],
+                )
+            });
+        let waiting = thread.findings.waiting;
+        let times = partial
+            .locations
+            .iter_mut()
+            .find(|l| (l.rank, l.thread) == (number, thread.number));
+        if let Some(times) = times {
+            times.waiting = waiting;
+        }
+        let mut odd = |id: &str, count: u64, what: &str| {
+            if count > 0 {
+                let detail = format!("rank {number}, thread {}: {what}", thread.number);
+                partial.anomalies.add(id, Level::Error, count, detail);
+            }
+        };
+        odd(
+            "undefined_signature",
+            thread.undefined,
+            "records of calls that are not defined",
+        );
+        odd(
+            "damaged_block",
+            thread.stream.damaged_chunks,
+            "blocks of records with a wrong checksum, skipped",
+        );
+    }
+    let (violations, worst) = rank.calls.violations;
+    partial.violations.0 += violations;
+    partial.violations.1 = partial.violations.1.max(worst);
+}
+
+/// Lists the messages of a rank that found no partner.
+pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
+    let cut = |peer: i32| {
+        let is_cut = |rank: usize| truncated.get(rank).copied().unwrap_or(true);
+        is_cut(rank.rank as usize) || is_cut(peer as usize)
+    };
+    let mut note =
+        |id: &str, count: u64, peer: i32, tag: i32, thread: usize, signature: u32, sends: bool| {
+            let Some(found) = rank.threads.get(thread) else {
+                return;
+            };
+            let Some(row) = found.rows.get(signature as usize) else {
+                return;
+            };
+            let definition = &found.stream.location().definitions.signatures()[signature as usize];
+            let half = if sends {
+                definition.send
+            } else {
+                definition.receive
+            };
+            let (from, to) = if sends {
+                (rank.rank as i32, peer)
+            } else {
+                (peer, rank.rank as i32)
+            };
+            let from = if from < 0 {
+                "any".to_owned()
+            } else {
+                from.to_string()
+            };
+            let tag = if tag < 0 {
+                "any".to_owned()
+            } else {
+                tag.to_string()
+            };
+            let (level, note) = match peer >= 0 && cut(peer) {
+                true => (Level::Info, " (a trace of the two is cut off)"),
+                false => (Level::Warning, ""),
+            };
+            let detail = format!("rank {from} -> {to}, tag {tag}, {} bytes{note}", half.bytes);
+            anomalies
+                .add(id, level, count, detail)
+                .place(row.operation, found.paths[signature as usize]);
+        };
+    for (channels, id, sends) in [
+        (&rank.sends, "unmatched_send", true),
+        (&rank.receives, "unmatched_receive", false),
+    ] {
+        for channel in channels.list.iter().filter(|channel| channel.agent != NONE) {
+            let partners = channel.final_count.unwrap_or(0);
+            let count = channel.next.saturating_sub(partners);
+            if count == 0 {
+                continue;
+            }
+            let (_, peer, tag) = channel.key;
+            if let Some(end) = channel.get(partners) {
+                note(
+                    id,
+                    count,
+                    peer,
+                    tag,
+                    end.thread as usize,
+                    end.signature,
+                    sends,
+                );
+            }
+        }
+    }
+    for open in &rank.abandoned {
+        let (_, peer, tag) = open.0;
+        note(
+            "unmatched_receive",
+            1,
+            peer,
+            tag,
+            open.1.thread as usize,
+            open.1.signature,
+            false,
+        );
+    }
+}
+
+/// Notes the collectives that some member never entered.
+pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies) {
+    let count = owned.incomplete().count() as u64;
+    if count > 0 {
+        let level = if any_truncated {
+            Level::Info
+        } else {
+            Level::Warning
+        };
+        let detail = "collectives that not all members entered, as far as their traces tell";
+        anomalies.add("incomplete_collective", level, count, detail.into());
+    }
+}
+
+/// Every call path that the findings and anomalies name.
+pub fn paths_of(partial: &Partial) -> Vec<PathKey> {
+    let mut paths: Vec<PathKey> = Vec::new();
+    for ((_, _, path), sums) in &partial.findings {
+        paths.push(*path);
+        for (key, cause) in &sums.causes {
+            paths.push(key.path);
+            paths.extend(cause.others.iter().map(|other| other.1));
+        }
+    }
+    paths.extend(partial.anomalies.places().map(|place| place.1));
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}

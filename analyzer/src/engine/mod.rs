@@ -1,0 +1,256 @@
+//! The analysis engine: phases, from a directory of traces to a report.
+//!
+//! ```text
+//! open ─ profile ─ detect ─ prepare ─ (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
+//! ```
+//!
+//! Every phase runs on all agents at once; [`Job`] is all that they share. What is
+//! the same for every number of agents is kept in integers (ns), so that the order
+//! of adding does not matter.
+
+mod activity;
+mod agent;
+pub(crate) mod anomaly;
+mod calls;
+mod channel;
+pub(crate) mod clock;
+mod columns;
+mod detect;
+mod exchange;
+
+mod finding;
+mod group;
+mod intern;
+mod merge;
+pub(crate) mod open;
+mod prepare;
+mod rank;
+mod report;
+mod slab;
+mod table;
+mod wildcard;
+mod wire;
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use laggard_report::Report;
+use rayon::prelude::*;
+
+use crate::comm::{self, Job};
+use crate::options::AnalyzeOptions;
+use agent::Agent;
+use anomaly::Anomalies;
+use merge::Partial;
+
+/// Analyses a directory; the report is at the head. An error that all agents see is
+/// returned; it is the same everywhere.
+pub fn analyze(
+    job: &dyn Job,
+    directory: &Path,
+    options: &AnalyzeOptions,
+) -> Result<Option<Report>> {
+    let started = Instant::now();
+    let mut phases = Phases::new(job, options);
+    let settings = &options.settings;
+    let mut anomalies = Anomalies::default();
+
+    phases.begin("open");
+    let opened = open::open(job, directory, &mut anomalies)?;
+    let clocks: Vec<_> = opened
+        .locations
+        .iter()
+        .map(|location| {
+            let (rank, thread) = (location.header.rank, location.header.thread);
+            let at = opened
+                .infos
+                .binary_search_by_key(&(rank, thread), |i| (i.rank, i.thread));
+            let info = &opened.infos[at.unwrap_or(0)];
+            (opened.clocks.of(&info.clock), info.span)
+        })
+        .collect();
+    let zero = opened
+        .infos
+        .iter()
+        .map(|i| opened.clocks.of(&i.clock).ns(i.span.0))
+        .min()
+        .unwrap_or(0);
+    let end = opened
+        .infos
+        .iter()
+        .map(|i| opened.clocks.of(&i.clock).ns(i.span.1))
+        .max()
+        .unwrap_or(0)
+        - zero;
+    let clocks: Vec<_> = clocks
+        .into_iter()
+        .map(|(map, span)| (map.shifted(zero), span))
+        .collect();
+
+    phases.begin("profile");
+    let profiled: Vec<_> = opened
+        .locations
+        .par_iter()
+        .zip(&clocks)
+        .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
+        .collect();
+    let clocks: Vec<_> = clocks.into_iter().map(|(map, _)| map).collect();
+
+    phases.begin("detect");
+    let entries = profiled
+        .iter()
+        .flat_map(|location| &location.entries)
+        .map(|(_, entry)| entry);
+    let kinds = detect::Kinds::new(job, entries);
+    let (verdicts, profile) = prepare::detect(
+        &opened,
+        &profiled,
+        settings,
+        options.baseline.as_ref(),
+        &kinds,
+    );
+    let (numbers, groups) = prepare::groups(job, &opened.locations);
+    let ranks = prepare::ranks(
+        &opened,
+        &profiled,
+        &verdicts,
+        &clocks,
+        settings.all,
+        &numbers,
+    );
+
+    phases.begin("causes");
+    let borders = slab::borders(job, &opened, &clocks, end);
+    let mut agent = Agent::new(job, ranks, groups, &opened.hosts);
+    let progress = phases.bar(borders.len() as u64 + 1);
+    for &until in &borders {
+        agent.round(until, false);
+        progress.inc(1);
+    }
+    agent.round(i64::MAX, true);
+    progress.finish_and_clear();
+
+    phases.begin("merge");
+    let mut partial = Partial {
+        profile,
+        locations: profiled
+            .iter()
+            .map(|location| location.times.clone())
+            .collect(),
+        anomalies,
+        requests: agent.requests,
+        ..Partial::default()
+    };
+    for rank in &mut agent.ranks {
+        merge::collect(rank, &mut partial);
+        merge::unmatched(rank, &opened.truncated, &mut partial.anomalies);
+    }
+    let any_truncated = opened.truncated.iter().any(|&cut| cut);
+    merge::incomplete(&agent.owned, any_truncated, &mut partial.anomalies);
+    partial.bytes_exchanged = job.bytes_sent();
+    partial.peak_memory = comm::peak_memory();
+    let merged = merge_up(job, partial)?;
+
+    let texts = report::paths(job, merged.as_ref(), &opened.locations, &profiled)?;
+    let phases = phases.finish();
+    Ok(merged.map(|merged| {
+        let mut report = report::build(&opened, merged, &texts, options, end);
+        report.agents.count = job.agents() as u32;
+        report.agents.analysis_time_s = started.elapsed().as_secs_f64();
+        report.agents.phases = phases;
+        report
+    }))
+}
+
+/// Adds up what all agents have to say; the sum is at the head.
+fn merge_up(job: &dyn Job, partial: Partial) -> Result<Option<Partial>> {
+    let mine = postcard::to_stdvec(&partial)?;
+    let mut failed = None;
+    let merged = job.tree(mine, &mut |a, b| {
+        let combined = postcard::from_bytes::<Partial>(&a).and_then(|mut sum| {
+            sum.merge(postcard::from_bytes(&b)?);
+            postcard::to_stdvec(&sum)
+        });
+        combined.unwrap_or_else(|error| {
+            failed = Some(error);
+            a
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    Ok(merged
+        .map(|bytes| postcard::from_bytes(&bytes))
+        .transpose()?)
+}
+
+/// Times and bytes of the phases, and the progress bar.
+struct Phases<'j> {
+    job: &'j dyn Job,
+    stats: bool,
+    shows: bool,
+    done: Vec<(String, f64, u64)>,
+    current: Option<(&'static str, Instant, u64)>,
+}
+
+impl<'j> Phases<'j> {
+    fn new(job: &'j dyn Job, options: &AnalyzeOptions) -> Self {
+        let shows = options.progress && job.agent() == 0;
+        Phases {
+            job,
+            stats: options.stats,
+            shows,
+            done: Vec::new(),
+            current: None,
+        }
+    }
+
+    fn begin(&mut self, name: &'static str) {
+        self.end();
+        self.current = Some((name, Instant::now(), self.job.bytes_sent()));
+    }
+
+    fn end(&mut self) {
+        if let Some((name, since, bytes)) = self.current.take() {
+            let sent = self.job.bytes_sent() - bytes;
+            self.done
+                .push((name.to_owned(), since.elapsed().as_secs_f64(), sent));
+        }
+    }
+
+    fn bar(&self, rounds: u64) -> indicatif::ProgressBar {
+        if !self.shows {
+            return indicatif::ProgressBar::hidden();
+        }
+        let bar = indicatif::ProgressBar::new(rounds);
+        if let Ok(style) =
+            indicatif::ProgressStyle::with_template("analysing {bar:40} {percent}% {eta}")
+        {
+            bar.set_style(style);
+        }
+        bar
+    }
+
+    /// Time of the slowest agent and bytes of all, per phase. Collective.
+    fn finish(mut self) -> Vec<laggard_report::Phase> {
+        self.end();
+        if !self.stats {
+            return Vec::new();
+        }
+        let mut times: Vec<u64> = self.done.iter().map(|d| (d.1 * 1e9) as u64).collect();
+        let mut bytes: Vec<u64> = self.done.iter().map(|d| d.2).collect();
+        self.job.reduce_max(&mut times);
+        self.job.reduce_sum(&mut bytes);
+        let phases = self.done.into_iter().zip(times).zip(bytes);
+        phases
+            .map(
+                |(((name, ..), time), bytes_exchanged)| laggard_report::Phase {
+                    name,
+                    time_s: time as f64 / 1e9,
+                    bytes_exchanged,
+                },
+            )
+            .collect()
+    }
+}

@@ -1,0 +1,369 @@
+//! Opens the traces: files to agents, headers to everybody.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use laggard_report::AnomalySeverity;
+use laggard_trace::{Location, ProfileEntry};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::anomaly::{Anomalies, Level};
+use super::clock::{ClockEvidence, Clocks};
+use super::table::NONE;
+use crate::comm::Job;
+use crate::directory::{self, Entry};
+
+/// What everybody knows about each location.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LocationInfo {
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+    /// The agent that holds it.
+    pub agent: u32,
+    /// Size of the world.
+    pub ranks: u32,
+    /// Of the run.
+    pub run_id: [u8; 16],
+    /// File name, for messages.
+    pub file: String,
+    /// Host name.
+    pub host: String,
+    /// MPI library and version.
+    pub mpi_library: Option<String>,
+    /// Program and arguments.
+    pub program: Vec<String>,
+    /// Clock.
+    pub clock: ClockEvidence,
+    /// First enter and last leave, ticks.
+    pub span: (u64, u64),
+    /// Bytes of the file.
+    pub size: u64,
+    /// Whether the end of the trace is missing.
+    pub truncated: bool,
+}
+
+/// The traces of an agent, and what it knows of all.
+pub struct Opened {
+    /// This agent's locations, by rank and thread.
+    pub locations: Vec<Location>,
+    /// Of all agents, by rank and thread.
+    pub infos: Vec<LocationInfo>,
+    /// The agent that holds a rank, by world rank; `NONE` = no trace of it.
+    pub agent_of: Vec<u32>,
+    /// Host by world rank: position in `host_names`.
+    pub hosts: Vec<u32>,
+    /// Host names, sorted.
+    pub host_names: Vec<String>,
+    /// Ranks whose trace is cut off.
+    pub truncated: Vec<bool>,
+    /// The clocks.
+    pub clocks: Clocks,
+}
+
+/// Files to agents: those of one rank together, the largest first, each to the
+/// agent with the least so far.
+fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
+    let mut ranks: BTreeMap<&str, (u64, Vec<usize>)> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let slot = ranks.entry(directory::rank_part(&entry.name)).or_default();
+        slot.0 += entry.size;
+        slot.1.push(at);
+    }
+    let mut ranks: Vec<_> = ranks.into_values().collect();
+    // Stable: files of equal size stay in the order of their names.
+    ranks.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    let mut loads = vec![0u64; agents];
+    let mut agent_of = vec![0; entries.len()];
+    for (size, files) in ranks {
+        let agent = (0..agents).min_by_key(|&agent| loads[agent]).unwrap_or(0);
+        loads[agent] += size + 1;
+        files.iter().for_each(|&file| agent_of[file] = agent as u32);
+    }
+    agent_of
+}
+
+/// Opens a directory's traces, this agent's share of them. Collective; the error is
+/// the same on all agents.
+pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
+    let mut listing = Vec::new();
+    if job.agent() == 0 {
+        let listed = directory::list(directory).map_err(|error| format!("{error:#}"));
+        listing = postcard::to_stdvec(&listed)?;
+    }
+    job.broadcast(&mut listing);
+    let entries = match postcard::from_bytes::<Result<Vec<Entry>, String>>(&listing)? {
+        Ok(entries) => entries,
+        Err(message) => bail!(message),
+    };
+    let agents = assign(&entries, job.agents());
+    let me = job.agent() as u32;
+    let own: Vec<&Entry> = entries
+        .iter()
+        .zip(&agents)
+        .filter(|(_, agent)| **agent == me)
+        .map(|(e, _)| e)
+        .collect();
+    let opened: Vec<_> = own
+        .par_iter()
+        .map(|entry| Location::open(&directory.join(&entry.name)))
+        .collect();
+    let mut locations = Vec::new();
+    let mut failures = Vec::new();
+    for (entry, result) in own.iter().zip(opened) {
+        match result {
+            Ok(location) => match directory::misplaced(&entry.name, &location) {
+                None => locations.push(location),
+                Some(why) => failures.push((entry.name.clone(), why, false)),
+            },
+            Err(error @ laggard_trace::Error::Version { .. }) => {
+                failures.push((entry.name.clone(), error.to_string(), true));
+            }
+            Err(error) => failures.push((entry.name.clone(), error.to_string(), false)),
+        }
+    }
+    locations.sort_by_key(|location| (location.header.rank, location.header.thread));
+    let mine: Vec<LocationInfo> = locations
+        .iter()
+        .map(|location| describe(location, me))
+        .collect();
+    let (infos, failures) = gather(job, (mine, failures))?;
+    if let Some((_, newer, _)) = failures.iter().find(|failure| failure.2) {
+        bail!("{newer}");
+    }
+    if infos.is_empty() {
+        let why = failures
+            .first()
+            .map_or_else(String::new, |(_, why, _)| format!(": {why}"));
+        bail!(
+            "{}: no usable trace in this directory{why}",
+            directory.display()
+        );
+    }
+    directory::check_one_run(
+        directory,
+        infos.iter().map(|i| (i.run_id, i.ranks, i.file.as_str())),
+    )?;
+    if job.agent() == 0 {
+        for (file, why, _) in failures {
+            anomalies
+                .add("unreadable_file", Level::Error, 1, why)
+                .origin(file);
+        }
+    }
+    for location in &locations {
+        note_damage(location, anomalies);
+    }
+    Ok(share(infos, locations, job, anomalies))
+}
+
+type Gathered = (Vec<LocationInfo>, Vec<(String, String, bool)>);
+
+fn gather(job: &dyn Job, mine: Gathered) -> Result<Gathered> {
+    let mut all: Gathered = Default::default();
+    for bytes in job.all_gather(postcard::to_stdvec(&mine)?) {
+        let (infos, failures): Gathered = postcard::from_bytes(&bytes)?;
+        all.0.extend(infos);
+        all.1.extend(failures);
+    }
+    all.0.sort_by_key(|info| (info.rank, info.thread));
+    all.1.sort();
+    Ok(all)
+}
+
+fn describe(location: &Location, agent: u32) -> LocationInfo {
+    let header = &location.header;
+    let definitions = &location.definitions;
+    let property = |key| definitions.properties(key).into_iter().next();
+    let point = |kind| {
+        let point = location.clock.iter().find(|point| point.kind == kind)?;
+        Some((point.local, point.reference_ns, point.error_ns))
+    };
+    let block = |chunk: &laggard_trace::Chunk| (chunk.base, chunk.monotonic_ns as i64);
+    let mut program: Vec<String> = property("program").into_iter().collect();
+    program.extend(definitions.properties("argument"));
+    LocationInfo {
+        rank: header.rank,
+        thread: header.thread,
+        agent,
+        ranks: header.ranks,
+        run_id: header.run_id,
+        file: location
+            .path()
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        host: property("host").unwrap_or_default(),
+        mpi_library: property("mpi_library"),
+        program,
+        clock: ClockEvidence {
+            host: header.host_id,
+            clock: header.clock,
+            ticks_per_s: header.ticks_per_s,
+            start: point(0),
+            end: point(1),
+            span: location
+                .chunks
+                .first()
+                .zip(location.chunks.last())
+                .map(|(a, b)| (block(a), block(b))),
+            made: (header.start_ticks, header.start_unix_ns as i64),
+        },
+        span: span(location),
+        size: location.size(),
+        truncated: location.end.is_none(),
+    }
+}
+
+/// First enter and last leave of a location, ticks.
+fn span(location: &Location) -> (u64, u64) {
+    let mut first = location.header.start_ticks;
+    if let Some(chunk) = location.chunks.iter().find(|chunk| chunk.count > 0) {
+        first = laggard_trace::Decoder::new(location.records(chunk), chunk.base)
+            .next()
+            .map_or(first, |event| event.enter);
+    }
+    let mut last = location.end.map_or(first, |end| end.end_ticks);
+    if let Some(chunk) = location.chunks.iter().rev().find(|chunk| chunk.count > 0) {
+        let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
+        let mut leave = 0;
+        while let Some(event) = decoder.next() {
+            leave = event.leave;
+        }
+        // The file is closed a little after the last call; the last call is what counts.
+        last = if leave > first { leave } else { last };
+    }
+    (first, last.max(first))
+}
+
+fn note_damage(location: &Location, anomalies: &mut Anomalies) {
+    for found in crate::directory::of_location(location) {
+        let level = match found.severity {
+            AnomalySeverity::Info => Level::Info,
+            AnomalySeverity::Warning => Level::Warning,
+            AnomalySeverity::Error => Level::Error,
+        };
+        let row = anomalies.add(&found.id, level, found.count, found.detail);
+        row.origin = found.origin;
+    }
+}
+
+fn share(
+    infos: Vec<LocationInfo>,
+    locations: Vec<Location>,
+    job: &dyn Job,
+    anomalies: &mut Anomalies,
+) -> Opened {
+    let ranks = infos.iter().map(|info| info.ranks).max().unwrap_or(0) as usize;
+    let mut agent_of = vec![NONE; ranks];
+    let mut hosts = vec![0; ranks];
+    let mut truncated = vec![false; ranks];
+    let mut host_names: Vec<String> = infos.iter().map(|info| info.host.clone()).collect();
+    host_names.sort();
+    host_names.dedup();
+    for info in &infos {
+        let rank = info.rank as usize;
+        agent_of[rank] = info.agent;
+        hosts[rank] = host_names.binary_search(&info.host).unwrap_or(0) as u32;
+        truncated[rank] |= info.truncated;
+    }
+    let missing: Vec<u32> = (0..ranks as u32)
+        .filter(|&rank| agent_of[rank as usize] == NONE)
+        .collect();
+    let evidence: Vec<ClockEvidence> = infos.iter().map(|info| info.clock).collect();
+    let clocks = Clocks::new(&evidence);
+    if job.agent() == 0 {
+        if !missing.is_empty() {
+            let detail = format!(
+                "no trace of rank {}",
+                laggard_report::rank_ranges(missing.iter().copied())
+            );
+            anomalies.add("missing_ranks", Level::Error, missing.len() as u64, detail);
+        }
+        if clocks.unsynchronised > 0 {
+            let detail =
+                "no clock measurement of some hosts: their offset is guessed from wall clocks";
+            let count = clocks.unsynchronised as u64;
+            anomalies.add("clock_unsynchronised", Level::Warning, count, detail.into());
+        }
+    }
+    Opened {
+        locations,
+        infos,
+        agent_of,
+        hosts,
+        host_names,
+        truncated,
+        clocks,
+    }
+}
+
+/// The runtime profile of a location: from its file, or summed up from its events
+/// where the file was not closed.
+pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
+    if !location.profile.is_empty() || location.chunks.is_empty() {
+        return location.profile.clone();
+    }
+    let signatures = location.definitions.signatures();
+    let mut sums: BTreeMap<(u16, u32), ProfileEntry> = BTreeMap::new();
+    for chunk in location
+        .chunks
+        .iter()
+        .filter(|chunk| location.verify(chunk))
+    {
+        let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
+        while let Some(event) = decoder.next() {
+            let Some(signature) = signatures.get(event.signature as usize) else {
+                continue;
+            };
+            if signature.has(laggard_trace::flags::PART) || signature.operation == 0 {
+                continue;
+            }
+            let (calls, time) = match event.repeated {
+                Some((calls, ticks)) => (u64::from(calls), u64::from(ticks)),
+                None => (1, event.leave - event.enter),
+            };
+            let key = (signature.operation, signature.call_path);
+            let entry = sums.entry(key).or_insert(ProfileEntry {
+                operation: key.0,
+                call_path: key.1,
+                minimum: u64::MAX,
+                ..ProfileEntry::default()
+            });
+            entry.count += calls;
+            entry.total += time;
+            entry.minimum = entry.minimum.min(time / calls.max(1));
+            entry.maximum = entry.maximum.max(time);
+            entry.bytes += signature.send.bytes.saturating_add(signature.receive.bytes);
+        }
+    }
+    sums.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, size: u64) -> Entry {
+        Entry {
+            name: name.into(),
+            size,
+        }
+    }
+
+    #[test]
+    fn files_of_a_rank_stay_together_and_loads_are_even() {
+        let entries = [
+            entry("rank000000.thread000.lgt", 10),
+            entry("rank000000.thread001.lgt", 10),
+            entry("rank000001.thread000.lgt", 15),
+            entry("rank000002.thread000.lgt", 4),
+        ];
+        assert_eq!(assign(&entries, 2), [0, 0, 1, 1]);
+        assert_eq!(assign(&entries, 1), [0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,313 @@
+//! From opened files to ranks that are ready for pass one: profile, verdicts,
+//! tables of signatures, groups.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use laggard_trace::calls::number::MPI_Cancel;
+use laggard_trace::{Location, WORLD};
+use serde::{Deserialize, Serialize};
+
+use super::clock::ClockMap;
+use super::columns::Stream;
+use super::detect::{Entry, Filter, Kinds, Verdict, judge};
+use super::group::{Groups, owner};
+use super::intern::{Group, Interner, PathKey, path_key, size_of};
+use super::open::{Opened, profile_of};
+use super::rank::{Rank, Thread};
+use super::table::{NONE, Row, TimeClass};
+use super::wire::{Parcel, Unpack};
+use crate::comm::Job;
+use laggard_baselines::Baseline;
+use laggard_report::Settings;
+
+/// Times of one location. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocationTimes {
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+    /// From its first call to the end of its last.
+    pub wall: u64,
+    /// Inside calls, by [`TimeClass`].
+    pub inside: [u64; 4],
+    /// Calls.
+    pub calls: u64,
+    /// Charged by patterns.
+    pub waiting: u64,
+}
+
+/// Sums of one (operation, call path) over locations. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProfileSums {
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The strongest reason to look at it.
+    pub filter: Filter,
+}
+
+/// The profile of all locations of an agent, or of several.
+pub type Profile = FxHashMap<(u16, PathKey), ProfileSums>;
+
+/// What the global phase knows of one location.
+pub struct Profiled {
+    /// Key of each call path, by id.
+    pub paths: Vec<PathKey>,
+    /// Entries with their call path's id.
+    pub entries: Vec<(u32, Entry)>,
+    /// Where its time went.
+    pub times: LocationTimes,
+}
+
+/// Profiles a location.
+pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profiled {
+    let definitions = &location.definitions;
+    let paths = (0..definitions.call_path_count() as u32)
+        .map(|id| path_key(definitions, id))
+        .collect();
+    let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+    let mut times = LocationTimes {
+        rank: location.header.rank,
+        thread: location.header.thread,
+        wall: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
+        ..LocationTimes::default()
+    };
+    let mut entries = Vec::new();
+    for entry in profile_of(location) {
+        times.inside[TimeClass::of(entry.operation) as usize] += ns(entry.total);
+        times.calls += entry.count;
+        entries.push((
+            entry.call_path,
+            Entry {
+                operation: entry.operation,
+                count: entry.count,
+                total: ns(entry.total),
+                minimum: ns(entry.minimum),
+                maximum: ns(entry.maximum),
+                bytes: entry.bytes,
+            },
+        ));
+    }
+    Profiled {
+        paths,
+        entries,
+        times,
+    }
+}
+
+/// The verdicts of a location's entries, by operation and call path id.
+pub type Verdicts = FxHashMap<(u16, u32), Verdict>;
+
+/// Runs the filters on all entries of this agent, and sums its profile.
+pub fn detect(
+    opened: &Opened,
+    profiled: &[Profiled],
+    settings: &Settings,
+    baseline: &dyn Baseline,
+    kinds: &Kinds,
+) -> (Vec<Verdicts>, Profile) {
+    let ranks = opened.agent_of.len() as u32;
+    let mut profile = Profile::default();
+    let verdicts = profiled.iter().map(|location| {
+        let wall = location.times.wall as f64;
+        let mut verdicts = Verdicts::default();
+        for (path, entry) in &location.entries {
+            let verdict = judge(entry, wall, ranks, settings, baseline, kinds);
+            verdicts.insert((entry.operation, *path), verdict);
+            let key = location
+                .paths
+                .get(*path as usize)
+                .copied()
+                .unwrap_or_default();
+            let sums = profile.entry((entry.operation, key)).or_default();
+            sums.count += entry.count;
+            sums.total += entry.total;
+            sums.bytes += entry.bytes;
+            if verdict.filter > sums.filter {
+                sums.filter = verdict.filter;
+            }
+        }
+        verdicts
+    });
+    (verdicts.collect(), profile)
+}
+
+/// Builds the ranks of this agent. `clocks` are those of the locations, shifted to
+/// the start of the run.
+pub fn ranks<'a>(
+    opened: &'a Opened,
+    profiled: &[Profiled],
+    verdicts: &[Verdicts],
+    clocks: &[ClockMap],
+    all: bool,
+    groups: &Interner<u64>,
+) -> Vec<Rank<'a>> {
+    let locations = &opened.locations;
+    let mut bounds = Vec::new();
+    for (at, location) in locations.iter().enumerate() {
+        match bounds.last_mut() {
+            Some((first, end))
+                if locations[*first as usize].header.rank == location.header.rank =>
+            {
+                *end = at + 1;
+            }
+            _ => bounds.push((at, at + 1)),
+        }
+    }
+    bounds
+        .par_iter()
+        .enumerate()
+        .map(|(position, &(first, end))| {
+            let threads = (first..end).map(|at| {
+                let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
+                let lists = lists(&locations[at]);
+                let stream = Stream::new(&locations[at], clocks[at]);
+                Thread::new(locations[at].header.thread, stream, rows, lists, paths)
+            });
+            let rank = locations[first].header.rank;
+            let mut rank = Rank::new(rank, position as u32, threads.collect(), &opened.agent_of);
+            for (number, at) in (first..end).enumerate() {
+                let signatures = locations[at].definitions.signatures();
+                rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);
+                for (id, signature) in signatures.iter().enumerate() {
+                    let send = rank.sends.of_send(signature, &opened.agent_of);
+                    let receive = rank.receives.of_receive(signature, &opened.agent_of);
+                    let row = &mut rank.threads[number].rows[id];
+                    row.send_channel = send;
+                    row.receive_channel = receive;
+                }
+            }
+            for at in first..end {
+                for communicator in &locations[at].definitions.communicators {
+                    if let Some(group) = groups.find(&communicator.id) {
+                        rank.local_ranks.insert(group, communicator.local_rank);
+                    }
+                }
+            }
+            rank
+        })
+        .collect()
+}
+
+fn rows(
+    location: &Location,
+    profiled: &Profiled,
+    verdicts: &Verdicts,
+    all: bool,
+    groups: &Interner<u64>,
+) -> (Vec<Row>, Vec<PathKey>) {
+    let signatures = location.definitions.signatures();
+    let of_signature = signatures.iter().map(|signature| {
+        let key = profiled
+            .paths
+            .get(signature.call_path as usize)
+            .copied()
+            .unwrap_or_default();
+        let mut row = Row::new(signature);
+        row.group = groups.find(&signature.group).unwrap_or(NONE);
+        row.threshold = if all {
+            0
+        } else {
+            verdicts
+                .get(&(signature.operation, signature.call_path))
+                .map_or(i64::MAX, |verdict| verdict.threshold)
+        };
+        (row, key)
+    });
+    of_signature.unzip()
+}
+
+fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
+    let signatures = location.definitions.signatures();
+    let last = signatures
+        .iter()
+        .map(|signature| signature.completes)
+        .max()
+        .unwrap_or(0);
+    let known = (0..=last.min(1 << 24)).map(|id| location.definitions.completion_list(id).to_vec());
+    known.collect()
+}
+
+/// Numbers the groups of this agent, and learns from the others how many members of
+/// each have a trace. Collective.
+pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) {
+    let mut numbers = Interner::default();
+    let mut list: Vec<Group> = Vec::new();
+    let mut members: Vec<(u32, u32)> = Vec::new();
+    for location in locations {
+        let definitions = &location.definitions;
+        let mut sizes: FxHashMap<u64, u32> = FxHashMap::default();
+        sizes.insert(WORLD, location.header.ranks);
+        for communicator in &definitions.communicators {
+            let size = sizes.entry(communicator.id).or_default();
+            *size = size_of(communicator).max(*size);
+        }
+        for &(id, communicator, _, _) in &definitions.group_handles {
+            let size = sizes.get(&communicator).copied().unwrap_or(0);
+            sizes.insert(id, size);
+        }
+        let mut sizes: Vec<_> = sizes.into_iter().collect();
+        sizes.sort_unstable();
+        for (id, size) in sizes {
+            let number = numbers.number(id);
+            if number as usize == list.len() {
+                list.push(Group {
+                    id,
+                    size: 0,
+                    local: 0,
+                });
+            }
+            list[number as usize].size = size.max(list[number as usize].size);
+            members.push((number, location.header.rank));
+        }
+    }
+    members.sort_unstable();
+    members.dedup();
+    members
+        .iter()
+        .for_each(|&(number, _)| list[number as usize].local += 1);
+    let expected = expected(job, &list);
+    (numbers, Groups::new(list, expected))
+}
+
+/// Members of each group that have a trace, in all agents.
+fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
+    let agents = job.agents();
+    let mut parcels: Vec<Vec<[u64; 2]>> = vec![Vec::new(); agents];
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for group in list {
+        let agent = owner(group.id, 0, agents);
+        order.push((agent, parcels[agent].len()));
+        parcels[agent].push([group.id, u64::from(group.local)]);
+    }
+    let pack = |entries: &Vec<[u64; 2]>| {
+        let mut parcel = Parcel::default();
+        parcel.section(entries);
+        parcel.finish()
+    };
+    let received = job.exchange(parcels.iter().map(pack).collect());
+    let mut sums: FxHashMap<u64, u64> = FxHashMap::default();
+    for bytes in &received {
+        for [id, local] in Unpack::new(bytes).section::<[u64; 2]>() {
+            *sums.entry(id).or_default() += local;
+        }
+    }
+    let answers = received.iter().map(|bytes| {
+        let asked = Unpack::new(bytes).section::<[u64; 2]>();
+        pack(&asked.map(|[id, _]| [id, sums[&id]]).collect())
+    });
+    let answers = job.exchange(answers.collect());
+    let answers: Vec<Vec<[u64; 2]>> = answers
+        .iter()
+        .map(|bytes| Unpack::new(bytes).section().collect())
+        .collect();
+    order
+        .iter()
+        .map(|&(agent, at)| answers[agent].get(at).map_or(0, |a| a[1] as u32))
+        .collect()
+}

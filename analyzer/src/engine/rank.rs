@@ -1,0 +1,753 @@
+//! Pass one over the calls of a rank: counts messages and collectives, ties
+//! completions to what was posted, and turns slow instances into questions.
+
+use std::collections::VecDeque;
+
+use laggard_trace::{Event, flags};
+use rustc_hash::FxHashMap;
+
+use super::calls::Calls;
+use super::channel::{ChannelKey, Channels, End};
+use super::columns::{Columns, Stream};
+use super::exchange::Asked;
+use super::finding::LocalFindings;
+use super::intern::PathKey;
+use super::table::{NONE, Outcome, Row};
+use super::wildcard::{Deferred, Receipt};
+use super::wire::{Member, Progress, QUESTION_BARE, Question};
+
+/// Messages of other sources that may be received in the wrong order are looked for
+/// among so many receives after a late one.
+pub const ORDER_WINDOW: u64 = 32;
+
+/// One thread of a rank.
+pub struct Thread<'a> {
+    /// Number in the trace.
+    pub number: u32,
+    /// Its calls, slab by slab.
+    pub stream: Stream<'a>,
+    /// The calls of this slab.
+    pub columns: Columns,
+    /// By signature id.
+    pub rows: Vec<Row>,
+    /// Completion lists by id.
+    pub lists: Vec<Vec<(u32, u32)>>,
+    /// Keys of the call paths by signature id.
+    pub paths: Vec<PathKey>,
+    /// Next call of the slab, and next entry of `columns.extended`.
+    at: usize,
+    extended_at: usize,
+    pub(super) posted: VecDeque<Posted>,
+    /// Post number of `posted[0]`.
+    posted_base: u64,
+    /// Calls with undefined signatures.
+    pub undefined: u64,
+    /// What was found in its calls.
+    pub findings: LocalFindings,
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Posted {
+    /// Completed, or nothing to match.
+    Done,
+    Send {
+        channel: u32,
+        n: u64,
+    },
+    Receive {
+        channel: u32,
+        n: u64,
+    },
+    /// A receive whose number is not known yet, or whose channel.
+    Deferred {
+        slot: u64,
+    },
+    Group {
+        group: u32,
+        n: u64,
+        signature: u32,
+    },
+}
+
+/// One member's entry into a collective.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupEntry {
+    /// Agent's number of the group.
+    pub group: u32,
+    /// Which collective on it.
+    pub n: u64,
+    /// ns.
+    pub enter: i64,
+    /// ns; `i64::MAX` for a non-blocking one.
+    pub leave: i64,
+    /// Call number in the location.
+    pub event: u64,
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Its signature.
+    pub signature: u32,
+}
+
+/// A member that waits for a collective's outcome.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// Agent's number of the group.
+    pub group: u32,
+    /// Which collective on it.
+    pub n: u64,
+    /// The operation that waits: the collective, or the Wait* that completed it. ns.
+    pub enter: i64,
+    /// ns.
+    pub leave: i64,
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Signature of the operation that waits.
+    pub signature: u32,
+    /// Signature of the collective.
+    pub collective: u32,
+    /// Whether the collective was non-blocking.
+    pub posted: bool,
+    /// Whether anything is asked, or the completion is only counted.
+    pub asks: bool,
+}
+
+/// The traces of one rank.
+pub struct Rank<'a> {
+    /// World rank.
+    pub rank: u32,
+    /// Its threads in order.
+    pub threads: Vec<Thread<'a>>,
+    /// Channels on which it sends.
+    pub sends: Channels,
+    /// Channels on which it receives.
+    pub receives: Channels,
+    /// Messages sent, by the sends' peer slot.
+    sent_to: Vec<u64>,
+    /// Messages received, by the receives' peer slot.
+    received_from: Vec<u64>,
+    /// Collectives so far, by the agent's group number.
+    group_next: FxHashMap<u32, u64>,
+    /// Its number in communicators, by the agent's group number.
+    pub local_ranks: FxHashMap<u32, u32>,
+    /// Receives whose number is not known yet.
+    pub deferred: Deferred,
+    /// Non-blocking receives may be cancelled, so that none has a number before it completes.
+    pub cancels: bool,
+    /// Calls that asked something.
+    pub calls: Calls,
+    /// Receives that are still looked at because of a late one before them.
+    watch: u64,
+    /// Questions of this slab: channel, side (0 = about a send).
+    pub questions: Vec<(u32, u32, Question)>,
+    /// Collectives entered in this slab.
+    pub entries: Vec<GroupEntry>,
+    /// Members waiting for collectives of this or earlier slabs.
+    pub waiters: Vec<Waiter>,
+    /// Completions of the call being looked at: receives that were told apart.
+    received: Vec<(u32, u64)>,
+    /// Questions about messages that did not happen yet.
+    pub waiting: Vec<Asked>,
+    /// Progress that peers reported in this round: channel, side, entry.
+    pub(super) noted: Vec<(u32, u32, Progress)>,
+    /// Wildcard receives that were never completed.
+    pub abandoned: Vec<(ChannelKey, End)>,
+    pub(super) agent_of: &'a [u32],
+    position: u32,
+}
+
+impl<'a> Thread<'a> {
+    /// A thread before its first slab.
+    pub fn new(
+        number: u32,
+        stream: Stream<'a>,
+        rows: Vec<Row>,
+        lists: Vec<Vec<(u32, u32)>>,
+        paths: Vec<PathKey>,
+    ) -> Self {
+        Thread {
+            number,
+            stream,
+            columns: Columns::default(),
+            rows,
+            lists,
+            paths,
+            at: 0,
+            extended_at: 0,
+            posted: VecDeque::new(),
+            posted_base: 0,
+            undefined: 0,
+            findings: LocalFindings::default(),
+        }
+    }
+
+    fn post(&mut self, posted: Posted) {
+        self.posted.push_back(posted);
+    }
+
+    /// Takes the request that a completion names off the list.
+    fn complete(&mut self, post_number: u64) -> Posted {
+        let Some(slot) = post_number
+            .checked_sub(self.posted_base)
+            .and_then(|at| self.posted.get_mut(at as usize))
+        else {
+            return Posted::Done;
+        };
+        let posted = std::mem::replace(slot, Posted::Done);
+        while matches!(self.posted.front(), Some(Posted::Done)) {
+            self.posted.pop_front();
+            self.posted_base += 1;
+        }
+        posted
+    }
+
+    fn next_post(&self) -> u64 {
+        self.posted_base + self.posted.len() as u64
+    }
+}
+
+impl<'a> Rank<'a> {
+    /// A rank before its first slab; `position` is its number at the agent.
+    pub fn new(rank: u32, position: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
+        Rank {
+            rank,
+            threads,
+            sends: Channels::default(),
+            receives: Channels::default(),
+            sent_to: Vec::new(),
+            received_from: Vec::new(),
+            group_next: FxHashMap::default(),
+            local_ranks: FxHashMap::default(),
+            deferred: Deferred::default(),
+            cancels: false,
+            calls: Calls::default(),
+            watch: 0,
+            questions: Vec::new(),
+            entries: Vec::new(),
+            waiters: Vec::new(),
+            received: Vec::new(),
+            waiting: Vec::new(),
+            noted: Vec::new(),
+            abandoned: Vec::new(),
+            agent_of,
+            position,
+        }
+    }
+
+    /// Decodes the slab that ends at `until` and takes all its calls in.
+    pub fn pass_one(&mut self, until: i64) {
+        for thread in &mut self.threads {
+            thread.stream.fill(until, &mut thread.columns);
+            thread.at = thread.columns.first;
+            thread.extended_at = 0;
+        }
+        self.sent_to.resize(self.sends.peer_count(), 0);
+        self.received_from.resize(self.receives.peer_count(), 0);
+        if let [_] = self.threads.as_slice() {
+            while self.threads[0].at < self.threads[0].columns.enter.len() {
+                self.step(0);
+            }
+            return;
+        }
+        // Threads share channels, so their calls are taken in order of entry.
+        loop {
+            let next = self
+                .threads
+                .iter()
+                .enumerate()
+                .filter_map(|(number, thread)| {
+                    thread
+                        .columns
+                        .enter
+                        .get(thread.at)
+                        .map(|&enter| (enter, number))
+                });
+            let Some((_, thread)) = next.min() else {
+                return;
+            };
+            self.step(thread);
+        }
+    }
+
+    /// Takes the next call of a thread in.
+    #[inline(always)]
+    fn step(&mut self, number: usize) {
+        let thread = &mut self.threads[number];
+        let at = thread.at;
+        thread.at += 1;
+        let signature = thread.columns.signature[at];
+        let row = match thread.rows.get(signature as usize) {
+            Some(row) if row.operation != 0 => *row,
+            _ => {
+                thread.undefined += 1;
+                return;
+            }
+        };
+        let extended = match thread.columns.extended.get(thread.extended_at) {
+            Some((position, _)) if *position == at => {
+                thread.extended_at += 1;
+                Some(thread.extended_at - 1)
+            }
+            _ => None,
+        };
+        if row.active || extended.is_some() {
+            self.take(number, at, signature, &row, extended);
+        }
+    }
+
+    /// A call that matters for matching.
+    fn take(
+        &mut self,
+        number: usize,
+        at: usize,
+        signature: u32,
+        row: &Row,
+        extended: Option<usize>,
+    ) {
+        let thread = &self.threads[number];
+        let (enter, leave) = (thread.columns.enter[at], thread.columns.leave[at]);
+        let event = extended.map(|index| thread.columns.extended[index].1.clone());
+        let call = CallAt {
+            thread: number as u32,
+            signature,
+            number: thread.columns.number + at as u64,
+            enter,
+            leave,
+            asks: leave - enter >= row.threshold,
+        };
+        self.calls.begin();
+        self.received.clear();
+        let posts = row.has(flags::POSTS);
+        let mut posted = Posted::Done;
+        if row.has(flags::SENDS) {
+            posted = self.send(&call, row, event.as_ref(), posts);
+        }
+        if row.has(flags::RECEIVES) {
+            posted = self.receive(&call, row, event.as_ref(), posts);
+        }
+        if row.has(flags::COLLECTIVE) && row.group != NONE {
+            posted = self.collective(&call, row, posts);
+        }
+        if row.completes != 0 || event.as_ref().is_some_and(|e| !e.completed.is_empty()) {
+            self.completions(&call, row, event.as_ref());
+        }
+        if posts {
+            self.threads[number].post(posted);
+        }
+        self.ask_for_received(&call);
+    }
+
+    fn send(&mut self, call: &CallAt, row: &Row, event: Option<&Event>, posts: bool) -> Posted {
+        let mut channel = row.send_channel;
+        if let Some((peer, tag)) = event.and_then(|e| e.send_endpoint) {
+            let group = self.group_id(call);
+            channel = if peer < 0 {
+                NONE
+            } else {
+                self.sends.number((group, peer, tag), self.agent_of)
+            };
+            self.sent_to.resize(self.sends.peer_count(), 0);
+        }
+        if channel == NONE {
+            return Posted::Done;
+        }
+        let slot = self.sends.list[channel as usize].peer as usize;
+        let ordinal = self.sent_to[slot];
+        self.sent_to[slot] += 1;
+        let n = self.sends.list[channel as usize].push(End {
+            time: call.enter,
+            event: call.number,
+            signature: call.signature,
+            thread: call.thread,
+            ordinal,
+        });
+        self.sends.touch(channel);
+        if posts {
+            return Posted::Send { channel, n };
+        }
+        if call.asks {
+            self.ask_for_post(call, channel, n);
+        }
+        Posted::Done
+    }
+
+    fn receive(&mut self, call: &CallAt, row: &Row, event: Option<&Event>, posts: bool) -> Posted {
+        let mut channel = row.receive_channel;
+        let overridden = event.and_then(|e| e.receive_endpoint);
+        if let Some((peer, tag)) = overridden {
+            channel = self.receive_channel(call, peer, tag);
+        }
+        let end = End {
+            time: call.enter,
+            event: call.number,
+            signature: call.signature,
+            thread: call.thread,
+            ordinal: 0,
+        };
+        let peeks = row.has(flags::PEEKS);
+        if posts && (channel == NONE || self.cancels) {
+            let (group, peer, tag) = self.posted_endpoint(call, overridden);
+            if peer < laggard_trace::PEER_ANY {
+                return Posted::Done;
+            }
+            let slot = self.deferred.post(None, (group, peer, tag), end, false);
+            return Posted::Deferred { slot };
+        }
+        if channel == NONE {
+            return Posted::Done;
+        }
+        let key = self.receives.list[channel as usize].key;
+        if self.deferred.blocks(key) {
+            let slot = self.deferred.post(Some(channel), key, end, peeks);
+            if posts {
+                return Posted::Deferred { slot };
+            }
+            let receipt = self.receipt(call, channel, peeks);
+            self.deferred.complete(slot, receipt);
+            return Posted::Done;
+        }
+        if peeks {
+            let n = self.receives.list[channel as usize].next;
+            let received = self.received_from[self.receives.list[channel as usize].peer as usize];
+            self.ask_for_send(call, channel, n, received, 0);
+            return Posted::Done;
+        }
+        let n = self.receives.list[channel as usize].push(end);
+        self.receives.touch(channel);
+        if posts {
+            return Posted::Receive { channel, n };
+        }
+        self.count_received(channel);
+        self.received.push((channel, n));
+        Posted::Done
+    }
+
+    fn collective(&mut self, call: &CallAt, row: &Row, posts: bool) -> Posted {
+        let next = self.group_next.entry(row.group).or_insert(0);
+        let n = *next;
+        *next += 1;
+        self.entries.push(GroupEntry {
+            group: row.group,
+            n,
+            enter: call.enter,
+            leave: if posts { i64::MAX } else { call.leave },
+            event: call.number,
+            thread: call.thread,
+            signature: call.signature,
+        });
+        if posts {
+            return Posted::Group {
+                group: row.group,
+                n,
+                signature: call.signature,
+            };
+        }
+        if call.asks {
+            self.waiters.push(Waiter {
+                group: row.group,
+                n,
+                enter: call.enter,
+                leave: call.leave,
+                thread: call.thread,
+                signature: call.signature,
+                collective: call.signature,
+                posted: false,
+                asks: true,
+            });
+        }
+        Posted::Done
+    }
+
+    /// Everything that a Wait* or Test* completed.
+    fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let thread = call.thread as usize;
+        let call = CallAt {
+            asks: call.asks && row.blocks,
+            ..*call
+        };
+        let next = self.threads[thread].next_post();
+        let mut index = 0;
+        while let Some(&(delta, outcome)) = self.threads[thread]
+            .lists
+            .get(row.completes as usize)
+            .and_then(|list| list.get(index))
+        {
+            index += 1;
+            let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
+            self.completed(&call, thread, posted, Outcome::from(outcome));
+        }
+        for completion in event.map_or(&[][..], |e| &e.completed) {
+            let outcome = Outcome::from(completion.outcome);
+            match completion.thread {
+                None => {
+                    let number = next.wrapping_sub(u64::from(completion.delta));
+                    let posted = self.threads[thread].complete(number);
+                    self.completed(&call, thread, posted, outcome);
+                }
+                Some(other) => {
+                    let found = self.threads.iter().position(|t| t.number == other);
+                    if let Some(other) = found {
+                        let posted = self.threads[other].complete(u64::from(completion.delta));
+                        self.completed(&call, other, posted, outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `owner` is the thread that posted.
+    fn completed(&mut self, call: &CallAt, owner: usize, posted: Posted, outcome: Outcome) {
+        match posted {
+            Posted::Done => {}
+            Posted::Send { channel, n } => {
+                if call.asks && outcome != Outcome::Cancelled {
+                    self.ask_for_post(call, channel, n);
+                }
+            }
+            Posted::Receive { channel, n } => {
+                self.count_received(channel);
+                self.received.push((channel, n));
+            }
+            Posted::Group {
+                group,
+                n,
+                signature,
+            } => self.waiters.push(Waiter {
+                group,
+                n,
+                enter: call.enter,
+                leave: call.leave,
+                thread: call.thread,
+                signature: call.signature,
+                collective: signature,
+                posted: true,
+                asks: call.asks,
+            }),
+            Posted::Deferred { slot } => {
+                let channel = match outcome {
+                    Outcome::Cancelled => {
+                        self.deferred.cancel(slot);
+                        self.number_deferred();
+                        return;
+                    }
+                    Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
+                        let (group, peer, tag) = self.deferred.key(slot)?;
+                        (peer >= 0 && tag >= 0)
+                            .then(|| self.receives.number((group, peer, tag), self.agent_of))
+                    }),
+                    Outcome::Resolved(signature) => self.threads[owner]
+                        .rows
+                        .get(signature as usize)
+                        .map(|row| row.receive_channel)
+                        .filter(|&channel| channel != NONE),
+                };
+                self.received_from.resize(self.receives.peer_count(), 0);
+                match channel {
+                    Some(channel) => {
+                        let key = self.receives.list[channel as usize].key;
+                        self.deferred.resolve(slot, channel, key);
+                        let receipt = self.receipt(call, channel, false);
+                        if let Some(n) = self.deferred.complete(slot, receipt) {
+                            self.ask_late(&receipt, channel, n);
+                        }
+                    }
+                    None => self.deferred.cancel(slot),
+                }
+                self.number_deferred();
+            }
+        }
+    }
+
+    /// Numbers the deferred receives that can be numbered now, and asks for them.
+    fn number_deferred(&mut self) {
+        for ready in self.deferred.take_ready() {
+            let channel = ready.channel;
+            let n = if ready.peeks {
+                self.receives.list[channel as usize].next
+            } else {
+                self.receives.touch(channel);
+                self.receives.list[channel as usize].push(ready.end)
+            };
+            if let Some(receipt) = self.deferred.number(ready.slot, n) {
+                self.ask_late(&receipt, channel, n);
+            }
+        }
+        self.deferred.trim();
+    }
+
+    /// Ends the stream: what is still unresolved never was received.
+    pub fn finish(&mut self) {
+        self.abandoned = self.deferred.abandon_unresolved();
+        self.number_deferred();
+    }
+
+    fn receipt(&mut self, call: &CallAt, channel: u32, peeks: bool) -> Receipt {
+        let peer = self.receives.list[channel as usize].peer as usize;
+        let received = self.received_from[peer];
+        if !peeks {
+            self.received_from[peer] += 1;
+        }
+        let asked = self.should_ask(call);
+        let source = self.receives.list[channel as usize].key.1;
+        let message = asked.then(|| self.calls.message(call, source, call.asks));
+        let leave = if call.asks { call.leave } else { call.enter };
+        Receipt {
+            message,
+            enter: call.enter,
+            leave,
+            received,
+        }
+    }
+
+    fn ask_late(&mut self, receipt: &Receipt, channel: u32, n: u64) {
+        let Some(token) = receipt.message else { return };
+        if self.receives.list[channel as usize].agent == NONE {
+            self.calls.unanswerable(token);
+            return;
+        }
+        self.questions.push((
+            channel,
+            0,
+            Question {
+                channel: 0,
+                rank: self.position,
+                token,
+                n,
+                enter: receipt.enter,
+                leave: receipt.leave,
+                received: receipt.received,
+                flags: QUESTION_BARE,
+            },
+        ));
+    }
+
+    fn count_received(&mut self, channel: u32) {
+        let slot = self.receives.list[channel as usize].peer as usize;
+        self.received_from[slot] += 1;
+    }
+
+    /// Asks for the sends of everything that the call received, counted first:
+    /// what one call completes together is not in the wrong order.
+    fn ask_for_received(&mut self, call: &CallAt) {
+        for index in 0..self.received.len() {
+            let (channel, n) = self.received[index];
+            let peer = self.receives.list[channel as usize].peer as usize;
+            let received = self.received_from[peer].saturating_sub(1);
+            self.ask_for_send(call, channel, n, received, 0);
+        }
+    }
+
+    /// Whether a receive is asked about: it was slow, or follows a slow one closely.
+    fn should_ask(&mut self, call: &CallAt) -> bool {
+        if call.asks {
+            self.watch = ORDER_WINDOW;
+            true
+        } else if self.watch > 0 {
+            self.watch -= 1;
+            true
+        } else {
+            false
+        }
+    }
+
+    fn ask_for_send(&mut self, call: &CallAt, channel: u32, n: u64, received: u64, flags: u64) {
+        let end = &self.receives.list[channel as usize];
+        if end.agent == NONE {
+            return;
+        }
+        let source = end.key.1;
+        if !self.should_ask(call) {
+            return;
+        }
+        let token = self.calls.message(call, source, call.asks);
+        self.questions.push((
+            channel,
+            0,
+            Question {
+                channel: 0,
+                rank: self.position,
+                token,
+                n,
+                enter: call.enter,
+                leave: if call.asks { call.leave } else { call.enter },
+                received,
+                flags,
+            },
+        ));
+    }
+
+    fn ask_for_post(&mut self, call: &CallAt, channel: u32, n: u64) {
+        if self.sends.list[channel as usize].agent == NONE {
+            return;
+        }
+        let token = self.calls.blocked_send(call);
+        self.questions.push((
+            channel,
+            1,
+            Question {
+                channel: 0,
+                rank: self.position,
+                token,
+                n,
+                enter: call.enter,
+                leave: call.leave,
+                received: 0,
+                flags: 0,
+            },
+        ));
+    }
+
+    fn receive_channel(&mut self, call: &CallAt, peer: i32, tag: i32) -> u32 {
+        if peer < 0 || tag < 0 {
+            return NONE;
+        }
+        let group = self.group_id(call);
+        let channel = self.receives.number((group, peer, tag), self.agent_of);
+        self.received_from.resize(self.receives.peer_count(), 0);
+        channel
+    }
+
+    fn group_id(&self, call: &CallAt) -> u64 {
+        self.signature(call).group
+    }
+
+    fn posted_endpoint(&self, call: &CallAt, overridden: Option<(i32, i32)>) -> (u64, i32, i32) {
+        let signature = self.signature(call);
+        let (peer, tag) = overridden.unwrap_or((signature.receive.peer, signature.receive.tag));
+        (signature.group, peer, tag)
+    }
+
+    fn signature(&self, call: &CallAt) -> &laggard_trace::Signature {
+        &self.threads[call.thread as usize]
+            .stream
+            .location()
+            .definitions
+            .signatures()[call.signature as usize]
+    }
+
+    /// This rank as a member of a collective.
+    pub fn member(&self, entry: &GroupEntry) -> Member {
+        Member {
+            enter: entry.enter,
+            local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
+            rank: self.rank,
+        }
+    }
+}
+
+/// The call being looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct CallAt {
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Its signature.
+    pub signature: u32,
+    /// Number in the location.
+    pub number: u64,
+    /// ns.
+    pub enter: i64,
+    /// ns.
+    pub leave: i64,
+    /// Whether it was slow enough to ask.
+    pub asks: bool,
+}

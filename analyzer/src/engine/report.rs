@@ -1,0 +1,508 @@
+//! From merged sums to the report, at the head.
+
+use anyhow::Result;
+use laggard_patterns::{PatternId, confidence};
+use laggard_report::{
+    AnomalySeverity, Bottleneck, Efficiency, Instance, LocationTimes as Times, Metric, RankShare,
+    Report, Run, SourceLocation, percent, ratio, seconds,
+};
+use laggard_trace::calls;
+use laggard_trace::{Frame, Location};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::anomaly::Level;
+use super::detect::Filter;
+use super::finding::{Cause, CauseKey, FindingKey, Sums};
+use super::intern::PathKey;
+use super::merge::{Partial, paths_of};
+use super::open::Opened;
+use super::prepare::{LocationTimes, Profiled};
+use super::table::TimeClass;
+use crate::comm::Job;
+use crate::options::AnalyzeOptions;
+use crate::symbols::{Line, Symbols, source_location};
+
+/// Ranks and causes of a finding that are listed; the sums are over all.
+const LISTED: usize = 32;
+/// Locations computing at least this share of the most are those that others wait for.
+const BOTTLENECK_SHARE: f64 = 0.95;
+
+/// One frame of a call path, as agents tell it.
+#[derive(Clone, Serialize, Deserialize)]
+enum FrameText {
+    Native {
+        path: String,
+        build_id: Vec<u8>,
+        offset: u64,
+    },
+    Source {
+        file: String,
+        function: String,
+        line: u32,
+    },
+}
+
+/// The frames of call paths by key.
+pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
+/// One frame.
+pub struct Frames(FrameText);
+
+/// Gathers the frames of all call paths that the merged findings name. Each travels
+/// once. Collective.
+pub fn paths(
+    job: &dyn Job,
+    merged: Option<&Partial>,
+    locations: &[Location],
+    profiled: &[Profiled],
+) -> Result<Paths> {
+    let mut wanted = match merged {
+        Some(merged) => postcard::to_stdvec(&paths_of(merged))?,
+        None => Vec::new(),
+    };
+    job.broadcast(&mut wanted);
+    let wanted: Vec<PathKey> = postcard::from_bytes(&wanted)?;
+    let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
+    for (at, location) in profiled.iter().enumerate() {
+        for (id, key) in location.paths.iter().enumerate() {
+            here.entry(*key).or_insert((at, id as u32));
+        }
+    }
+    // The first agent that has a path tells it.
+    let me = job.agent() as u64;
+    let mut holders: Vec<u64> = wanted
+        .iter()
+        .map(|key| if here.contains_key(key) { me } else { u64::MAX })
+        .collect();
+    crate::comm::reduce_min(job, &mut holders);
+    let mut told: Vec<(PathKey, Vec<FrameText>)> = Vec::new();
+    for (key, holder) in wanted.iter().zip(holders) {
+        if holder == me
+            && let Some(&(at, id)) = here.get(key)
+        {
+            told.push((*key, frames(&locations[at], id)));
+        }
+    }
+    let mut parcels = vec![Vec::new(); job.agents()];
+    parcels[0] = postcard::to_stdvec(&told)?;
+    let mut all = Paths::default();
+    for bytes in job.exchange(parcels) {
+        if !bytes.is_empty() {
+            let told: Vec<(PathKey, Vec<FrameText>)> = postcard::from_bytes(&bytes)?;
+            let named = told
+                .into_iter()
+                .map(|(key, frames)| (key, frames.into_iter().map(Frames).collect()));
+            all.extend(named);
+        }
+    }
+    Ok(all)
+}
+
+fn frames(location: &Location, id: u32) -> Vec<FrameText> {
+    let definitions = &location.definitions;
+    let told = definitions
+        .call_path(id)
+        .iter()
+        .filter_map(|frame| match *frame {
+            Frame::Native { module, offset } => {
+                definitions.module(module).map(|module| FrameText::Native {
+                    path: definitions.string(module.path).into_owned(),
+                    build_id: module.build_id.clone(),
+                    offset,
+                })
+            }
+            Frame::Source {
+                file,
+                function,
+                line,
+            } => Some(FrameText::Source {
+                file: definitions.string(file).into_owned(),
+                function: definitions.string(function).into_owned(),
+                line,
+            }),
+        });
+    told.collect()
+}
+
+/// Resolves call paths to places, each once.
+struct Places<'p> {
+    paths: &'p Paths,
+    symbols: Symbols,
+    known: FxHashMap<PathKey, SourceLocation>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, key: PathKey) -> SourceLocation {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        for Frames(frame) in self.paths.get(&key).map_or(&[][..], Vec::as_slice) {
+            match frame {
+                FrameText::Native {
+                    path,
+                    build_id,
+                    offset,
+                } => {
+                    lines.extend_from_slice(&self.symbols.resolve(path, build_id, *offset));
+                }
+                FrameText::Source {
+                    file,
+                    function,
+                    line,
+                } => lines.push(Line {
+                    function: function.clone(),
+                    file: file.clone(),
+                    line: *line,
+                    module: "".into(),
+                }),
+            }
+        }
+        let place = source_location(&lines);
+        self.known.insert(key, place.clone());
+        place
+    }
+
+    /// `app.c:42`, or what is known.
+    fn short(&mut self, key: PathKey) -> String {
+        let place = self.of(key);
+        let file = crate::symbols::base_name(&place.file);
+        match place.line {
+            0 if place.function.is_empty() => "an unknown place".into(),
+            0 => place.function,
+            line => format!("{file}:{line}"),
+        }
+    }
+}
+
+/// Builds the report. `end` is when the run ended, ns since its start.
+pub fn build(
+    opened: &Opened,
+    merged: Partial,
+    paths: &Paths,
+    options: &AnalyzeOptions,
+    end: i64,
+) -> Report {
+    let symbols = match &options.debug_roots {
+        Some(roots) => Symbols::with_debug_roots(roots.clone()),
+        None => Symbols::new(),
+    };
+    let mut places = Places {
+        paths,
+        symbols,
+        known: FxHashMap::default(),
+    };
+    let mut locations = merged.locations;
+    locations.sort_by_key(|location| (location.rank, location.thread));
+    let total: f64 = locations.iter().map(|location| location.wall as f64).sum();
+    let clock_error = opened.clocks.error_ns();
+    let any_truncated = opened.truncated.iter().any(|&cut| cut);
+
+    let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
+    let mut findings: Vec<(FindingKey, Sums)> = merged.findings.into_iter().collect();
+    findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
+    let mut totals: std::collections::BTreeMap<PatternId, (u64, u64)> = Default::default();
+    for ((pattern, ..), sums) in &findings {
+        if let Some(pattern) = PatternId::from_number(*pattern) {
+            let sum = totals.entry(pattern).or_default();
+            sum.0 += sums.severity;
+            sum.1 += sums.instances;
+        }
+    }
+    for (pattern, (severity, instances)) in totals {
+        metrics.insert(
+            pattern.id().to_owned(),
+            Metric {
+                total_s: seconds(severity as i64),
+                percent: percent(severity as f64, total),
+                instances,
+            },
+        );
+    }
+    let mut bottlenecks = Vec::new();
+    for (key, sums) in findings {
+        let profile = merged
+            .profile
+            .get(&(key.1, key.2))
+            .copied()
+            .unwrap_or_default();
+        let context = Context {
+            total,
+            clock_error,
+            any_truncated,
+            single_clock: opened.host_names.len() <= 1,
+        };
+        bottlenecks.extend(bottleneck(key, sums, &profile, &context, &mut places));
+    }
+    let mut anomalies = merged.anomalies;
+    if merged.violations.0 > 0 {
+        let (count, worst) = merged.violations;
+        let detail = format!(
+            "messages received before they were sent, by {} at most",
+            span(worst)
+        );
+        anomalies.add("clock_violation", Level::Warning, count, detail);
+    }
+    let rows = anomalies.into_rows().into_iter().map(|row| {
+        let place = row.place.map(|(operation, path)| {
+            format!(", {} at {}", calls::name(operation), places.short(path))
+        });
+        laggard_report::Anomaly {
+            id: row.id,
+            severity: match row.level {
+                Level::Info => AnomalySeverity::Info,
+                Level::Warning => AnomalySeverity::Warning,
+                Level::Error => AnomalySeverity::Error,
+            },
+            count: row.count,
+            detail: row.detail + &place.unwrap_or_default(),
+            origin: row.origin,
+        }
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.extend(places.symbols.anomalies());
+    let first = &opened.infos[0];
+    let mut program = first.program.iter().cloned();
+    Report {
+        schema: laggard_report::SCHEMA.to_owned(),
+        run: Run {
+            program: program.next().unwrap_or_default(),
+            arguments: program.collect(),
+            ranks: opened.agent_of.len() as u32,
+            locations: locations.len() as u32,
+            hosts: opened.host_names.clone(),
+            models: vec!["mpi".to_owned()],
+            wall_time_s: seconds(end),
+            trace_bytes: opened.infos.iter().map(|info| info.size).sum(),
+            operations: locations.iter().map(|location| location.calls).sum(),
+            mpi_library: first.mpi_library.clone(),
+            clock_error_s: Some(seconds(clock_error as i64)),
+        },
+        settings: options.settings.clone(),
+        agents: laggard_report::Agents {
+            bytes_exchanged: merged.bytes_exchanged,
+            requests: merged.requests,
+            peak_memory_bytes: Some(merged.peak_memory),
+            ..Default::default()
+        },
+        efficiency: efficiency(&locations),
+        locations: times(&locations, opened),
+        metrics,
+        bottlenecks,
+        anomalies: rows,
+    }
+}
+
+/// ns in [`LocationTimes::inside`] of a class.
+fn inside(location: &LocationTimes, class: TimeClass) -> u64 {
+    location.inside[class as usize]
+}
+
+fn computation(location: &LocationTimes) -> u64 {
+    location.wall.saturating_sub(location.inside.iter().sum())
+}
+
+/// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
+/// the computation, communication = maximum of the computation / wall time.
+fn efficiency(locations: &[LocationTimes]) -> Efficiency {
+    let first: Vec<&LocationTimes> = locations.iter().filter(|l| l.thread == 0).collect();
+    let most = first.iter().map(|l| computation(l)).max().unwrap_or(0) as f64;
+    let sum: u64 = first.iter().map(|l| computation(l)).sum();
+    let wall = first.iter().map(|l| l.wall).max().unwrap_or(0) as f64;
+    let load_balance = ratio(sum as f64 / first.len().max(1) as f64, most);
+    let communication = ratio(most, wall);
+    Efficiency {
+        parallel: ratio(load_balance * communication, 1.0),
+        load_balance,
+        communication,
+    }
+}
+
+fn times(locations: &[LocationTimes], opened: &Opened) -> Vec<Times> {
+    let most = locations.iter().map(computation).max().unwrap_or(0) as f64;
+    let least = locations.iter().map(computation).min().unwrap_or(0) as f64;
+    // Where all compute alike, nobody holds the others up.
+    let uneven = least < most * BOTTLENECK_SHARE;
+    let seconds = |ns: u64| seconds(ns as i64);
+    let host = |rank: u32| opened.hosts.get(rank as usize).copied().unwrap_or(0) as usize;
+    locations
+        .iter()
+        .map(|location| Times {
+            rank: location.rank,
+            thread: location.thread,
+            host: opened
+                .host_names
+                .get(host(location.rank))
+                .cloned()
+                .unwrap_or_default(),
+            computation_s: seconds(computation(location)),
+            communication_s: seconds(
+                inside(location, TimeClass::Communication) + inside(location, TimeClass::Setup),
+            ),
+            synchronization_s: seconds(inside(location, TimeClass::Synchronization)),
+            io_s: seconds(inside(location, TimeClass::Io)),
+            wait_s: seconds(location.waiting),
+            bottleneck: uneven && computation(location) as f64 >= most * BOTTLENECK_SHARE,
+            wall_s: Some(seconds(location.wall)),
+        })
+        .collect()
+}
+
+/// What all findings share.
+struct Context {
+    total: f64,
+    clock_error: u64,
+    any_truncated: bool,
+    single_clock: bool,
+}
+
+fn bottleneck(
+    key: FindingKey,
+    sums: Sums,
+    profile: &super::prepare::ProfileSums,
+    context: &Context,
+    places: &mut Places,
+) -> Option<Bottleneck> {
+    let (pattern, operation, path) = key;
+    let pattern = PatternId::from_number(pattern)?;
+    let call = calls::call(operation)?;
+    let severity = sums.severity;
+    let mean_loss = severity / sums.instances.max(1);
+    let error = if context.single_clock {
+        0
+    } else {
+        context.clock_error
+    };
+    let mean = profile.total as f64 / profile.count.max(1) as f64 / 1e9;
+    let (filter, measured, baseline) = match profile.filter {
+        Filter::None => ("hotspot", None, None),
+        Filter::Hotspot => ("hotspot", None, None),
+        Filter::Deviation(ratio) => ("deviation", Some(ratio), None),
+        Filter::Baseline(ratio, expected) => ("baseline", Some(ratio), Some(expected)),
+        Filter::All => ("all", None, None),
+    };
+    let mut causes: Vec<(CauseKey, Cause)> = sums.causes.into_iter().collect();
+    causes.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
+    let causes = causes
+        .iter()
+        .take(LISTED)
+        .map(|(key, cause)| laggard_report::Cause {
+            rank: key.rank,
+            operation: calls::name(key.operation).to_owned(),
+            location: places.of(key.path),
+            severity_s: seconds(cause.severity as i64),
+            share: ratio(cause.severity as f64, severity as f64),
+            because: because(pattern, key, cause, places),
+        });
+    let causes: Vec<_> = causes.collect();
+    let mut ranks = sums.ranks.clone();
+    ranks.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    Some(Bottleneck {
+        pattern: pattern.id().to_owned(),
+        name: pattern.name().to_owned(),
+        operation: call.name.to_owned(),
+        operation_type: call.generic.name().to_owned(),
+        location: places.of(path),
+        severity_s: seconds(severity as i64),
+        percent: percent(severity as f64, context.total),
+        confidence: ratio(
+            confidence(mean_loss as i64, error as i64, context.any_truncated),
+            1.0,
+        ),
+        calls: profile.count,
+        instances: sums.instances,
+        mean_s: mean,
+        baseline_s: baseline,
+        ratio: measured.map(|value| ratio(value, 1.0)),
+        filter: filter.to_owned(),
+        ranks: ranks
+            .iter()
+            .take(LISTED)
+            .map(|&(rank, severity, instances)| RankShare {
+                rank,
+                severity_s: seconds(severity as i64),
+                instances,
+            })
+            .collect(),
+        rank_set: Some(laggard_report::rank_ranges(
+            sums.ranks.iter().map(|rank| rank.0),
+        )),
+        causes,
+        worst_instance: sums.worst.map(|worst| Instance {
+            rank: worst.rank,
+            start_s: seconds(worst.enter),
+            end_s: seconds(worst.leave),
+            severity_s: seconds(worst.severity as i64),
+        }),
+        hints: pattern
+            .row()
+            .advice
+            .iter()
+            .map(|hint| (*hint).to_owned())
+            .collect(),
+    })
+}
+
+/// ns as people say them.
+fn span(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", s * 1e6),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", s * 1e3),
+        _ => format!("{s:.2} s"),
+    }
+}
+
+/// What the late party did while the others waited, in one phrase.
+fn because(pattern: PatternId, key: &CauseKey, cause: &Cause, places: &mut Places) -> String {
+    let instances = cause.instances.max(1);
+    let each = |ns: u64| {
+        let mean = span(ns / instances);
+        if instances == 1 {
+            mean
+        } else {
+            format!("{mean} each time")
+        }
+    };
+    let before = match pattern {
+        PatternId::LateReceiver => "before it posted the receive",
+        PatternId::LateSender
+        | PatternId::LateSenderWrongOrderSameSource
+        | PatternId::LateSenderWrongOrderOtherSource => "before the send",
+        _ => "before it came",
+    };
+    let known = cause.computation + cause.waiting + cause.io;
+    if pattern == PatternId::LateSenderWrongOrderSameSource && cause.waiting * 2 > cause.severity {
+        return format!(
+            "messages were received in another order than rank {} sent them",
+            key.rank
+        );
+    }
+    if known * 2 < cause.severity {
+        return format!("came {} later", each(cause.severity));
+    }
+    let most = cause.computation.max(cause.waiting).max(cause.io);
+    if most == cause.computation {
+        return format!("computed {} longer {before}", each(cause.computation));
+    }
+    if most == cause.io {
+        return format!("spent {} in file operations {before}", each(cause.io));
+    }
+    let mut others = cause.others.clone();
+    others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
+    match others.first() {
+        Some(&(operation, path, _)) => {
+            let place = places.short(path);
+            let name = calls::name(operation);
+            format!(
+                "was itself {} in {name} ({place}) {before}",
+                each(cause.waiting)
+            )
+        }
+        None => format!(
+            "was itself {} inside communication {before}",
+            each(cause.waiting)
+        ),
+    }
+}

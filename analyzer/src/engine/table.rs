@@ -1,0 +1,153 @@
+//! What pass one needs to know about a signature, in one small row.
+
+use laggard_trace::calls::{self, GenericType, Shape, number};
+use laggard_trace::{OUTCOME_CANCELLED, Signature, flags};
+
+/// No index.
+pub const NONE: u32 = u32::MAX;
+
+/// Where time spent in an operation goes in the high-level analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimeClass {
+    /// Moving data.
+    Communication,
+    /// Waiting for others by intent.
+    Synchronization,
+    /// Files.
+    Io,
+    /// Handles, start of the library.
+    Setup,
+}
+
+impl TimeClass {
+    /// The class of a call.
+    pub fn of(number: u16) -> TimeClass {
+        match calls::call(number).map_or(GenericType::Setup, |call| call.generic) {
+            GenericType::GroupSync
+                if calls::call(number).is_some_and(|call| call.shape == Shape::CollectiveIo) =>
+            {
+                TimeClass::Io
+            }
+            GenericType::GroupSync
+            | GenericType::Lock
+            | GenericType::Unlock
+            | GenericType::WaitOnValue
+            | GenericType::Exposure => TimeClass::Synchronization,
+            GenericType::Io => TimeClass::Io,
+            GenericType::Setup | GenericType::User => TimeClass::Setup,
+            _ => TimeClass::Communication,
+        }
+    }
+}
+
+/// Calls that complete requests without waiting for them.
+const NEVER_WAIT: [u16; 5] = [
+    number::MPI_Test,
+    number::MPI_Testall,
+    number::MPI_Testany,
+    number::MPI_Testsome,
+    number::MPI_Request_free,
+];
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Number of the call; 0 = the signature was never defined.
+    pub operation: u16,
+    /// Flags of the signature.
+    pub flags: u16,
+    /// Who waits for whom.
+    pub shape: Shape,
+    /// Where its time goes.
+    pub class: TimeClass,
+    /// Whether pass one has more to do than to count time.
+    pub active: bool,
+    /// Whether the call waits for the requests that it completes, or only looks.
+    pub blocks: bool,
+    /// Channel of the send half, rank's number.
+    pub send_channel: u32,
+    /// Channel of the receive half, rank's number.
+    pub receive_channel: u32,
+    /// Group, agent's number.
+    pub group: u32,
+    /// Instances at least this long are asked about, ns; `i64::MAX` = none.
+    pub threshold: i64,
+    /// Root of a collective, world rank.
+    pub root: i32,
+    /// Whether data moves.
+    pub has_bytes: bool,
+    /// Completion list.
+    pub completes: u32,
+}
+
+impl Row {
+    /// The row of an undefined signature.
+    pub const UNDEFINED: Row = Row {
+        operation: 0,
+        flags: 0,
+        shape: Shape::Single,
+        class: TimeClass::Setup,
+        active: false,
+        blocks: true,
+        send_channel: NONE,
+        receive_channel: NONE,
+        group: NONE,
+        threshold: i64::MAX,
+        root: -1,
+        has_bytes: false,
+        completes: 0,
+    };
+
+    /// The row of a signature; channels, group and threshold are still to be set.
+    pub fn new(signature: &Signature) -> Row {
+        let Some(call) = calls::call(signature.operation) else {
+            return Row::UNDEFINED;
+        };
+        let failed = signature.has(flags::FAILED);
+        let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
+        Row {
+            operation: signature.operation,
+            flags: if failed {
+                signature.flags & !(matters & !flags::POSTS)
+            } else {
+                signature.flags
+            },
+            shape: call.shape,
+            class: TimeClass::of(signature.operation),
+            active: signature.flags & matters != 0 || signature.completes != 0,
+            blocks: !NEVER_WAIT.contains(&signature.operation),
+            root: signature.send.peer,
+            has_bytes: signature.send.bytes != 0 || signature.receive.bytes != 0,
+            completes: signature.completes,
+            ..Row::UNDEFINED
+        }
+    }
+
+    /// Whether all bits of `flag` are set.
+    #[inline(always)]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag == flag
+    }
+}
+
+/// How a request ended, from a completion's outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it was posted.
+    AsPosted,
+    /// A wildcard receive: the signature that tells what came.
+    Resolved(u32),
+    /// Cancelled, nothing came.
+    Cancelled,
+}
+
+impl From<u32> for Outcome {
+    fn from(value: u32) -> Self {
+        match value {
+            0 => Outcome::AsPosted,
+            OUTCOME_CANCELLED => Outcome::Cancelled,
+            signature => Outcome::Resolved(signature),
+        }
+    }
+}
