@@ -3,7 +3,7 @@
  * The program's own write functions stand before the C library's and make every
  * write to the test file take DELAY ms.
  *
- * RUN np=2 cflags="-rdynamic" libs="-ldl" writes=1
+ * RUN np=2 cflags="-rdynamic" libs="-ldl"
  * EXPECT late_sender at=@recv ranks=1 severity=0.300 instances=5 cause_rank=0 cause_line=@send
  *   because="MPI_File_write"
  * METRIC late_sender 0.300

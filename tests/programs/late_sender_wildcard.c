@@ -8,10 +8,10 @@
  *
  * RUN np=3
  * EXPECT late_sender at=@late_tag ranks=0 severity=0.180 instances=3 cause_rank=1 cause_line=@send_late_tag
- * SILENT late_sender|late_sender_wrong_order_same_source at=@early_tag
- * EXPECT late_sender|late_sender_wrong_order_same_source at=@second_posted ranks=0 severity=0.180
+ * SILENT late_sender+late_sender_wrong_order_same_source at=@early_tag
+ * EXPECT late_sender+late_sender_wrong_order_same_source at=@second_posted ranks=0 severity=0.180
  *   instances=3 cause_rank=2 cause_line=@send_second
- * SILENT late_sender|late_sender_wrong_order_same_source at=@first_posted
+ * SILENT late_sender+late_sender_wrong_order_same_source at=@first_posted
  * METRIC late_sender+late_sender_wrong_order_same_source+late_sender_wrong_order_other_source 0.360
  */
 #include "common.h"

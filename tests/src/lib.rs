@@ -1,1 +1,56 @@
-//! End-to-end tests on real MPI programs
+//! End-to-end tests: real MPI programs with injected delays are recorded with the
+//! collector, analysed with one, two and three agents, and the reports compared
+//! with what the programs' sources say.
+//!
+//! ```text
+//! programs/NAME.c ─ mpicc ─> program ─ mpirun ───────────────────> output ┐ equal?
+//!                               └───── mpirun, LD_PRELOAD ─> trace  output ┘
+//!                                                              └ laggard analyze × 1, 2, 3 agents ─ equal?
+//!                                                                   └ report.json ─ as the source expects?
+//! ```
+//!
+//! The modules: [`directives`] reads expectations out of a source, [`report`] is a
+//! typed view of `report.json`, [`expectations`] compares the two, [`process`] runs
+//! commands that cannot hang, [`product`] knows the collector, the command and
+//! `mpirun`, [`check`] is the whole procedure for one program.
+//!
+//! # Expectations in the sources
+//!
+//! They stand in comments, so that line numbers cannot drift from the code. A
+//! directive that stands alone in its comment line is about the run; one behind code
+//! is about that line. Fields are `key=value`, values with blanks in double quotes;
+//! a comment line that begins with a `key=` continues the directive above it.
+//!
+//! ```text
+//! RUN np=2 [args="…"] [env="K=V …"] [cflags="…"] [libs="…"]
+//!     How the program is built and started. Required, once.
+//! MARK name
+//!     Names the line it stands on; used as @name.
+//! EXPECT pattern[+pattern…] severity=S [at=@mark] [via=@mark] [operation=MPI_Recv] [function=f]
+//!        [ranks=1,2 | ranks=1:0.3,2:0.1] [instances=N] [cause_rank=0[,3]] [cause_line=@mark]
+//!        [cause_operation=MPI_Send] [because="text"] [tolerance=0.1] [abs=0]
+//!     The bottlenecks that fit pattern, at, via (a line anywhere on the call path),
+//!     operation and function together have this severity in seconds. `ranks` are all
+//!     ranks that lose time there, if given with their own shares; `cause_rank` all
+//!     that cause it, and all of their causes have the given line and operation, and
+//!     one an explanation that contains `because`.
+//! SILENT pattern[+pattern…] [at=@mark] [via=@mark] [below=0.010]
+//!     The total of the pattern, or of its bottlenecks there, stays below so many seconds.
+//! METRIC pattern[+pattern…] S [instances=N] [tolerance=0.1] [abs=0]
+//!     The total over the run.
+//! ANOMALY id count=N [detail="text"]
+//!     The report has this anomaly; it has no other one above the severity "info".
+//! LOCATIONS N
+//!     So many threads of ranks were recorded.
+//! ```
+//!
+//! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance.
+//! Where only times are off, the machine may have been busy: the run is repeated, up to
+//! three times in all. What does not depend on timing must be right at once.
+
+pub mod check;
+pub mod directives;
+pub mod expectations;
+pub mod process;
+pub mod product;
+pub mod report;

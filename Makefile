@@ -1,0 +1,35 @@
+# Entry points for people and for CI. Everything is built by cargo.
+SHELL := /bin/bash
+CARGO ?= cargo
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: all deps build demo test bench clean
+
+all: build
+
+# What the tests need; the demonstration and the build need less.
+deps:
+	tests/install-deps.sh test
+
+# The collector (liblaggard.so) and the command (laggard), in target/release.
+build:
+	tests/install-deps.sh build
+	$(CARGO) build --release -p laggard-collector -p laggard
+
+# Records and analyses a real program, prints the report.
+demo:
+	tests/install-deps.sh demo
+	$(MAKE) --no-print-directory build
+	tests/demo.sh $(BUILT)/release $(BUILT)/demo
+
+test: deps build
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
+	$(CARGO) test --workspace --release
+
+bench: deps build
+	$(CARGO) run --release -p laggard-benchmarks
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Looks for what building, the demonstration or the tests need, and installs what is
+# missing where it may: as root, or with a sudo that asks for no password, with apt-get.
+# Anywhere else it prints the one line to run, and fails.
+#
+# Usage: install-deps.sh build|demo|test
+set -euo pipefail
+
+missing=()
+
+# need PACKAGE COMMAND...: the package is missing if the command fails.
+need() {
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+has() { command -v "$1"; }
+
+has_libclang() {
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || compgen -G '/usr/lib*/libclang.so*' ||
+        [ -n "${LIBCLANG_PATH:-}" ]
+}
+
+has_mpi4py() {
+    local python
+    for python in /usr/bin/python3 python3; do
+        "$python" -c 'import mpi4py' && return 0
+    done
+    return 1
+}
+
+has_scalapack_tests() { compgen -G '/usr/lib/*/scalapack/openmpi-tests/xdlu'; }
+
+needs_of_build() {
+    need gcc has gcc
+    need libclang-dev has_libclang
+    need libopenmpi-dev has "${MPICC:-mpicc}"
+    need openmpi-bin has mpirun
+}
+
+needs_of_demo() {
+    needs_of_build
+    need hpcc has hpcc
+}
+
+needs_of_test() {
+    needs_of_demo
+    need binutils has nm
+    need g++ has g++
+    need gfortran has gfortran
+    need lammps has lmp
+    need python3-mpi4py has_mpi4py
+    need scalapack-mpi-test has_scalapack_tests
+}
+
+case "${1:-}" in
+build | demo | test) "needs_of_$1" ;;
+*)
+    echo "usage: $0 build|demo|test" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v cargo >/dev/null; then
+    echo "Rust is missing (1.85 or newer). Run: curl https://sh.rustup.rs -sSf | sh" >&2
+    exit 1
+fi
+
+if [ ${#missing[@]} -eq 0 ]; then
+    exit 0
+fi
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+privileged=()
+if [ "$(id -u)" -ne 0 ]; then
+    privileged=(sudo -n)
+fi
+if command -v apt-get >/dev/null && "${privileged[@]}" true 2>/dev/null; then
+    echo "Installing what is missing: ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    "${privileged[@]}" apt-get update -q || true
+    if "${privileged[@]}" env DEBIAN_FRONTEND=noninteractive $install; then
+        exit 0
+    fi
+fi
+echo "Missing: ${missing[*]}. Run: sudo $install" >&2
+exit 1

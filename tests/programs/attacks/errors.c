@@ -1,0 +1,109 @@
+/* Calls that fail under MPI_ERRORS_RETURN: the codes, their classes and the statuses are
+ * printed, and must be the same with the collector. */
+#include "../common.h"
+
+static void show(const char *what, int code)
+{
+    int class = -1, length;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    printf("rank %d: %s: %d %d %s\n", rank, what, code, class, text);
+}
+
+static void show_status(const char *what, const MPI_Status *status)
+{
+    int count = -7, cancelled = -7;
+    MPI_Get_count(status, MPI_INT, &count);
+    MPI_Test_cancelled(status, &cancelled);
+    printf("rank %d: %s: source %d tag %d error %d count %d cancelled %d\n", rank, what, status->MPI_SOURCE,
+           status->MPI_TAG, status->MPI_ERROR, count, cancelled);
+}
+
+/* A status whose every field is known. */
+static MPI_Status marked(void)
+{
+    MPI_Status status;
+    memset(&status, 0, sizeof status);
+    status.MPI_SOURCE = 771;
+    status.MPI_TAG = 772;
+    status.MPI_ERROR = 773;
+    return status;
+}
+
+static void wrong_arguments(void)
+{
+    int value = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm none = MPI_COMM_NULL, made;
+    MPI_File file;
+    show("rank", MPI_Send(&value, 1, MPI_INT, 99, 0, WORLD));
+    show("tag", MPI_Send(&value, 1, MPI_INT, 0, -5, WORLD));
+    show("count", MPI_Send(&value, -1, MPI_INT, 0, 0, WORLD));
+    show("type", MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 0, WORLD));
+    show("irecv", MPI_Irecv(&value, 1, MPI_INT, 99, 0, WORLD, &request));
+    show("root", MPI_Bcast(&value, 1, MPI_INT, 99, WORLD));
+    show("op", MPI_Allreduce(&value, &value, 1, MPI_INT, MPI_OP_NULL, WORLD));
+    show("null communicator", MPI_Send(&value, 1, MPI_INT, 0, 0, none));
+    show("split", MPI_Comm_split(WORLD, -77, 0, &made));
+    show("group", MPI_Comm_create(WORLD, MPI_GROUP_NULL, &made));
+    show("file", MPI_File_open(MPI_COMM_SELF, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+}
+
+static void messages(void)
+{
+    int values[4] = {1, 2, 3, 4}, in[4] = {0, 0, 0, 0};
+    MPI_Status status = marked(), statuses[3];
+    MPI_Request requests[3];
+    if (rank == 0) {
+        for (int tag = 0; tag < 6; tag++)
+            MPI_Send(values, 4, MPI_INT, 1, tag, WORLD);
+        return;
+    }
+    show("fits", MPI_Recv(in, 4, MPI_INT, 0, 0, WORLD, &status));
+    show_status("fits", &status);
+    status = marked();
+    show("truncated", MPI_Recv(in, 2, MPI_INT, 0, 1, WORLD, &status));
+    show_status("truncated", &status);
+    show("truncated, ignored", MPI_Recv(in, 2, MPI_INT, MPI_ANY_SOURCE, 2, WORLD, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 3; i++) {
+        statuses[i] = marked();
+        MPI_Irecv(in, i == 1 ? 2 : 4, MPI_INT, MPI_ANY_SOURCE, 3 + i, WORLD, &requests[i]);
+    }
+    show("waitall", MPI_Waitall(3, requests, statuses));
+    for (int i = 0; i < 3; i++)
+        show_status("waitall", &statuses[i]);
+}
+
+/* Calls with nothing to do leave their outputs in a defined state. */
+static void nothing_to_do(void)
+{
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status statuses[2] = {marked(), marked()};
+    int index = 77, count = 77, flag = 77, indices[2] = {77, 77};
+    show("wait", MPI_Wait(&requests[0], &statuses[0]));
+    show_status("wait", &statuses[0]);
+    statuses[0] = marked();
+    show("waitany", MPI_Waitany(2, requests, &index, &statuses[0]));
+    show_status("waitany", &statuses[0]);
+    printf("rank %d: index %d\n", rank, index);
+    statuses[0] = marked();
+    show("waitsome", MPI_Waitsome(2, requests, &count, indices, statuses));
+    show_status("waitsome", &statuses[0]);
+    printf("rank %d: count %d\n", rank, count);
+    show("testall", MPI_Testall(2, requests, &flag, statuses));
+    printf("rank %d: flag %d\n", rank, flag);
+    show("waitall of none", MPI_Waitall(0, NULL, MPI_STATUSES_IGNORE));
+}
+
+int main(int argc, char **argv)
+{
+    start(&argc, &argv);
+    MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    wrong_arguments();
+    MPI_Barrier(WORLD);
+    messages();
+    nothing_to_do();
+    finish(1, 0);
+}

@@ -1,0 +1,127 @@
+//! The whole procedure for one program of `programs/`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::directives::Directives;
+use crate::expectations::{self, Miss};
+use crate::product::{self, Bench};
+use crate::report::Report;
+
+/// Recordings until a deviation of times counts.
+const ATTEMPTS: u32 = 3;
+
+/// A waiting time that both ways of analysis must name first, in seconds.
+const CLEARLY_A_BOTTLENECK: f64 = 0.05;
+
+/// Builds, runs, records and analyses a program, and compares everything with what its
+/// source says.
+///
+/// # Panics
+/// With all that is not as expected.
+pub fn check_program(source: &str) {
+    let path = product::programs().join(source);
+    let text = fs::read_to_string(&path).expect("a source");
+    let directives = Directives::parse(&text).unwrap_or_else(|e| panic!("{source}: {e}"));
+    let bench = Bench::new(source);
+    let program = Program::build(&bench, &path, &directives);
+    let plain = program.run(None);
+    for attempt in 1.. {
+        let trace = bench.path(&format!("trace-{attempt}"));
+        let traced = program.run(Some(&trace));
+        assert_eq!(plain, traced, "the collector changes the program's results");
+        let report = bench.analyze_all(&trace);
+        let report = Report::parse(&report).expect("a report of the promised shape");
+        let mut misses = expectations::misses(&directives, source, &report);
+        misses.extend(filtered(&bench, &trace, &report));
+        if misses.is_empty() {
+            return;
+        }
+        let list: Vec<&str> = misses.iter().map(|m| m.text.as_str()).collect();
+        let list = list.join("\n  ");
+        let only_times = misses.iter().all(|m| m.timing);
+        assert!(
+            only_times && attempt < ATTEMPTS,
+            "{source}, attempt {attempt}:\n  {list}"
+        );
+        eprintln!("{source}, attempt {attempt}, again because of:\n  {list}");
+    }
+}
+
+/// A program that can be started.
+struct Program<'a> {
+    bench: &'a Bench,
+    directives: &'a Directives,
+    words: Vec<PathBuf>,
+}
+
+impl<'a> Program<'a> {
+    fn build(bench: &'a Bench, source: &Path, directives: &'a Directives) -> Program<'a> {
+        let run = &directives.run;
+        let strs = |list: &'a [String]| list.iter().map(String::as_str).collect::<Vec<_>>();
+        let mut words = match source.extension().and_then(OsStr::to_str) {
+            Some("py") => vec![product::python(), source.into()],
+            _ => {
+                let name = source.file_name().and_then(OsStr::to_str).expect("a file");
+                vec![bench.compile(name, &strs(&run.cflags), &strs(&run.libs))]
+            }
+        };
+        words.extend(run.args.iter().map(PathBuf::from));
+        Program {
+            bench,
+            directives,
+            words,
+        }
+    }
+
+    /// Runs it, with the collector if there is a trace directory, and gives its results.
+    fn run(&self, trace: Option<&Path>) -> Vec<String> {
+        let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
+        let ranks = self.directives.run.ranks;
+        let mut run = match trace.and_then(Path::file_name).and_then(OsStr::to_str) {
+            Some(trace) => self.bench.traced(ranks, &words, trace),
+            None => self.bench.plain(ranks, &words),
+        };
+        for (key, value) in &self.directives.run.env {
+            run = run.env(key, value);
+        }
+        let outcome = run.run().expect_orderly().expect_success();
+        assert_eq!(outcome.stderr, "", "messages of\n{outcome}");
+        let mut lines: Vec<String> = outcome.stdout.lines().map(String::from).collect();
+        lines.sort();
+        assert!(!lines.is_empty(), "no results of\n{outcome}");
+        lines
+    }
+}
+
+/// The analysis that asks only about what its filters let through must name the same
+/// first bottleneck as the one that looks at everything.
+fn filtered(bench: &Bench, trace: &Path, all: &Report) -> Option<Miss> {
+    let path = bench.path("report-filtered.json");
+    let outcome = bench.analyze(trace, 1, &path, &["-q"]);
+    outcome.expect_orderly().expect_success();
+    let text = fs::read_to_string(&path).expect("a report");
+    let report = Report::parse(&text).expect("a report of the promised shape");
+    let top = all.bottlenecks.first()?;
+    if top.severity_s < CLEARLY_A_BOTTLENECK {
+        return None;
+    }
+    let candidates = all
+        .bottlenecks
+        .iter()
+        .filter(|b| b.severity_s >= 0.8 * top.severity_s);
+    let mut candidates = candidates.map(|b| (&b.pattern, &b.location));
+    let first = report
+        .bottlenecks
+        .first()
+        .map(|b| (&b.pattern, &b.location));
+    let same = first.is_some_and(|first| candidates.any(|c| c == first));
+    (!same).then(|| Miss {
+        timing: false,
+        text: format!(
+            "the filters let {first:?} come first instead of {:?}",
+            top.location
+        ),
+    })
+}

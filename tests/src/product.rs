@@ -1,0 +1,303 @@
+//! The collector, the command, compilers and `mpirun`.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process::{self, Outcome};
+
+/// Enough for any of the small programs, also on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Everything a test needs: the product, a directory of its own, and the machine for itself.
+pub struct Bench {
+    /// The collector.
+    pub library: PathBuf,
+    /// The `laggard` command.
+    pub command: PathBuf,
+    /// Empty at the start of the test; removed at its end if it was passed.
+    pub dir: PathBuf,
+    _machine: File,
+}
+
+impl Bench {
+    /// Prepares a test. Waits until no other test uses the machine.
+    ///
+    /// # Panics
+    /// If the product has not been built.
+    pub fn new(test: &str) -> Bench {
+        let scratch = scratch();
+        fs::create_dir_all(&scratch).expect("a directory for the tests");
+        let machine = File::create(scratch.join("lock")).expect("a lock file");
+        // SAFETY: plain system call on a file that stays open; ends with the file.
+        unsafe { libc::flock(machine.as_raw_fd(), libc::LOCK_EX) };
+        let dir = scratch.join("runs").join(test);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("a directory for the test");
+        Bench {
+            library: built("LAGGARD_LIB", "liblaggard.so"),
+            command: built("LAGGARD_BIN", "laggard"),
+            dir,
+            _machine: machine,
+        }
+    }
+
+    /// A path in the test's directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Compiles a source below `programs/`.
+    ///
+    /// # Panics
+    /// With the compiler's messages, if it fails.
+    pub fn compile(&self, source: &str, cflags: &[&str], libs: &[&str]) -> PathBuf {
+        let source = programs().join(source);
+        let output = self.dir.join(source.file_stem().expect("a file"));
+        let compiler = match source.extension().and_then(OsStr::to_str) {
+            Some("c") => "mpicc",
+            Some("cpp") => "mpicxx",
+            Some("f" | "f90") => "mpif90",
+            other => panic!("no compiler for {other:?}"),
+        };
+        let mut command = Command::new(compiler);
+        command
+            .args(["-O1", "-g"])
+            .args(cflags)
+            .arg(&source)
+            .arg("-o")
+            .arg(&output)
+            .args(libs);
+        process::run(&mut command, TIMEOUT, &self.path("compile")).expect_success();
+        output
+    }
+
+    /// Runs a program on so many ranks without the collector.
+    pub fn plain(&self, ranks: u32, program: &[&OsStr]) -> Mpirun<'_> {
+        Mpirun {
+            bench: self,
+            ranks,
+            program: program.iter().map(|p| p.into()).collect(),
+            env: Vec::new(),
+            trace: None,
+            timeout: TIMEOUT,
+        }
+    }
+
+    /// Runs a program with the collector, into the trace directory `trace`.
+    pub fn traced(&self, ranks: u32, program: &[&OsStr], trace: &str) -> Mpirun<'_> {
+        let mut run = self.plain(ranks, program);
+        run.trace = Some(self.path(trace));
+        run
+    }
+
+    /// Analyses a trace directory with some agents, without `mpirun` if it is one.
+    pub fn analyze(&self, trace: &Path, agents: u32, report: &Path, options: &[&str]) -> Outcome {
+        let mut command = match agents {
+            1 => Command::new(&self.command),
+            n => {
+                let mut command = mpirun(n);
+                command.arg(&self.command);
+                command
+            }
+        };
+        command
+            .arg("analyze")
+            .arg(trace)
+            .arg("-o")
+            .arg(report)
+            .args(options);
+        command.current_dir(&self.dir);
+        clean_environment(&mut command);
+        process::run(
+            &mut command,
+            TIMEOUT,
+            &self.path(&format!("analyze-{agents}")),
+        )
+    }
+
+    /// Analyses with one, two and three agents and `--all`; gives the report's text.
+    ///
+    /// # Panics
+    /// If an analysis fails, or the reports differ in more than the `agents` object.
+    pub fn analyze_all(&self, trace: &Path) -> String {
+        let report = |agents: u32| {
+            let path = self.path(&format!("report-{agents}.json"));
+            let outcome = self.analyze(trace, agents, &path, &["--all", "-q"]);
+            outcome.expect_orderly().expect_success();
+            fs::read_to_string(&path).expect("a report")
+        };
+        let first = report(1);
+        for agents in [2, 3] {
+            let other = report(agents);
+            if let Some(difference) = difference(&first, &other) {
+                panic!("1 and {agents} agents write different reports: {difference}");
+            }
+        }
+        first
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// The first difference of two reports outside their `agents` objects.
+pub fn difference(one: &str, other: &str) -> Option<String> {
+    let one = crate::report::without_agents(one);
+    let other = crate::report::without_agents(other);
+    if one == other {
+        return None;
+    }
+    let same = one
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let around = |text: &str| {
+        let bytes = &text.as_bytes()[same.saturating_sub(80)..text.len().min(same + 80)];
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    Some(format!("{:?} against {:?}", around(&one), around(&other)))
+}
+
+/// A run that is about to start.
+pub struct Mpirun<'a> {
+    bench: &'a Bench,
+    ranks: u32,
+    program: Vec<std::ffi::OsString>,
+    env: Vec<(String, String)>,
+    trace: Option<PathBuf>,
+    timeout: Duration,
+}
+
+impl Mpirun<'_> {
+    /// Adds to the environment of the ranks.
+    pub fn env(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.env.push((key.into(), value.into()));
+        self
+    }
+
+    /// Sets another timeout.
+    pub fn timeout(mut self, seconds: u64) -> Self {
+        self.timeout = Duration::from_secs(seconds);
+        self
+    }
+
+    /// The command line, with the collector preloaded the way users are told to.
+    pub fn command(&self) -> Command {
+        let mut command = mpirun(self.ranks);
+        clean_environment(&mut command);
+        if let Some(trace) = &self.trace {
+            let mut preload = self.bench.library.clone().into_os_string();
+            for (_, more) in self.env.iter().filter(|(key, _)| key == "LD_PRELOAD") {
+                preload.push(":");
+                preload.push(more);
+            }
+            command.arg("-x").arg(pair("LD_PRELOAD", &preload));
+            command
+                .arg("-x")
+                .arg(pair("LAGGARD_TRACE_DIR", trace.as_os_str()));
+        }
+        for (key, value) in &self.env {
+            if key != "LD_PRELOAD" || self.trace.is_none() {
+                command.arg("-x").arg(pair(key, OsStr::new(value)));
+            }
+        }
+        command.args(&self.program).current_dir(&self.bench.dir);
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Outcome {
+        let log = if self.trace.is_some() {
+            "traced"
+        } else {
+            "plain"
+        };
+        process::run(&mut self.command(), self.timeout, &self.bench.path(log))
+    }
+}
+
+fn pair(key: &str, value: &OsStr) -> std::ffi::OsString {
+    let mut text = std::ffi::OsString::from(key);
+    text.push("=");
+    text.push(value);
+    text
+}
+
+/// Takes the product's own settings out of a command's environment.
+fn clean_environment(command: &mut Command) {
+    for (key, _) in std::env::vars_os() {
+        if key.to_string_lossy().starts_with("LAGGARD_") {
+            command.env_remove(key);
+        }
+    }
+}
+
+/// `mpirun` for more ranks than cores, also for root where it is one.
+pub fn mpirun(ranks: u32) -> Command {
+    let mut command = Command::new("mpirun");
+    // SAFETY: never fails.
+    if unsafe { libc::geteuid() } == 0 {
+        command.arg("--allow-run-as-root");
+    }
+    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n"]);
+    command.arg(ranks.to_string());
+    command
+}
+
+/// The directory of the test programs.
+pub fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
+}
+
+/// The Python that has mpi4py.
+///
+/// # Panics
+/// If there is none.
+pub fn python() -> PathBuf {
+    let candidates = ["/usr/bin/python3", "python3"];
+    let works = |python: &&str| {
+        let import = Command::new(python).args(["-c", "import mpi4py"]).output();
+        import.is_ok_and(|output| output.status.success())
+    };
+    let found = candidates.iter().find(|python| works(python));
+    PathBuf::from(found.expect("a python3 with mpi4py: run `make deps`"))
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let default = || {
+        workspace
+            .canonicalize()
+            .expect("the workspace")
+            .join("target")
+    };
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(default, PathBuf::from)
+}
+
+/// Where tests run.
+fn scratch() -> PathBuf {
+    target().join("laggard-tests")
+}
+
+fn built(variable: &str, name: &str) -> PathBuf {
+    let default = || target().join("release").join(name);
+    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
+    let hint = "build it first: `make build`, or set";
+    assert!(
+        path.is_file(),
+        "{} is missing; {hint} {variable}",
+        path.display()
+    );
+    path.canonicalize().expect("a path")
+}

@@ -1,0 +1,235 @@
+//! A typed view of `report.json`, of what the tests look at.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The whole report.
+#[derive(Debug, Deserialize)]
+pub struct Report {
+    /// Name and version of the format.
+    pub schema: String,
+    /// What was recorded.
+    pub run: Run,
+    /// What every location spent its time with.
+    pub locations: Vec<Location>,
+    /// Totals by pattern.
+    pub metrics: BTreeMap<String, Metric>,
+    /// The largest first.
+    pub bottlenecks: Vec<Bottleneck>,
+    /// What was odd about the run or its trace.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// The recorded run.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Run {
+    pub program: String,
+    pub ranks: u32,
+    pub locations: u32,
+    pub models: Vec<String>,
+    pub wall_time_s: f64,
+    pub operations: u64,
+}
+
+/// One thread of one rank.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Location {
+    pub rank: u32,
+    pub thread: u32,
+    pub computation_s: f64,
+    pub communication_s: f64,
+    pub synchronization_s: f64,
+    pub io_s: f64,
+    pub wait_s: f64,
+}
+
+/// The total of a pattern.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct Metric {
+    pub total_s: f64,
+    pub percent: f64,
+    pub instances: u64,
+}
+
+/// One operation that waits at one place.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Bottleneck {
+    pub pattern: String,
+    pub operation: String,
+    pub location: Place,
+    pub severity_s: f64,
+    pub percent: f64,
+    pub confidence: f64,
+    pub calls: u64,
+    pub instances: u64,
+    pub ranks: Vec<RankShare>,
+    pub causes: Vec<Cause>,
+    pub worst_instance: Option<Instance>,
+}
+
+/// A place in the program's source; empty where it is not known.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub function: Option<String>,
+    pub callpath: Vec<String>,
+}
+
+impl Place {
+    /// Whether this is line `line` of a file with this name.
+    pub fn is(&self, file: &str, line: u32) -> bool {
+        self.line == Some(line) && self.file.as_deref().is_some_and(|f| base_name(f) == file)
+    }
+
+    /// Whether the call path leads over this line.
+    pub fn leads_over(&self, file: &str, line: u32) -> bool {
+        let wanted = format!("{file}:{line}");
+        let position =
+            |frame: &str| frame.split_whitespace().last().map(base_name) == Some(&wanted);
+        self.callpath.iter().any(|frame| position(frame))
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What one rank lost.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct RankShare {
+    pub rank: u32,
+    pub severity_s: f64,
+    pub instances: u64,
+}
+
+/// Who a bottleneck waits for.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Cause {
+    pub rank: u32,
+    pub operation: String,
+    pub location: Place,
+    pub severity_s: f64,
+    pub share: f64,
+    #[serde(default)]
+    pub because: String,
+}
+
+/// One occurrence.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Instance {
+    pub rank: u32,
+    pub start_s: f64,
+    pub end_s: f64,
+    pub severity_s: f64,
+}
+
+/// Something odd.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Anomaly {
+    pub id: String,
+    pub severity: String,
+    pub count: u64,
+    #[serde(default)]
+    pub detail: String,
+}
+
+impl Report {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// No JSON, or not of the promised shape.
+    pub fn parse(text: &str) -> Result<Report, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Anomalies with this id, added up.
+    pub fn anomaly(&self, id: &str) -> u64 {
+        let fitting = self.anomalies.iter().filter(|a| a.id == id);
+        fitting.map(|a| a.count).sum()
+    }
+
+    /// Details of the anomalies that say something went wrong with the recording.
+    pub fn errors(&self) -> Vec<String> {
+        let fitting = self.anomalies.iter().filter(|a| a.severity == "error");
+        fitting.map(|a| format!("{}: {}", a.id, a.detail)).collect()
+    }
+}
+
+/// The text of a report without its `agents` object, which alone may differ between
+/// numbers of agents.
+pub fn without_agents(text: &str) -> String {
+    let Some((start, end)) = top_level_value(text, "agents") else {
+        return text.to_string();
+    };
+    format!("{}{}", &text[..start], &text[end..])
+}
+
+/// The byte range of a key of the outermost object with its value.
+fn top_level_value(text: &str, key: &str) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let quoted = format!("\"{key}\"");
+    let (mut depth, mut in_string, mut escaped) = (0, false, false);
+    let mut start = None;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if in_string {
+            in_string = byte != b'"' || escaped;
+            escaped = byte == b'\\' && !escaped;
+            continue;
+        }
+        match byte {
+            b'"' => {
+                in_string = true;
+                if depth == 1 && start.is_none() && text[at..].starts_with(&quoted) {
+                    start = Some(at);
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 1
+                    && let Some(start) = start
+                {
+                    return Some((start, at + 1));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_agents_object_is_left_out() {
+        let text = r#"{"run": {"agents": {"a": 1}}, "agents": {"count": 2, "x": ["}"]}, "z": "\"agents\""}"#;
+        let expected = r#"{"run": {"agents": {"a": 1}}, , "z": "\"agents\""}"#;
+        assert_eq!(without_agents(text), expected);
+    }
+
+    #[test]
+    fn places_are_compared_by_file_name() {
+        let place = Place {
+            file: Some("src/app.c".into()),
+            line: Some(42),
+            function: None,
+            callpath: vec!["main /home/me/app.c:90".into(), "exchange app.c:42".into()],
+        };
+        assert!(place.is("app.c", 42) && !place.is("p.c", 42));
+        assert!(place.leads_over("app.c", 90) && !place.leads_over("app.c", 9));
+    }
+}

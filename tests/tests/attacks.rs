@@ -1,0 +1,359 @@
+//! Programs that do what a preloaded library does not expect. They must behave as without the
+//! collector, and leave a trace that can be analysed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::report::{Bottleneck, Report};
+
+/// What the programs with three rounds of 60 ms lose, give or take scheduling.
+const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
+
+/// A program of `programs/attacks/` with what it needs.
+struct Attack {
+    bench: Bench,
+    words: Vec<PathBuf>,
+    env: Vec<(&'static str, String)>,
+}
+
+impl Attack {
+    fn new(test: &str, source: &str, arguments: &[&str]) -> Attack {
+        let bench = Bench::new(test);
+        let program = bench.compile(&format!("attacks/{source}"), &["-pthread"], &["-ldl"]);
+        let mut words = vec![program];
+        words.extend(arguments.iter().map(PathBuf::from));
+        Attack {
+            bench,
+            words,
+            env: Vec::new(),
+        }
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.bench.path("trace")
+    }
+
+    /// Runs without and with the collector; the program's behaviour must be the same.
+    fn run(&self) -> Outcome {
+        let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
+        let [plain, traced] = [None, Some("trace")].map(|trace| {
+            let mut run = match trace {
+                Some(trace) => self.bench.traced(2, &words, trace),
+                None => self.bench.plain(2, &words),
+            };
+            for (key, value) in &self.env {
+                run = run.env(key, value);
+            }
+            run.run().expect_orderly()
+        });
+        assert_same(&plain, &traced);
+        traced
+    }
+
+    /// Runs as above and analyses the trace.
+    fn report(&self) -> Report {
+        self.run();
+        let text = self.bench.analyze_all(&self.trace());
+        let report = Report::parse(&text).expect("a report of the promised shape");
+        assert_eq!(report.run.ranks, 2, "{report:#?}");
+        report
+    }
+}
+
+#[track_caller]
+fn assert_same(plain: &Outcome, traced: &Outcome) {
+    let facts = |o: &Outcome| {
+        let mut lines: Vec<String> = o.stdout.lines().map(String::from).collect();
+        lines.sort();
+        (o.code, o.signal, lines)
+    };
+    assert_eq!(
+        facts(plain),
+        facts(traced),
+        "without:\n{plain}\nwith:\n{traced}"
+    );
+}
+
+/// The late senders in `function`.
+fn late_senders<'a>(report: &'a Report, function: &str) -> Vec<&'a Bottleneck> {
+    let here = |b: &&Bottleneck| {
+        let name = b.location.function.as_deref();
+        b.pattern == "late_sender" && name.is_some_and(|name| name.contains(function))
+    };
+    report.bottlenecks.iter().filter(here).collect()
+}
+
+/// Rank 1 lost three times 60 ms in `function`.
+#[track_caller]
+fn assert_three_rounds(report: &Report, function: &str) {
+    let found = late_senders(report, function);
+    let total: f64 = found.iter().map(|b| b.severity_s).sum();
+    assert!(THREE_ROUNDS.contains(&total), "{total} s in {report:#?}");
+}
+
+#[track_caller]
+fn assert_no_anomalies(report: &Report) {
+    let odd = report.anomalies.iter().filter(|a| a.severity != "info");
+    assert_eq!(odd.count(), 0, "{:#?}", report.anomalies);
+}
+
+fn forking(how: &str) {
+    let attack = Attack::new(&format!("fork-{how}"), "fork.c", &[how]);
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
+    assert_eq!(
+        only_directories(&attack.bench.dir),
+        ["trace"],
+        "traces of children"
+    );
+}
+
+/// The directories in a directory.
+fn only_directories(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path)
+        .expect("a directory")
+        .map(|e| e.expect("an entry"));
+    let directories = entries.filter(|e| e.path().is_dir());
+    let names = directories.map(|e| e.file_name().to_string_lossy().into_owned());
+    names.collect()
+}
+
+#[test]
+fn fork_and_exit() {
+    forking("exit");
+}
+
+#[test]
+fn fork_and_quick_exit() {
+    forking("_exit");
+}
+
+#[test]
+fn fork_and_exec() {
+    forking("exec");
+}
+
+#[test]
+fn system() {
+    forking("system");
+}
+
+/// A rank that ends without Finalize: what was recorded before is reported, and that the
+/// recording is not complete.
+fn ending(how: &str) {
+    let report = Attack::new(&format!("ending-{how}"), "ending.c", &[how]).report();
+    assert_three_rounds(&report, "main");
+    assert!(
+        !report.anomalies.is_empty(),
+        "an incomplete run without an anomaly"
+    );
+}
+
+#[test]
+fn exit_without_finalize() {
+    ending("exit");
+}
+
+#[test]
+fn quick_exit_without_finalize() {
+    ending("_exit");
+}
+
+#[test]
+fn return_without_finalize() {
+    ending("return");
+}
+
+#[test]
+fn segmentation_fault() {
+    ending("segv");
+}
+
+#[test]
+fn terminated() {
+    ending("term");
+}
+
+#[test]
+fn killed() {
+    ending("kill");
+}
+
+#[test]
+fn mpi_abort() {
+    ending("abort");
+}
+
+#[test]
+fn exec_after_init() {
+    ending("exec");
+}
+
+#[test]
+fn exit_while_a_thread_calls_mpi() {
+    ending("thread");
+}
+
+#[test]
+fn longjmp_out_of_an_error_handler() {
+    let report = Attack::new("longjmp", "longjmp.c", &[]).report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
+}
+
+#[test]
+fn library_loaded_and_unloaded() {
+    let mut attack = Attack::new("dlopen", "dlopen.c", &[]);
+    let cflags = ["-shared", "-fPIC"];
+    let plugin = attack.bench.compile("attacks/plugin.c", &cflags, &[]);
+    attack.words.push(plugin);
+    let report = attack.report();
+    assert_three_rounds(&report, "plugin_receive");
+    assert_no_anomalies(&report);
+    let found = late_senders(&report, "plugin_receive");
+    assert!(
+        found.iter().all(|b| b.location.is("plugin.c", 9)),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn mpi_itself_is_loaded() {
+    Attack::new("dlopen-mpi", "dlopen_mpi.c", &[]).run();
+}
+
+#[test]
+fn short_lived_threads_and_signals() {
+    let report = Attack::new("threads", "threads.c", &[]).report();
+    assert_no_anomalies(&report);
+    assert_eq!(
+        report.anomaly("unmatched_send") + report.anomaly("unmatched_receive"),
+        0
+    );
+}
+
+#[test]
+fn paused_by_pcontrol() {
+    let report = Attack::new("pcontrol", "pcontrol.c", &[]).report();
+    let found = late_senders(&report, "wait_for_message");
+    let total: f64 = found.iter().map(|b| b.severity_s).sum();
+    assert!((0.100..0.150).contains(&total), "{total} s in {report:#?}");
+    assert_eq!(
+        report.anomaly("unmatched_send") + report.anomaly("unmatched_receive"),
+        0
+    );
+}
+
+#[test]
+fn paused_from_the_start() {
+    let mut attack = Attack::new("paused", "wrapped.c", &[]);
+    attack.env.push(("LAGGARD_PAUSED", "1".into()));
+    let report = attack.report();
+    assert!(late_senders(&report, "main").is_empty(), "{report:#?}");
+}
+
+#[test]
+fn off() {
+    let mut attack = Attack::new("off", "wrapped.c", &[]);
+    attack.env.push(("LAGGARD_MODE", "off".into()));
+    let outcome = attack.run();
+    assert!(
+        !attack.trace().exists(),
+        "a trace in spite of LAGGARD_MODE=off"
+    );
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn error_codes_and_statuses() {
+    let report = Attack::new("errors", "errors.c", &[]).report();
+    assert!(report.errors().is_empty(), "{:#?}", report.anomalies);
+}
+
+#[test]
+fn statuses_ignored() {
+    let report = Attack::new("status-ignore", "status_ignore.c", &[]).report();
+    assert_no_anomalies(&report);
+}
+
+#[test]
+fn odd_but_correct() {
+    let report = Attack::new("odd", "odd.c", &[]).report();
+    assert_no_anomalies(&report);
+}
+
+/// A relative trace directory belongs to where the program started, not to where it went.
+#[test]
+fn default_trace_directory() {
+    let attack = Attack::new("default-directory", "odd.c", &[]);
+    let words: Vec<&OsStr> = attack.words.iter().map(|w| w.as_os_str()).collect();
+    let library = attack.bench.library.to_string_lossy().into_owned();
+    let run = attack.bench.plain(2, &words).env("LD_PRELOAD", library);
+    run.run().expect_orderly().expect_success();
+    attack
+        .bench
+        .analyze_all(&attack.bench.path("laggard-trace"));
+}
+
+/// Another tool's wrappers, between the program and MPI, or in the program itself.
+#[test]
+fn with_a_wrapper_library_of_the_users() {
+    let mut attack = Attack::new("wrapper-library", "wrapped.c", &[]);
+    let cflags = ["-shared", "-fPIC"];
+    let wrapper = attack
+        .bench
+        .compile("attacks/counting_wrapper.c", &cflags, &[]);
+    let wrapper = wrapper.to_string_lossy().into_owned();
+    attack.env.push(("LD_PRELOAD", wrapper));
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+}
+
+#[test]
+fn with_wrappers_in_the_program() {
+    let bench = Bench::new("wrapped-in-program");
+    let wrapper = laggard_tests::product::programs().join("attacks/counting_wrapper.c");
+    let wrapper = wrapper.to_string_lossy().into_owned();
+    let program = bench.compile("attacks/wrapped.c", &[&wrapper], &[]);
+    let words = vec![program];
+    let env = Vec::new();
+    let report = Attack { bench, words, env }.report();
+    // The calling function is the wrapper's: the program calls no other MPI_Recv.
+    assert_three_rounds(&report, "");
+}
+
+/// What is no MPI program runs as ever and leaves nothing behind.
+#[test]
+fn programs_without_mpi() {
+    let bench = Bench::new("no-mpi");
+    let cases: [&[&str]; 5] = [
+        &["/bin/ls", "/"],
+        &[
+            "python3",
+            "-c",
+            "import os, sys; print(sys.version, os.getpid() > 0)",
+        ],
+        &["sh", "-c", "echo one; (echo two) | cat; exit 3"],
+        &["true"],
+        &["sh", "-c", "kill -TERM $$"],
+    ];
+    for words in cases {
+        let run = |preload: bool| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).current_dir(&bench.dir);
+            if preload {
+                command.env("LD_PRELOAD", &bench.library);
+            }
+            process::run(&mut command, TIMEOUT, &bench.path("no-mpi"))
+        };
+        let (plain, preloaded) = (run(false), run(true));
+        assert_same(&plain, &preloaded);
+        assert_eq!(preloaded.stderr, plain.stderr);
+    }
+    assert_eq!(only_directories(&bench.dir), [""; 0]);
+}

@@ -1,0 +1,120 @@
+//! Every program of `programs/` is recorded, analysed, and reported as its source says.
+
+use std::collections::BTreeSet;
+
+use laggard_tests::check::check_program;
+use laggard_tests::directives::Directives;
+use laggard_tests::product::programs;
+
+macro_rules! programs {
+    ($($name:ident: $source:literal;)*) => {
+        const PROGRAMS: &[&str] = &[$($source),*];
+        $(
+            #[test]
+            fn $name() {
+                check_program($source);
+            }
+        )*
+    };
+}
+
+programs! {
+    completion: "completion.c";
+    cplusplus: "cplusplus.cpp";
+    early_reduce: "early_reduce.c";
+    early_reduce_near_miss: "early_reduce_near_miss.c";
+    early_scan: "early_scan.c";
+    early_scan_near_miss: "early_scan_near_miss.c";
+    fortran_mpif: "fortran_mpif.f";
+    fortran_mpif_free: "fortran_mpif_free.f90";
+    fortran_use_mpi: "fortran_use_mpi.f90";
+    fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
+    late_broadcast: "late_broadcast.c";
+    late_broadcast_near_miss: "late_broadcast_near_miss.c";
+    late_receiver_isend_wait: "late_receiver_isend_wait.c";
+    late_receiver_near_miss: "late_receiver_near_miss.c";
+    late_receiver_rendezvous: "late_receiver_rendezvous.c";
+    late_receiver_ssend: "late_receiver_ssend.c";
+    late_sender_bsend_rsend: "late_sender_bsend_rsend.c";
+    late_sender_chain: "late_sender_chain.c";
+    late_sender_file_io: "late_sender_file_io.c";
+    late_sender_intercommunicator: "late_sender_intercommunicator.c";
+    late_sender_irecv_near_miss: "late_sender_irecv_near_miss.c";
+    late_sender_irecv_wait: "late_sender_irecv_wait.c";
+    late_sender_mprobe: "late_sender_mprobe.c";
+    late_sender_persistent: "late_sender_persistent.c";
+    late_sender_probe: "late_sender_probe.c";
+    late_sender_recv: "late_sender_recv.c";
+    late_sender_recv_near_miss: "late_sender_recv_near_miss.c";
+    late_sender_sendrecv_ring: "late_sender_sendrecv_ring.c";
+    late_sender_subcommunicator: "late_sender_subcommunicator.c";
+    late_sender_test_near_miss: "late_sender_test_near_miss.c";
+    late_sender_threads: "late_sender_threads.c";
+    late_sender_two_paths: "late_sender_two_paths.c";
+    late_sender_waitall: "late_sender_waitall.c";
+    late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
+    late_sender_waitany_waitsome: "late_sender_waitany_waitsome.c";
+    late_sender_wildcard: "late_sender_wildcard.c";
+    neighborhood_collectives: "neighborhood_collectives.c";
+    neighborhood_near_miss: "neighborhood_near_miss.c";
+    nonblocking_barrier: "nonblocking_barrier.c";
+    nonblocking_barrier_near_miss: "nonblocking_barrier_near_miss.c";
+    nonblocking_collectives: "nonblocking_collectives.c";
+    nonblocking_collectives_near_miss: "nonblocking_collectives_near_miss.c";
+    python_mpi4py: "python_mpi4py.py";
+    unmatched_near_miss: "unmatched_near_miss.c";
+    unmatched_receive: "unmatched_receive.c";
+    unmatched_send: "unmatched_send.c";
+    wait_at_barrier: "wait_at_barrier.c";
+    wait_at_barrier_intercommunicator: "wait_at_barrier_intercommunicator.c";
+    wait_at_barrier_near_miss: "wait_at_barrier_near_miss.c";
+    wait_at_barrier_subcommunicators: "wait_at_barrier_subcommunicators.c";
+    wait_at_collective_io: "wait_at_collective_io.c";
+    wait_at_collective_io_near_miss: "wait_at_collective_io_near_miss.c";
+    wait_at_comm_management: "wait_at_comm_management.c";
+    wait_at_comm_management_near_miss: "wait_at_comm_management_near_miss.c";
+    wait_at_finalize: "wait_at_finalize.c";
+    wait_at_finalize_near_miss: "wait_at_finalize_near_miss.c";
+    wait_at_nxn: "wait_at_nxn.c";
+    wait_at_nxn_near_miss: "wait_at_nxn_near_miss.c";
+    wait_at_window: "wait_at_window.c";
+    wait_at_window_near_miss: "wait_at_window_near_miss.c";
+    waitall_send_and_receive: "waitall_send_and_receive.c";
+    wrong_order_other_source: "wrong_order_other_source.c";
+    wrong_order_other_source_near_miss: "wrong_order_other_source_near_miss.c";
+    wrong_order_same_source: "wrong_order_same_source.c";
+    wrong_order_same_source_near_miss: "wrong_order_same_source_near_miss.c";
+}
+
+/// The sources in the directory, without headers and the programs of other tests.
+fn sources() -> BTreeSet<String> {
+    let entries = std::fs::read_dir(programs()).expect("the programs");
+    let names = entries.map(|e| {
+        e.expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("a name")
+    });
+    let is_program = |name: &String| {
+        [".c", ".cpp", ".f", ".f90", ".py"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    names.filter(is_program).collect()
+}
+
+#[test]
+fn every_program_is_tested() {
+    let tested: BTreeSet<String> = PROGRAMS.iter().map(|p| p.to_string()).collect();
+    assert_eq!(sources(), tested);
+}
+
+#[test]
+fn every_source_has_good_directives() {
+    for source in sources() {
+        let text = std::fs::read_to_string(programs().join(&source)).expect("a source");
+        if let Err(error) = Directives::parse(&text) {
+            panic!("{source}: {error}");
+        }
+    }
+}
