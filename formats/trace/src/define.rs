@@ -39,6 +39,8 @@ pub mod flags {
     pub const PERSISTENT: u16 = 1 << 9;
     /// Counts as the next collective on `group`.
     pub const COLLECTIVE: u16 = 1 << 10;
+    /// Made while recording was paused: kept for matching, not in the profile.
+    pub const PAUSED: u16 = 1 << 11;
 }
 
 /// One half of a message, or a collective's root and volume.

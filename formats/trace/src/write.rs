@@ -40,6 +40,15 @@ pub struct LocationWriter<S: Space> {
     scratch: Vec<u8>,
 }
 
+/// Where the block after one that ends at `offset` of a window begins: windows begin
+/// at multiples of a page, and no header lies across a page's end.
+fn next_block(offset: usize) -> usize {
+    match PAGE - offset % PAGE {
+        rest if rest < BLOCK_HEADER => offset + rest,
+        _ => offset,
+    }
+}
+
 /// The records block being filled.
 struct Chunk {
     header: usize,
@@ -252,7 +261,7 @@ impl<S: Space> LocationWriter<S> {
             );
             ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
         }
-        self.used = chunk.header + BLOCK_HEADER + align(length);
+        self.used = next_block(chunk.header + BLOCK_HEADER + align(length));
     }
 
     /// Makes `bytes` of the window available at `used`; the chunk must be sealed.
@@ -319,7 +328,7 @@ impl<S: Space> LocationWriter<S> {
             fence(Ordering::Release);
             at.cast::<u32>().write(BLOCK_MAGIC);
         }
-        self.used += size;
+        self.used = next_block(self.used + size);
         true
     }
 

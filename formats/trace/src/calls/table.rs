@@ -7,8 +7,10 @@
 //! Everything else is derived from it: numbers and names here, the exported
 //! wrappers in the collector. *class* names the wrapper's body there, and its
 //! arguments say what the call's parameters mean to that body; volumes are
-//! `one(buffer, count, type)`, `each` (one per member), `many` (an array of counts)
-//! and `typed` (arrays of counts and types). Numbers stand in traces: they are
+//! `one(buffer, count, type)`, `each` (one per party), `many` (an array of counts),
+//! `typed` (arrays of counts and types), `local` and `own` (the sum of an array of
+//! counts over the local group, and this rank's), where need be `at_root`,
+//! `not_at_root` or `or_in_place`. Numbers stand in traces: they are
 //! never changed or used again, new rows take new numbers.
 
 /// Calls `$callback!` with all rows of the table.
@@ -66,22 +68,22 @@ macro_rules! mpi_calls {
             69 MPI_Iscatter GroupComm OneToAll icollective(comm, root, at_root(each(sendbuf, sendcount, sendtype)), one(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
             70 MPI_Scatterv GroupComm OneToAll collective(comm, root, at_root(many(sendbuf, sendcounts, sendtype)), one(recvbuf, recvcount, recvtype)) (sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) -> c_int;
             71 MPI_Iscatterv GroupComm OneToAll icollective(comm, root, at_root(many(sendbuf, sendcounts, sendtype)), one(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            72 MPI_Allgather GroupComm AllToAll collective(comm, NO_ROOT, one(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
-            73 MPI_Iallgather GroupComm AllToAll icollective(comm, NO_ROOT, one(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            74 MPI_Allgatherv GroupComm AllToAll collective(comm, NO_ROOT, one(sendbuf, sendcount, sendtype), many(recvbuf, recvcounts, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
-            75 MPI_Iallgatherv GroupComm AllToAll icollective(comm, NO_ROOT, one(sendbuf, sendcount, sendtype), many(recvbuf, recvcounts, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            76 MPI_Alltoall GroupComm AllToAll collective(comm, NO_ROOT, each(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
-            77 MPI_Ialltoall GroupComm AllToAll icollective(comm, NO_ROOT, each(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            78 MPI_Alltoallv GroupComm AllToAll collective(comm, NO_ROOT, many(sendbuf, sendcounts, sendtype), many(recvbuf, recvcounts, recvtype)) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
-            79 MPI_Ialltoallv GroupComm AllToAll icollective(comm, NO_ROOT, many(sendbuf, sendcounts, sendtype), many(recvbuf, recvcounts, recvtype), request) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            80 MPI_Alltoallw GroupComm AllToAll collective(comm, NO_ROOT, typed(sendbuf, sendcounts, sendtypes), typed(recvbuf, recvcounts, recvtypes)) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm) -> c_int;
-            81 MPI_Ialltoallw GroupComm AllToAll icollective(comm, NO_ROOT, typed(sendbuf, sendcounts, sendtypes), typed(recvbuf, recvcounts, recvtypes), request) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            72 MPI_Allgather GroupComm AllToAll collective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), one(recvbuf, recvcount, recvtype)), each(recvbuf, recvcount, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
+            73 MPI_Iallgather GroupComm AllToAll icollective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), one(recvbuf, recvcount, recvtype)), each(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            74 MPI_Allgatherv GroupComm AllToAll collective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), own(recvcounts, recvtype)), many(recvbuf, recvcounts, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
+            75 MPI_Iallgatherv GroupComm AllToAll icollective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), own(recvcounts, recvtype)), many(recvbuf, recvcounts, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            76 MPI_Alltoall GroupComm AllToAll collective(comm, NO_ROOT, or_in_place(each(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype)), each(recvbuf, recvcount, recvtype)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
+            77 MPI_Ialltoall GroupComm AllToAll icollective(comm, NO_ROOT, or_in_place(each(sendbuf, sendcount, sendtype), each(recvbuf, recvcount, recvtype)), each(recvbuf, recvcount, recvtype), request) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            78 MPI_Alltoallv GroupComm AllToAll collective(comm, NO_ROOT, or_in_place(many(sendbuf, sendcounts, sendtype), many(recvbuf, recvcounts, recvtype)), many(recvbuf, recvcounts, recvtype)) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) -> c_int;
+            79 MPI_Ialltoallv GroupComm AllToAll icollective(comm, NO_ROOT, or_in_place(many(sendbuf, sendcounts, sendtype), many(recvbuf, recvcounts, recvtype)), many(recvbuf, recvcounts, recvtype), request) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            80 MPI_Alltoallw GroupComm AllToAll collective(comm, NO_ROOT, or_in_place(typed(sendbuf, sendcounts, sendtypes), typed(recvbuf, recvcounts, recvtypes)), typed(recvbuf, recvcounts, recvtypes)) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm) -> c_int;
+            81 MPI_Ialltoallw GroupComm AllToAll icollective(comm, NO_ROOT, or_in_place(typed(sendbuf, sendcounts, sendtypes), typed(recvbuf, recvcounts, recvtypes)), typed(recvbuf, recvcounts, recvtypes), request) (sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
             82 MPI_Reduce GroupComm AllToOne collective(comm, root, one(sendbuf, count, datatype), at_root(one(recvbuf, count, datatype))) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) -> c_int;
             83 MPI_Ireduce GroupComm AllToOne icollective(comm, root, one(sendbuf, count, datatype), at_root(one(recvbuf, count, datatype)), request) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
             84 MPI_Allreduce GroupComm AllToAll collective(comm, NO_ROOT, one(recvbuf, count, datatype), one(recvbuf, count, datatype)) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) -> c_int;
             85 MPI_Iallreduce GroupComm AllToAll icollective(comm, NO_ROOT, one(recvbuf, count, datatype), one(recvbuf, count, datatype), request) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
-            86 MPI_Reduce_scatter GroupComm AllToAll collective(comm, NO_ROOT, many(recvbuf, recvcounts, datatype), nothing()) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) -> c_int;
-            87 MPI_Ireduce_scatter GroupComm AllToAll icollective(comm, NO_ROOT, many(recvbuf, recvcounts, datatype), nothing(), request) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
+            86 MPI_Reduce_scatter GroupComm AllToAll collective(comm, NO_ROOT, local(recvcounts, datatype), own(recvcounts, datatype)) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) -> c_int;
+            87 MPI_Ireduce_scatter GroupComm AllToAll icollective(comm, NO_ROOT, local(recvcounts, datatype), own(recvcounts, datatype), request) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
             88 MPI_Reduce_scatter_block GroupComm AllToAll collective(comm, NO_ROOT, each(recvbuf, recvcount, datatype), one(recvbuf, recvcount, datatype)) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) -> c_int;
             89 MPI_Ireduce_scatter_block GroupComm AllToAll icollective(comm, NO_ROOT, each(recvbuf, recvcount, datatype), one(recvbuf, recvcount, datatype), request) (sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
             90 MPI_Scan GroupComm Prefix collective(comm, NO_ROOT, one(recvbuf, count, datatype), one(recvbuf, count, datatype)) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) -> c_int;
@@ -161,18 +163,18 @@ macro_rules! mpi_calls {
             205 MPI_File_sync Io CollectiveIo file_collective(fh) (fh: MPI_File) -> c_int;
             206 MPI_File_seek_shared Io CollectiveIo file_collective(fh) (fh: MPI_File, offset: MPI_Offset, whence: c_int) -> c_int;
             207 MPI_File_delete Io Single setup() (filename: *const c_char, info: MPI_Info) -> c_int;
-            208 MPI_File_read Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            209 MPI_File_write Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            210 MPI_File_read_at Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            211 MPI_File_write_at Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            212 MPI_File_read_shared Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            213 MPI_File_write_shared Io Single file_io(fh, count, datatype, &mut status) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            214 MPI_File_read_all Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            215 MPI_File_write_all Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            216 MPI_File_read_at_all Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            217 MPI_File_write_at_all Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            218 MPI_File_read_ordered Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
-            219 MPI_File_write_ordered Io CollectiveIo file_io_collective(fh, count, datatype, &mut status) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            208 MPI_File_read Io Single file_io(fh, count, datatype) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            209 MPI_File_write Io Single file_io(fh, count, datatype) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            210 MPI_File_read_at Io Single file_io(fh, count, datatype) (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            211 MPI_File_write_at Io Single file_io(fh, count, datatype) (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            212 MPI_File_read_shared Io Single file_io(fh, count, datatype) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            213 MPI_File_write_shared Io Single file_io(fh, count, datatype) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            214 MPI_File_read_all Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            215 MPI_File_write_all Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            216 MPI_File_read_at_all Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            217 MPI_File_write_at_all Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            218 MPI_File_read_ordered Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
+            219 MPI_File_write_ordered Io CollectiveIo file_io_collective(fh, count, datatype) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) -> c_int;
             220 MPI_File_iread Io Single file_iio(fh, count, datatype, request) (fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) -> c_int;
             221 MPI_File_iwrite Io Single file_iio(fh, count, datatype, request) (fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) -> c_int;
             222 MPI_File_iread_at Io Single file_iio(fh, count, datatype, request) (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) -> c_int;
@@ -222,8 +224,8 @@ macro_rules! mpi_calls {
             314 MPI_Comm_c2f Setup Single pass() (comm: MPI_Comm) -> c_int;
             315 MPI_Comm_call_errhandler Setup Single pass() (comm: MPI_Comm, errorcode: c_int) -> c_int;
             316 MPI_Comm_compare Setup Single pass() (comm1: MPI_Comm, comm2: MPI_Comm, result: *mut c_int) -> c_int;
-            317 MPI_Comm_create_errhandler Setup Single pass() (function: *mut MPI_Comm_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
-            318 MPI_Comm_create_keyval Setup Single pass() (comm_copy_attr_fn: *mut MPI_Comm_copy_attr_function, comm_delete_attr_fn: *mut MPI_Comm_delete_attr_function, comm_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
+            317 MPI_Comm_create_errhandler Setup Single pass() (function: MPI_Comm_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
+            318 MPI_Comm_create_keyval Setup Single pass() (comm_copy_attr_fn: MPI_Comm_copy_attr_function, comm_delete_attr_fn: MPI_Comm_delete_attr_function, comm_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
             319 MPI_Comm_delete_attr Setup Single pass() (comm: MPI_Comm, comm_keyval: c_int) -> c_int;
             320 MPI_Comm_f2c Setup Single pass() (comm: c_int) -> MPI_Comm;
             321 MPI_Comm_free_keyval Setup Single pass() (comm_keyval: *mut c_int) -> c_int;
@@ -251,7 +253,7 @@ macro_rules! mpi_calls {
             343 MPI_Error_string Setup Single pass() (errorcode: c_int, string: *mut c_char, resultlen: *mut c_int) -> c_int;
             344 MPI_File_c2f Setup Single pass() (file: MPI_File) -> c_int;
             345 MPI_File_call_errhandler Setup Single pass() (fh: MPI_File, errorcode: c_int) -> c_int;
-            346 MPI_File_create_errhandler Setup Single pass() (function: *mut MPI_File_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
+            346 MPI_File_create_errhandler Setup Single pass() (function: MPI_File_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
             347 MPI_File_f2c Setup Single pass() (file: c_int) -> MPI_File;
             348 MPI_File_get_amode Setup Single pass() (fh: MPI_File, amode: *mut c_int) -> c_int;
             349 MPI_File_get_atomicity Setup Single pass() (fh: MPI_File, flag: *mut c_int) -> c_int;
@@ -283,7 +285,7 @@ macro_rules! mpi_calls {
             375 MPI_Graph_neighbors_count Setup Single pass() (comm: MPI_Comm, rank: c_int, nneighbors: *mut c_int) -> c_int;
             376 MPI_Graphdims_get Setup Single pass() (comm: MPI_Comm, nnodes: *mut c_int, nedges: *mut c_int) -> c_int;
             377 MPI_Grequest_complete Setup Single pass() (request: MPI_Request) -> c_int;
-            378 MPI_Grequest_start Setup Single pass() (query_fn: *mut MPI_Grequest_query_function, free_fn: *mut MPI_Grequest_free_function, cancel_fn: *mut MPI_Grequest_cancel_function, extra_state: *mut c_void, request: *mut MPI_Request) -> c_int;
+            378 MPI_Grequest_start Setup Single pass() (query_fn: MPI_Grequest_query_function, free_fn: MPI_Grequest_free_function, cancel_fn: MPI_Grequest_cancel_function, extra_state: *mut c_void, request: *mut MPI_Request) -> c_int;
             379 MPI_Group_c2f Setup Single pass() (group: MPI_Group) -> c_int;
             380 MPI_Group_compare Setup Single pass() (group1: MPI_Group, group2: MPI_Group, result: *mut c_int) -> c_int;
             381 MPI_Group_difference Setup Single pass() (group1: MPI_Group, group2: MPI_Group, newgroup: *mut MPI_Group) -> c_int;
@@ -311,14 +313,14 @@ macro_rules! mpi_calls {
             403 MPI_Info_set Setup Single pass() (info: MPI_Info, key: *const c_char, value: *const c_char) -> c_int;
             404 MPI_Initialized Setup Single pass() (flag: *mut c_int) -> c_int;
             405 MPI_Is_thread_main Setup Single pass() (flag: *mut c_int) -> c_int;
-            406 MPI_Keyval_create Setup Single pass() (copy_fn: *mut MPI_Copy_function, delete_fn: *mut MPI_Delete_function, keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
+            406 MPI_Keyval_create Setup Single pass() (copy_fn: MPI_Copy_function, delete_fn: MPI_Delete_function, keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
             407 MPI_Keyval_free Setup Single pass() (keyval: *mut c_int) -> c_int;
             408 MPI_Lookup_name Setup Single pass() (service_name: *const c_char, info: MPI_Info, port_name: *mut c_char) -> c_int;
             409 MPI_Message_c2f Setup Single pass() (message: MPI_Message) -> c_int;
             410 MPI_Message_f2c Setup Single pass() (message: c_int) -> MPI_Message;
             411 MPI_Op_c2f Setup Single pass() (op: MPI_Op) -> c_int;
             412 MPI_Op_commutative Setup Single pass() (op: MPI_Op, commute: *mut c_int) -> c_int;
-            413 MPI_Op_create Setup Single pass() (function: *mut MPI_User_function, commute: c_int, op: *mut MPI_Op) -> c_int;
+            413 MPI_Op_create Setup Single pass() (function: MPI_User_function, commute: c_int, op: *mut MPI_Op) -> c_int;
             414 MPI_Op_f2c Setup Single pass() (op: c_int) -> MPI_Op;
             415 MPI_Op_free Setup Single pass() (op: *mut MPI_Op) -> c_int;
             416 MPI_Open_port Setup Single pass() (info: MPI_Info, port_name: *mut c_char) -> c_int;
@@ -329,7 +331,7 @@ macro_rules! mpi_calls {
             421 MPI_Publish_name Setup Single pass() (service_name: *const c_char, info: MPI_Info, port_name: *const c_char) -> c_int;
             422 MPI_Query_thread Setup Single pass() (provided: *mut c_int) -> c_int;
             423 MPI_Reduce_local Setup Single pass() (inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op) -> c_int;
-            424 MPI_Register_datarep Setup Single pass() (datarep: *const c_char, read_conversion_fn: *mut MPI_Datarep_conversion_function, write_conversion_fn: *mut MPI_Datarep_conversion_function, dtype_file_extent_fn: *mut MPI_Datarep_extent_function, extra_state: *mut c_void) -> c_int;
+            424 MPI_Register_datarep Setup Single pass() (datarep: *const c_char, read_conversion_fn: MPI_Datarep_conversion_function, write_conversion_fn: MPI_Datarep_conversion_function, dtype_file_extent_fn: MPI_Datarep_extent_function, extra_state: *mut c_void) -> c_int;
             425 MPI_Request_c2f Setup Single pass() (request: MPI_Request) -> c_int;
             426 MPI_Request_f2c Setup Single pass() (request: c_int) -> MPI_Request;
             427 MPI_Request_get_status Setup Single pass() (request: MPI_Request, flag: *mut c_int, status: *mut MPI_Status) -> c_int;
@@ -382,7 +384,7 @@ macro_rules! mpi_calls {
             474 MPI_Type_create_hindexed_block Setup Single pass() (count: c_int, blocklength: c_int, array_of_displacements: *const MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) -> c_int;
             475 MPI_Type_create_hvector Setup Single pass() (count: c_int, blocklength: c_int, stride: MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) -> c_int;
             476 MPI_Type_create_indexed_block Setup Single pass() (count: c_int, blocklength: c_int, array_of_displacements: *const c_int, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) -> c_int;
-            477 MPI_Type_create_keyval Setup Single pass() (type_copy_attr_fn: *mut MPI_Type_copy_attr_function, type_delete_attr_fn: *mut MPI_Type_delete_attr_function, type_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
+            477 MPI_Type_create_keyval Setup Single pass() (type_copy_attr_fn: MPI_Type_copy_attr_function, type_delete_attr_fn: MPI_Type_delete_attr_function, type_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
             478 MPI_Type_create_resized Setup Single pass() (oldtype: MPI_Datatype, lb: MPI_Aint, extent: MPI_Aint, newtype: *mut MPI_Datatype) -> c_int;
             479 MPI_Type_create_struct Setup Single pass() (count: c_int, array_of_block_lengths: *const c_int, array_of_displacements: *const MPI_Aint, array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) -> c_int;
             480 MPI_Type_create_subarray Setup Single pass() (ndims: c_int, size_array: *const c_int, subsize_array: *const c_int, start_array: *const c_int, order: c_int, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) -> c_int;
@@ -411,8 +413,8 @@ macro_rules! mpi_calls {
             503 MPI_Win_attach Setup Single pass() (win: MPI_Win, base: *mut c_void, size: MPI_Aint) -> c_int;
             504 MPI_Win_c2f Setup Single pass() (win: MPI_Win) -> c_int;
             505 MPI_Win_call_errhandler Setup Single pass() (win: MPI_Win, errorcode: c_int) -> c_int;
-            506 MPI_Win_create_errhandler Setup Single pass() (function: *mut MPI_Win_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
-            507 MPI_Win_create_keyval Setup Single pass() (win_copy_attr_fn: *mut MPI_Win_copy_attr_function, win_delete_attr_fn: *mut MPI_Win_delete_attr_function, win_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
+            506 MPI_Win_create_errhandler Setup Single pass() (function: MPI_Win_errhandler_function, errhandler: *mut MPI_Errhandler) -> c_int;
+            507 MPI_Win_create_keyval Setup Single pass() (win_copy_attr_fn: MPI_Win_copy_attr_function, win_delete_attr_fn: MPI_Win_delete_attr_function, win_keyval: *mut c_int, extra_state: *mut c_void) -> c_int;
             508 MPI_Win_delete_attr Setup Single pass() (win: MPI_Win, win_keyval: c_int) -> c_int;
             509 MPI_Win_detach Setup Single pass() (win: MPI_Win, base: *const c_void) -> c_int;
             510 MPI_Win_f2c Setup Single pass() (win: c_int) -> MPI_Win;

@@ -1,0 +1,101 @@
+//! Makes the types and declarations of `mpi.h` available, and compiles the C shim
+//! that knows the constants which C can name and Rust cannot.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=shim/shim.c");
+    println!("cargo:rerun-if-changed=shim/shim.h");
+    println!("cargo:rerun-if-env-changed=MPICC");
+    require_frame_pointers();
+
+    let compiler = env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
+    let includes = include_directories(&compiler);
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+
+    let bindings = bindgen::Builder::default()
+        .header("shim/shim.h")
+        .clang_args(includes.iter().map(|path| format!("-I{path}")))
+        .allowlist_function("MPI_.*|laggard_.*")
+        .allowlist_type("MPI_.*|laggard_.*")
+        .allowlist_var(
+            "MPI_(PROC_NULL|ANY_SOURCE|ANY_TAG|ROOT|UNDEFINED|SUCCESS|MAX_.*)|O?MPI(CH)?_.*VERSION",
+        )
+        .layout_tests(false)
+        .generate_comments(false)
+        .override_abi(bindgen::Abi::CUnwind, "MPI_.*")
+        .rust_target(
+            bindgen::RustTarget::stable(85, 0)
+                .ok()
+                .expect("a known version"),
+        )
+        .rust_edition(bindgen::RustEdition::Edition2024)
+        .generate()
+        .unwrap_or_else(|error| panic!("mpi.h of `{compiler}` could not be read: {error}"));
+    let text = bindings.to_string();
+    choose_implementation(&text);
+    std::fs::write(out.join("mpi.rs"), text).expect("OUT_DIR is writable");
+
+    cc::Build::new()
+        .file("shim/shim.c")
+        .includes(&includes)
+        .flag("-fvisibility=hidden")
+        .warnings(true)
+        .compile("laggard_shim");
+}
+
+/// The wrappers find their caller through their own frame pointer.
+fn require_frame_pointers() {
+    println!("cargo:rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let given = flags.split('\u{1f}').any(|flag| {
+        let flag = flag.strip_prefix("-C").unwrap_or(flag);
+        matches!(
+            flag,
+            "force-frame-pointers"
+                | "force-frame-pointers=yes"
+                | "force-frame-pointers=y"
+                | "force-frame-pointers=on"
+        )
+    });
+    assert!(
+        given,
+        "\n\nlaggard-collector needs frame pointers: RUSTFLAGS in the environment replaces \
+         the flags of .cargo/config.toml; add `-C force-frame-pointers=yes` to it\n"
+    );
+}
+
+/// Include directories that the MPI compiler wrapper would use.
+fn include_directories(compiler: &str) -> Vec<String> {
+    let output = Command::new(compiler)
+        .arg("-show")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("\n\n`{compiler} -show` failed ({error}): install an MPI, or set MPICC\n")
+        });
+    assert!(
+        output.status.success(),
+        "\n\n`{compiler} -show` failed: {}\n",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .split_whitespace()
+        .filter_map(|word| {
+            word.strip_prefix("-I")
+                .or_else(|| word.strip_prefix("-isystem"))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count.
+fn choose_implementation(bindings: &str) {
+    println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich)");
+    if bindings.contains("_ucount") {
+        println!("cargo:rustc-cfg=open_mpi");
+    } else if bindings.contains("count_hi_and_cancelled") {
+        println!("cargo:rustc-cfg=mpich");
+    }
+}

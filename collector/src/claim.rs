@@ -1,0 +1,279 @@
+//! Where the trace goes: one rank claims a directory for the run.
+
+use std::ffi::c_void;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use laggard_trace::{FILE_EXTENSION, RUN_FILE};
+
+use crate::constants::constants;
+use crate::exports::real;
+use crate::ffi::MPI_Comm;
+use crate::hash::Identity;
+use crate::log::{error, warning};
+use crate::options::{Mode, Options};
+use crate::program;
+
+/// Identity of a run.
+pub type RunId = [u8; 16];
+
+/// Names tried for a directory.
+const MAX_TRIES: u32 = 10_000;
+
+/// Whether the job has several programs, of which some may not be recorded: nothing
+/// may be done with all ranks then.
+pub fn is_mixed_job() -> bool {
+    let contexts = std::env::var("OMPI_NUM_APP_CTX");
+    contexts.is_ok_and(|n| n.trim().parse::<u32>().is_ok_and(|n| n > 1))
+}
+
+/// Rank 0 claims the directory and tells the others; `None` = nothing is recorded.
+pub fn together(
+    options: &Options,
+    comm: MPI_Comm,
+    rank: i32,
+    size: i32,
+) -> Option<(PathBuf, RunId)> {
+    let claimed = (rank == 0)
+        .then(|| at_rank_0(options, random_id(), size))
+        .flatten();
+    let (mut path, mut run_id) = match claimed {
+        Some((path, run_id)) => (path.into_os_string().into_vec(), run_id),
+        None => (Vec::new(), RunId::default()),
+    };
+    let mut length = path.len() as u32;
+    broadcast(comm, (&raw mut length).cast(), 4)?;
+    broadcast(comm, run_id.as_mut_ptr().cast(), 16)?;
+    path.resize(length as usize, 0);
+    broadcast(comm, path.as_mut_ptr().cast(), length as i32)?;
+    (length > 0).then(|| (PathBuf::from(std::ffi::OsString::from_vec(path)), run_id))
+}
+
+fn broadcast(comm: MPI_Comm, buffer: *mut c_void, bytes: i32) -> Option<()> {
+    // SAFETY: `buffer` has so many bytes on every rank.
+    let result = unsafe { real::MPI_Bcast(buffer, bytes, constants().byte, 0, comm) };
+    (result == crate::constants::SUCCESS).then_some(())
+}
+
+/// The same without a message, for a job of several programs: all derive the run's
+/// identity from the job's, and whoever comes first claims the directory for it.
+pub fn alone(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)> {
+    if options.mode == Mode::Off {
+        return None;
+    }
+    let run_id = job_id();
+    match claim(&options.trace_dir, run_id, size, true) {
+        Ok(path) => Some((path, run_id)),
+        Err(problem) => {
+            let place = options.trace_dir.display();
+            error!("{place}: {problem}; rank {rank} is not recorded");
+            None
+        }
+    }
+}
+
+fn at_rank_0(options: &Options, run_id: RunId, size: i32) -> Option<(PathBuf, RunId)> {
+    if options.mode == Mode::Off {
+        return None;
+    }
+    match claim(&options.trace_dir, run_id, size, false) {
+        Ok(path) => {
+            if path.file_name() != options.trace_dir.file_name() {
+                let (wanted, taken) = (options.trace_dir.display(), path.display());
+                warning!("{wanted} already holds a trace; this run goes to {taken}");
+            }
+            Some((path, run_id))
+        }
+        Err(problem) => {
+            let place = options.trace_dir.display();
+            error!(
+                "{place}: {problem}; nothing is recorded (LAGGARD_TRACE_DIR chooses another place)"
+            );
+            None
+        }
+    }
+}
+
+/// Finds a directory without a trace and claims it. `shared`: a claim with the same
+/// run id is as good as ours.
+fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<PathBuf> {
+    let wanted = std::path::absolute(wanted)?;
+    for n in 0..MAX_TRIES {
+        let mut name = wanted.clone().into_os_string();
+        if n > 0 {
+            name.push(format!(".{n}"));
+        }
+        let directory = PathBuf::from(name);
+        make_directory(&directory)?;
+        if shared && is_claimed_for(&directory, run_id) {
+            return Ok(directory);
+        }
+        if holds_trace(&directory)? {
+            continue;
+        }
+        match write_run_file(&directory, run_id, size) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if shared && is_claimed_for(&directory, run_id) {
+                    return Ok(directory);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(format!(
+        "{MAX_TRIES} traces are there already"
+    )))
+}
+
+/// Makes a directory and those above it, where missing.
+pub fn make_directory(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)
+}
+
+fn holds_trace(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let is_location = Path::new(&name)
+            .extension()
+            .is_some_and(|e| e == FILE_EXTENSION);
+        if is_location || name == RUN_FILE {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Writes the run file under another name and links it to its own: it is there with
+/// all its content or not at all, and only the first link succeeds.
+fn write_run_file(directory: &Path, run_id: RunId, size: i32) -> io::Result<()> {
+    let path = directory.join(RUN_FILE);
+    let draft = directory.join(format!(".{RUN_FILE}.{}", std::process::id()));
+    let text = run_file(run_id, size);
+    let linked = File::create(&draft)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::hard_link(&draft, &path));
+    // Left behind where it cannot be removed: it harms nobody.
+    let _ = fs::remove_file(&draft);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // A file system without links.
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&path)?;
+            file.write_all(text.as_bytes())
+        }
+        other => other,
+    }
+}
+
+fn is_claimed_for(directory: &Path, run_id: RunId) -> bool {
+    let text = fs::read_to_string(directory.join(RUN_FILE));
+    text.is_ok_and(|text| text.contains(&hex(run_id)))
+}
+
+fn hex(run_id: RunId) -> String {
+    run_id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn run_file(run_id: RunId, size: i32) -> String {
+    let command = program::command_line();
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| json(&String::from_utf8_lossy(word)))
+        .collect();
+    let program = words.first().cloned().unwrap_or_else(|| json(""));
+    let arguments = words.get(1..).unwrap_or(&[]).join(", ");
+    format!(
+        "{{\n  \"format\": 1,\n  \"run_id\": \"{}\",\n  \"program\": {program},\n  \
+         \"arguments\": [{arguments}],\n  \"ranks\": {size},\n  \"mpi\": {},\n  \
+         \"start_unix_ns\": {}\n}}\n",
+        hex(run_id),
+        json(&program::mpi_library()),
+        crate::clock::unix_ns(),
+    )
+}
+
+/// A JSON string.
+fn json(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn random_id() -> RunId {
+    let mut id = RunId::default();
+    // SAFETY: `id` has 16 bytes.
+    let got = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) };
+    if got != id.len() as isize {
+        let seed = Identity::new(crate::clock::unix_ns()).with(u64::from(std::process::id()));
+        id[..8].copy_from_slice(&seed.id().to_le_bytes());
+        id[8..].copy_from_slice(&seed.with(1).id().to_le_bytes());
+    }
+    id
+}
+
+/// An identity that all processes of the job know.
+fn job_id() -> RunId {
+    const NAMES: [&str; 6] = [
+        "PMIX_NAMESPACE",
+        "PMIX_ID",
+        "OMPI_MCA_ess_base_jobid",
+        "OMPI_MCA_orte_hnp_uri",
+        "PMI_JOBID",
+        "SLURM_STEP_ID",
+    ];
+    let mut identity = Identity::new(0x6a6f62);
+    for name in NAMES {
+        let value = std::env::var_os(name).unwrap_or_default();
+        let mut bytes = value.as_bytes();
+        if name == "PMIX_ID" {
+            // namespace.rank: the rank differs.
+            bytes = bytes
+                .rsplitn(2, |&byte| byte == b'.')
+                .last()
+                .unwrap_or(bytes);
+        }
+        identity = identity.with_bytes(bytes);
+    }
+    let mut id = RunId::default();
+    id[..8].copy_from_slice(&identity.id().to_le_bytes());
+    id[8..].copy_from_slice(&identity.with(1).id().to_le_bytes());
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_strings_are_escaped() {
+        assert_eq!(json("a\"b\\c\nd\u{e9}"), "\"a\\\"b\\\\c\\u000ad\u{e9}\"");
+    }
+
+    #[test]
+    fn a_claimed_directory_is_left_alone() {
+        let base = std::env::temp_dir().join(format!("laggard-claim-{}", std::process::id()));
+        let wanted = base.join("trace");
+        let first = claim(&wanted, [1; 16], 2, false).unwrap();
+        assert_eq!(first, wanted);
+        let second = claim(&wanted, [2; 16], 2, false).unwrap();
+        assert_eq!(second, base.join("trace.1"));
+        assert_eq!(claim(&wanted, [1; 16], 2, true).unwrap(), wanted);
+        assert_eq!(claim(&wanted, [2; 16], 2, true).unwrap(), second);
+        let third = claim(&wanted, [3; 16], 2, true).unwrap();
+        assert_eq!(third, base.join("trace.2"));
+        assert_eq!(fs::read_dir(&third).unwrap().count(), 1);
+        fs::remove_dir_all(base).unwrap();
+    }
+}

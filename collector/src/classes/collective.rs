@@ -1,0 +1,150 @@
+//! Collectives: blocking, non-blocking, and on neighbourhoods.
+
+use std::ffi::c_int;
+
+use laggard_trace::{Endpoint, flags};
+
+use super::Operation;
+use super::send::post;
+use super::volume::{Role, Scope, Volume};
+use crate::constants::{MPI_PROC_NULL, MPI_ROOT};
+use crate::ffi::{MPI_Comm, MPI_Request};
+use crate::groups::{Group, Kind, NO_ROOT};
+use crate::signature::Raw;
+use crate::thread::Call;
+
+/// A collective on a communicator.
+pub struct Collective<S, R> {
+    comm: MPI_Comm,
+    root: c_int,
+    sent: S,
+    received: R,
+    request: Option<*mut MPI_Request>,
+    neighbourhood: bool,
+}
+
+/// A blocking collective.
+#[inline(always)]
+pub fn collective<S, R>(comm: MPI_Comm, root: c_int, sent: S, received: R) -> Collective<S, R> {
+    Collective {
+        comm,
+        root,
+        sent,
+        received,
+        request: None,
+        neighbourhood: false,
+    }
+}
+
+/// A non-blocking collective.
+#[inline(always)]
+pub fn icollective<S, R>(
+    comm: MPI_Comm,
+    root: c_int,
+    sent: S,
+    received: R,
+    request: *mut MPI_Request,
+) -> Collective<S, R> {
+    Collective {
+        request: Some(request),
+        ..collective(comm, root, sent, received)
+    }
+}
+
+/// A blocking collective on the neighbours in the topology.
+pub fn neighbour<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R> {
+    Collective {
+        neighbourhood: true,
+        ..collective(comm, NO_ROOT, sent, received)
+    }
+}
+
+/// A non-blocking collective on the neighbours in the topology.
+pub fn ineighbour<S, R>(
+    comm: MPI_Comm,
+    sent: S,
+    received: R,
+    request: *mut MPI_Request,
+) -> Collective<S, R> {
+    Collective {
+        request: Some(request),
+        ..neighbour(comm, sent, received)
+    }
+}
+
+/// This rank's part, and whether arguments that are not marked for a role count.
+#[inline(always)]
+fn role(group: &Group, root: c_int) -> (Role, bool) {
+    if root == NO_ROOT {
+        return (Role::Peer, true);
+    }
+    if group.kind == Kind::Inter {
+        return match root {
+            MPI_ROOT => (Role::Root, false),
+            MPI_PROC_NULL => (Role::Bystander, false),
+            _ => (Role::Leaf, true),
+        };
+    }
+    (
+        if root == group.rank {
+            Role::Root
+        } else {
+            Role::Leaf
+        },
+        true,
+    )
+}
+
+impl<S: Volume, R: Volume> Collective<S, R> {
+    /// Fills in what the call moves.
+    #[inline(always)]
+    fn describe(&self, call: &mut Call, raw: &mut Raw) {
+        let stream = call.stream();
+        let group = stream.communicator(self.comm);
+        let (role, plain) = role(group, self.root);
+        let all = group.peers().len();
+        let (sources, destinations) = match self.neighbourhood {
+            false => (all, all),
+            true => {
+                let (sources, destinations) = group.degrees(self.comm);
+                (sources as usize, destinations as usize)
+            }
+        };
+        let size = group.members.len();
+        let rank = group.rank.max(0) as usize;
+        let mut scope = Scope {
+            stream,
+            role,
+            plain,
+            parties: destinations,
+            size,
+            rank,
+        };
+        let sent = self.sent.bytes(&mut scope);
+        scope.parties = sources;
+        let received = self.received.bytes(&mut scope);
+        raw.group = group;
+        raw.send = Endpoint {
+            peer: self.root,
+            tag: 0,
+            bytes: sent,
+        };
+        raw.receive.bytes = received;
+        raw.flags |= flags::COLLECTIVE;
+    }
+}
+
+impl<S: Volume, R: Volume> Operation for Collective<S, R> {
+    #[inline]
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if call.succeeded() {
+            self.describe(call, &mut raw);
+            if let Some(request) = self.request {
+                raw.flags |= flags::POSTS;
+                post(call, &raw, false, request, 0);
+            }
+        }
+        call.record(&raw);
+    }
+}

@@ -1,0 +1,212 @@
+//! Making and freeing communicators.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use laggard_trace::{Signature, flags};
+
+use super::Operation;
+use super::send::post;
+use crate::constants::{Handle, constants};
+use crate::ffi::{MPI_Comm, MPI_Request};
+use crate::groups::{self, Group, Kind, NO_ROOT, Origin};
+use crate::signature::{NOBODY, Raw};
+use crate::thread::Call;
+
+/// How a communicator comes to be, with the parent or the tag.
+enum How {
+    Child(MPI_Comm),
+    Members(c_int),
+    Pair(c_int),
+    Joined,
+}
+
+/// Makes a communicator.
+pub struct Create {
+    how: How,
+    new: *const MPI_Comm,
+    request: Option<*mut MPI_Request>,
+}
+
+/// Collectively from a parent.
+pub fn comm_create(parent: MPI_Comm, new: *mut MPI_Comm) -> Create {
+    Create {
+        how: How::Child(parent),
+        new,
+        request: None,
+    }
+}
+
+/// Collectively from a parent, to be completed.
+pub fn comm_idup(parent: MPI_Comm, new: *mut MPI_Comm, request: *mut MPI_Request) -> Create {
+    Create {
+        request: Some(request),
+        ..comm_create(parent, new)
+    }
+}
+
+/// By the members of a group.
+pub fn comm_create_group(_comm: MPI_Comm, tag: c_int, new: *mut MPI_Comm) -> Create {
+    Create {
+        how: How::Members(tag),
+        new,
+        request: None,
+    }
+}
+
+/// By two groups.
+pub fn intercomm_create(_local: MPI_Comm, tag: c_int, new: *mut MPI_Comm) -> Create {
+    Create {
+        how: How::Pair(tag),
+        new,
+        request: None,
+    }
+}
+
+/// With processes outside this run, collectively on a communicator.
+pub fn comm_dynamic(parent: MPI_Comm, new: *mut MPI_Comm) -> Create {
+    comm_create(parent, new)
+}
+
+/// With one process outside this run.
+pub fn comm_join(new: *mut MPI_Comm) -> Create {
+    Create {
+        how: How::Joined,
+        new,
+        request: None,
+    }
+}
+
+impl Operation for Create {
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = Raw {
+            send: NO_ROOT_HERE,
+            ..call.raw()
+        };
+        if !call.succeeded() {
+            return call.record(&raw);
+        }
+        // SAFETY: the real call succeeded and stored the communicator there. Of
+        // MPI_Comm_idup it may be used for local queries only when it is complete, but
+        // the members are those of the parent.
+        let new = unsafe { *self.new };
+        let (on, made) = match self.how {
+            How::Child(parent) => {
+                let parent = call.stream().communicator(parent);
+                let made = match self.request {
+                    Some(_) => Some(groups::duplicated(parent, new)),
+                    None => groups::created(Origin::Child(parent), new),
+                };
+                (Some(parent), made)
+            }
+            How::Members(tag) => on_itself(groups::created(Origin::Members(tag), new)),
+            How::Pair(tag) => on_itself(groups::created(Origin::Pair(tag), new)),
+            How::Joined => (None, groups::created(Origin::Pair(0), new)),
+        };
+        if let Some(on) = on {
+            call.stream().define_group(on);
+            raw.group = on;
+            raw.flags |= flags::COLLECTIVE;
+        }
+        if let Some(request) = self.request {
+            raw.flags |= flags::POSTS;
+            post(call, &raw, false, request, 0);
+        }
+        record_with_object(call, &raw, made);
+    }
+}
+
+const NO_ROOT_HERE: laggard_trace::Endpoint = laggard_trace::Endpoint {
+    peer: NO_ROOT,
+    ..NOBODY
+};
+
+/// The members of the new communicator are those that took part.
+fn on_itself(made: Option<&'static Group>) -> (Option<&'static Group>, Option<&'static Group>) {
+    (made, made)
+}
+
+/// Records a call that made or freed something.
+pub fn record_with_object(call: &mut Call, raw: &Raw, object: Option<&'static Group>) {
+    let (enter, leave) = (call.enter, call.leave);
+    let stream = call.stream();
+    if let Some(object) = object {
+        stream.define_group(object);
+    }
+    let object = object.map_or(0, |group| group.id);
+    stream.record_single(
+        Signature {
+            object,
+            ..raw.translated(false)
+        },
+        enter,
+        leave,
+    );
+}
+
+/// Frees a communicator.
+pub struct CommFree {
+    comm: *const MPI_Comm,
+    group: Option<&'static Group>,
+}
+
+/// Frees a communicator.
+pub fn comm_free(comm: *mut MPI_Comm) -> CommFree {
+    CommFree { comm, group: None }
+}
+
+impl Operation for CommFree {
+    fn before(&mut self, call: &mut Call) {
+        let _ = call;
+        // SAFETY: the program's communicator; the real call sets it to null.
+        let handle = unsafe { *self.comm }.bits();
+        let c = constants();
+        if ![c.comm_null, c.comm_world, c.comm_self]
+            .iter()
+            .any(|comm| comm.bits() == handle)
+        {
+            self.group = groups::released(Kind::Intra, handle);
+        }
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = Raw {
+            send: NO_ROOT_HERE,
+            ..call.raw()
+        };
+        match self.group {
+            Some(group) if call.succeeded() => {
+                call.stream().define_group(group);
+                raw.group = group;
+                raw.flags |= flags::COLLECTIVE;
+                record_with_object(call, &raw, Some(group));
+            }
+            Some(group) => {
+                groups::restore(group);
+                call.record(&raw);
+            }
+            None => call.record(&raw),
+        }
+    }
+}
+
+/// Names a communicator.
+pub struct SetName(MPI_Comm, *const c_char);
+
+/// Names a communicator.
+pub fn comm_set_name(comm: MPI_Comm, name: *const c_char) -> SetName {
+    SetName(comm, name)
+}
+
+impl Operation for SetName {
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if call.succeeded() {
+            let group = call.stream().communicator(self.0);
+            // SAFETY: the program's string, which the real call has read.
+            let name = unsafe { CStr::from_ptr(self.1) };
+            call.stream().define_named(group, name.to_bytes());
+            raw.group = group;
+        }
+        call.record(&raw);
+    }
+}

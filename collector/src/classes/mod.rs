@@ -1,0 +1,49 @@
+//! What calls mean: one type for each class of the table of calls.
+//!
+//! A row such as `send(count, datatype, dest, tag, comm)` becomes a call of the
+//! function `send` here with the arguments of the program's call. It makes an
+//! [`Operation`], which may prepare something before the real call and records it
+//! afterwards.
+
+pub mod collective;
+pub mod comm;
+pub mod completion;
+pub mod environment;
+pub mod io;
+pub mod receive;
+pub mod send;
+pub mod volume;
+pub mod window;
+
+use laggard_callpath::CallSite;
+
+use crate::thread::Call;
+
+/// A call of some class, made of the program's arguments.
+pub trait Operation {
+    /// Begins the call, if it is to be recorded.
+    #[inline(always)]
+    fn begin(&self, site: CallSite, number: u16) -> Option<Call> {
+        Call::begin(site, number)
+    }
+    /// Before the real call: keeps what the call will change.
+    #[inline(always)]
+    fn before(&mut self, _call: &mut Call) {}
+    /// After the real call: records it.
+    fn after(&mut self, call: &mut Call);
+}
+
+/// What the rows of the table name.
+pub mod prelude {
+    pub use super::Operation;
+    pub use super::collective::*;
+    pub use super::comm::*;
+    pub use super::completion::*;
+    pub use super::environment::*;
+    pub use super::io::*;
+    pub use super::receive::*;
+    pub use super::send::*;
+    pub use super::volume::*;
+    pub use super::window::*;
+    pub use crate::groups::NO_ROOT;
+}

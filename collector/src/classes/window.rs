@@ -1,0 +1,283 @@
+//! Windows and one-sided calls.
+
+use std::ffi::c_int;
+
+use laggard_trace::{Endpoint, flags};
+
+use super::Operation;
+use super::comm::record_with_object;
+use super::receive::record_unsuccessful;
+use super::send::post;
+use crate::constants::Handle;
+use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Request, MPI_Win};
+use crate::groups::{self, Group, Kind, NO_ROOT};
+use crate::signature::Raw;
+use crate::thread::Call;
+
+/// Makes a window.
+pub struct WinCreate(MPI_Comm, *const MPI_Win);
+
+/// Makes a window.
+pub fn win_create(comm: MPI_Comm, win: *mut MPI_Win) -> WinCreate {
+    WinCreate(comm, win)
+}
+
+impl Operation for WinCreate {
+    fn after(&mut self, call: &mut Call) {
+        // SAFETY: stored by the real call, if it succeeded.
+        attach(call, Kind::Window, self.0, || unsafe { *self.1 }.bits());
+    }
+}
+
+/// Records a call that makes a window or file on a communicator.
+pub fn attach(call: &mut Call, kind: Kind, comm: MPI_Comm, handle: impl FnOnce() -> usize) {
+    let mut raw = call.raw();
+    if !call.succeeded() {
+        if let Some(group) = groups::known(Kind::Intra, comm.bits()) {
+            groups::attach_failed(group);
+        }
+        return call.record(&raw);
+    }
+    let on = call.stream().communicator(comm);
+    let made = groups::attached(kind, on, handle());
+    call.stream().define_group(on);
+    raw.group = on;
+    raw.send.peer = NO_ROOT;
+    raw.flags |= flags::COLLECTIVE;
+    record_with_object(call, &raw, Some(made));
+}
+
+/// Frees a window or file.
+pub struct Release {
+    kind: Kind,
+    handle: usize,
+    group: Option<&'static Group>,
+}
+
+impl Release {
+    /// The handle will be freed.
+    pub fn new(kind: Kind, handle: usize) -> Self {
+        Release {
+            kind,
+            handle,
+            group: None,
+        }
+    }
+}
+
+/// Frees a window.
+pub fn win_free(win: *mut MPI_Win) -> Release {
+    // SAFETY: the program's window.
+    Release::new(Kind::Window, unsafe { *win }.bits())
+}
+
+impl Operation for Release {
+    fn before(&mut self, _call: &mut Call) {
+        self.group = groups::released(self.kind, self.handle);
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        match self.group {
+            Some(group) if call.succeeded() => {
+                call.stream().define_group(group);
+                raw.group = group;
+                raw.send.peer = NO_ROOT;
+                raw.flags |= flags::COLLECTIVE;
+                record_with_object(call, &raw, Some(group));
+            }
+            Some(group) => {
+                groups::restore(group);
+                call.record(&raw);
+            }
+            None => call.record(&raw),
+        }
+    }
+}
+
+/// A call on a window, with a target where there is one.
+pub struct OnWindow {
+    win: MPI_Win,
+    rank: Option<c_int>,
+    parameter: i64,
+    collective: bool,
+    flag: Option<*const c_int>,
+}
+
+/// A call for all targets.
+pub fn win_epoch(win: MPI_Win) -> OnWindow {
+    OnWindow {
+        win,
+        rank: None,
+        parameter: 0,
+        collective: false,
+        flag: None,
+    }
+}
+
+/// A call for one target.
+pub fn win_rank(rank: c_int, win: MPI_Win) -> OnWindow {
+    OnWindow {
+        rank: Some(rank),
+        ..win_epoch(win)
+    }
+}
+
+/// A fence.
+pub fn win_fence(assert: c_int, win: MPI_Win) -> OnWindow {
+    OnWindow {
+        parameter: i64::from(assert),
+        collective: true,
+        ..win_epoch(win)
+    }
+}
+
+/// Opens an epoch for a group of processes.
+pub fn win_group(assert: c_int, win: MPI_Win) -> OnWindow {
+    OnWindow {
+        parameter: i64::from(assert),
+        ..win_epoch(win)
+    }
+}
+
+/// Asks whether an exposure epoch is over.
+pub fn win_test(win: MPI_Win, flag: *mut c_int) -> OnWindow {
+    OnWindow {
+        flag: Some(flag),
+        ..win_epoch(win)
+    }
+}
+
+/// Locks one target. Parameter: the type of lock in the low half, 1 = exclusive, 2 =
+/// shared; the assertion in the high half.
+pub fn win_lock(lock: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> OnWindow {
+    let c = crate::constants::constants();
+    let kind = if lock == c.lock_exclusive { 1 } else { 2 };
+    OnWindow {
+        parameter: kind | i64::from(assert) << 32,
+        ..win_rank(rank, win)
+    }
+}
+
+/// Locks all targets, shared.
+pub fn win_lock_all(assert: c_int, win: MPI_Win) -> OnWindow {
+    OnWindow {
+        parameter: 2 | i64::from(assert) << 32,
+        ..win_epoch(win)
+    }
+}
+
+impl Operation for OnWindow {
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if !call.succeeded() {
+            return call.record(&raw);
+        }
+        if let Some(group) = call.stream().attached(Kind::Window, self.win.bits()) {
+            raw.group = group;
+            if self.collective {
+                raw.flags |= flags::COLLECTIVE;
+                raw.send.peer = NO_ROOT;
+            }
+        }
+        if let Some(rank) = self.rank {
+            raw.send.peer = rank;
+        }
+        raw.extra = self.parameter as u64;
+        // SAFETY: set by a call that succeeded.
+        if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+            raw.flags |= flags::UNSUCCESSFUL;
+            return record_unsuccessful(call, &raw);
+        }
+        record_unless_paused(call, &raw);
+    }
+}
+
+/// Records a call that nothing else has to be matched with.
+pub fn record_unless_paused(call: &mut Call, raw: &Raw) {
+    if call.is_paused() {
+        call.stream().skip();
+    } else {
+        call.record(raw);
+    }
+}
+
+/// A one-sided transfer.
+pub struct Transfer {
+    count: c_int,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    displacement: MPI_Aint,
+    win: MPI_Win,
+    request: Option<*mut MPI_Request>,
+}
+
+/// A one-sided transfer.
+pub fn rma(
+    count: c_int,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    displacement: MPI_Aint,
+    win: MPI_Win,
+) -> Transfer {
+    Transfer {
+        count,
+        datatype,
+        rank,
+        displacement,
+        win,
+        request: None,
+    }
+}
+
+/// A one-sided transfer with a request.
+pub fn rma_request(
+    count: c_int,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    displacement: MPI_Aint,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Transfer {
+    Transfer {
+        request: Some(request),
+        ..rma(count, datatype, rank, displacement, win)
+    }
+}
+
+impl Operation for Transfer {
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if !call.succeeded() {
+            return call.record(&raw);
+        }
+        let bytes = call.stream().volume(i64::from(self.count), self.datatype);
+        if let Some(group) = call.stream().attached(Kind::Window, self.win.bits()) {
+            raw.group = group;
+        }
+        let half = Endpoint {
+            peer: self.rank,
+            tag: 0,
+            bytes,
+        };
+        if is_get(raw.operation) {
+            raw.receive = half;
+        } else {
+            raw.send = half;
+        }
+        raw.extra = self.displacement as u64;
+        match self.request {
+            Some(request) => {
+                raw.flags |= flags::POSTS;
+                post(call, &raw, false, request, 0);
+                call.record(&raw);
+            }
+            None => record_unless_paused(call, &raw),
+        }
+    }
+}
+
+fn is_get(operation: u16) -> bool {
+    use laggard_trace::calls::{GenericType, call};
+    call(operation).is_some_and(|call| call.generic == GenericType::OneSidedGet)
+}

@@ -1,0 +1,114 @@
+//! The exported functions: `MPI_x` and `PMPI_x` for every row of the table of calls.
+//!
+//! The macros here only lay out the calls; what a call means is in
+//! [`crate::classes`], an ordinary type for each class of the table.
+
+/// Types that the rows of the table name.
+mod types {
+    pub use crate::ffi::*;
+    pub use std::ffi::{c_char, c_int, c_void};
+}
+
+/// One exported function.
+macro_rules! wrapper {
+    ($slots:ident, $number:literal $name:ident $symbol:expr, pass() ($($p:ident: $t:ty),*) -> $r:ty) => {
+        #[unsafe(export_name = $symbol)]
+        unsafe extern "C-unwind" fn $name($($p: $t),*) -> $r {
+            // SAFETY: the caller's arguments, to the function that it meant.
+            unsafe { super::$slots::$name.get()($($p),*) }
+        }
+    };
+    ($slots:ident, $number:literal $name:ident $symbol:expr, $class:ident($($meaning:tt)*)
+        ($($p:ident: $t:ty),*) -> $r:ty) => {
+        #[unsafe(export_name = $symbol)]
+        #[allow(unused_mut, unused_assignments)]
+        unsafe extern "C-unwind" fn $name($(mut $p: $t),*) -> $r {
+            let site = laggard_callpath::call_site!();
+            let mut operation = $class($($meaning)*);
+            let Some(mut call) = operation.begin(site, $number) else {
+                // SAFETY: as above.
+                return unsafe { super::$slots::$name.get()($($p),*) };
+            };
+            operation.before(&mut call);
+            call.enter();
+            // SAFETY: as above; `before` replaced no argument but an ignored status.
+            let result = unsafe { super::$slots::$name.get()($($p),*) };
+            if call.returned(result) {
+                call.guarded(|call| operation.after(call));
+                call.finish();
+            }
+            call.result
+        }
+    };
+}
+
+macro_rules! exports {
+    ($($number:literal $name:ident $generic:ident $shape:ident $class:ident($($meaning:tt)*)
+        ($($p:ident: $t:ty),*) -> $r:ty;)*) => {
+        /// The real functions behind `MPI_x`.
+        mod mpi_slots {
+            use super::types::*;
+            use crate::resolve::Slot;
+            $(pub static $name: Slot<unsafe extern "C-unwind" fn($($t),*) -> $r> =
+                Slot::new(concat!(stringify!($name), "\0"));)*
+        }
+
+        /// The real functions behind `PMPI_x`.
+        mod pmpi_slots {
+            use super::types::*;
+            use crate::resolve::Slot;
+            $(pub static $name: Slot<unsafe extern "C-unwind" fn($($t),*) -> $r> =
+                Slot::new(concat!("P", stringify!($name), "\0"));)*
+        }
+
+        /// The library's functions for the collector's own use, unrecorded.
+        #[allow(dead_code)]
+        pub mod real {
+            use super::types::*;
+            $(
+                #[doc = concat!("The library's `P", stringify!($name), "`.")]
+                ///
+                /// # Safety
+                /// As the MPI standard demands.
+                pub unsafe fn $name($($p: $t),*) -> $r {
+                    // SAFETY: passed on to the caller.
+                    unsafe { super::pmpi_slots::$name.get()($($p),*) }
+                }
+            )*
+        }
+
+        /// What programs call.
+        #[allow(clippy::missing_safety_doc)]
+        mod mpi {
+            use super::types::*;
+            use crate::classes::prelude::*;
+            $(wrapper! { mpi_slots, $number $name stringify!($name),
+                $class($($meaning)*) ($($p: $t),*) -> $r })*
+        }
+
+        /// What Open MPI's Fortran bindings and tools call.
+        #[allow(clippy::missing_safety_doc)]
+        mod pmpi {
+            use super::types::*;
+            use crate::classes::prelude::*;
+            $(wrapper! { pmpi_slots, $number $name concat!("P", stringify!($name)),
+                $class($($meaning)*) ($($p: $t),*) -> $r })*
+        }
+
+        /// Every row has the type that `mpi.h` declares.
+        mod declared {
+            use super::types::*;
+            $(check! { $class $name ($($t),*) -> $r })*
+        }
+    };
+}
+
+macro_rules! check {
+    // Declared with an ellipsis, which is not passed on.
+    (pcontrol $name:ident ($($t:ty),*) -> $r:ty) => {};
+    ($class:ident $name:ident ($($t:ty),*) -> $r:ty) => {
+        const _: unsafe extern "C-unwind" fn($($t),*) -> $r = crate::ffi::$name;
+    };
+}
+
+laggard_trace::mpi_calls!(exports);

@@ -1,0 +1,227 @@
+//! What the user can choose: one table of environment variables.
+
+use std::env;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use crate::log::Level;
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Every call.
+    Trace,
+    /// The profile only.
+    Profile,
+    /// Nothing.
+    Off,
+}
+
+/// The choices made for this run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the trace goes.
+    pub trace_dir: PathBuf,
+    /// Frames kept for each call.
+    pub callpath_depth: usize,
+    /// What is recorded.
+    pub mode: Mode,
+    /// Bytes of a location's file at most.
+    pub max_trace_bytes: Option<u64>,
+    /// Bytes of a location's memory.
+    pub buffer: usize,
+    /// Start paused.
+    pub paused: bool,
+    /// Messages shown.
+    pub log: Level,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            trace_dir: PathBuf::from("laggard-trace"),
+            callpath_depth: 16,
+            mode: Mode::Trace,
+            max_trace_bytes: None,
+            buffer: 1 << 20,
+            paused: false,
+            log: Level::Warn,
+        }
+    }
+}
+
+/// One variable: its name, what values it takes, how it is set and shown.
+struct Row {
+    name: &'static str,
+    values: &'static str,
+    set: fn(&mut Options, &str) -> Option<()>,
+    show: fn(&Options) -> String,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "LAGGARD_TRACE_DIR",
+        values: "a directory",
+        set: |options, value| {
+            options.trace_dir = PathBuf::from(value);
+            (!value.is_empty()).then_some(())
+        },
+        show: |options| options.trace_dir.display().to_string(),
+    },
+    Row {
+        name: "LAGGARD_CALLPATH_DEPTH",
+        values: "a number from 0 to 128",
+        set: |options, value| {
+            options.callpath_depth = value.parse().ok().filter(|&depth| depth <= 128)?;
+            Some(())
+        },
+        show: |options| options.callpath_depth.to_string(),
+    },
+    Row {
+        name: "LAGGARD_MODE",
+        values: "trace, profile or off",
+        set: |options, value| {
+            options.mode = match value {
+                "trace" => Mode::Trace,
+                "profile" => Mode::Profile,
+                "off" => Mode::Off,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| format!("{:?}", options.mode).to_lowercase(),
+    },
+    Row {
+        name: "LAGGARD_MAX_TRACE_MB",
+        values: "a number of megabytes",
+        set: |options, value| {
+            let megabytes: u64 = value.parse().ok()?;
+            options.max_trace_bytes = Some(megabytes.checked_mul(1_000_000)?);
+            Some(())
+        },
+        show: |options| match options.max_trace_bytes {
+            None => "none".to_owned(),
+            Some(bytes) => (bytes / 1_000_000).to_string(),
+        },
+    },
+    Row {
+        name: "LAGGARD_BUFFER_KB",
+        values: "a number from 64 to 1048576",
+        set: |options, value| {
+            let kilobytes: usize = value.parse().ok()?;
+            options.buffer = (64..=1 << 20)
+                .contains(&kilobytes)
+                .then_some(kilobytes << 10)?;
+            Some(())
+        },
+        show: |options| (options.buffer >> 10).to_string(),
+    },
+    Row {
+        name: "LAGGARD_PAUSED",
+        values: "0 or 1",
+        set: |options, value| {
+            options.paused = match value {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| u8::from(options.paused).to_string(),
+    },
+    Row {
+        name: "LAGGARD_LOG",
+        values: "error, warn, info or debug",
+        set: |options, value| {
+            options.log = match value {
+                "error" => Level::Error,
+                "warn" => Level::Warn,
+                "info" => Level::Info,
+                "debug" => Level::Debug,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| format!("{:?}", options.log).to_lowercase(),
+    },
+];
+
+impl Options {
+    /// The choices in the environment, and what is wrong with them.
+    pub fn from_environment() -> (Options, Vec<String>) {
+        Options::from_values(|name| env::var_os(name).map(|v| v.to_string_lossy().into_owned()))
+    }
+
+    fn from_values(value: impl Fn(&str) -> Option<String>) -> (Options, Vec<String>) {
+        let (mut options, mut complaints) = (Options::default(), Vec::new());
+        for row in ROWS {
+            let Some(value) = value(row.name) else {
+                continue;
+            };
+            let mut changed = options.clone();
+            if (row.set)(&mut changed, value.trim()).is_some() {
+                options = changed;
+            } else {
+                let used = (row.show)(&options);
+                let (name, values) = (row.name, row.values);
+                complaints.push(format!("{name}={value}: not {values}; {used} is used"));
+            }
+        }
+        (options, complaints)
+    }
+
+    /// All choices on one line.
+    pub fn describe(&self) -> String {
+        ROWS.iter().fold(String::new(), |mut line, row| {
+            let separator = if line.is_empty() { "" } else { " " };
+            let _ = write!(line, "{separator}{}={}", row.name, (row.show)(self));
+            line
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_values_are_taken_and_bad_ones_are_named() {
+        let (options, complaints) = Options::from_values(|name| {
+            let value = match name {
+                "LAGGARD_CALLPATH_DEPTH" => "3",
+                "LAGGARD_MODE" => "fast",
+                "LAGGARD_MAX_TRACE_MB" => "7",
+                "LAGGARD_PAUSED" => "1",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        assert_eq!(options.callpath_depth, 3);
+        assert_eq!(options.mode, Mode::Trace);
+        assert_eq!(options.max_trace_bytes, Some(7_000_000));
+        assert!(options.paused);
+        assert_eq!(
+            complaints,
+            ["LAGGARD_MODE=fast: not trace, profile or off; trace is used"]
+        );
+    }
+
+    #[test]
+    fn every_default_can_be_given() {
+        let defaults = Options::default();
+        for row in ROWS {
+            let shown = (row.show)(&defaults);
+            let mut options = defaults.clone();
+            assert!(
+                shown == "none" || (row.set)(&mut options, &shown).is_some(),
+                "{}",
+                row.name
+            );
+        }
+        assert!(
+            defaults
+                .describe()
+                .starts_with("LAGGARD_TRACE_DIR=laggard-trace LAGGARD_CALLPATH_DEPTH=16")
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of the program and its machine.
+
+use std::ffi::CStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+
+use crate::exports::real;
+use crate::hash::Identity;
+use crate::options::Options;
+
+/// The program and its arguments.
+pub fn command_line() -> Vec<Vec<u8>> {
+    let mut text = fs::read("/proc/self/cmdline").unwrap_or_default();
+    if text.last() == Some(&0) {
+        text.pop();
+    }
+    text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+/// Name and version of the MPI library, one line.
+pub fn mpi_library() -> String {
+    // Longer than MPI_MAX_LIBRARY_VERSION_STRING of the libraries known (MPICH: 8192).
+    let mut text = vec![0 as std::ffi::c_char; 16384];
+    let mut length = 0;
+    // SAFETY: the buffer is as long as the library's texts; MPI is initialised.
+    unsafe { real::MPI_Get_library_version(text.as_mut_ptr(), &mut length) };
+    // SAFETY: terminated, at the latest by the zeros it was filled with.
+    let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
+    text.lines().next().unwrap_or("").trim().to_owned()
+}
+
+/// Name of this host.
+pub fn host_name() -> Vec<u8> {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer is valid and its last byte is not handed out.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(name.len());
+    name[..end].to_vec()
+}
+
+/// An identity of the host since it was started: processes with equal ones share a
+/// clock.
+pub fn host_id() -> u64 {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::metadata("/proc/self/ns/uts").map_or(0, |file| file.ino());
+    Identity::new(0x686f_7374)
+        .with_bytes(&host_name())
+        .with_bytes(&boot)
+        .with(namespace)
+        .id()
+}
+
+/// Properties that every location carries.
+pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> {
+    let mut level = 0;
+    // SAFETY: MPI is initialised.
+    unsafe { real::MPI_Query_thread(&mut level) };
+    let executable =
+        fs::read_link("/proc/self/exe").map(|path| path.as_os_str().as_bytes().to_vec());
+    let command = command_line();
+    let program = command.first().cloned().unwrap_or_default();
+    let mut properties = vec![("program", program)];
+    properties.extend(
+        command
+            .iter()
+            .skip(1)
+            .map(|argument| ("argument", argument.clone())),
+    );
+    properties.extend([
+        ("executable", executable.unwrap_or_default()),
+        ("host", host_name()),
+        ("mpi_library", mpi_library().into_bytes()),
+        ("thread_level", level.to_string().into_bytes()),
+        ("pid", std::process::id().to_string().into_bytes()),
+        ("rank", rank.to_string().into_bytes()),
+        ("collector", env!("CARGO_PKG_VERSION").as_bytes().to_vec()),
+        (
+            "callpath_depth",
+            options.callpath_depth.to_string().into_bytes(),
+        ),
+    ]);
+    properties
+}

@@ -1,0 +1,386 @@
+//! Requests under way, by handle.
+//!
+//! One table for the process, since a thread may complete what another posted. Where
+//! MPI is not initialised for concurrent calls (below `MPI_THREAD_MULTIPLE`) the
+//! program itself orders its calls, and no lock is taken.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::groups::Group;
+use crate::signature::Raw;
+
+/// Bits of [`Entry::kind`].
+pub mod kind {
+    /// A receive: its completion tells source, tag and bytes.
+    pub const RECEIVE: u8 = 1;
+    /// A persistent request: it stays when it completes.
+    pub const PERSISTENT: u8 = 2;
+    /// Under way: only such requests complete.
+    pub const ACTIVE: u8 = 4;
+    /// MPI_Cancel was called for it.
+    pub const CANCELLED: u8 = 8;
+    /// Persistent, and its start sends a message.
+    pub const SEND: u8 = 16;
+}
+
+/// What is known of a request. 64 bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Entry {
+    handle: usize,
+    /// The posting call's signature: flags, path, group and halves as the program gave
+    /// them. Of a request never started, the call that made it.
+    pub posted: Posted,
+    /// Thread that posted it.
+    pub thread: u32,
+    /// Its post number there (low 32 bits).
+    pub post: u32,
+    /// [`kind`] bits.
+    pub kind: u8,
+}
+
+/// The part of a posting call's [`Raw`] that its completion needs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Posted {
+    /// Communicator, window or file.
+    pub group: *const Group,
+    /// Peer, of sends and receives.
+    pub peer: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Call path.
+    pub path: u32,
+    /// Number of the call.
+    pub operation: u16,
+    /// Flags.
+    pub flags: u16,
+}
+
+impl Posted {
+    /// What a posting call leaves, with its receive half if `receive`, else its send half.
+    #[inline(always)]
+    pub fn new(raw: &Raw, receive: bool) -> Self {
+        let half = if receive { raw.receive } else { raw.send };
+        Posted {
+            group: raw.group,
+            peer: half.peer,
+            tag: half.tag,
+            bytes: half.bytes,
+            path: raw.path,
+            operation: raw.operation,
+            flags: raw.flags,
+        }
+    }
+}
+
+impl Entry {
+    /// A request posted by `thread` as its `post`-th.
+    #[inline(always)]
+    pub fn new(posted: Posted, kind: u8, thread: u32, post: u64) -> Self {
+        Entry {
+            handle: 0,
+            posted,
+            thread,
+            post: post as u32,
+            kind,
+        }
+    }
+
+    /// Whether all bits of `kind` are set.
+    #[inline(always)]
+    pub fn is(&self, kind: u8) -> bool {
+        self.kind & kind == kind
+    }
+
+    /// Whether this is the same post as `other`, not a later one with its handle.
+    fn is_same_post(&self, other: &Entry) -> bool {
+        (self.thread, self.post) == (other.thread, other.post)
+    }
+}
+
+/// An open-addressing table keyed by handle.
+#[derive(Default)]
+struct Table {
+    entries: Vec<Entry>,
+    count: usize,
+}
+
+/// A handle that no MPI uses marks a free place.
+const FREE: usize = usize::MAX;
+
+impl Table {
+    #[inline(always)]
+    fn home(&self, handle: usize) -> usize {
+        let hash = (handle as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> 32) as usize & (self.entries.len() - 1)
+    }
+
+    #[inline(always)]
+    fn find(&self, handle: usize) -> Option<usize> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let mask = self.entries.len() - 1;
+        let mut at = self.home(handle);
+        loop {
+            // At most 3/4 of the places are taken: there is a free one.
+            let found = self.entries.get(at)?.handle;
+            if found == handle {
+                return Some(at);
+            }
+            if found == FREE {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, handle: usize, entry: Entry) {
+        if handle == FREE {
+            return;
+        }
+        if (self.count + 1) * 4 > self.entries.len() * 3 {
+            self.grow();
+        }
+        let mask = self.entries.len() - 1;
+        let mut at = self.home(handle);
+        while self.entries[at].handle != handle {
+            if self.entries[at].handle == FREE {
+                self.count += 1;
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = Entry { handle, ..entry };
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let posted = Posted {
+            group: std::ptr::null(),
+            peer: 0,
+            tag: 0,
+            bytes: 0,
+            path: 0,
+            operation: 0,
+            flags: 0,
+        };
+        let free = Entry {
+            handle: FREE,
+            ..Entry::new(posted, 0, 0, 0)
+        };
+        let size = (self.entries.len() * 2).max(64);
+        let old = std::mem::replace(&mut self.entries, vec![free; size]);
+        self.count = 0;
+        for entry in old.into_iter().filter(|entry| entry.handle != FREE) {
+            self.insert(entry.handle, entry);
+        }
+    }
+
+    /// Frees a place and moves up those that had to go past it.
+    fn remove(&mut self, at: usize) {
+        let mask = self.entries.len() - 1;
+        let (mut hole, mut next) = (at, at);
+        self.count -= 1;
+        loop {
+            next = (next + 1) & mask;
+            let handle = self.entries[next].handle;
+            if handle == FREE {
+                break;
+            }
+            let distance = next.wrapping_sub(self.home(handle)) & mask;
+            if distance >= (next.wrapping_sub(hole) & mask) {
+                self.entries[hole] = self.entries[next];
+                hole = next;
+            }
+        }
+        self.entries[hole].handle = FREE;
+    }
+}
+
+/// A table and its lock.
+#[repr(align(64))]
+struct Shard {
+    locked: AtomicBool,
+    table: UnsafeCell<Table>,
+}
+
+// SAFETY: `with` takes the lock wherever threads can meet, and entries are plain data
+// beside pointers to groups, which are never freed.
+unsafe impl Sync for Shard {}
+
+const SHARDS: usize = 16;
+
+static TABLES: [Shard; SHARDS] = [const {
+    Shard {
+        locked: AtomicBool::new(false),
+        table: UnsafeCell::new(Table {
+            entries: Vec::new(),
+            count: 0,
+        }),
+    }
+}; SHARDS];
+
+/// Whether MPI calls may meet (`MPI_THREAD_MULTIPLE`).
+static CONCURRENT: AtomicBool = AtomicBool::new(false);
+
+/// States that MPI calls may meet.
+pub fn set_concurrent() {
+    CONCURRENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether MPI calls may meet.
+#[inline(always)]
+pub fn is_concurrent() -> bool {
+    CONCURRENT.load(Ordering::Relaxed)
+}
+
+#[inline(always)]
+fn with<T>(handle: usize, f: impl FnOnce(&mut Table) -> T) -> T {
+    if !is_concurrent() {
+        // SAFETY: the program orders its calls, and calls inside calls are not recorded.
+        return f(unsafe { &mut *TABLES[0].table.get() });
+    }
+    let shard = &TABLES[(handle >> 6 ^ handle >> 12) % SHARDS];
+    while shard.locked.swap(true, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    // SAFETY: locked. `f` only works on the table.
+    let result = f(unsafe { &mut *shard.table.get() });
+    shard.locked.store(false, Ordering::Release);
+    result
+}
+
+/// Enters a new request.
+#[inline(always)]
+pub fn insert(handle: usize, entry: Entry) {
+    with(handle, |table| table.insert(handle, entry));
+}
+
+/// What is known of a request.
+#[inline(always)]
+pub fn find(handle: usize) -> Option<Entry> {
+    with(handle, |table| {
+        let at = table.find(handle)?;
+        table.entries.get(at).copied()
+    })
+}
+
+/// Changes a request that is known.
+pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
+    with(handle, |table| {
+        if let Some(entry) = table.find(handle).and_then(|at| table.entries.get_mut(at)) {
+            f(entry);
+        }
+    });
+}
+
+/// Removes a request.
+pub fn remove(handle: usize) -> Option<Entry> {
+    with(handle, |table| {
+        let at = table.find(handle)?;
+        let entry = table.entries[at];
+        table.remove(at);
+        Some(entry)
+    })
+}
+
+/// A request has completed: what it was, if it was under way. It is forgotten unless
+/// it is persistent. `before` is what was known when the completing call began, where
+/// calls may meet: the handle may have been given to another request since.
+#[inline(always)]
+pub fn complete(handle: usize, before: Option<&Entry>) -> Option<Entry> {
+    with(handle, |table| {
+        let at = table.find(handle);
+        let now = at.and_then(|at| table.entries.get(at).copied());
+        let entry = match before {
+            Some(before) if !now.is_some_and(|now| now.is_same_post(before)) => {
+                return before.is(kind::ACTIVE).then_some(*before);
+            }
+            _ => now?,
+        };
+        let at = at?;
+        if !entry.is(kind::ACTIVE) {
+            return None;
+        }
+        if entry.is(kind::PERSISTENT) {
+            table.entries[at].kind &= !(kind::ACTIVE | kind::CANCELLED);
+        } else {
+            table.remove(at);
+        }
+        Some(entry)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn entry(post: u64) -> Entry {
+        let raw = Raw::new(14, 1);
+        Entry::new(Posted::new(&raw, true), kind::ACTIVE, 0, post)
+    }
+
+    #[test]
+    fn the_table_does_what_a_map_does() {
+        let mut table = Table::default();
+        let mut model: HashMap<usize, u32> = HashMap::new();
+        let mut random = 1u64;
+        for step in 0..20_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let handle = 0x1000 + ((random >> 40) as usize % 300) * 64;
+            if random >> 62 == 0 {
+                let at = table.find(handle);
+                assert_eq!(at.is_some(), model.remove(&handle).is_some());
+                if let Some(at) = at {
+                    table.remove(at);
+                }
+            } else {
+                table.insert(handle, entry(step));
+                model.insert(handle, step as u32);
+            }
+            assert_eq!(table.count, model.len());
+        }
+        for (handle, post) in &model {
+            assert_eq!(table.entries[table.find(*handle).unwrap()].post, *post);
+        }
+    }
+
+    #[test]
+    fn a_persistent_request_completes_once_for_each_start() {
+        let handle = 0xabc0;
+        let persistent = Entry {
+            kind: kind::PERSISTENT,
+            ..entry(0)
+        };
+        insert(handle, persistent);
+        assert!(complete(handle, None).is_none());
+        update(handle, |entry| entry.kind |= kind::ACTIVE);
+        assert!(complete(handle, None).is_some());
+        assert!(complete(handle, None).is_none());
+        assert!(remove(handle).is_some());
+        assert!(find(handle).is_none());
+    }
+
+    #[test]
+    fn a_handle_given_again_is_not_taken_for_the_old_request() {
+        let handle = 0xdef0;
+        insert(handle, entry(1));
+        let before = find(handle);
+        insert(handle, entry(2));
+        assert_eq!(
+            complete(handle, before.as_ref()).map(|entry| entry.post),
+            Some(1)
+        );
+        assert_eq!(find(handle).map(|entry| entry.post), Some(2));
+        remove(handle);
+    }
+}

@@ -1,0 +1,260 @@
+//! Start and end of a process's recording.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use laggard_trace::{ClockPoint, FileHeader, LIMIT_INTERNAL};
+
+use crate::claim::{self, RunId};
+use crate::clock;
+use crate::constants::{self, constants};
+use crate::exports::real;
+use crate::ffi::MPI_Comm;
+use crate::groups;
+use crate::log::{self, debug, error, info, warning};
+use crate::options::{Mode, Options};
+use crate::program;
+use crate::request;
+use crate::stream::Settings;
+use crate::sync;
+use crate::thread::{self, Call, STATE, guarded, state};
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static LIMITS: AtomicU32 = AtomicU32::new(0);
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// The collector's own communicator, while there is one.
+static OWN: OnceLock<OwnComm> = OnceLock::new();
+
+struct OwnComm(MPI_Comm);
+// SAFETY: a handle; used by the threads that initialise and finalise MPI.
+unsafe impl Send for OwnComm {}
+// SAFETY: as above.
+unsafe impl Sync for OwnComm {}
+
+/// What the locations of this process have in common; `None` before the start.
+pub fn settings() -> Option<&'static Settings> {
+    SETTINGS.get()
+}
+
+/// `LIMIT_` bits that all locations' ends carry.
+pub fn limits() -> u32 {
+    LIMITS.load(Ordering::Relaxed)
+}
+
+/// An error of the collector's own: recording stops for good. The files stay as they
+/// are, readable up to the last record.
+pub fn note_internal_error() {
+    LIMITS.fetch_or(LIMIT_INTERNAL, Ordering::Relaxed);
+    STATE.store(state::OFF, Ordering::SeqCst);
+}
+
+/// Pauses or resumes the recording.
+pub fn set_paused(paused: bool) {
+    if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
+        return;
+    }
+    if paused {
+        STATE.fetch_or(state::PAUSED, Ordering::Relaxed);
+    } else {
+        STATE.fetch_and(!state::PAUSED, Ordering::Relaxed);
+    }
+}
+
+/// Sets the recording up, after the real MPI_Init has returned. Whether this process
+/// is recorded from here on.
+pub fn start(call: &mut Call, level: i32) -> bool {
+    if STARTED.swap(true, Ordering::Relaxed) {
+        return false;
+    }
+    let recording = guarded(|| set_up(call, level)).unwrap_or(false);
+    let next = if recording {
+        STATE.load(Ordering::Relaxed)
+    } else {
+        state::OFF
+    };
+    STATE.store(next, Ordering::SeqCst);
+    recording
+}
+
+fn set_up(call: &mut Call, level: i32) -> bool {
+    std::panic::set_hook(Box::new(|info| {
+        debug!("{info}");
+    }));
+    let (options, complaints) = Options::from_environment();
+    log::set_level(options.log);
+    // SAFETY: recording has not begun.
+    if !unsafe { constants::fill() } {
+        error!(
+            "this program uses another MPI library than the one that laggard was built for; nothing is recorded"
+        );
+        return false;
+    }
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: MPI is initialised.
+    unsafe {
+        real::MPI_Comm_rank(constants().comm_world, &mut rank);
+        real::MPI_Comm_size(constants().comm_world, &mut size);
+    }
+    log::set_rank(rank);
+    if rank == 0 {
+        complaints
+            .iter()
+            .for_each(|complaint| warning!("{complaint}"));
+        info!("{}", options.describe());
+    }
+    if level >= constants().thread_multiple {
+        request::set_concurrent();
+    }
+    clock::measure_rate();
+    // A process whose options say off still takes part in what all ranks do together.
+    let place = if claim::is_mixed_job() {
+        claim::alone(&options, rank, size)
+    } else {
+        together(&options, rank, size)
+    };
+    let Some((directory, run_id)) = place else {
+        return false;
+    };
+    record(call, &options, directory, run_id, rank, size)
+}
+
+/// Claims the directory with all ranks, on a communicator of our own.
+fn together(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)> {
+    let mut own = constants().comm_null;
+    // SAFETY: MPI is initialised, and all ranks of the job come here.
+    unsafe {
+        if real::MPI_Comm_dup(constants().comm_world, &mut own) != constants::SUCCESS {
+            return None;
+        }
+        real::MPI_Comm_set_errhandler(own, constants().errors_return);
+    }
+    let place = claim::together(options, own, rank, size);
+    match place {
+        Some(_) => drop(OWN.set(OwnComm(own))),
+        None => free(own),
+    }
+    place
+}
+
+fn free(mut comm: MPI_Comm) {
+    // SAFETY: a communicator of our own, before MPI_Finalize.
+    unsafe { real::MPI_Comm_free(&mut comm) };
+}
+
+fn record(
+    call: &mut Call,
+    options: &Options,
+    directory: PathBuf,
+    run_id: RunId,
+    rank: i32,
+    size: i32,
+) -> bool {
+    let header = FileHeader {
+        run_id,
+        rank: rank as u32,
+        ranks: size as u32,
+        clock: clock::chosen(),
+        ticks_per_s: clock::ticks_per_s(),
+        host_id: program::host_id(),
+        pid: std::process::id(),
+        ..FileHeader::new()
+    };
+    let shown = directory.display().to_string();
+    let settings = SETTINGS.get_or_init(|| Settings {
+        directory,
+        header,
+        max_bytes: options.max_trace_bytes,
+        window: options.buffer,
+        depth: options.callpath_depth,
+        records: options.mode == Mode::Trace,
+    });
+    let (world, own) = groups::start(rank, size);
+    let prepared = claim::make_directory(&settings.directory);
+    if let Err(problem) = &prepared {
+        error!("{shown}: {problem}; this rank is not recorded");
+    }
+    let recorded = prepared.is_ok() && options.mode != Mode::Off && {
+        let paused = if options.paused { state::PAUSED } else { 0 };
+        // Other threads wait with their calls until MPI_Init has returned to the program.
+        STATE.store(state::RECORDING | paused, Ordering::SeqCst);
+        thread::adopt_first(call.site.sp)
+    };
+    // All ranks take part, also those that cannot write.
+    let point = measure(0);
+    if !recorded {
+        STATE.store(state::OFF, Ordering::SeqCst);
+        return false;
+    }
+    if !call.adopt() {
+        return false;
+    }
+    let stream = call.stream();
+    stream.properties(&program::properties(options, rank));
+    stream.define_named(world, b"MPI_COMM_WORLD");
+    stream.define_named(own, b"MPI_COMM_SELF");
+    stream.clock(&[point]);
+    true
+}
+
+/// A clock point of this process.
+fn measure(kind: u32) -> ClockPoint {
+    match OWN.get() {
+        Some(own) => sync::measure(own.0, kind),
+        None => sync::alone(kind),
+    }
+}
+
+/// Before the real MPI_Finalize: the last clock measurement, and nothing of ours is
+/// left in the library.
+pub fn before_finalize(call: &mut Call) {
+    let point = guarded(|| {
+        let point = measure(1);
+        if let Some(own) = OWN.get() {
+            free(own.0);
+        }
+        groups::stop();
+        point
+    });
+    if let Some(point) = point {
+        if call.claim() {
+            guarded(|| call.stream().clock(&[point]));
+            call.release();
+        }
+    }
+}
+
+/// Closes everything; the calling thread is at its stream.
+pub fn finish(reason: u32) {
+    guarded(|| thread::close_all(reason, true));
+}
+
+/// The process exits.
+fn exits() {
+    if STATE.load(Ordering::Relaxed) & state::RECORDING != 0 {
+        guarded(|| thread::close_all(1, false));
+    }
+}
+
+extern "C" fn library_loaded() {
+    clock::loaded();
+    // SAFETY: registers a handler that only stores to a static.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
+unsafe extern "C" fn forked() {
+    thread::forked();
+}
+
+extern "C" fn library_unloaded() {
+    exits();
+}
+
+// After the handlers of `atexit`, in one of which programs finalise MPI.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = library_unloaded;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = library_loaded;

@@ -1,0 +1,442 @@
+//! Signatures: what repeats from call to call, found by the raw arguments.
+//!
+//! The hot path compares seven words with a direct-mapped cache. A miss asks the full
+//! table; only a call never seen before is translated (world ranks, identities).
+
+use std::collections::hash_map::Entry as MapEntry;
+
+use laggard_trace::{Endpoint, ProfileEntry, Signature, flags};
+
+use crate::groups::Group;
+use crate::hash::FastMap;
+
+/// Signatures of one location before the fallback takes over.
+pub const MAX_SIGNATURES: usize = 65_536;
+/// Fallback signatures, one for each (operation, flags, path, group), beyond that.
+const MAX_FALLBACKS: usize = 65_536;
+
+/// A call as its arguments say it: ranks as the program numbers them.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Raw {
+    /// Number of the call.
+    pub operation: u16,
+    /// Flags of the signature.
+    pub flags: u16,
+    /// Call path.
+    pub path: u32,
+    /// Communicator, window or file; null = none.
+    pub group: *const Group,
+    /// Send half; of a collective, root and bytes sent.
+    pub send: Endpoint,
+    /// Receive half; of a collective, bytes received.
+    pub receive: Endpoint,
+    /// Completion list of a completion, parameter of other calls.
+    pub extra: u64,
+}
+
+type Words = [u64; 7];
+const _: () = assert!(size_of::<Raw>() == size_of::<Words>());
+
+impl Raw {
+    /// A call without group, peers and volumes.
+    #[inline(always)]
+    pub fn new(operation: u16, path: u32) -> Self {
+        Raw {
+            operation,
+            flags: 0,
+            path,
+            group: std::ptr::null(),
+            send: NOBODY,
+            receive: NOBODY,
+            extra: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &Words {
+        // SAFETY: 56 bytes of integers and a pointer without padding, all of whose
+        // bit patterns are valid words.
+        unsafe { &*(&raw const *self).cast::<Words>() }
+    }
+
+    /// The group.
+    #[inline(always)]
+    pub fn group(&self) -> Option<&'static Group> {
+        // SAFETY: groups are never freed.
+        unsafe { self.group.as_ref() }
+    }
+
+    /// With ranks and identities that mean the same on every rank. `completes` tells
+    /// what `extra` is.
+    pub fn translated(&self, completes: bool) -> Signature {
+        let group = self.group();
+        let endpoint = |half: Endpoint| Endpoint {
+            peer: group.map_or(half.peer, |group| group.world_rank(half.peer)),
+            tag: half.tag,
+            bytes: half.bytes,
+        };
+        Signature {
+            operation: self.operation,
+            flags: self.flags,
+            call_path: self.path,
+            completes: if completes { self.extra as u32 } else { 0 },
+            group: group.map_or(0, |group| group.id),
+            send: endpoint(self.send),
+            receive: endpoint(self.receive),
+            parameter: if completes { 0 } else { self.extra as i64 },
+            ..Signature::default()
+        }
+    }
+
+    /// What is left when there are too many different calls.
+    fn fallback(&self) -> Raw {
+        Raw {
+            send: NOBODY,
+            receive: NOBODY,
+            extra: 0,
+            ..*self
+        }
+    }
+}
+
+/// The half of a message that a call does not have.
+pub const NOBODY: Endpoint = Endpoint {
+    peer: crate::constants::MPI_PROC_NULL,
+    tag: 0,
+    bytes: 0,
+};
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line {
+    words: Words,
+    id: u32,
+    statistics: u32,
+}
+
+/// Running statistics of a signature. Ticks.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Statistics {
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total: u64,
+    /// Shortest.
+    pub minimum: u64,
+    /// Longest.
+    pub maximum: u64,
+    /// Sum of squared durations.
+    pub squares: u128,
+    /// Bytes of calls whose volume is not the signature's.
+    pub bytes: u64,
+}
+
+impl Statistics {
+    const NONE: Statistics = Statistics {
+        count: 0,
+        total: 0,
+        minimum: u64::MAX,
+        maximum: 0,
+        squares: 0,
+        bytes: 0,
+    };
+
+    /// Adds a call.
+    #[inline(always)]
+    pub fn add(&mut self, duration: u64) {
+        self.count += 1;
+        self.total = self.total.wrapping_add(duration);
+        self.minimum = self.minimum.min(duration);
+        self.maximum = self.maximum.max(duration);
+        let square = u128::from(duration) * u128::from(duration);
+        self.squares = self.squares.wrapping_add(square);
+    }
+}
+
+/// Number and place of a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Id in the trace; never 0.
+    pub id: u32,
+    /// Index of its statistics.
+    pub statistics: u32,
+}
+
+/// What a look-up of a call not in the cache gives.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Seen before.
+    Known(Found),
+    /// New: its definition must be written.
+    New(Found),
+    /// Too many: the fallback, whose definition must be written if `new`, and the
+    /// record carries what is missing in extensions.
+    Fallback {
+        /// The fallback signature.
+        found: Found,
+        /// Its first use.
+        new: bool,
+    },
+    /// Not even a fallback can be had.
+    Full,
+}
+
+/// The signatures of one location.
+pub struct Signatures {
+    cache: Box<[Line]>,
+    all: FastMap<Words, Found>,
+    fallbacks: usize,
+    next_id: u32,
+    /// (operation, flags, path, bytes of a call) by index of the statistics.
+    heads: Vec<(u16, u16, u32, u64)>,
+    statistics: Vec<Statistics>,
+}
+
+impl Signatures {
+    const LINES_LOG2: u32 = 10;
+
+    /// No signatures.
+    pub fn new() -> Self {
+        let empty = Line {
+            words: [0; 7],
+            id: 0,
+            statistics: 0,
+        };
+        Signatures {
+            cache: vec![empty; 1 << Self::LINES_LOG2].into_boxed_slice(),
+            all: FastMap::default(),
+            fallbacks: 0,
+            next_id: 1,
+            heads: Vec::new(),
+            statistics: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn line(words: &Words) -> usize {
+        // Multiply-shift over all words: independent multiplications, one sum.
+        const K: Words = [
+            0x9e37_79b9_7f4a_7c15,
+            0xbf58_476d_1ce4_e5b9,
+            0x94d0_49bb_1331_11eb,
+            0xff51_afd7_ed55_8ccd,
+            0xc4ce_b9fe_1a85_ec53,
+            0xd6e8_feb8_6659_fd93,
+            0xa076_1d64_78bd_642f,
+        ];
+        let mut sum = 0u64;
+        for (word, k) in words.iter().zip(K) {
+            sum = sum.wrapping_add((word ^ word >> 32).wrapping_mul(k));
+        }
+        (sum >> (64 - Self::LINES_LOG2)) as usize
+    }
+
+    /// The signature of a call, if the cache has it.
+    #[inline(always)]
+    pub fn cached(&self, raw: &Raw) -> Option<Found> {
+        let words = raw.words();
+        // SAFETY: `line` has LINES_LOG2 bits.
+        let line = unsafe { self.cache.get_unchecked(Self::line(words)) };
+        (line.words == *words && line.id != 0).then_some(Found {
+            id: line.id,
+            statistics: line.statistics,
+        })
+    }
+
+    /// The signature of a call that the cache does not have.
+    pub fn look_up(&mut self, raw: &Raw) -> Lookup {
+        let words = raw.words();
+        if let Some(&found) = self.all.get(words) {
+            let line = &mut self.cache[Self::line(words)];
+            *line = Line {
+                words: *words,
+                id: found.id,
+                statistics: found.statistics,
+            };
+            return Lookup::Known(found);
+        }
+        if self.all.len() - self.fallbacks < MAX_SIGNATURES {
+            let bytes = raw.send.bytes.wrapping_add(raw.receive.bytes);
+            let found = self.add((raw.operation, raw.flags, raw.path, bytes));
+            self.all.insert(*words, found);
+            return Lookup::New(found);
+        }
+        self.fall_back(raw.fallback())
+    }
+
+    fn fall_back(&mut self, fallback: Raw) -> Lookup {
+        let full = self.fallbacks >= MAX_FALLBACKS;
+        let head = (fallback.operation, fallback.flags, fallback.path, 0);
+        match self.all.entry(*fallback.words()) {
+            MapEntry::Occupied(known) => Lookup::Fallback {
+                found: *known.get(),
+                new: false,
+            },
+            MapEntry::Vacant(_) if full => Lookup::Full,
+            MapEntry::Vacant(_) => {
+                self.fallbacks += 1;
+                let found = self.add(head);
+                self.all.insert(*fallback.words(), found);
+                Lookup::Fallback { found, new: true }
+            }
+        }
+    }
+
+    fn add(&mut self, head: (u16, u16, u32, u64)) -> Found {
+        let found = Found {
+            id: self.next_id(),
+            statistics: self.heads.len() as u32,
+        };
+        self.heads.push(head);
+        self.statistics.push(Statistics::NONE);
+        found
+    }
+
+    /// A number for a signature that only one record uses.
+    pub fn next_id(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// A signature that will not be looked up (the call made a new object): its
+    /// statistics are those of all such calls of its operation and path.
+    pub fn single(&mut self, operation: u16, path: u32, paused: u16) -> Found {
+        let key = Raw {
+            flags: u16::MAX & !flags::PAUSED | paused,
+            ..Raw::new(operation, path)
+        };
+        let statistics = match self.all.get(key.words()) {
+            Some(found) => found.statistics,
+            None => {
+                self.fallbacks += 1;
+                let statistics = self.heads.len() as u32;
+                self.heads.push((operation, paused, path, 0));
+                self.statistics.push(Statistics::NONE);
+                self.all.insert(*key.words(), Found { id: 0, statistics });
+                statistics
+            }
+        };
+        Found {
+            id: self.next_id(),
+            statistics,
+        }
+    }
+
+    /// The statistics of a signature.
+    #[inline(always)]
+    pub fn statistics(&mut self, found: Found) -> &mut Statistics {
+        debug_assert!((found.statistics as usize) < self.statistics.len());
+        // SAFETY: indices come from `add` and `single`, and nothing is ever removed.
+        unsafe { self.statistics.get_unchecked_mut(found.statistics as usize) }
+    }
+
+    /// Calls so far, those while paused included.
+    pub fn calls(&self) -> u64 {
+        self.statistics.iter().map(|s| s.count).sum()
+    }
+
+    /// One entry for each operation and call path.
+    pub fn profile(&self) -> Vec<ProfileEntry> {
+        let mut entries: Vec<ProfileEntry> = Vec::new();
+        let mut index: FastMap<(u16, u32), usize> = FastMap::default();
+        for (&(operation, flags, path, bytes), s) in self.heads.iter().zip(&self.statistics) {
+            if s.count == 0 && s.bytes == 0 || flags & flags::PAUSED != 0 {
+                continue;
+            }
+            let at = *index.entry((operation, path)).or_insert_with(|| {
+                entries.push(ProfileEntry {
+                    operation,
+                    call_path: path,
+                    minimum: u64::MAX,
+                    ..ProfileEntry::default()
+                });
+                entries.len() - 1
+            });
+            let entry = &mut entries[at];
+            entry.count += s.count;
+            entry.total = entry.total.wrapping_add(s.total);
+            entry.minimum = entry.minimum.min(s.minimum);
+            entry.maximum = entry.maximum.max(s.maximum);
+            entry.bytes = entry
+                .bytes
+                .wrapping_add(s.bytes.wrapping_add(bytes.wrapping_mul(s.count)));
+            entry.sum_of_squares = entry.sum_of_squares.wrapping_add(s.squares);
+        }
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(tag: i32) -> Raw {
+        let mut raw = Raw::new(1, 3);
+        raw.send = Endpoint {
+            peer: 1,
+            tag,
+            bytes: 100,
+        };
+        raw
+    }
+
+    #[test]
+    fn a_call_is_found_again() {
+        let mut signatures = Signatures::new();
+        assert_eq!(signatures.cached(&send(1)), None);
+        let Lookup::New(first) = signatures.look_up(&send(1)) else {
+            panic!()
+        };
+        let Lookup::New(second) = signatures.look_up(&send(2)) else {
+            panic!()
+        };
+        assert_eq!((first.id, second.id), (1, 2));
+        assert_eq!(signatures.look_up(&send(1)), Lookup::Known(first));
+        assert_eq!(signatures.cached(&send(1)), Some(first));
+        signatures.statistics(first).add(10);
+        signatures.statistics(first).add(20);
+        signatures.statistics(second).add(60);
+        let profile = signatures.profile();
+        assert_eq!(profile.len(), 1);
+        let entry = profile[0];
+        assert_eq!(
+            (entry.count, entry.total, entry.minimum, entry.maximum),
+            (3, 90, 10, 60)
+        );
+        assert_eq!({ entry.sum_of_squares }, 100 + 400 + 3600);
+        assert_eq!({ entry.bytes }, 300);
+    }
+
+    #[test]
+    fn too_many_calls_share_a_fallback() {
+        let mut signatures = Signatures::new();
+        for tag in 0..MAX_SIGNATURES as i32 {
+            assert!(matches!(signatures.look_up(&send(tag)), Lookup::New(_)));
+        }
+        let Lookup::Fallback { found, new: true } = signatures.look_up(&send(-5)) else {
+            panic!()
+        };
+        assert_eq!(
+            signatures.look_up(&send(-6)),
+            Lookup::Fallback { found, new: false }
+        );
+        assert!(matches!(signatures.look_up(&send(5)), Lookup::Known(_)));
+    }
+
+    #[test]
+    fn hashing_spreads_what_programs_do() {
+        let lines: std::collections::HashSet<usize> = (0..64)
+            .flat_map(|peer| (0..4).map(move |tag| (peer, tag)))
+            .map(|(peer, tag)| {
+                let mut raw = send(tag);
+                raw.send.peer = peer;
+                Signatures::line(raw.words())
+            })
+            .collect();
+        // 256 keys thrown into 1024 lines: 226 lines expected.
+        assert!(lines.len() > 200, "{}", lines.len());
+    }
+}
