@@ -1,0 +1,223 @@
+//! Writes small traces with known times, through the crate that the collector uses.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use laggard::AnalyzeOptions;
+use laggard_report::Report;
+use laggard_trace::calls::number;
+use laggard_trace::*;
+
+/// One rank's (or thread's) calls. Times are ns; lines stand for call paths.
+pub struct Calls {
+    pub rank: u32,
+    pub thread: u32,
+    pub ranks: u32,
+    signatures: HashMap<Signature, u32>,
+    lines: HashMap<u32, u32>,
+    lists: HashMap<Vec<(u32, u32)>, u32>,
+    writer: Option<LocationWriter<MemorySpace>>,
+    profile: HashMap<(u16, u32), ProfileEntry>,
+    posts: u64,
+    last: u64,
+}
+
+impl Calls {
+    pub fn new(rank: u32, thread: u32, ranks: u32) -> Calls {
+        let mut header = FileHeader::new();
+        header.rank = rank;
+        header.thread = thread;
+        header.ranks = ranks;
+        header.run_id = [7; 16];
+        header.host_id = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        let text = |id, text: &str| Definition::String { id, bytes: text.as_bytes().to_vec() };
+        writer.define(&[
+            text(1, "app.c"),
+            text(2, "work"),
+            text(3, "program"),
+            text(4, "./app"),
+            text(5, "host"),
+            text(6, "n1"),
+            Definition::Property { key: 3, value: 4 },
+            Definition::Property { key: 5, value: 6 },
+            Definition::Communicator(Communicator {
+                id: WORLD,
+                size: ranks,
+                local_rank: rank,
+                members: if rank == 0 { (0..ranks).collect() } else { Vec::new() },
+                ..Communicator::default()
+            }),
+        ]);
+        writer.clock(&[ClockPoint { local: 0, reference_ns: 0, error_ns: 0, kind: 0, reserved: 0 }]);
+        Calls {
+            rank,
+            thread,
+            ranks,
+            signatures: HashMap::new(),
+            lines: HashMap::new(),
+            lists: HashMap::new(),
+            writer: Some(writer),
+            profile: HashMap::new(),
+            posts: 0,
+            last: 0,
+        }
+    }
+
+    fn path(&mut self, line: u32) -> u32 {
+        let next = self.lines.len() as u32 + 1;
+        let writer = self.writer.as_mut().unwrap();
+        *self.lines.entry(line).or_insert_with(|| {
+            let frames = vec![Frame::Source { file: 1, function: 2, line }];
+            writer.define(&[Definition::CallPath { id: next, frames }]);
+            next
+        })
+    }
+
+    /// The id of a signature at a line.
+    pub fn signature(&mut self, line: u32, mut signature: Signature) -> u32 {
+        signature.call_path = self.path(line);
+        let next = self.signatures.len() as u32 + 1;
+        let writer = self.writer.as_mut().unwrap();
+        *self.signatures.entry(signature).or_insert_with(|| {
+            writer.define(&[Definition::Signature(Signature { id: next, ..signature })]);
+            next
+        })
+    }
+
+    /// A call.
+    pub fn call(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
+        let id = self.signature(line, signature);
+        let path = self.path(line);
+        self.writer.as_mut().unwrap().push(enter, leave, id);
+        self.last = leave;
+        if signature.has(flags::POSTS) {
+            self.posts += 1;
+        }
+        let key = (signature.operation, path);
+        let entry = self.profile.entry(key).or_insert(ProfileEntry {
+            operation: key.0,
+            call_path: key.1,
+            minimum: u64::MAX,
+            ..ProfileEntry::default()
+        });
+        let time = leave - enter;
+        entry.count += 1;
+        entry.total += time;
+        entry.minimum = entry.minimum.min(time);
+        entry.maximum = entry.maximum.max(time);
+    }
+
+    /// The list of these requests, given by post number, with outcomes.
+    pub fn list(&mut self, requests: &[(u64, u32)]) -> u32 {
+        let entries: Vec<(u32, u32)> =
+            requests.iter().map(|&(post, outcome)| ((self.posts - post) as u32, outcome)).collect();
+        let next = self.lists.len() as u32 + 1;
+        let writer = self.writer.as_mut().unwrap();
+        *self.lists.entry(entries.clone()).or_insert_with(|| {
+            writer.define(&[Definition::CompletionList { id: next, entries }]);
+            next
+        })
+    }
+
+    /// Posts so far.
+    pub fn posts(&self) -> u64 {
+        self.posts
+    }
+
+    pub fn send(&mut self, line: u32, to: i32, tag: i32, enter: u64, leave: u64) {
+        self.call(line, send(number::MPI_Send, to, tag), enter, leave);
+    }
+
+    pub fn recv(&mut self, line: u32, from: i32, tag: i32, enter: u64, leave: u64) {
+        self.call(line, receive(number::MPI_Recv, from, tag), enter, leave);
+    }
+
+    /// Posts a receive; gives its post number.
+    pub fn irecv(&mut self, line: u32, from: i32, tag: i32, enter: u64) -> u64 {
+        let mut signature = receive(number::MPI_Irecv, from, tag);
+        signature.flags |= flags::POSTS;
+        self.call(line, signature, enter, enter + 1);
+        self.posts - 1
+    }
+
+    /// Posts a send; gives its post number.
+    pub fn isend(&mut self, line: u32, to: i32, tag: i32, enter: u64) -> u64 {
+        let mut signature = send(number::MPI_Isend, to, tag);
+        signature.flags |= flags::POSTS;
+        self.call(line, signature, enter, enter + 1);
+        self.posts - 1
+    }
+
+    /// Waits for requests; wildcard receives with what they turned out to be.
+    pub fn waitall(&mut self, line: u32, requests: &[(u64, Option<(i32, i32)>)], enter: u64, leave: u64) {
+        let requests: Vec<(u64, u32)> = requests
+            .iter()
+            .map(|&(post, outcome)| {
+                let outcome = outcome.map_or(0, |(from, tag)| {
+                    let mut signature = receive(number::MPI_Irecv, from, tag);
+                    signature.flags |= flags::POSTS;
+                    self.signature(line + 1000, signature)
+                });
+                (post, outcome)
+            })
+            .collect();
+        let completes = self.list(&requests);
+        let signature =
+            Signature { operation: number::MPI_Waitall, group: WORLD, completes, ..Signature::default() };
+        self.call(line, signature, enter, leave);
+    }
+
+    /// A collective on the world.
+    pub fn collective(&mut self, line: u32, operation: u16, root: i32, enter: u64, leave: u64) {
+        self.call(line, collective(operation, root), enter, leave);
+    }
+
+    /// Writes the file.
+    pub fn write(&mut self, directory: &Path) {
+        let mut writer = self.writer.take().unwrap();
+        let entries: Vec<ProfileEntry> = self.profile.values().copied().collect();
+        writer.profile(&entries);
+        let bytes = writer.finish(End { end_ticks: self.last, ..End::default() }).into_bytes();
+        std::fs::write(directory.join(file_name(self.rank, self.thread)), bytes).unwrap();
+    }
+}
+
+pub fn send(operation: u16, to: i32, tag: i32) -> Signature {
+    let send = Endpoint { peer: to, tag, bytes: 8 };
+    Signature { operation, flags: flags::SENDS, group: WORLD, send, ..Signature::default() }
+}
+
+pub fn receive(operation: u16, from: i32, tag: i32) -> Signature {
+    let receive = Endpoint { peer: from, tag, bytes: 8 };
+    Signature { operation, flags: flags::RECEIVES, group: WORLD, receive, ..Signature::default() }
+}
+
+pub fn collective(operation: u16, root: i32) -> Signature {
+    let send = Endpoint { peer: root, tag: 0, bytes: 8 };
+    Signature { operation, flags: flags::COLLECTIVE, group: WORLD, send, ..Signature::default() }
+}
+
+/// Ranks 0..n, one thread each.
+pub fn ranks(n: u32) -> Vec<Calls> {
+    (0..n).map(|rank| Calls::new(rank, 0, n)).collect()
+}
+
+/// Writes all and analyses with everything measured.
+pub fn analyze(calls: Vec<Calls>) -> Report {
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    analyze_with(calls, &options)
+}
+
+pub fn analyze_with(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
+    let directory = tempfile::tempdir().unwrap();
+    calls.iter_mut().for_each(|calls| calls.write(directory.path()));
+    laggard::analyze(directory.path(), options).unwrap().unwrap()
+}
+
+/// Total of a pattern in ns.
+pub fn total(report: &Report, pattern: &str) -> i64 {
+    report.metrics.get(pattern).map_or(0, |metric| (metric.total_s * 1e9).round() as i64)
+}
