@@ -13,8 +13,6 @@ use crate::engine::anomaly::{Anomalies, Level};
 use crate::engine::clock::ClockMap;
 use crate::engine::open;
 
-mod anomalies;
-
 pub use anomalies::{merge_anomalies, of_location};
 
 /// All locations of a run.

@@ -18,6 +18,7 @@ mod model;
 mod numbers;
 mod ranks;
 mod text;
+pub mod units;
 
 pub use error::Error;
 pub use model::*;

@@ -1,7 +1,7 @@
 //! The report as text for people: 80 to 120 columns, the most important first.
 
 mod finding;
-mod style;
+pub(crate) mod style;
 mod table;
 
 use crate::{Bottleneck, LocationTimes, Report, list_of_ranks};

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Between a number and its unit: [`wrap`] does not break lines here, and turns it
 /// into a space.
-const GLUE: char = '\u{a0}';
+pub(crate) const GLUE: char = '\u{a0}';
 
 /// Paints words if the output understands it.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub(super) fn tone_of_percent(percent: f64) -> Tone {
 }
 
 /// Three digits and a unit: `12.3 s`, `50.0 ms`, `1.20 µs`.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         s if s >= 0.999_5 => (seconds, "s"),
         s if s >= 0.000_999_5 => (seconds * 1e3, "ms"),
@@ -61,7 +61,7 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// `1.23 kB`: powers of 1000.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let bytes_f = bytes as f64;
     let (value, unit) = match bytes_f {
         b if b >= 999.5e6 => (b / 1e9, "GB"),
@@ -73,7 +73,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// `12 345 678`.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -86,7 +86,7 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// `41 %`, `3.7 %`, `0.10 %`.
-pub(super) fn percent(value: f64) -> String {
+pub(crate) fn percent(value: f64) -> String {
     match value {
         v if v >= 99.95 || v == 0.0 => format!("{v:.0}{GLUE}%"),
         v if v >= 0.995 => format!("{v:.1}{GLUE}%"),

@@ -1,0 +1,287 @@
+//! The command line: what can be typed, and what it means.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use laggard_patterns::PatternId;
+
+/// Says who a parallel program is waiting for.
+#[derive(Debug, Parser)]
+#[command(
+    name = "laggard",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program with the collector preloaded
+    Run(Run),
+    /// Find out who waited for whom in a trace; also as an MPI job:
+    /// mpirun -n 4 laggard analyze DIR
+    Analyze(Analyze),
+    /// Show a report again
+    Show(Show),
+    /// What is in a trace: program, sizes, time by call
+    Info(Info),
+    /// The calls of a trace, one line each
+    Dump(Dump),
+    /// The catalogue of patterns
+    Patterns(Patterns),
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Where the trace goes [default: laggard-trace]; if that holds a trace
+    /// already, DIR.1, DIR.2, …
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Frames kept per call: 1 = the calling line only, 0 = none [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=128))]
+    pub callpath_depth: Option<u16>,
+    /// What is recorded [default: trace]
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+    /// Largest file per rank and thread, MB; beyond it only the profile goes on
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_trace_mb: Option<u64>,
+    /// Memory per rank and thread, KB
+    #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub buffer_kb: Option<u64>,
+    /// How you run the program: mpirun -n 4 ./app args
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// What the collector records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Every call
+    Trace,
+    /// No events, only the profile
+    Profile,
+    /// Nothing
+    Off,
+}
+
+impl Mode {
+    /// The value that the collector knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Trace => "trace",
+            Mode::Profile => "profile",
+            Mode::Off => "off",
+        }
+    }
+}
+
+/// Options of `analyze`.
+#[derive(Debug, Args)]
+pub struct Analyze {
+    /// The trace directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Where the report goes [default: DIR/report.json]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Table of what operations should take on this machine
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Measure every instance; the filters are off and the totals exact
+    #[arg(long)]
+    pub all: bool,
+    /// Look at operations that take this share of their rank's time or more
+    #[arg(long, value_name = "P", default_value_t = 1.0, value_parser = percent)]
+    pub hotspot_percent: f64,
+    /// … and this many times their baseline or more
+    #[arg(long, value_name = "R", default_value_t = 1.5, value_parser = ratio)]
+    pub baseline_ratio: f64,
+    /// … or, without a baseline, whose mean/min or max/mean is this or more
+    #[arg(long, value_name = "R", default_value_t = 2.0, value_parser = ratio)]
+    pub deviation_ratio: f64,
+    /// Threads per agent [default: the cores that the agent may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Show time, memory and communication of the analysis itself
+    #[arg(long)]
+    pub stats: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Exit with 3 if more than this share of all time was spent waiting
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_above: Option<f64>,
+}
+
+/// What `analyze` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The report for people
+    Text,
+    /// The report file's content
+    Json,
+    /// Nothing
+    None,
+}
+
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The report file
+    #[arg(value_name = "REPORT")]
+    pub report: PathBuf,
+    /// Bottlenecks in the table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+}
+
+/// Options of `info`.
+#[derive(Debug, Args)]
+pub struct Info {
+    /// The trace directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// Options of `dump`.
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// The trace directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// This rank only
+    #[arg(long, value_name = "R")]
+    pub rank: Option<u32>,
+    /// This thread only
+    #[arg(long, value_name = "T")]
+    pub thread: Option<u32>,
+    /// At most so many calls of each rank and thread
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Calls that end at this time or later, seconds since the start of the run
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub from: Option<f64>,
+    /// Calls that begin before this time, seconds since the start of the run
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub to: Option<f64>,
+}
+
+/// Options of `patterns`.
+#[derive(Debug, Args)]
+pub struct Patterns {
+    /// Explain one pattern: when it counts, what it costs, what to try
+    #[arg(long, value_name = "ID", hide_possible_values = true,
+          value_parser = PossibleValuesParser::new(PatternId::ALL.iter().map(|p| p.id())))]
+    pub explain: Option<String>,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err("not a finite number".to_owned())
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = number(text)?;
+    if (0.0..=100.0).contains(&percent) {
+        Ok(percent)
+    } else {
+        Err("not between 0 and 100".to_owned())
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = number(text)?;
+    if ratio >= 1.0 {
+        Ok(ratio)
+    } else {
+        Err("less than 1".to_owned())
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    number(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(words: &[&str]) -> Result<Command, clap::Error> {
+        let words = std::iter::once("laggard").chain(words.iter().copied());
+        Cli::try_parse_from(words).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn table_of_options_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_report() {
+        let Ok(Command::Analyze(options)) = parse(&["analyze", "DIR"]) else {
+            panic!("analyze DIR is a command");
+        };
+        let defaults = laggard_report::Settings::default();
+        assert_eq!(options.hotspot_percent, defaults.hotspot_percent);
+        assert_eq!(options.baseline_ratio, defaults.baseline_ratio);
+        assert_eq!(options.deviation_ratio, defaults.deviation_ratio);
+        assert_eq!(options.all, defaults.all);
+    }
+
+    #[test]
+    fn program_keeps_its_own_options() {
+        for words in [
+            &[
+                "run", "-o", "d", "--", "mpirun", "-n", "4", "./a", "-o", "x",
+            ][..],
+            &["run", "-o", "d", "mpirun", "-n", "4", "./a", "-o", "x"],
+        ] {
+            let Ok(Command::Run(run)) = parse(words) else {
+                panic!("{words:?}");
+            };
+            assert_eq!(run.output, Some(PathBuf::from("d")));
+            assert_eq!(run.command, ["mpirun", "-n", "4", "./a", "-o", "x"]);
+        }
+    }
+
+    #[test]
+    fn wrong_usage_exits_with_2() {
+        for words in [
+            &["analyze"][..],
+            &["analyze", "d", "--hotspot-percent", "101"],
+            &["analyze", "d", "--baseline-ratio", "0.5"],
+            &["analyze", "d", "--deviation-ratio", "nan"],
+            &["analyze", "d", "--threads", "0"],
+            &["dump", "d", "--from", "soon"],
+            &["patterns", "--explain", "late_sandwich"],
+            &["run", "--mode", "some", "--", "x"],
+            &["run"],
+            &["frobnicate"],
+        ] {
+            assert_eq!(parse(words).unwrap_err().exit_code(), 2, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `laggard analyze`: from a trace to a report.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use laggard::AnalyzeOptions;
+use laggard_baselines::Table;
+use laggard_report::{Report, Settings};
+
+use super::{is_head, screen};
+use crate::cli::{Analyze, Format};
+
+/// Exit code: more time was lost than `--fail-above` allows.
+const ABOVE: u8 = 3;
+/// Bottlenecks in the printed table.
+const TOP: usize = 10;
+
+/// Analyses a trace, writes the report and prints it. All agents run this; only the
+/// head has a report to write.
+pub fn analyze(options: &Analyze) -> Result<ExitCode> {
+    let output = options
+        .output
+        .clone()
+        .unwrap_or_else(|| options.directory.join("report.json"));
+    let settings = settings(options)?;
+    // Said before the work, not after it; an output that is no report is not touched.
+    if is_head() && output.exists() {
+        Report::check_target(&output)?;
+    }
+    let Some(report) = laggard::analyze(&options.directory, &settings)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let written = report.write(&output);
+    print(options, &report, &output, written.is_ok())?;
+    written?;
+    match options.fail_above {
+        Some(limit) if report.waiting_percent() > limit => Ok(ExitCode::from(ABOVE)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
+    let table = options.baseline.as_deref().map(Table::read).transpose()?;
+    let mut settings = AnalyzeOptions {
+        settings: Settings {
+            all: options.all,
+            hotspot_percent: options.hotspot_percent,
+            baseline_ratio: options.baseline_ratio,
+            deviation_ratio: options.deviation_ratio,
+            baseline: table.as_ref().map(|table| table.description.clone()),
+        },
+        threads: options.threads.map(usize::from),
+        stats: options.stats,
+        progress: !options.quiet && std::io::stderr().is_terminal(),
+        ..AnalyzeOptions::default()
+    };
+    if let Some(table) = table {
+        settings.baseline = Arc::new(table);
+    }
+    Ok(settings)
+}
+
+fn print(options: &Analyze, report: &Report, output: &Path, is_written: bool) -> Result<()> {
+    if options.quiet {
+        return Ok(());
+    }
+    match options.format {
+        Format::None => {}
+        Format::Json => screen::print(&report.to_json())?,
+        Format::Text => {
+            screen::print_report(report, TOP)?;
+            if options.stats {
+                screen::print(&stats(report))?;
+            }
+            if is_written {
+                let mut out = screen::output();
+                writeln!(out, "\nReport written to {}", output.display())?;
+                out.flush()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the analysis itself cost.
+fn stats(report: &Report) -> String {
+    let agents = &report.agents;
+    let mut text = format!(
+        "\nAnalysis by {} agent{}: {:.3} s, {} requests, {} bytes exchanged",
+        agents.count,
+        if agents.count == 1 { "" } else { "s" },
+        agents.analysis_time_s,
+        agents.requests,
+        agents.bytes_exchanged
+    );
+    if let Some(peak) = agents.peak_memory_bytes {
+        text.push_str(&format!(", at most {:.1} MB per agent", peak as f64 / 1e6));
+    }
+    text.push('\n');
+    for phase in &agents.phases {
+        text.push_str(&format!(
+            "   {:12} {:>9.3} s {:>12} bytes exchanged\n",
+            phase.name, phase.time_s, phase.bytes_exchanged
+        ));
+    }
+    text
+}

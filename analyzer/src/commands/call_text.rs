@@ -1,0 +1,280 @@
+//! What a record says of a call, in words.
+
+use std::io::{self, Write};
+
+use laggard_trace::{
+    Communicator, Definitions, Endpoint, Event, OUTCOME_CANCELLED, PEER_ANY, PEER_FOREIGN,
+    PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
+};
+
+/// Numbers the requests of a location.
+#[derive(Default)]
+pub struct Posts(u64);
+
+impl Posts {
+    /// Counts the request that a call left behind, if it did.
+    pub fn count(&mut self, signature: &Signature) {
+        self.0 += u64::from(signature.has(flags::POSTS));
+    }
+}
+
+/// ns as seconds with all digits: `1.234567890`.
+pub fn seconds(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// Writes ` key=value` pairs.
+pub fn write(
+    out: &mut impl Write,
+    event: &Event,
+    signature: &Signature,
+    definitions: &Definitions,
+    posts: &Posts,
+) -> io::Result<()> {
+    let send = changed(signature.send, event.send_endpoint, event.send_bytes);
+    let receive = changed(
+        signature.receive,
+        event.receive_endpoint,
+        event.receive_bytes,
+    );
+    if signature.has(flags::COLLECTIVE) {
+        if send.peer >= 0 || send.peer == PEER_ROOT {
+            write!(out, " root={}", peer(send.peer))?;
+        }
+        if send.bytes + receive.bytes > 0 {
+            write!(out, " sent={} received={}", send.bytes, receive.bytes)?;
+        }
+    } else {
+        if is_used(send) || signature.has(flags::SENDS) {
+            write!(
+                out,
+                " to={} tag={} bytes={}",
+                peer(send.peer),
+                tag(send.tag),
+                send.bytes
+            )?;
+        }
+        if is_used(receive) || signature.has(flags::RECEIVES) {
+            let bytes = receive.bytes;
+            write!(
+                out,
+                " from={} tag={} bytes={bytes}",
+                peer(receive.peer),
+                tag(receive.tag)
+            )?;
+        }
+    }
+    if signature.group != 0 {
+        write!(out, " {}", group(signature.group, definitions))?;
+    }
+    if signature.object != 0 {
+        write!(out, " object={:#x}", signature.object)?;
+    }
+    if signature.parameter != 0 {
+        write!(out, " parameter={}", signature.parameter)?;
+    }
+    if let Some(value) = event.value {
+        write!(out, " value={value}")?;
+    }
+    if signature.has(flags::POSTS) {
+        write!(out, " request=#{}", posts.0)?;
+    }
+    completions(out, event, signature, definitions, posts)?;
+    for (flag, word) in WORDS {
+        if signature.has(*flag) {
+            write!(out, " {word}")?;
+        }
+    }
+    if let Some((calls, _)) = event.repeated {
+        write!(out, " repeated={calls}")?;
+    }
+    Ok(())
+}
+
+/// Flags that are said as a word.
+const WORDS: &[(u16, &str)] = &[
+    (flags::ANY_SOURCE, "any_source"),
+    (flags::ANY_TAG, "any_tag"),
+    (flags::PEEKS, "peek"),
+    (flags::PERSISTENT, "persistent"),
+    (flags::PART, "part"),
+    (flags::UNSUCCESSFUL, "unsuccessful"),
+    (flags::FAILED, "failed"),
+];
+
+fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> Endpoint {
+    let (peer, tag) = endpoint.unwrap_or((end.peer, end.tag));
+    Endpoint {
+        peer,
+        tag,
+        bytes: bytes.unwrap_or(end.bytes),
+    }
+}
+
+/// Whether a half of a message says anything: calls without one have zeros, or no peer.
+fn is_used(end: Endpoint) -> bool {
+    end != Endpoint::default() && (end.peer != PEER_NONE || end.bytes > 0)
+}
+
+fn peer(peer: i32) -> String {
+    match peer {
+        PEER_ANY => "any".to_owned(),
+        PEER_NONE => "none".to_owned(),
+        PEER_FOREIGN => "outside".to_owned(),
+        PEER_ROOT => "self".to_owned(),
+        rank => rank.to_string(),
+    }
+}
+
+fn tag(tag: i32) -> String {
+    match tag {
+        TAG_ANY => "any".to_owned(),
+        tag => tag.to_string(),
+    }
+}
+
+/// `comm=…`, `win=…` or `file=…`: the name, where it has one.
+fn group(id: u64, definitions: &Definitions) -> String {
+    let or_id = |name: u32| match definitions.string(name) {
+        name if name.is_empty() => format!("{id:#x}"),
+        name => name.replace(char::is_whitespace, "_"),
+    };
+    if let Some(&(_, _, kind, name)) = definitions.group_handles.iter().find(|h| h.0 == id) {
+        let kind = if kind == 1 { "win" } else { "file" };
+        return format!("{kind}={}", or_id(name));
+    }
+    if id == WORLD {
+        return "comm=world".to_owned();
+    }
+    let communicator = definitions.communicators.iter().find(|c| c.id == id);
+    format!(
+        "comm={}",
+        or_id(communicator.map_or(0, |c: &Communicator| c.name))
+    )
+}
+
+/// ` completes=[#3 #4(from=1 tag=7 bytes=8) #5(cancelled)]`
+fn completions(
+    out: &mut impl Write,
+    event: &Event,
+    signature: &Signature,
+    definitions: &Definitions,
+    posts: &Posts,
+) -> io::Result<()> {
+    let listed = definitions.completion_list(signature.completes);
+    if listed.is_empty() && event.completed.is_empty() {
+        return Ok(());
+    }
+    let listed = listed
+        .iter()
+        .map(|&(delta, outcome)| (delta, outcome, None));
+    let extra = event
+        .completed
+        .iter()
+        .map(|c| (c.delta, c.outcome, c.thread));
+    write!(out, " completes=[")?;
+    for (at, (delta, outcome, thread)) in listed.chain(extra).enumerate() {
+        if at > 0 {
+            write!(out, " ")?;
+        }
+        match thread {
+            Some(thread) => write!(out, "thread{thread}#{delta}")?,
+            None => match posts.0.checked_sub(u64::from(delta)) {
+                Some(number) => write!(out, "#{number}")?,
+                None => write!(out, "#?")?,
+            },
+        }
+        match outcome {
+            0 => {}
+            OUTCOME_CANCELLED => write!(out, "(cancelled)")?,
+            outcome => {
+                let found = definitions.signatures().get(outcome as usize);
+                let end = found.map_or(Endpoint::default(), |found| found.receive);
+                let bytes = end.bytes;
+                write!(
+                    out,
+                    "(from={} tag={} bytes={bytes})",
+                    peer(end.peer),
+                    tag(end.tag)
+                )?;
+            }
+        }
+    }
+    write!(out, "]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::Definition;
+
+    fn text(signature: Signature, event: Event, definitions: &Definitions, posts: u64) -> String {
+        let mut out = Vec::new();
+        write(&mut out, &event, &signature, definitions, &Posts(posts)).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn end(peer: i32, tag: i32, bytes: u64) -> Endpoint {
+        Endpoint { peer, tag, bytes }
+    }
+
+    #[test]
+    fn messages_say_peer_tag_and_bytes() {
+        let signature = Signature {
+            flags: flags::RECEIVES | flags::ANY_SOURCE,
+            receive: end(PEER_ANY, 7, 64),
+            group: WORLD,
+            ..Default::default()
+        };
+        let event = Event {
+            receive_endpoint: Some((3, 7)),
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, event, &Definitions::default(), 0),
+            " from=3 tag=7 bytes=64 comm=world any_source"
+        );
+    }
+
+    #[test]
+    fn completions_name_requests_and_what_they_received() {
+        let mut definitions = Definitions::default();
+        assert!(definitions.insert(Definition::Signature(Signature {
+            id: 1,
+            receive: end(2, 5, 8),
+            ..Default::default()
+        })));
+        let entries = vec![(2, 0), (1, 1), (3, OUTCOME_CANCELLED), (99, 0)];
+        assert!(definitions.insert(Definition::CompletionList { id: 1, entries }));
+        let signature = Signature {
+            completes: 1,
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, Event::default(), &definitions, 10),
+            " completes=[#8 #9(from=2 tag=5 bytes=8) #7(cancelled) #?]"
+        );
+    }
+
+    #[test]
+    fn collectives_say_root_and_volume() {
+        let signature = Signature {
+            flags: flags::COLLECTIVE,
+            send: end(1, 0, 8),
+            group: 0x1234,
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, Event::default(), &Definitions::default(), 0),
+            " root=1 sent=8 received=0 comm=0x1234"
+        );
+    }
+
+    #[test]
+    fn seconds_have_all_digits() {
+        assert_eq!(seconds(1_234_567_890), "1.234567890");
+        assert_eq!(seconds(-5), "-0.000000005");
+    }
+}

@@ -1,0 +1,162 @@
+//! `laggard dump`: the calls of a trace, one line each.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use laggard::directory::{Trace, TracedLocation};
+use laggard::symbols::{Symbols, source_location};
+use laggard_trace::{Chunk, Decoder, Event, Signature, calls, flags};
+
+use super::call_text::{self, Posts};
+use super::screen;
+use crate::cli::Dump;
+
+/// Prints calls in the order in which they returned, location by location. Nothing is
+/// kept: memory does not grow with the trace.
+pub fn dump(options: &Dump) -> Result<ExitCode> {
+    let trace = Trace::open(&options.directory)?;
+    let mut symbols = Symbols::new();
+    let mut out = screen::output();
+    writeln!(
+        out,
+        "# rank/thread  enter, s  duration, µs  call  what  where"
+    )?;
+    for traced in &trace.locations {
+        let header = &traced.location.header;
+        let is_wanted = options.rank.is_none_or(|rank| rank == header.rank)
+            && options.thread.is_none_or(|thread| thread == header.thread);
+        if is_wanted {
+            Listing::new(traced, options, &mut symbols).write(&mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lines of one location.
+struct Listing<'a> {
+    traced: &'a TracedLocation,
+    options: &'a Dump,
+    symbols: &'a mut Symbols,
+    /// Where, by call path; empty: not resolved yet.
+    places: Vec<Option<String>>,
+    posts: Posts,
+    written: u64,
+}
+
+impl<'a> Listing<'a> {
+    fn new(traced: &'a TracedLocation, options: &'a Dump, symbols: &'a mut Symbols) -> Self {
+        Listing {
+            traced,
+            options,
+            symbols,
+            places: vec![None; traced.location.definitions.call_path_count()],
+            posts: Posts::default(),
+            written: 0,
+        }
+    }
+
+    fn write(&mut self, out: &mut impl Write) -> Result<()> {
+        let location = &self.traced.location;
+        if location.chunks.is_empty() {
+            let header = &location.header;
+            writeln!(out, "# {}/{}: no records", header.rank, header.thread)?;
+        }
+        for chunk in &location.chunks {
+            if !self.chunk(out, chunk)? {
+                break;
+            }
+            location.release(chunk);
+        }
+        Ok(())
+    }
+
+    /// Writes the lines of a chunk; `false` once the limit is reached.
+    fn chunk(&mut self, out: &mut impl Write, chunk: &Chunk) -> Result<bool> {
+        let location = &self.traced.location;
+        if !location.verify(chunk) {
+            let count = chunk.count;
+            writeln!(
+                out,
+                "# {count} records at offset {} are damaged",
+                chunk.offset
+            )?;
+            return Ok(true);
+        }
+        let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+        while let Some(event) = decoder.next() {
+            if self
+                .options
+                .limit
+                .is_some_and(|limit| self.written >= limit)
+            {
+                return Ok(false);
+            }
+            let signature = location
+                .definitions
+                .signatures()
+                .get(event.signature as usize);
+            let Some(signature) = signature.filter(|signature| signature.operation != 0) else {
+                writeln!(out, "# record with undefined signature {}", event.signature)?;
+                continue;
+            };
+            let (enter, leave) = (self.traced.ns(event.enter), self.traced.ns(event.leave));
+            if self.is_in_time(enter, leave) {
+                self.line(out, event, signature, enter, leave)?;
+                self.written += 1;
+            }
+            self.posts.count(signature);
+        }
+        Ok(true)
+    }
+
+    fn is_in_time(&self, enter: i64, leave: i64) -> bool {
+        let ns = |seconds: f64| (seconds * 1e9) as i64;
+        self.options.from.is_none_or(|from| leave >= ns(from))
+            && self.options.to.is_none_or(|to| enter < ns(to))
+    }
+
+    fn line(
+        &mut self,
+        out: &mut impl Write,
+        event: &Event,
+        signature: &Signature,
+        enter: i64,
+        leave: i64,
+    ) -> Result<()> {
+        let header = &self.traced.location.header;
+        let definitions = &self.traced.location.definitions;
+        write!(
+            out,
+            "{}/{} {} {:>12.3} {:<14}",
+            header.rank,
+            header.thread,
+            call_text::seconds(enter),
+            (leave - enter).max(0) as f64 / 1e3,
+            calls::name(signature.operation)
+        )?;
+        call_text::write(out, event, signature, definitions, &self.posts)?;
+        if !signature.has(flags::PART) {
+            writeln!(out, "  {}", self.place(signature.call_path))?;
+        } else {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// The line of the program that makes the call.
+    fn place(&mut self, call_path: u32) -> &str {
+        let definitions = &self.traced.location.definitions;
+        let at = (call_path as usize).min(self.places.len() - 1);
+        let symbols = &mut *self.symbols;
+        self.places[at].get_or_insert_with(|| {
+            let lines = symbols.resolve_call_path(definitions, call_path);
+            let place = source_location(&lines);
+            match (place.file.as_str(), place.line) {
+                ("", _) | (_, 0) => place.function,
+                (file, line) => format!("{file}:{line} {}", place.function),
+            }
+        })
+    }
+}

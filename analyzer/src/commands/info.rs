@@ -1,0 +1,162 @@
+//! `laggard info`: what is in a trace.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use laggard::directory::Trace;
+use laggard_report::units::{count, duration, percent, size};
+use laggard_trace::calls;
+
+use super::screen;
+use crate::cli::Info;
+
+/// All calls of one operation, on all locations.
+#[derive(Default)]
+struct Sum {
+    calls: u64,
+    seconds: f64,
+    bytes: u64,
+}
+
+/// Prints what a trace directory holds.
+pub fn info(options: &Info) -> Result<ExitCode> {
+    let trace = Trace::open(&options.directory)?;
+    screen::print(&text(&trace))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(trace: &Trace) -> String {
+    let mut sums: BTreeMap<u16, Sum> = BTreeMap::new();
+    for traced in &trace.locations {
+        for entry in traced.profile() {
+            let sum = sums.entry(entry.operation).or_default();
+            sum.calls += entry.count;
+            sum.seconds += traced.length_ns(entry.total) / 1e9;
+            sum.bytes = sum.bytes.saturating_add(entry.bytes);
+        }
+    }
+    let mut text = String::new();
+    head(&mut text, trace, &sums);
+    operations(&mut text, trace, sums);
+    if !trace.anomalies.is_empty() {
+        text.push_str("\nAnomalies\n");
+    }
+    for anomaly in &trace.anomalies {
+        let origin = anomaly
+            .origin
+            .as_ref()
+            .map_or(String::new(), |o| format!(" [{o}]"));
+        let times = match anomaly.count {
+            0 | 1 => String::new(),
+            many => format!(" ({} times)", count(many)),
+        };
+        let id = anomaly.id.replace('_', " ");
+        let severity = anomaly.severity.name();
+        let _ = writeln!(
+            text,
+            "  {severity:7}  {id}{times}: {}{origin}",
+            anomaly.detail
+        );
+    }
+    text
+}
+
+fn head(text: &mut String, trace: &Trace, sums: &BTreeMap<u16, Sum>) {
+    let bytes: u64 = trace
+        .locations
+        .iter()
+        .map(|traced| traced.location.size())
+        .sum();
+    let calls: u64 = sums.values().map(|sum| sum.calls).sum();
+    // Calls beyond a size limit, or in profile mode, are in no record.
+    let recorded: Option<u64> = trace
+        .locations
+        .iter()
+        .map(|traced| Some(traced.location.end?.recorded))
+        .sum();
+    let mut item = |label: &str, value: &str| {
+        let _ = writeln!(text, "{label:10} {value}");
+    };
+    item("Program", &trace.program.join(" "));
+    item("Ranks", &trace.ranks.to_string());
+    item("Locations", &trace.locations.len().to_string());
+    item("Hosts", &hosts(&trace.hosts));
+    item("MPI", trace.mpi_library.as_deref().unwrap_or("unknown"));
+    item("Wall time", &duration(trace.wall_ns as f64 / 1e9));
+    let error = trace.clock_error_ns as f64 / 1e9;
+    item("Clocks", &format!("agree within {}", duration(error)));
+    let mut volume = format!("{}, {} calls", size(bytes), count(calls));
+    if let Some(recorded) = recorded.filter(|&recorded| recorded != calls) {
+        let _ = write!(volume, ", {} of them in records", count(recorded));
+    }
+    let records = recorded.unwrap_or(calls);
+    if records > 0 {
+        let _ = write!(
+            volume,
+            ", {:.1} bytes per call",
+            bytes as f64 / records as f64
+        );
+    }
+    item("Trace", &volume);
+}
+
+/// All hosts, or the first few.
+fn hosts(hosts: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = hosts[..hosts.len().min(SHOWN)].join(", ");
+    match hosts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn operations(text: &mut String, trace: &Trace, sums: BTreeMap<u16, Sum>) {
+    if sums.is_empty() {
+        return;
+    }
+    let all = trace.wall_ns as f64 / 1e9 * trace.locations.len() as f64;
+    let mut sums: Vec<(u16, Sum)> = sums.into_iter().collect();
+    sums.sort_by(|a, b| b.1.seconds.total_cmp(&a.1.seconds).then(a.0.cmp(&b.0)));
+    let widest = sums
+        .iter()
+        .map(|(number, _)| calls::name(*number).len())
+        .max()
+        .unwrap_or(0);
+    let widest = widest.max("Operation".len());
+    let _ = writeln!(
+        text,
+        "\n{:widest$}  {:>12}  {:>9}  {:>7}  {:>9}  {:>9}",
+        "Operation", "Calls", "Time", "Share", "Mean", "Bytes"
+    );
+    for (number, sum) in sums {
+        let share = if all > 0.0 {
+            sum.seconds / all * 100.0
+        } else {
+            0.0
+        };
+        let _ = writeln!(
+            text,
+            "{:widest$}  {:>12}  {:>9}  {:>7}  {:>9}  {:>9}",
+            calls::name(number),
+            count(sum.calls),
+            duration(sum.seconds),
+            percent(share),
+            duration(sum.seconds / sum.calls.max(1) as f64),
+            size(sum.bytes)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_hosts_are_counted() {
+        let names = |n: usize| (0..n).map(|i| format!("n{i}")).collect::<Vec<_>>();
+        assert_eq!(hosts(&names(2)), "n0, n1");
+        assert_eq!(hosts(&names(6)), "n0, n1, n2, n3 and 2 more");
+    }
+}

@@ -1,0 +1,37 @@
+//! The commands: each turns its options into calls of the library and into output.
+
+mod analyze;
+mod call_text;
+mod dump;
+mod info;
+mod launcher;
+mod patterns;
+mod run;
+mod screen;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::cli::Command;
+
+/// Does what was asked; the exit code is that of the process.
+pub fn execute(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(options) => run::run(&options),
+        Command::Analyze(options) => analyze::analyze(&options),
+        Command::Show(options) => show::show(&options),
+        Command::Info(options) => info::info(&options),
+        Command::Dump(options) => dump::dump(&options),
+        Command::Patterns(options) => patterns::patterns(&options),
+    }
+}
+
+/// Whether this process speaks for its job: it is rank 0, or there is no job.
+pub fn is_head() -> bool {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+    let ranks = names.iter().filter_map(|name| std::env::var(name).ok());
+    let mut ranks = ranks.filter_map(|rank| rank.trim().parse::<u32>().ok());
+    ranks.next().is_none_or(|rank| rank == 0)
+}

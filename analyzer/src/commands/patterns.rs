@@ -1,0 +1,72 @@
+//! `laggard patterns`: the catalogue.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use laggard_patterns::{GROUPS, PatternId, explain};
+
+use super::screen;
+use crate::cli::Patterns;
+
+/// Prints the list of patterns, or the page of one.
+pub fn patterns(options: &Patterns) -> Result<ExitCode> {
+    let asked = options.explain.as_deref().and_then(PatternId::from_id);
+    screen::print(&asked.map_or_else(list, explain))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All patterns, by what they are part of.
+fn list() -> String {
+    let mut text = String::new();
+    let widest = PatternId::ALL
+        .iter()
+        .map(|p| p.id().len() + depth(*p) * 2)
+        .max();
+    let widest = widest.unwrap_or(0);
+    for group in GROUPS {
+        let members: Vec<PatternId> = PatternId::ALL
+            .iter()
+            .copied()
+            .filter(|p| top(*p) == group.id)
+            .collect();
+        if members.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "{}", group.name);
+        for pattern in members {
+            let id = format!("{}{}", "  ".repeat(depth(pattern)), pattern.id());
+            let _ = writeln!(text, "  {id:widest$}  {}", pattern.row().summary);
+        }
+        text.push('\n');
+    }
+    text.push_str("laggard patterns --explain ID says more.\n");
+    text
+}
+
+/// The group that a pattern belongs to, over other patterns.
+fn top(pattern: PatternId) -> &'static str {
+    let parent = pattern.row().parent;
+    PatternId::from_id(parent).map_or(parent, top)
+}
+
+/// Patterns above this one.
+fn depth(pattern: PatternId) -> usize {
+    PatternId::from_id(pattern.row().parent).map_or(0, |parent| 1 + depth(parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_listed_once() {
+        let list = list();
+        for pattern in PatternId::ALL {
+            let lines = list
+                .lines()
+                .filter(|l| l.split_whitespace().next() == Some(pattern.id()));
+            assert_eq!(lines.count(), 1, "{}", pattern.id());
+        }
+    }
+}

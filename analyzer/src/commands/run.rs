@@ -1,0 +1,233 @@
+//! `laggard run`: starts a program with the collector preloaded.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use anyhow::{Context, Result, bail};
+use laggard_trace::FILE_EXTENSION;
+
+use super::launcher::{self, Launcher};
+use crate::cli::{Mode, Run};
+
+/// The collector's file.
+const LIBRARY: &str = "liblaggard.so";
+/// Where it is looked for, from the directory of this executable.
+const PLACES: &[&str] = &["", "../lib", "../lib64", "../lib/laggard"];
+/// Where traces go if nobody says.
+const DEFAULT_DIRECTORY: &str = "laggard-trace";
+/// Settings of the collector that are handed on to all hosts if they are set.
+const VARIABLES: &[&str] = &[
+    "LAGGARD_CALLPATH_DEPTH",
+    "LAGGARD_MODE",
+    "LAGGARD_MAX_TRACE_MB",
+    "LAGGARD_BUFFER_KB",
+    "LAGGARD_PAUSED",
+    "LAGGARD_SYNC_INTERVAL_S",
+    "LAGGARD_LOG",
+];
+
+/// Runs the command; the exit code is the command's.
+pub fn run(options: &Run) -> Result<ExitCode> {
+    let library = library()?;
+    let wanted = options.output.clone().or_else(|| {
+        let set = std::env::var_os("LAGGARD_TRACE_DIR").filter(|value| !value.is_empty());
+        set.map(PathBuf::from)
+    });
+    let wanted = wanted.unwrap_or_else(|| PathBuf::from(DEFAULT_DIRECTORY));
+    let directory = std::path::absolute(&wanted)
+        .with_context(|| format!("{}: not a name for a directory", wanted.display()))?;
+    let mut settings = settings(options);
+    settings.insert(0, ("LAGGARD_TRACE_DIR", directory.clone().into_os_string()));
+
+    let command = &options.command;
+    let kind = launcher::position(command).map(|at| (at, launcher::ask(&command[at])));
+    let kind = kind.filter(|(_, launcher)| *launcher != Launcher::Environment);
+    let inherited = std::env::var_os("LD_PRELOAD");
+    let plan = launcher::plan(
+        command,
+        kind,
+        library.as_os_str(),
+        inherited.as_deref(),
+        &settings,
+    );
+
+    let before = taken(&directory);
+    let status = start(&plan)?;
+    let code = exit_code(status);
+    let recorded = name(&directory, before);
+    if files(&recorded).is_empty() {
+        let is_off = settings
+            .iter()
+            .any(|(name, value)| *name == "LAGGARD_MODE" && value == "off");
+        if is_off || code != 0 {
+            return Ok(ExitCode::from(code));
+        }
+        bail!(
+            "no trace was written to {}: the program did not start MPI, or is linked to it \
+             statically",
+            wanted.display()
+        );
+    }
+    let shown = name(&wanted, before);
+    say(&shown, &files(&recorded));
+    Ok(ExitCode::from(code))
+}
+
+/// The collector's file.
+fn library() -> Result<PathBuf> {
+    let found = match std::env::var_os("LAGGARD_LIB").filter(|value| !value.is_empty()) {
+        Some(set) => {
+            let set = PathBuf::from(set);
+            let file = if set.is_dir() { set.join(LIBRARY) } else { set };
+            file.canonicalize()
+                .with_context(|| format!("LAGGARD_LIB: cannot find {}", file.display()))?
+        }
+        None => {
+            let own = std::env::current_exe().context("cannot find where laggard itself is")?;
+            let home = own.parent().unwrap_or(Path::new("/"));
+            let mut places = PLACES.iter().map(|place| home.join(place).join(LIBRARY));
+            let found = places.find_map(|file| file.canonicalize().ok());
+            found.with_context(|| {
+                let home = home.display();
+                format!("no {LIBRARY} in {home} or {home}/../lib: say where it is with LAGGARD_LIB")
+            })?
+        }
+    };
+    let text = found.to_string_lossy();
+    if text.contains([' ', ':']) {
+        bail!("{text}: a path with a space or colon cannot be preloaded: move it, or link to it");
+    }
+    Ok(found)
+}
+
+/// The collector's settings: options win over variables.
+fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
+    let text = |number: Option<u64>| number.map(|n| OsString::from(n.to_string()));
+    let option = |name: &str| match name {
+        "LAGGARD_CALLPATH_DEPTH" => text(options.callpath_depth.map(u64::from)),
+        "LAGGARD_MODE" => options.mode.map(|mode: Mode| mode.name().into()),
+        "LAGGARD_MAX_TRACE_MB" => text(options.max_trace_mb),
+        "LAGGARD_BUFFER_KB" => text(options.buffer_kb),
+        _ => None,
+    };
+    let value = |name: &'static str| {
+        let value = option(name).or_else(|| std::env::var_os(name))?;
+        Some((name, value))
+    };
+    VARIABLES.iter().copied().filter_map(value).collect()
+}
+
+/// The `number`-th name that the collector tries.
+fn name(directory: &Path, number: u32) -> PathBuf {
+    if number == 0 {
+        return directory.to_owned();
+    }
+    let mut name = directory.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+/// How many of the names in a row hold a trace already.
+fn taken(directory: &Path) -> u32 {
+    let is_free = |&number: &u32| {
+        let path = name(directory, number);
+        files(&path).is_empty() && !path.join(laggard_trace::RUN_FILE).exists()
+    };
+    (0..u32::MAX).find(is_free).unwrap_or(u32::MAX)
+}
+
+/// Sizes of the trace files in a directory.
+fn files(directory: &Path) -> Vec<u64> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let traces = entries.filter(|e| e.path().extension().is_some_and(|x| x == FILE_EXTENSION));
+    traces
+        .map(|entry| entry.metadata().map_or(0, |m| m.len()))
+        .collect()
+}
+
+fn say(directory: &Path, sizes: &[u64]) {
+    let shown = directory.display();
+    let size = laggard_report::units::size(sizes.iter().sum());
+    let plural = if sizes.len() == 1 { "" } else { "s" };
+    // A closed stderr must not change the program's exit code.
+    let _ = writeln!(
+        std::io::stderr(),
+        "laggard: trace in {shown} ({} file{plural}, {size})\n\
+         laggard: next: laggard analyze {shown}",
+        sizes.len()
+    );
+}
+
+/// The command while it runs, for the signal handler.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(signal: i32) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: kill is async-signal-safe.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// Starts the command and waits for it. What ends this process ends the command.
+fn start(plan: &launcher::Plan) -> Result<ExitStatus> {
+    let Some((program, arguments)) = plan.command.split_first() else {
+        bail!("no command to run");
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(plan.environment.iter().map(|(n, v)| (n, v)));
+    let mut child: Child = command
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+    CHILD.store(i32::try_from(child.id()).unwrap_or(0), Ordering::Relaxed);
+    let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
+    // SAFETY: the handler only calls kill. A terminal sends SIGINT and SIGQUIT to the
+    // command too: it decides, and this process stays to say where the trace is.
+    unsafe {
+        libc::signal(libc::SIGTERM, handler);
+        libc::signal(libc::SIGHUP, handler);
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        libc::signal(libc::SIGQUIT, libc::SIG_IGN);
+    }
+    let status = child.wait();
+    CHILD.store(0, Ordering::Relaxed);
+    status.with_context(|| format!("cannot wait for {}", program.to_string_lossy()))
+}
+
+/// The command's exit code; 128 + signal if one ended it, as shells have it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    u8::try_from(code.unwrap_or(1)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_collectors() {
+        let directory = tempfile::tempdir().unwrap();
+        let wanted = directory.path().join("t");
+        assert_eq!(taken(&wanted), 0);
+        std::fs::create_dir(&wanted).unwrap();
+        assert_eq!(taken(&wanted), 0);
+        std::fs::write(wanted.join("rank000000.thread000.lgt"), "12345").unwrap();
+        assert_eq!(taken(&wanted), 1);
+        assert_eq!(name(&wanted, taken(&wanted)), directory.path().join("t.1"));
+        assert_eq!(files(&wanted), [5]);
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_shells() {
+        assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_code(ExitStatus::from_raw(9)), 137);
+    }
+}

@@ -1,0 +1,49 @@
+//! What the output is: a terminal of some width, or not.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use laggard_report::{RenderOptions, Report, render_text};
+
+/// Columns where there is no terminal to ask.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Standard output, buffered. Errors come back to the caller, a closed pipe among them.
+pub fn output() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(64 * 1024, io::stdout().lock())
+}
+
+/// Writes a text to standard output.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = output();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes a report for people to standard output.
+pub fn print_report(report: &Report, top: usize) -> io::Result<()> {
+    let options = RenderOptions {
+        top,
+        color: is_colorful(),
+        width: width(),
+    };
+    print(&render_text(report, &options))
+}
+
+fn is_colorful() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stdout().is_terminal() && !unwanted && !dumb
+}
+
+/// Columns of standard output.
+pub fn width() -> usize {
+    // SAFETY: all zeros are a window size.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: `size` is valid for writing.
+    let asked = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
+    if asked == 0 && size.ws_col > 0 {
+        usize::from(size.ws_col)
+    } else {
+        DEFAULT_WIDTH
+    }
+}
