@@ -122,7 +122,8 @@ impl Bench {
     /// Analyses with one, two and three agents and `--all`; gives the report's text.
     ///
     /// # Panics
-    /// If an analysis fails, or the reports differ in more than the `agents` object.
+    /// If an analysis fails, or the reports differ in more than the `agents` object or do not
+    /// fit the schema.
     pub fn analyze_all(&self, trace: &Path) -> String {
         let report = |agents: u32| {
             let path = self.path(&format!("report-{agents}.json"));
@@ -137,6 +138,8 @@ impl Bench {
                 panic!("1 and {agents} agents write different reports: {difference}");
             }
         }
+        let violations = crate::report::schema_violations(&first);
+        assert_eq!(violations, [""; 0], "not as the schema says");
         first
     }
 }

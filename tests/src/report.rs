@@ -167,6 +167,23 @@ impl Report {
     }
 }
 
+/// The JSON Schema that the repository promises reports by.
+const SCHEMA: &str = include_str!("../../formats/report/schema/laggard-report-1.schema.json");
+
+/// Where a report does not fit the JSON Schema.
+///
+/// # Panics
+/// If the text is no JSON.
+pub fn schema_violations(text: &str) -> Vec<String> {
+    let parse = |text| serde_json::from_str(text).expect("JSON");
+    let validator = jsonschema::draft202012::new(&parse(SCHEMA)).expect("a schema");
+    let report = parse(text);
+    let violations = validator.iter_errors(&report);
+    violations
+        .map(|v| format!("{}: {v}", v.instance_path()))
+        .collect()
+}
+
 /// The text of a report without its `agents` object, which alone may differ between
 /// numbers of agents.
 pub fn without_agents(text: &str) -> String {
