@@ -49,8 +49,11 @@ impl MpiJob {
         let mut receive_counts = vec![0i32; counts.len()];
         self.world
             .all_to_all_into(&counts[..], &mut receive_counts[..]);
-        let buffer = parcels.concat();
-        let mut received = vec![0u8; receive_counts.iter().map(|&c| c as usize).sum()];
+        // Never empty: the address of an empty buffer can be that of MPI_IN_PLACE.
+        let mut buffer = parcels.concat();
+        buffer.push(0);
+        let size: usize = receive_counts.iter().map(|&count| count as usize).sum();
+        let mut received = vec![0u8; size + 1];
         let displacements = offsets(&counts);
         let receive_displacements = offsets(&receive_counts);
         {
