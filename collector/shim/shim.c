@@ -26,6 +26,7 @@ int laggard_fill_constants(struct laggard_constants *c, void *(*find)(const char
   c->comm_world = MPI_COMM_WORLD;
   c->comm_self = MPI_COMM_SELF;
   c->request_null = MPI_REQUEST_NULL;
+  c->request_empty = find("ompi_request_empty");
   c->win_null = MPI_WIN_NULL;
   c->file_null = MPI_FILE_NULL;
   c->group_null = MPI_GROUP_NULL;

@@ -8,6 +8,8 @@
 struct laggard_constants {
   MPI_Comm comm_null, comm_world, comm_self;
   MPI_Request request_null;
+  /* The handle that all requests share which were complete when they were posted. */
+  const void *request_empty;
   MPI_Win win_null;
   MPI_File file_null;
   MPI_Group group_null;

@@ -62,7 +62,7 @@ macro_rules! exports {
         }
 
         /// The library's functions for the collector's own use, unrecorded.
-        #[allow(dead_code)]
+        #[allow(dead_code, clippy::too_many_arguments)]
         pub mod real {
             use super::types::*;
             $(
@@ -78,7 +78,7 @@ macro_rules! exports {
         }
 
         /// What programs call.
-        #[allow(clippy::missing_safety_doc)]
+        #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
         mod mpi {
             use super::types::*;
             use crate::classes::prelude::*;
@@ -87,7 +87,7 @@ macro_rules! exports {
         }
 
         /// What Open MPI's Fortran bindings and tools call.
-        #[allow(clippy::missing_safety_doc)]
+        #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
         mod pmpi {
             use super::types::*;
             use crate::classes::prelude::*;

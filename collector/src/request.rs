@@ -3,10 +3,17 @@
 //! One table for the process, since a thread may complete what another posted. Where
 //! MPI is not initialised for concurrent calls (below `MPI_THREAD_MULTIPLE`) the
 //! program itself orders its calls, and no lock is taken.
+//!
+//! One handle may stand for many requests: what is complete when it is posted (a short
+//! message, a peer that is no process) gets a handle that Open MPI keeps for all such
+//! requests. Of those the variable in which the program holds the request tells which
+//! one is meant, or else they complete in the order of posting.
 
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::constants::{Handle, constants};
 use crate::groups::Group;
 use crate::signature::Raw;
 
@@ -29,6 +36,8 @@ pub mod kind {
 #[repr(C)]
 pub struct Entry {
     handle: usize,
+    /// The program's variable in which the posting call stored the handle.
+    variable: usize,
     /// The posting call's signature: flags, path, group and halves as the program gave
     /// them. Of a request never started, the call that made it.
     pub posted: Posted,
@@ -83,6 +92,7 @@ impl Entry {
     pub fn new(posted: Posted, kind: u8, thread: u32, post: u64) -> Self {
         Entry {
             handle: 0,
+            variable: 0,
             posted,
             thread,
             post: post as u32,
@@ -107,7 +117,13 @@ impl Entry {
 struct Table {
     entries: Vec<Entry>,
     count: usize,
+    /// Earlier requests with the handle that many share, in the order of posting. The
+    /// latest one stands in `entries`.
+    shared: VecDeque<Entry>,
 }
+
+/// Requests with the shared handle that are remembered.
+const MAX_SHARED: usize = 1 << 16;
 
 /// A handle that no MPI uses marks a free place.
 const FREE: usize = usize::MAX;
@@ -156,7 +172,62 @@ impl Table {
             }
             at = (at + 1) & mask;
         }
+        if self.entries[at].handle == handle && is_shared(handle) {
+            self.share(self.entries[at]);
+        }
         self.entries[at] = Entry { handle, ..entry };
+    }
+
+    #[cold]
+    fn share(&mut self, earlier: Entry) {
+        if self.shared.len() >= MAX_SHARED {
+            self.shared.pop_front();
+        }
+        self.shared.push_back(earlier);
+    }
+
+    /// Which of the requests with the shared handle is meant: its place in `shared`,
+    /// `None` for the latest.
+    fn meant(&self, variable: usize) -> Option<usize> {
+        let by_variable = self
+            .shared
+            .iter()
+            .position(|entry| entry.variable == variable);
+        let latest = self.find(self.shared.front()?.handle)?;
+        match by_variable {
+            None if self.entries.get(latest)?.variable == variable => None,
+            None => Some(0),
+            found => found,
+        }
+    }
+
+    /// Takes one of the requests with the shared handle out: the one posted as `post`
+    /// if given, else the one that `variable` means.
+    #[cold]
+    fn take_shared(
+        &mut self,
+        latest: usize,
+        variable: usize,
+        post: Option<&Entry>,
+    ) -> Option<Entry> {
+        let place = match post {
+            None => self.meant(variable),
+            Some(post) if self.entries[latest].is_same_post(post) => None,
+            Some(post) => Some(
+                self.shared
+                    .iter()
+                    .position(|entry| entry.is_same_post(post))?,
+            ),
+        };
+        if let Some(place) = place {
+            return self.shared.remove(place);
+        }
+        let taken = self.entries[latest];
+        match self.shared.pop_back() {
+            Some(earlier) => self.entries[latest] = earlier,
+            None => self.remove(latest),
+        }
+        Some(taken)
     }
 
     #[cold]
@@ -222,9 +293,16 @@ static TABLES: [Shard; SHARDS] = [const {
         table: UnsafeCell::new(Table {
             entries: Vec::new(),
             count: 0,
+            shared: VecDeque::new(),
         }),
     }
 }; SHARDS];
+
+/// Whether many requests may have this handle.
+#[inline(always)]
+fn is_shared(handle: usize) -> bool {
+    handle == constants().request_empty.addr()
+}
 
 /// Whether MPI calls may meet (`MPI_THREAD_MULTIPLE`).
 static CONCURRENT: AtomicBool = AtomicBool::new(false);
@@ -256,17 +334,32 @@ fn with<T>(handle: usize, f: impl FnOnce(&mut Table) -> T) -> T {
     result
 }
 
-/// Enters a new request.
+/// Enters a new request, whose handle the program keeps in `variable`.
 #[inline(always)]
-pub fn insert(handle: usize, entry: Entry) {
-    with(handle, |table| table.insert(handle, entry));
+pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
+    // SAFETY: the real call succeeded and stored the handle there.
+    let handle = unsafe { *variable }.bits();
+    with(handle, |table| {
+        table.insert(
+            handle,
+            Entry {
+                variable: variable.addr(),
+                ..entry
+            },
+        )
+    });
 }
 
-/// What is known of a request.
+/// What is known of the request with this handle in this variable.
 #[inline(always)]
-pub fn find(handle: usize) -> Option<Entry> {
+pub fn find(handle: usize, variable: usize) -> Option<Entry> {
     with(handle, |table| {
         let at = table.find(handle)?;
+        if is_shared(handle) && !table.shared.is_empty() {
+            if let Some(place) = table.meant(variable) {
+                return table.shared.get(place).copied();
+            }
+        }
         table.entries.get(at).copied()
     })
 }
@@ -280,10 +373,13 @@ pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
     });
 }
 
-/// Removes a request.
-pub fn remove(handle: usize) -> Option<Entry> {
+/// Forgets a request.
+pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
     with(handle, |table| {
         let at = table.find(handle)?;
+        if is_shared(handle) {
+            return table.take_shared(at, variable, None);
+        }
         let entry = table.entries[at];
         table.remove(at);
         Some(entry)
@@ -294,9 +390,12 @@ pub fn remove(handle: usize) -> Option<Entry> {
 /// it is persistent. `before` is what was known when the completing call began, where
 /// calls may meet: the handle may have been given to another request since.
 #[inline(always)]
-pub fn complete(handle: usize, before: Option<&Entry>) -> Option<Entry> {
+pub fn complete(handle: usize, variable: usize, before: Option<&Entry>) -> Option<Entry> {
     with(handle, |table| {
         let at = table.find(handle);
+        if is_shared(handle) {
+            return table.take_shared(at?, variable, before);
+        }
         let now = at.and_then(|at| table.entries.get(at).copied());
         let entry = match before {
             Some(before) if !now.is_some_and(|now| now.is_same_post(before)) => {
@@ -356,31 +455,61 @@ mod tests {
 
     #[test]
     fn a_persistent_request_completes_once_for_each_start() {
-        let handle = 0xabc0;
-        let persistent = Entry {
-            kind: kind::PERSISTENT,
-            ..entry(0)
-        };
-        insert(handle, persistent);
-        assert!(complete(handle, None).is_none());
+        let variable = 0xabc0i32;
+        let handle = variable.bits();
+        insert(
+            &variable,
+            Entry {
+                kind: kind::PERSISTENT,
+                ..entry(0)
+            },
+        );
+        assert!(complete(handle, 0, None).is_none());
         update(handle, |entry| entry.kind |= kind::ACTIVE);
-        assert!(complete(handle, None).is_some());
-        assert!(complete(handle, None).is_none());
-        assert!(remove(handle).is_some());
-        assert!(find(handle).is_none());
+        assert!(complete(handle, 0, None).is_some());
+        assert!(complete(handle, 0, None).is_none());
+        assert!(remove(handle, 0).is_some());
+        assert!(find(handle, 0).is_none());
     }
 
     #[test]
     fn a_handle_given_again_is_not_taken_for_the_old_request() {
-        let handle = 0xdef0;
-        insert(handle, entry(1));
-        let before = find(handle);
-        insert(handle, entry(2));
-        assert_eq!(
-            complete(handle, before.as_ref()).map(|entry| entry.post),
-            Some(1)
-        );
-        assert_eq!(find(handle).map(|entry| entry.post), Some(2));
-        remove(handle);
+        let variable = 0xdef0i32;
+        let handle = variable.bits();
+        insert(&variable, entry(1));
+        let before = find(handle, 0);
+        insert(&variable, entry(2));
+        let completed = complete(handle, 0, before.as_ref());
+        assert_eq!(completed.map(|entry| entry.post), Some(1));
+        assert_eq!(find(handle, 0).map(|entry| entry.post), Some(2));
+        remove(handle, 0);
+    }
+
+    #[test]
+    fn requests_with_one_handle_are_told_apart_by_their_variable() {
+        // Without an MPI library the shared handle is 0.
+        assert!(is_shared(0));
+        let mut table = Table::default();
+        for (post, variable) in [(0, 0x10), (1, 0x20), (2, 0x30), (3, 0x20)] {
+            table.insert(
+                0,
+                Entry {
+                    variable,
+                    ..entry(post)
+                },
+            );
+        }
+        let mut take = |variable| {
+            let at = table.find(0)?;
+            table
+                .take_shared(at, variable, None)
+                .map(|entry| entry.post)
+        };
+        assert_eq!(take(0x30), Some(2));
+        assert_eq!(take(0x20), Some(1));
+        assert_eq!(take(0x99), Some(0));
+        assert_eq!(take(0x99), Some(3));
+        assert_eq!(take(0x99), None);
+        assert_eq!(table.count, 0);
     }
 }

@@ -107,6 +107,15 @@ pub const NOBODY: Endpoint = Endpoint {
     bytes: 0,
 };
 
+/// Compares without a branch for each word, and without calling `memcmp`.
+#[inline(always)]
+fn same(a: &Words, b: &Words) -> bool {
+    a.iter()
+        .zip(b)
+        .fold(0, |different, (a, b)| different | (a ^ b))
+        == 0
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
@@ -239,7 +248,7 @@ impl Signatures {
         let words = raw.words();
         // SAFETY: `line` has LINES_LOG2 bits.
         let line = unsafe { self.cache.get_unchecked(Self::line(words)) };
-        (line.words == *words && line.id != 0).then_some(Found {
+        (same(&line.words, words) && line.id != 0).then_some(Found {
             id: line.id,
             statistics: line.statistics,
         })
@@ -305,7 +314,7 @@ impl Signatures {
     /// statistics are those of all such calls of its operation and path.
     pub fn single(&mut self, operation: u16, path: u32, paused: u16) -> Found {
         let key = Raw {
-            flags: u16::MAX & !flags::PAUSED | paused,
+            flags: !flags::PAUSED | paused,
             ..Raw::new(operation, path)
         };
         let statistics = match self.all.get(key.words()) {

@@ -21,6 +21,8 @@ use crate::thread::Call;
 pub struct Scratch {
     /// The handles before the call, which sets them to null.
     handles: Vec<usize>,
+    /// Address of the program's array of them.
+    array: usize,
     /// What was known of them then, where calls may meet.
     known: Vec<Option<Entry>>,
     /// Where the program ignores the statuses.
@@ -37,14 +39,21 @@ impl Scratch {
     fn keep(&mut self, count: c_int, requests: *const MPI_Request) {
         self.handles.clear();
         self.known.clear();
+        self.array = requests.addr();
         for i in 0..count.max(0) as usize {
             // SAFETY: the program's array of so many requests.
             let handle = unsafe { *requests.add(i) }.bits();
             self.handles.push(handle);
             if request::is_concurrent() {
-                self.known.push(request::find(handle));
+                self.known.push(request::find(handle, self.variable(i)));
             }
         }
+    }
+
+    /// Address of the program's i-th request.
+    #[inline(always)]
+    fn variable(&self, i: usize) -> usize {
+        self.array.wrapping_add(i * size_of::<MPI_Request>())
     }
 
     /// Room for the statuses of the handles kept.
@@ -63,7 +72,7 @@ impl Scratch {
             return;
         };
         let before = self.known.get(i).and_then(Option::as_ref);
-        let Some(entry) = request::complete(handle, before) else {
+        let Some(entry) = request::complete(handle, self.variable(i), before) else {
             return;
         };
         let outcome = outcome(stream, thread, &entry, status);
@@ -477,7 +486,7 @@ impl Operation for Free {
             // What was under way goes on, and nothing will tell of its end.
             let handles = &call.thread().scratch.handles;
             if let Some(&handle) = handles.first() {
-                request::remove(handle);
+                request::remove(handle, self.0.addr());
             }
         }
         call.record(&raw);

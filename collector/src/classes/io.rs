@@ -6,7 +6,7 @@ use laggard_trace::{Endpoint, flags};
 
 use super::Operation;
 use super::send::post;
-use super::window::{Release, attach, record_unless_paused};
+use super::window::{Freed, Release, attach, record_unless_paused};
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
@@ -29,8 +29,7 @@ impl Operation for Open {
 
 /// Closes a file.
 pub fn file_close(file: *mut MPI_File) -> Release {
-    // SAFETY: the program's file.
-    Release::new(Kind::File, unsafe { *file }.bits())
+    Release::new(Freed::File(file))
 }
 
 /// A call on a file.

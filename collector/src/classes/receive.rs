@@ -159,8 +159,8 @@ pub fn sendrecv(
     datatype: MPI_Datatype,
     peer: c_int,
     tag: c_int,
-    _count: c_int,
-    _datatype: MPI_Datatype,
+    _receive_count: c_int,
+    _receive_type: MPI_Datatype,
     source: c_int,
     receive_tag: c_int,
     comm: MPI_Comm,
@@ -255,8 +255,7 @@ impl Operation for Irecv {
             if self.persistent {
                 let posted = Posted::new(&raw, true);
                 let entry = Entry::new(posted, kind::PERSISTENT | kind::RECEIVE, 0, 0);
-                // SAFETY: the real call succeeded and stored the request there.
-                request::insert(unsafe { *self.request }.bits(), entry);
+                request::insert(self.request, entry);
                 raw.flags &= !flags::RECEIVES;
             } else {
                 raw.flags |= flags::POSTS;

@@ -110,7 +110,7 @@ impl Operation for Isend {
 
 /// Enters the request that a call posts; the call is recorded right after.
 #[inline(always)]
-pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *mut MPI_Request, extra: u8) {
+pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *const MPI_Request, extra: u8) {
     let (stream, _, thread) = call.parts();
     let entry = Entry::new(
         Posted::new(raw, receive),
@@ -118,8 +118,7 @@ pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *mut MPI_Request
         thread,
         stream.posts(),
     );
-    // SAFETY: the real call succeeded and stored the request there.
-    request::insert(unsafe { *request }.bits(), entry);
+    request::insert(request, entry);
 }
 
 /// A persistent send, not started yet.
@@ -152,15 +151,13 @@ impl Operation for SendInit {
             let mut raw = call.raw();
             if call.succeeded() {
                 self.0.send_half(call, &mut raw);
-                // SAFETY: the real call succeeded and stored the request there.
-                let handle = unsafe { *self.1 }.bits();
                 let entry = Entry::new(
                     Posted::new(&raw, false),
                     kind::PERSISTENT | kind::SEND,
                     0,
                     0,
                 );
-                request::insert(handle, entry);
+                request::insert(self.1, entry);
                 raw.flags &= !flags::SENDS;
             }
             call.record(&raw);
@@ -204,7 +201,7 @@ impl Operation for Start {
 
 /// Records the start of one request; of several, all but the last are parts.
 fn started(call: &mut Call, bare: Raw, handle: usize, is_last: bool) {
-    let Some(mut entry) = request::find(handle) else {
+    let Some(mut entry) = request::find(handle, 0) else {
         // Made by a call that was not seen: nothing is known but that it was started.
         let unknown = Raw {
             flags: bare.flags & !flags::POSTS,

@@ -48,22 +48,22 @@ pub trait Volume {
 }
 
 /// A buffer's address, constant or not.
-pub trait Buffer {
+pub trait Buffer: Copy {
     /// Whether it is `MPI_IN_PLACE`.
-    fn is_in_place(self) -> bool;
+    fn is_in_place(&self) -> bool;
 }
 
 impl Buffer for *const c_void {
     #[inline(always)]
-    fn is_in_place(self) -> bool {
-        std::ptr::eq(self, constants().in_place)
+    fn is_in_place(&self) -> bool {
+        std::ptr::eq(*self, constants().in_place)
     }
 }
 
 impl Buffer for *mut c_void {
     #[inline(always)]
-    fn is_in_place(self) -> bool {
-        std::ptr::eq(self, constants().in_place)
+    fn is_in_place(&self) -> bool {
+        std::ptr::eq(*self, constants().in_place)
     }
 }
 

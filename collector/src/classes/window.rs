@@ -9,7 +9,7 @@ use super::comm::record_with_object;
 use super::receive::record_unsuccessful;
 use super::send::post;
 use crate::constants::Handle;
-use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Request, MPI_Win};
+use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Request, MPI_Win};
 use crate::groups::{self, Group, Kind, NO_ROOT};
 use crate::signature::Raw;
 use crate::thread::Call;
@@ -47,33 +47,40 @@ pub fn attach(call: &mut Call, kind: Kind, comm: MPI_Comm, handle: impl FnOnce()
     record_with_object(call, &raw, Some(made));
 }
 
+/// Where the program keeps the handle that it frees.
+pub enum Freed {
+    /// A window.
+    Window(*const MPI_Win),
+    /// A file.
+    File(*const MPI_File),
+}
+
 /// Frees a window or file.
 pub struct Release {
-    kind: Kind,
-    handle: usize,
+    freed: Freed,
     group: Option<&'static Group>,
 }
 
 impl Release {
     /// The handle will be freed.
-    pub fn new(kind: Kind, handle: usize) -> Self {
-        Release {
-            kind,
-            handle,
-            group: None,
-        }
+    pub fn new(freed: Freed) -> Self {
+        Release { freed, group: None }
     }
 }
 
 /// Frees a window.
 pub fn win_free(win: *mut MPI_Win) -> Release {
-    // SAFETY: the program's window.
-    Release::new(Kind::Window, unsafe { *win }.bits())
+    Release::new(Freed::Window(win))
 }
 
 impl Operation for Release {
     fn before(&mut self, _call: &mut Call) {
-        self.group = groups::released(self.kind, self.handle);
+        // SAFETY: the program's handle; the real call sets it to null.
+        let (kind, handle) = match self.freed {
+            Freed::Window(win) => (Kind::Window, unsafe { *win }.bits()),
+            Freed::File(file) => (Kind::File, unsafe { *file }.bits()),
+        };
+        self.group = groups::released(kind, handle);
     }
 
     fn after(&mut self, call: &mut Call) {
