@@ -18,6 +18,7 @@ mod columns;
 mod detect;
 mod exchange;
 
+mod files;
 mod finding;
 mod group;
 mod intern;

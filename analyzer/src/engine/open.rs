@@ -13,7 +13,7 @@ use super::anomaly::{Anomalies, Level};
 use super::clock::{ClockEvidence, Clocks};
 use super::table::NONE;
 use crate::comm::Job;
-use crate::directory::{self, Entry};
+use super::files::{self, Entry};
 
 /// What everybody knows about each location.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub struct Opened {
 fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     let mut ranks: BTreeMap<&str, (u64, Vec<usize>)> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
-        let slot = ranks.entry(directory::rank_part(&entry.name)).or_default();
+        let slot = ranks.entry(files::rank_part(&entry.name)).or_default();
         slot.0 += entry.size;
         slot.1.push(at);
     }
@@ -91,7 +91,7 @@ fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
 pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
     let mut listing = Vec::new();
     if job.agent() == 0 {
-        let listed = directory::list(directory).map_err(|error| format!("{error:#}"));
+        let listed = files::list(directory).map_err(|error| format!("{error:#}"));
         listing = postcard::to_stdvec(&listed)?;
     }
     job.broadcast(&mut listing);
@@ -115,7 +115,7 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     let mut failures = Vec::new();
     for (entry, result) in own.iter().zip(opened) {
         match result {
-            Ok(location) => match directory::misplaced(&entry.name, &location) {
+            Ok(location) => match files::misplaced(&entry.name, &location) {
                 None => locations.push(location),
                 Some(why) => failures.push((entry.name.clone(), why, false)),
             },
@@ -143,7 +143,7 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
             directory.display()
         );
     }
-    directory::check_one_run(
+    files::check_one_run(
         directory,
         infos.iter().map(|i| (i.run_id, i.ranks, i.file.as_str())),
     )?;
