@@ -38,9 +38,21 @@ fn main() -> ExitCode {
 /// The one place that prints errors: one line, by one agent.
 fn complain(error: &anyhow::Error) {
     if commands::is_head() {
-        let line = format!("{error:#}").replace(['\n', '\r'], " ");
-        let _ = writeln!(std::io::stderr(), "laggard: {line}");
+        let _ = writeln!(std::io::stderr(), "laggard: {}", line(error));
     }
+}
+
+/// The error and its causes in one line; causes that are in it already are not repeated.
+fn line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(|cause| cause.to_string()) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the reader of the output has gone, as `head` does.
@@ -49,4 +61,27 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         let cause = cause.downcast_ref::<std::io::Error>();
         cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn errors_are_one_line_that_says_things_once() {
+        let error = anyhow!("b\nc").context("a");
+        assert_eq!(line(&error), "a: b c");
+        let error = anyhow!("no such file").context("x: no such file");
+        assert_eq!(line(&error), "x: no such file");
+    }
+
+    #[test]
+    fn closed_pipes_are_told_from_other_errors() {
+        let of = |kind: std::io::ErrorKind| anyhow::Error::from(std::io::Error::from(kind));
+        assert!(is_broken_pipe(
+            &of(std::io::ErrorKind::BrokenPipe).context("writing")
+        ));
+        assert!(!is_broken_pipe(&of(std::io::ErrorKind::NotFound)));
+    }
 }

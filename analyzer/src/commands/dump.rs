@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use laggard::directory::{Trace, TracedLocation};
-use laggard::symbols::{Symbols, source_location};
+use laggard::symbols::{Symbols, base_name, source_location};
 use laggard_trace::{Chunk, Decoder, Event, Signature, calls, flags};
 
 use super::call_text::{self, Posts};
@@ -39,7 +39,7 @@ struct Listing<'a> {
     traced: &'a TracedLocation,
     options: &'a Dump,
     symbols: &'a mut Symbols,
-    /// Where, by call path; empty: not resolved yet.
+    /// Where, by call path; `None`: not resolved yet.
     places: Vec<Option<String>>,
     posts: Posts,
     written: u64,
@@ -155,7 +155,7 @@ impl<'a> Listing<'a> {
             let place = source_location(&lines);
             match (place.file.as_str(), place.line) {
                 ("", _) | (_, 0) => place.function,
-                (file, line) => format!("{file}:{line} {}", place.function),
+                (file, line) => format!("{}:{line} {}", base_name(file), place.function),
             }
         })
     }

@@ -85,8 +85,13 @@ fn head(text: &mut String, trace: &Trace, sums: &BTreeMap<u16, Sum>) {
     item("Hosts", &hosts(&trace.hosts));
     item("MPI", trace.mpi_library.as_deref().unwrap_or("unknown"));
     item("Wall time", &duration(trace.wall_ns as f64 / 1e9));
-    let error = trace.clock_error_ns as f64 / 1e9;
-    item("Clocks", &format!("agree within {}", duration(error)));
+    match trace.clock_error_ns {
+        0 => item("Clock", "one for all"),
+        error => item(
+            "Clocks",
+            &format!("compared within {}", duration(error as f64 / 1e9)),
+        ),
+    }
     let mut volume = format!("{}, {} calls", size(bytes), count(calls));
     if let Some(recorded) = recorded.filter(|&recorded| recorded != calls) {
         let _ = write!(volume, ", {} of them in records", count(recorded));

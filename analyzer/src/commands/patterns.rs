@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use laggard_patterns::{GROUPS, PatternId, explain};
+use laggard_report::units::wrap;
 
 use super::screen;
 use crate::cli::Patterns;
@@ -12,31 +13,37 @@ use crate::cli::Patterns;
 /// Prints the list of patterns, or the page of one.
 pub fn patterns(options: &Patterns) -> Result<ExitCode> {
     let asked = options.explain.as_deref().and_then(PatternId::from_id);
-    screen::print(&asked.map_or_else(list, explain))?;
+    screen::print(&asked.map_or_else(|| list(screen::width()), explain))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// All patterns, by what they are part of.
-fn list() -> String {
-    let mut text = String::new();
+fn list(screen: usize) -> String {
+    let indented = |pattern: PatternId| format!("{}{}", "  ".repeat(depth(pattern)), pattern.id());
     let widest = PatternId::ALL
         .iter()
-        .map(|p| p.id().len() + depth(*p) * 2)
-        .max();
-    let widest = widest.unwrap_or(0);
+        .map(|p| indented(*p).len())
+        .max()
+        .unwrap_or(0);
+    let room = screen.saturating_sub(widest + 4).max(30);
+    let mut text = String::new();
     for group in GROUPS {
-        let members: Vec<PatternId> = PatternId::ALL
-            .iter()
-            .copied()
-            .filter(|p| top(*p) == group.id)
-            .collect();
-        if members.is_empty() {
+        let members = || {
+            PatternId::ALL
+                .iter()
+                .copied()
+                .filter(|p| top(*p) == group.id)
+        };
+        if members().next().is_none() {
             continue;
         }
         let _ = writeln!(text, "{}", group.name);
-        for pattern in members {
-            let id = format!("{}{}", "  ".repeat(depth(pattern)), pattern.id());
-            let _ = writeln!(text, "  {id:widest$}  {}", pattern.row().summary);
+        for pattern in members() {
+            let mut id = indented(pattern);
+            for line in wrap(pattern.row().summary, room) {
+                let _ = writeln!(text, "  {id:widest$}  {line}");
+                id.clear();
+            }
         }
         text.push('\n');
     }
@@ -61,7 +68,8 @@ mod tests {
 
     #[test]
     fn every_pattern_is_listed_once() {
-        let list = list();
+        let list = list(80);
+        assert!(list.lines().all(|line| line.len() <= 80), "{list}");
         for pattern in PatternId::ALL {
             let lines = list
                 .lines()

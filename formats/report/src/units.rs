@@ -26,6 +26,11 @@ pub fn percent(value: f64) -> String {
     spaced(&style::percent(value))
 }
 
+/// Lines of at most `columns`, broken at spaces, and inside words that are longer.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    style::wrap(text, columns)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

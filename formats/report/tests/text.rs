@@ -88,3 +88,22 @@ fn a_report_without_findings_says_so() {
         "{text}"
     );
 }
+
+#[test]
+fn anomalies_of_many_locations_are_one_line() {
+    let mut report = example();
+    let one = report.anomalies[1].clone();
+    for rank in 0..5 {
+        let mut other = one.clone();
+        other.origin = Some(format!("rank {rank}"));
+        report.anomalies.push(other);
+    }
+    let text = render_text(&report, &RenderOptions::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(text.matches("truncated trace").count(), 1, "{text}");
+    assert!(text.contains("truncated trace (6 times)"), "{text}");
+    assert!(
+        text.contains("[rank000002.thread000.lgt and 5 more]"),
+        "{text}"
+    );
+}

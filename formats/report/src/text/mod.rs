@@ -4,7 +4,7 @@ mod finding;
 pub(crate) mod style;
 mod table;
 
-use crate::{Bottleneck, LocationTimes, Report, list_of_ranks};
+use crate::{Anomaly, Bottleneck, LocationTimes, Report, list_of_ranks};
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
@@ -256,26 +256,44 @@ fn anomalies(out: &mut String, report: &Report, screen: usize, style: Style) {
     }
     out.push('\n');
     paragraph(out, "Anomalies", screen, style, Tone::Strong);
-    for anomaly in report.anomalies.iter().take(ANOMALIES) {
-        let mut text = anomaly.id.replace('_', " ");
-        if anomaly.count > 1 {
-            text.push_str(&format!(" ({} times)", count(anomaly.count)));
+    let rows = alike(&report.anomalies);
+    for (first, times, others) in rows.iter().take(ANOMALIES) {
+        let mut text = first.id.replace('_', " ");
+        if *times > 1 {
+            text.push_str(&format!(" ({} times)", count(*times)));
         }
         text.push_str(": ");
-        text.push_str(&anomaly.detail);
-        if let Some(origin) = &anomaly.origin {
-            text.push_str(&format!(" [{origin}]"));
+        text.push_str(&first.detail);
+        match (&first.origin, others) {
+            (Some(origin), 0) => text.push_str(&format!(" [{origin}]")),
+            (Some(origin), others) => text.push_str(&format!(" [{origin} and {others} more]")),
+            (None, _) => {}
         }
-        finding::labelled(out, anomaly.severity.name(), &text, screen, style);
+        finding::labelled(out, first.severity.name(), &text, screen, style);
     }
-    let hidden = report.anomalies.len().saturating_sub(ANOMALIES);
+    let hidden = rows.len().saturating_sub(ANOMALIES);
     if hidden > 0 {
-        finding::labelled(
-            out,
-            "",
-            &format!("and {hidden} more in the report file"),
-            screen,
-            style,
-        );
+        let text = format!("and {hidden} more in the report file");
+        finding::labelled(out, "", &text, screen, style);
     }
+}
+
+/// Anomalies that say the same of several locations, as one: the first, how often,
+/// and how many others.
+fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
+    let mut rows: Vec<(&Anomaly, u64, usize)> = Vec::new();
+    for anomaly in anomalies {
+        let same = rows.iter_mut().find(|(first, ..)| {
+            (&first.id, &first.detail, first.severity)
+                == (&anomaly.id, &anomaly.detail, anomaly.severity)
+        });
+        match same {
+            Some((_, count, others)) => {
+                *count = count.saturating_add(anomaly.count);
+                *others += 1;
+            }
+            None => rows.push((anomaly, anomaly.count, 0)),
+        }
+    }
+    rows
 }

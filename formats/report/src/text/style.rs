@@ -113,7 +113,7 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// Lines of at most `columns`, broken at spaces, and inside words that are longer.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();

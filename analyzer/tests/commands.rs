@@ -1,0 +1,312 @@
+//! The `laggard` command from outside: output, exit codes, what it leaves behind.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use laggard_trace::file_name;
+
+const EXAMPLE: &str = include_str!("../../formats/report/tests/example.json");
+
+fn laggard(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_laggard"));
+    command.args(arguments);
+    for name in [
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "LAGGARD_TRACE_DIR",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    laggard(arguments).output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one line on stderr.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("laggard: "), "{text}");
+    text
+}
+
+/// A directory with a trace: five times rank 1 receives 10 ms before rank 0 sends.
+struct Trace {
+    directory: tempfile::TempDir,
+}
+
+impl Trace {
+    fn new() -> Trace {
+        let directory = tempfile::tempdir().unwrap();
+        let mut ranks = support::ranks(2);
+        for start in (0..5).map(|round| round * 100_000_000) {
+            ranks[0].send(15, 1, 7, start + 20_000_000, start + 20_001_000);
+            ranks[1].recv(22, 0, 7, start + 10_000_000, start + 20_002_000);
+        }
+        ranks
+            .iter_mut()
+            .for_each(|calls| calls.write(directory.path()));
+        Trace { directory }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn path(&self) -> &str {
+        self.directory.path().to_str().unwrap()
+    }
+}
+
+#[test]
+fn analysis_writes_and_prints_a_report() {
+    let trace = Trace::new();
+    let output = run(&["analyze", trace.path(), "--all"]);
+    assert_eq!(code(&output), 0, "{output:?}");
+    let text = stdout(&output);
+    assert!(text.starts_with("app: 2 ranks"), "{text}");
+    assert!(
+        text.contains("Late sender") && text.contains("50.0 ms"),
+        "{text}"
+    );
+    assert!(text.contains("Report written to"), "{text}");
+    let json = fs::read_to_string(trace.file("report.json")).unwrap();
+    let again = run(&[
+        "analyze",
+        trace.path(),
+        "--all",
+        "--format",
+        "json",
+        "-o",
+        "/dev/null",
+    ]);
+    let agents = |text: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value.as_object_mut().unwrap().remove("agents");
+        value
+    };
+    assert_eq!(agents(&stdout(&again)), agents(&json));
+    let quiet = run(&["analyze", trace.path(), "-q"]);
+    assert!(quiet.stdout.is_empty() && quiet.stderr.is_empty() && code(&quiet) == 0);
+    let shown = run(&["show", trace.file("report.json").to_str().unwrap()]);
+    assert!(stdout(&shown).starts_with("app: 2 ranks"));
+}
+
+#[test]
+fn limits_on_waiting_fail_the_run() {
+    let trace = Trace::new();
+    let with = |limit: &str| {
+        code(&run(&[
+            "analyze",
+            trace.path(),
+            "-q",
+            "--all",
+            "--fail-above",
+            limit,
+        ]))
+    };
+    assert_eq!(with("1"), 3);
+    assert_eq!(with("100"), 0);
+}
+
+#[test]
+fn other_files_are_not_overwritten() {
+    let trace = Trace::new();
+    let thesis = trace.file("thesis.txt");
+    fs::write(&thesis, "all my work").unwrap();
+    let output = run(&["analyze", trace.path(), "-o", thesis.to_str().unwrap()]);
+    assert_eq!(code(&output), 1);
+    assert!(complaint(&output).contains("not a laggard report"));
+    assert_eq!(fs::read_to_string(&thesis).unwrap(), "all my work");
+}
+
+#[test]
+fn unusable_input_is_one_line_and_exit_code_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let empty = directory.path().to_str().unwrap();
+    let trace = Trace::new();
+    let file = trace.file(&file_name(0, 0));
+    for arguments in [
+        &["analyze", empty][..],
+        &["info", empty],
+        &["dump", "/nonexistent/trace"],
+        &["analyze", file.to_str().unwrap()],
+        &["show", "/nonexistent/report.json"],
+        &["show", file.to_str().unwrap()],
+        &[
+            "analyze",
+            trace.path(),
+            "--baseline",
+            "/nonexistent/baseline.json",
+        ],
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 1, "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        complaint(&output);
+    }
+    assert_eq!(code(&run(&["analyze"])), 2);
+    assert_eq!(code(&run(&["analyze", empty, "--frobnicate"])), 2);
+    assert_eq!(code(&run(&["--help"])), 0);
+}
+
+#[test]
+fn only_the_head_complains() {
+    let mut command = laggard(&["show", "/nonexistent/report.json"]);
+    let output = command.env("OMPI_COMM_WORLD_RANK", "1").output().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn info_and_dump_say_what_is_there() {
+    let trace = Trace::new();
+    let text = stdout(&run(&["info", trace.path()]));
+    assert!(
+        text.contains("Program    ./app") && text.contains("MPI_Recv"),
+        "{text}"
+    );
+    assert!(text.contains("10 calls"), "{text}");
+    let text = stdout(&run(&["dump", trace.path(), "--rank", "1", "--limit", "2"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(
+        lines[1].starts_with("1/0 0.000000000    10002.000 MPI_Recv "),
+        "{text}"
+    );
+    assert!(
+        lines[1].contains(" from=0 tag=7 bytes=8 comm=world  app.c:22 work"),
+        "{text}"
+    );
+    let text = stdout(&run(&[
+        "dump",
+        trace.path(),
+        "--from",
+        "0.1",
+        "--to",
+        "0.2",
+    ]));
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+#[test]
+fn missing_and_damaged_files_are_said() {
+    let trace = Trace::new();
+    fs::write(trace.file(&file_name(0, 0)), "rubbish").unwrap();
+    let text = stdout(&run(&["info", trace.path()]));
+    assert!(text.contains("not a laggard trace"), "{text}");
+    assert!(text.contains("missing ranks"), "{text}");
+    let output = run(&["analyze", trace.path(), "--format", "none"]);
+    assert_eq!((code(&output), output.stdout.len()), (0, 0));
+}
+
+#[test]
+fn closed_pipes_are_quiet() {
+    let trace = Trace::new();
+    let report = trace.file("report.json");
+    fs::write(&report, EXAMPLE).unwrap();
+    for arguments in [
+        &["dump", trace.path()][..],
+        &["info", trace.path()],
+        &["show", report.to_str().unwrap()],
+        &["patterns"],
+        &["--help"],
+    ] {
+        let mut child = laggard(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{arguments:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn patterns_are_explained() {
+    let text = stdout(&run(&["patterns", "--explain", "late_sender"]));
+    assert!(text.starts_with("Late sender (late_sender)"), "{text}");
+    assert_eq!(code(&run(&["patterns", "--explain", "late_lunch"])), 2);
+}
+
+/// A directory with something that passes for the collector's file.
+fn collector() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("liblaggard.so"), "").unwrap();
+    directory
+}
+
+fn run_program(home: &Path, script: &str) -> Output {
+    let trace = home.join("trace");
+    let mut command = laggard(&[
+        "run",
+        "-o",
+        trace.to_str().unwrap(),
+        "--mode",
+        "trace",
+        "--",
+    ]);
+    command.args(["sh", "-c", script]).env("LAGGARD_LIB", home);
+    command.output().unwrap()
+}
+
+#[test]
+fn programs_run_with_the_collector_and_keep_their_exit_code() {
+    let home = collector();
+    let record =
+        "mkdir -p $LAGGARD_TRACE_DIR$N; touch $LAGGARD_TRACE_DIR$N/rank000000.thread000.lgt";
+    let script = format!("{record}; echo $LD_PRELOAD $LAGGARD_MODE; exit 7");
+    let output = run_program(home.path(), &script);
+    assert_eq!(code(&output), 7);
+    assert!(
+        stdout(&output).contains("/liblaggard.so trace"),
+        "{output:?}"
+    );
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(said.contains("laggard: next: laggard analyze "), "{said}");
+    // The next run goes to the next name.
+    let output = run_program(home.path(), &format!("N=.1; {record}"));
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(said.contains("trace.1 (1 file, 0 B)"), "{said}");
+}
+
+#[test]
+fn a_program_without_mpi_is_said() {
+    let home = collector();
+    let output = run_program(home.path(), "true");
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(said.contains("no trace was written"), "{said}");
+    let output = run_program(home.path(), "kill -9 $$");
+    assert_eq!(code(&output), 137);
+}
+
+#[test]
+fn a_missing_collector_is_said() {
+    let mut command = laggard(&["run", "--", "true"]);
+    let output = command.env("LAGGARD_LIB", "/nonexistent").output().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(complaint(&output).contains("LAGGARD_LIB"));
+    let home = collector();
+    let mut command = laggard(&["run", "--", "/nonexistent/mpirun", "./a"]);
+    let output = command.env("LAGGARD_LIB", home.path()).output().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(complaint(&output).contains("/nonexistent/mpirun"));
+}
