@@ -1,6 +1,6 @@
 //! `laggard analyze`: from a trace to a report.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
         },
         threads: options.threads.map(usize::from),
         stats: options.stats,
-        progress: !options.quiet && std::io::stderr().is_terminal(),
+        progress: !options.quiet && screen::shows_progress(),
         ..AnalyzeOptions::default()
     };
     if let Some(table) = table {

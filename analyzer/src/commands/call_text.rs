@@ -47,24 +47,8 @@ pub fn write(
             write!(out, " sent={} received={}", send.bytes, receive.bytes)?;
         }
     } else {
-        if is_used(send) || signature.has(flags::SENDS) {
-            write!(
-                out,
-                " to={} tag={} bytes={}",
-                peer(send.peer),
-                tag(send.tag),
-                send.bytes
-            )?;
-        }
-        if is_used(receive) || signature.has(flags::RECEIVES) {
-            let bytes = receive.bytes;
-            write!(
-                out,
-                " from={} tag={} bytes={bytes}",
-                peer(receive.peer),
-                tag(receive.tag)
-            )?;
-        }
+        half(out, "to", send, signature.has(flags::SENDS))?;
+        half(out, "from", receive, signature.has(flags::RECEIVES))?;
     }
     if signature.group != 0 {
         write!(out, " {}", group(signature.group, definitions))?;
@@ -113,9 +97,21 @@ fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> E
     }
 }
 
-/// Whether a half of a message says anything: calls without one have zeros, or no peer.
-fn is_used(end: Endpoint) -> bool {
-    end != Endpoint::default() && (end.peer != PEER_NONE || end.bytes > 0)
+/// One half of a message, or the volume of a call that has no partner.
+fn half(out: &mut impl Write, word: &str, end: Endpoint, is_message: bool) -> io::Result<()> {
+    if !is_message && (end == Endpoint::default() || end.peer == PEER_NONE) {
+        return match end.bytes {
+            0 => Ok(()),
+            bytes => write!(out, " bytes={bytes}"),
+        };
+    }
+    write!(
+        out,
+        " {word}={} tag={} bytes={}",
+        peer(end.peer),
+        tag(end.tag),
+        end.bytes
+    )
 }
 
 fn peer(peer: i32) -> String {
@@ -269,6 +265,19 @@ mod tests {
         assert_eq!(
             text(signature, Event::default(), &Definitions::default(), 0),
             " root=1 sent=8 received=0 comm=0x1234"
+        );
+    }
+
+    #[test]
+    fn calls_without_a_partner_say_their_volume() {
+        let signature = Signature {
+            send: end(PEER_NONE, 0, 4),
+            receive: end(PEER_NONE, 0, 0),
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, Event::default(), &Definitions::default(), 0),
+            " bytes=4"
         );
     }
 

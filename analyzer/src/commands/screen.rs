@@ -29,10 +29,21 @@ pub fn print_report(report: &Report, top: usize) -> io::Result<()> {
     print(&render_text(report, &options))
 }
 
+/// Whether somebody watches standard output. Open MPI gives every process a terminal
+/// of its own, also where mpirun itself writes into a pipe.
+fn is_watched() -> bool {
+    io::stdout().is_terminal() && !laggard::comm::launched_by_mpi()
+}
+
+/// Whether a progress bar on stderr has somebody to watch it.
+pub fn shows_progress() -> bool {
+    io::stderr().is_terminal() && !laggard::comm::launched_by_mpi()
+}
+
 fn is_colorful() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    io::stdout().is_terminal() && !unwanted && !dumb
+    is_watched() && !unwanted && !dumb
 }
 
 /// Columns of standard output.

@@ -160,7 +160,6 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         duration(report.agents.analysis_time_s)
     );
     finding::labelled(out, "Trace", &trace, screen, style);
-    out.push('\n');
 }
 
 const COLUMNS: &[Column] = &[
@@ -211,6 +210,7 @@ fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style:
         .enumerate()
         .map(|(at, found)| row(at + 1, found))
         .collect();
+    out.push('\n');
     table::table(out, COLUMNS, &rows, screen, style);
     let hidden = report.bottlenecks.len() - shown.len();
     if hidden > 0 {
