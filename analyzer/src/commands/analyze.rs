@@ -27,7 +27,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         .unwrap_or_else(|| options.directory.join("report.json"));
     let settings = settings(options)?;
     // Said before the work, not after it; an output that is no report is not touched.
-    if is_head() && output.exists() {
+    if is_head() && (options.output.is_some() || output.exists()) {
         Report::check_target(&output)?;
     }
     let Some(report) = laggard::analyze(&options.directory, &settings)? else {

@@ -135,7 +135,7 @@ fn tag(tag: i32) -> String {
 fn group(id: u64, definitions: &Definitions) -> String {
     let or_id = |name: u32| match definitions.string(name) {
         name if name.is_empty() => format!("{id:#x}"),
-        name => name.replace(char::is_whitespace, "_"),
+        name => name.replace(|c: char| c.is_whitespace() || c.is_control(), "_"),
     };
     if let Some(&(_, _, kind, name)) = definitions.group_handles.iter().find(|h| h.0 == id) {
         let kind = if kind == 1 { "win" } else { "file" };

@@ -145,18 +145,22 @@ impl<'a> Listing<'a> {
         Ok(())
     }
 
-    /// The line of the program that makes the call.
+    /// The line of the program that makes the call; empty if the path is not defined.
     fn place(&mut self, call_path: u32) -> &str {
         let definitions = &self.traced.location.definitions;
-        let at = (call_path as usize).min(self.places.len() - 1);
         let symbols = &mut *self.symbols;
-        self.places[at].get_or_insert_with(|| {
+        let Some(place) = self.places.get_mut(call_path as usize) else {
+            return "";
+        };
+        place.get_or_insert_with(|| {
             let lines = symbols.resolve_call_path(definitions, call_path);
             let place = source_location(&lines);
-            match (place.file.as_str(), place.line) {
+            let text = match (place.file.as_str(), place.line) {
                 ("", _) | (_, 0) => place.function,
                 (file, line) => format!("{}:{line} {}", base_name(file), place.function),
-            }
+            };
+            // What a trace says must not steer the terminal.
+            text.replace(char::is_control, "?")
         })
     }
 }

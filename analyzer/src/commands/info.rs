@@ -77,6 +77,8 @@ fn head(text: &mut String, trace: &Trace, sums: &BTreeMap<u16, Sum>) {
         .map(|traced| Some(traced.location.end?.recorded))
         .sum();
     let mut item = |label: &str, value: &str| {
+        // What a trace says must not steer the terminal.
+        let value = value.replace(char::is_control, "?");
         let _ = writeln!(text, "{label:10} {value}");
     };
     item("Program", &trace.program.join(" "));

@@ -62,7 +62,13 @@ impl Report {
                 })
             }
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+                match above.map(fs::metadata) {
+                    Some(Err(source)) => Err(failed(source)),
+                    _ => Ok(()),
+                }
+            }
             Err(error) => Err(failed(error)),
         }
     }
@@ -163,6 +169,7 @@ mod tests {
         assert!(example().write(&path).is_ok());
         assert!(example().write(directory.path()).is_err());
         let nowhere = directory.path().join("missing/report.json");
+        assert!(Report::check_target(&nowhere).is_err());
         let error = example().write(&nowhere).unwrap_err().to_string();
         assert!(error.contains("missing/report.json"), "{error}");
     }

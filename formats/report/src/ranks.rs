@@ -11,11 +11,25 @@ pub fn rank_ranges(ranks: impl IntoIterator<Item = u32>) -> String {
 
 /// Ranks as a phrase with at most `most` ranges: `rank 7`, `ranks 0-3, 7 and 12 more`.
 pub fn list_of_ranks(ranks: impl IntoIterator<Item = u32>, most: usize) -> String {
-    let ranges = ranges(ranks);
+    phrase(&ranges(ranks), most)
+}
+
+/// The same for a set of ranges such as `0-3,7`; what is no range is left out.
+pub(crate) fn list_of_ranges(set: &str, most: usize) -> String {
+    let parse = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let range: (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (range.0 <= range.1).then_some(range)
+    };
+    let ranges: Vec<(u32, u32)> = set.split(',').filter_map(parse).collect();
+    phrase(&ranges, most)
+}
+
+fn phrase(ranges: &[(u32, u32)], most: usize) -> String {
     let count =
         |ranges: &[(u32, u32)]| -> u64 { ranges.iter().map(|r| u64::from(r.1 - r.0) + 1).sum() };
     let shown = ranges.len().min(most.max(1));
-    let mut phrase = match count(&ranges) {
+    let mut phrase = match count(ranges) {
         0 => return "no rank".to_owned(),
         1 => "rank ".to_owned(),
         _ => "ranks ".to_owned(),
@@ -72,5 +86,11 @@ mod tests {
         assert_eq!(list_of_ranks([0, 1, 5], 2), "ranks 0-1, 5");
         assert_eq!(list_of_ranks([0, 1, 5, 7, 9], 2), "ranks 0-1, 5 and 2 more");
         assert_eq!(list_of_ranks([], 2), "no rank");
+        assert_eq!(list_of_ranges("0-3,7", 3), "ranks 0-3, 7");
+        assert_eq!(list_of_ranges("x,2-1,5", 3), "rank 5");
+        assert_eq!(
+            list_of_ranges("0-4294967295,0-4294967295", 1),
+            "ranks 0-4294967295 and 4294967296 more"
+        );
     }
 }

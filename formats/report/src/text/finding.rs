@@ -1,6 +1,7 @@
 //! One finding in words.
 
 use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
+use crate::ranks::list_of_ranges;
 use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks};
 
 /// Causes shown per finding.
@@ -45,18 +46,9 @@ pub(super) fn cause(cause: &Cause) -> String {
 /// Ranks that lost time, as a phrase.
 pub(super) fn ranks(finding: &Bottleneck, most: usize) -> String {
     match finding.rank_set.as_deref() {
-        Some(set) => list_of_ranks(parse_ranges(set), most),
+        Some(set) => list_of_ranges(set, most),
         None => list_of_ranks(finding.ranks.iter().map(|share| share.rank), most),
     }
-}
-
-/// Ranks of `0-3,7`; what is no range is left out.
-fn parse_ranges(set: &str) -> Vec<u32> {
-    let parse = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
-    };
-    set.split(',').filter_map(parse).flatten().collect()
 }
 
 /// Appends the paragraph of one finding.
@@ -187,6 +179,5 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(ranks(&finding, 3), "ranks 0-3, 7");
-        assert_eq!(parse_ranges("x,2-1,5"), [5]);
     }
 }

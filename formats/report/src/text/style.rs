@@ -131,7 +131,12 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
             if width(&line) + width(letter.encode_utf8(&mut [0; 4])) > columns && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
             }
-            line.push(if letter == GLUE { ' ' } else { letter });
+            line.push(match letter {
+                GLUE => ' ',
+                // A file's text must not steer the terminal.
+                letter if letter.is_control() => '\u{fffd}',
+                letter => letter,
+            });
         }
     }
     if !line.is_empty() || lines.is_empty() {
@@ -182,6 +187,7 @@ mod tests {
     fn long_words_are_broken() {
         assert_eq!(wrap("a bc defghij", 4), ["a bc", "defg", "hij"]);
         assert_eq!(wrap("", 4), [""]);
+        assert_eq!(wrap("a\u{1b}[2Jb", 9), ["a\u{fffd}[2Jb"]);
         assert_eq!(wrap(&format!("in {}", duration(1.0)), 6), ["in", "1.00 s"]);
     }
 
