@@ -1,1 +1,12 @@
-//! Measurements of the collector and the analyzer
+//! Measurements of the collector and the analyzer.
+//!
+//! *Purpose.* Figures that the project promises, each measured in a way that holds on
+//! a shared machine: things that are compared run in turns, medians count, and
+//! results are ratios or differences of things of the same run.
+//!
+//! *Parts.* [`synthetic`] writes traces of programs that never ran, with times that
+//! fit together.
+//!
+//! *Not here.* Tests of results: those stand beside the code that they test.
+
+pub mod synthetic;
