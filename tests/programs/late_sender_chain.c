@@ -2,7 +2,7 @@
  *
  * RUN np=3
  * EXPECT late_sender at=@middle ranks=1 severity=0.300 instances=5 cause_rank=0 cause_line=@first
- * EXPECT late_sender at=@last ranks=2 severity=0.300 instances=5 cause_rank=1 cause_line=@second because="wait"
+ * EXPECT late_sender at=@last ranks=2 severity=0.300 instances=5 cause_rank=1 cause_line=@second because="MPI_Recv"
  * METRIC late_sender 0.600
  */
 #include "common.h"

@@ -5,7 +5,7 @@
  *
  * RUN np=2 cflags="-rdynamic" libs="-ldl"
  * EXPECT late_sender at=@recv ranks=1 severity=0.300 instances=5 cause_rank=0 cause_line=@send
- *   because="MPI_File_write"
+ *   because="file"
  * METRIC late_sender 0.300
  * SILENT late_receiver
  */

@@ -1,7 +1,7 @@
 /* A ring shift: only the right neighbour of the late rank waits for it.
  *
  * RUN np=4
- * EXPECT late_sender at=@shift ranks=3 severity=0.300 instances=5 operation=MPI_Sendrecv
+ * EXPECT late_sender at=@shift ranks=3 severity=0.300 operation=MPI_Sendrecv
  *   cause_rank=2 cause_line=@shift cause_operation=MPI_Sendrecv
  * EXPECT late_sender at=@replace ranks=0 severity=0.300 operation=MPI_Sendrecv_replace
  *   cause_rank=3 cause_line=@replace

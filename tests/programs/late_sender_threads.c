@@ -15,14 +15,14 @@ static long late_sum;
 
 static NOINLINE void late_sending(int round)
 {
-    at(round, DELAY);
+    at(round, DELAY + 20);
     MPI_Send(&round, 1, MPI_INT, 1, LATE, WORLD); /* MARK send */
 }
 
 static NOINLINE void late_receiving(int round)
 {
     int value = -1;
-    at(round, 0);
+    at(round, 20);
     MPI_Recv(&value, 1, MPI_INT, 0, LATE, WORLD, MPI_STATUS_IGNORE); /* MARK recv */
     REQUIRE(value == round);
     late_sum += value;
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
             at(round, 5);
             MPI_Send(&round, 1, MPI_INT, 1, ON_TIME, WORLD);
         } else {
-            at(round, 15);
+            at(round, 10);
             MPI_Recv(&value, 1, MPI_INT, 0, ON_TIME, WORLD, MPI_STATUS_IGNORE);
             REQUIRE(value == round);
         }

@@ -199,6 +199,30 @@ fn exit_while_a_thread_calls_mpi() {
     ending("thread");
 }
 
+/// The children are a run of their own, with a trace of their own; messages between the two are
+/// not missed in either.
+#[test]
+fn processes_that_are_spawned() {
+    let attack = Attack::new("spawn", "spawn.c", &[]);
+    attack.run();
+    let mut traces = only_directories(&attack.bench.dir);
+    traces.sort();
+    assert_eq!(traces, ["trace", "trace.1"]);
+    for trace in traces {
+        let text = attack.bench.analyze_all(&attack.bench.path(&trace));
+        let report = Report::parse(&text).expect("a report of the promised shape");
+        assert_eq!(
+            (report.run.ranks, report.errors().len()),
+            (2, 0),
+            "{trace}: {report:#?}"
+        );
+        assert_eq!(
+            report.anomaly("unmatched_send") + report.anomaly("unmatched_receive"),
+            0
+        );
+    }
+}
+
 #[test]
 fn longjmp_out_of_an_error_handler() {
     let report = Attack::new("longjmp", "longjmp.c", &[]).report();
