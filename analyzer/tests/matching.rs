@@ -9,9 +9,18 @@ use support::*;
 #[derive(Clone, Debug)]
 enum Step {
     Compute(u64),
-    Send { to: usize, tag: i32 },
-    Recv { from: i32, tag: i32 },
-    Irecv { from: i32, tag: i32 },
+    Send {
+        to: usize,
+        tag: i32,
+    },
+    Recv {
+        from: i32,
+        tag: i32,
+    },
+    Irecv {
+        from: i32,
+        tag: i32,
+    },
     /// Waits for the first `n` receives that are under way.
     Wait(usize),
 }
@@ -31,7 +40,8 @@ struct Posted {
 }
 
 fn fits(posted: &Posted, message: &Message) -> bool {
-    (posted.from < 0 || posted.from as usize == message.from) && (posted.tag < 0 || posted.tag == message.tag)
+    (posted.from < 0 || posted.from as usize == message.from)
+        && (posted.tag < 0 || posted.tag == message.tag)
 }
 
 #[derive(Default)]
@@ -48,8 +58,16 @@ struct Process {
 
 impl Process {
     fn post(&mut self, from: i32, tag: i32) -> usize {
-        let mut posted = Posted { from, tag, matched: None };
-        if let Some(at) = self.unexpected.iter().position(|message| fits(&posted, message)) {
+        let mut posted = Posted {
+            from,
+            tag,
+            matched: None,
+        };
+        if let Some(at) = self
+            .unexpected
+            .iter()
+            .position(|message| fits(&posted, message))
+        {
             posted.matched = Some(self.unexpected.remove(at));
         }
         self.posted.push(posted);
@@ -57,7 +75,11 @@ impl Process {
     }
 
     fn arrive(&mut self, message: Message) {
-        match self.posted.iter_mut().find(|p| p.matched.is_none() && fits(p, &message)) {
+        match self
+            .posted
+            .iter_mut()
+            .find(|p| p.matched.is_none() && fits(p, &message))
+        {
             Some(posted) => posted.matched = Some(message),
             None => self.unexpected.push(message),
         }
@@ -72,9 +94,13 @@ fn simulate(programs: &[Vec<Step>], calls: &mut [Calls]) -> Option<u64> {
     loop {
         // Blocked calls that can return.
         for (rank, process) in processes.iter_mut().enumerate() {
-            let Some((since, n)) = process.blocked else { continue };
-            let done: Vec<Message> =
-                process.open[..n].iter().filter_map(|o| process.posted[o.0].matched.clone()).collect();
+            let Some((since, n)) = process.blocked else {
+                continue;
+            };
+            let done: Vec<Message> = process.open[..n]
+                .iter()
+                .filter_map(|o| process.posted[o.0].matched.clone())
+                .collect();
             if done.len() < n {
                 continue;
             }
@@ -108,7 +134,9 @@ fn simulate(programs: &[Vec<Step>], calls: &mut [Calls]) -> Option<u64> {
             .map(|(rank, _)| rank);
         let Some(rank) = ready else {
             let ended = processes.iter().all(|p| p.blocked.is_none());
-            let left = processes.iter().any(|p| !p.unexpected.is_empty() || !p.open.is_empty());
+            let left = processes
+                .iter()
+                .any(|p| !p.unexpected.is_empty() || !p.open.is_empty());
             return (ended && !left).then_some(late);
         };
         let step = programs[rank][processes[rank].next].clone();
@@ -119,7 +147,11 @@ fn simulate(programs: &[Vec<Step>], calls: &mut [Calls]) -> Option<u64> {
             Step::Send { to, tag } => {
                 calls[rank].send(10, to as i32, tag, now, now + 3);
                 processes[rank].now += 4;
-                processes[to].arrive(Message { from: rank, tag, sent: now });
+                processes[to].arrive(Message {
+                    from: rank,
+                    tag,
+                    sent: now,
+                });
             }
             Step::Recv { from, tag } => {
                 let at = processes[rank].post(from, tag);
@@ -144,7 +176,16 @@ fn simulate(programs: &[Vec<Step>], calls: &mut [Calls]) -> Option<u64> {
 
 /// Programs in which every message has a receive that could take it.
 fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let message = (0..3usize, 0..3usize, 0..2i32, 0..4u8, any::<bool>(), 1..500u64, 1..500u64, 0..4usize);
+    let message = (
+        0..3usize,
+        0..3usize,
+        0..2i32,
+        0..4u8,
+        any::<bool>(),
+        1..500u64,
+        1..500u64,
+        0..4usize,
+    );
     prop::collection::vec(message, 1..60).prop_map(|messages| {
         let mut programs = vec![Vec::new(); 3];
         for (from, to, tag, wild, blocking, before, after, wait) in messages {
@@ -157,14 +198,22 @@ fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
             let posted_tag = if wild & 2 != 0 { -1 } else { tag };
             programs[to].push(Step::Compute(after));
             programs[to].push(match blocking {
-                true => Step::Recv { from: source, tag: posted_tag },
-                false => Step::Irecv { from: source, tag: posted_tag },
+                true => Step::Recv {
+                    from: source,
+                    tag: posted_tag,
+                },
+                false => Step::Irecv {
+                    from: source,
+                    tag: posted_tag,
+                },
             });
             if wait == 0 {
                 programs[to].push(Step::Wait(2));
             }
         }
-        programs.iter_mut().for_each(|program| program.push(Step::Wait(usize::MAX)));
+        programs
+            .iter_mut()
+            .for_each(|program| program.push(Step::Wait(usize::MAX)));
         programs
     })
 }

@@ -15,9 +15,19 @@ fn late_sender_in_a_blocking_receive() {
     let report = analyze(r);
     assert_eq!(total(&report, "late_sender"), 50 * MS as i64);
     let found = &report.bottlenecks[0];
-    assert_eq!((found.pattern.as_str(), found.location.line), ("late_sender", 20));
-    assert_eq!((found.causes[0].rank, found.causes[0].location.line), (0, 10));
-    assert!(found.causes[0].because.contains("computed 50.0 ms"), "{}", found.causes[0].because);
+    assert_eq!(
+        (found.pattern.as_str(), found.location.line),
+        ("late_sender", 20)
+    );
+    assert_eq!(
+        (found.causes[0].rank, found.causes[0].location.line),
+        (0, 10)
+    );
+    assert!(
+        found.causes[0].because.contains("computed 50.0 ms"),
+        "{}",
+        found.causes[0].because
+    );
     assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
 }
 
@@ -76,7 +86,10 @@ fn wildcards_completed_in_another_order_than_posted() {
     let report = analyze(r);
     let found = &report.bottlenecks[0];
     assert_eq!(found.severity_s, 0.03);
-    assert_eq!((found.pattern.as_str(), found.location.line), ("late_sender_wrong_order_other_source", 22));
+    assert_eq!(
+        (found.pattern.as_str(), found.location.line),
+        ("late_sender_wrong_order_other_source", 22)
+    );
     assert_eq!(report.bottlenecks.len(), 1);
     assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
 }
@@ -89,7 +102,10 @@ fn wrong_order_of_one_source() {
     r[1].recv(20, 0, 2, 10 * MS, 62 * MS);
     r[1].recv(21, 0, 1, 63 * MS, 64 * MS);
     let report = analyze(r);
-    assert_eq!(total(&report, "late_sender_wrong_order_same_source"), 50 * MS as i64);
+    assert_eq!(
+        total(&report, "late_sender_wrong_order_same_source"),
+        50 * MS as i64
+    );
     assert_eq!(total(&report, "late_sender"), 0);
 }
 
@@ -101,23 +117,51 @@ fn messages_without_a_partner_are_anomalies() {
     r[1].recv(20, 0, 5, 5 * MS, 6 * MS);
     r[1].irecv(21, 0, 9, 7 * MS);
     let report = analyze(r);
-    let ids: Vec<_> = report.anomalies.iter().map(|a| (a.id.as_str(), a.count, a.detail.as_str())).collect();
-    assert_eq!(ids, [
-        ("unmatched_receive", 1, "rank 0 -> 1, tag 9, 8 bytes, MPI_Irecv at app.c:21"),
-        ("unmatched_send", 1, "rank 0 -> 1, tag 5, 8 bytes, MPI_Send at app.c:10"),
-    ]);
+    let ids: Vec<_> = report
+        .anomalies
+        .iter()
+        .map(|a| (a.id.as_str(), a.count, a.detail.as_str()))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            (
+                "unmatched_receive",
+                1,
+                "rank 0 -> 1, tag 9, 8 bytes, MPI_Irecv at app.c:21"
+            ),
+            (
+                "unmatched_send",
+                1,
+                "rank 0 -> 1, tag 5, 8 bytes, MPI_Send at app.c:10"
+            ),
+        ]
+    );
 }
 
 #[test]
 fn barrier_waits_for_the_last() {
     let mut r = ranks(3);
     for (rank, enter) in [(0, 10), (1, 30), (2, 60)] {
-        r[rank].collective(20 + rank as u32, number::MPI_Barrier, -1, enter * MS, 61 * MS);
+        r[rank].collective(
+            20 + rank as u32,
+            number::MPI_Barrier,
+            -1,
+            enter * MS,
+            61 * MS,
+        );
     }
     let report = analyze(r);
     assert_eq!(total(&report, "wait_at_barrier"), 80 * MS as i64);
     let found = &report.bottlenecks[0];
-    assert_eq!((found.location.line, found.causes[0].rank, found.causes[0].location.line), (20, 2, 22));
+    assert_eq!(
+        (
+            found.location.line,
+            found.causes[0].rank,
+            found.causes[0].location.line
+        ),
+        (20, 2, 22)
+    );
 }
 
 #[test]
@@ -135,11 +179,20 @@ fn collectives_have_their_own_formulas() {
     assert_eq!(ms(&run(number::MPI_Bcast, 2), "late_broadcast"), 80);
     assert_eq!(ms(&run(number::MPI_Bcast, 0), "late_broadcast"), 0);
     let reduce = run(number::MPI_Reduce, 0);
-    assert_eq!((ms(&reduce, "early_reduce"), ms(&reduce, "late_reduce_contribution")), (20, 30));
+    assert_eq!(
+        (
+            ms(&reduce, "early_reduce"),
+            ms(&reduce, "late_reduce_contribution")
+        ),
+        (20, 30)
+    );
     assert_eq!(ms(&run(number::MPI_Reduce, 2), "early_reduce"), 0);
     // Rank 0 has no lower rank, rank 1 waits for nobody, rank 2 comes last.
     assert_eq!(ms(&run(number::MPI_Scan, -1), "early_scan"), 0);
-    assert_eq!(ms(&run(number::MPI_Comm_dup, -1), "wait_at_comm_management"), 80);
+    assert_eq!(
+        ms(&run(number::MPI_Comm_dup, -1), "wait_at_comm_management"),
+        80
+    );
     assert_eq!(ms(&run(number::MPI_Finalize, -1), "wait_at_finalize"), 80);
 }
 

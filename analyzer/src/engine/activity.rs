@@ -16,44 +16,88 @@ pub struct Activity {
     pub other: u32,
 }
 
-/// Activity of a location from `since` until it entered the call at `position`,
-/// at most [`LOOK_BACK`] calls back.
-pub fn before(columns: &Columns, rows: &[Row], position: usize, since: i64) -> Activity {
-    let mut activity = Activity::default();
-    let mut longest = 0;
-    let mut until = columns.enter[position];
-    let first = position.saturating_sub(LOOK_BACK);
-    for at in (first..position).rev() {
-        if until <= since {
-            return activity;
-        }
-        let leave = columns.leave[at].min(until);
-        activity.computation += until - leave.max(since);
-        if leave <= since {
-            return activity;
-        }
-        let enter = columns.enter[at].max(since).min(leave);
-        let inside = leave - enter;
-        let signature = columns.signature[at];
-        match rows
-            .get(signature as usize)
-            .map_or(TimeClass::Setup, |row| row.class)
-        {
-            TimeClass::Setup => activity.computation += inside,
-            TimeClass::Io => activity.io += inside,
-            TimeClass::Communication | TimeClass::Synchronization => {
-                activity.waiting += inside;
-                if inside > longest {
-                    longest = inside;
-                    activity.other = signature;
+/// Time inside operations before each call of a slab, so that a window of calls costs
+/// two look-ups. ns.
+#[derive(Debug, Default)]
+pub struct Inside {
+    waiting: Vec<i64>,
+    io: Vec<i64>,
+}
+
+impl Inside {
+    /// Sums over the calls of `columns`.
+    pub fn new(columns: &Columns, rows: &[Row]) -> Inside {
+        let (mut waiting, mut io) = (0, 0);
+        let mut inside = Inside::default();
+        for at in 0..=columns.enter.len() {
+            inside.waiting.push(waiting);
+            inside.io.push(io);
+            if at < columns.enter.len() {
+                let time = columns.leave[at] - columns.enter[at];
+                match class(columns, rows, at) {
+                    TimeClass::Setup => {}
+                    TimeClass::Io => io += time,
+                    TimeClass::Communication | TimeClass::Synchronization => waiting += time,
                 }
             }
         }
-        until = enter;
+        inside
+    }
+}
+
+fn class(columns: &Columns, rows: &[Row], at: usize) -> TimeClass {
+    rows.get(columns.signature[at] as usize)
+        .map_or(TimeClass::Setup, |row| row.class)
+}
+
+/// Activity of a location from `since` until it entered the call at `position`,
+/// at most [`LOOK_BACK`] calls back.
+pub fn before(
+    columns: &Columns,
+    rows: &[Row],
+    inside: &Inside,
+    position: usize,
+    since: i64,
+) -> Activity {
+    let until = columns.enter[position];
+    let mut activity = Activity::default();
+    if until <= since {
+        return activity;
+    }
+    let oldest = position.saturating_sub(LOOK_BACK);
+    let calls = oldest..position;
+    let first = oldest + columns.leave[calls].partition_point(|&leave| leave <= since);
+    activity.waiting = inside.waiting[position] - inside.waiting[first];
+    activity.io = inside.io[position] - inside.io[first];
+    // The first call may have begun before the window.
+    if first < position && columns.enter[first] < since {
+        let outside = since - columns.enter[first];
+        match class(columns, rows, first) {
+            TimeClass::Setup => {}
+            TimeClass::Io => activity.io -= outside,
+            _ => activity.waiting -= outside,
+        }
     }
     // Before its first call a location computed; before the look-back nobody knows.
-    if first == 0 && columns.number == 0 && until > since {
-        activity.computation += until - since;
+    let begins = if first > oldest || (oldest == 0 && columns.number == 0) {
+        since
+    } else {
+        columns
+            .enter
+            .get(first)
+            .map_or(since, |&enter| enter.max(since))
+    };
+    activity.computation = (until - begins - activity.waiting - activity.io).max(0);
+    if activity.waiting > activity.computation.max(activity.io) {
+        let waits = (first..position).filter(|&at| {
+            matches!(
+                class(columns, rows, at),
+                TimeClass::Communication | TimeClass::Synchronization
+            )
+        });
+        let length = |at: usize| columns.leave[at] - columns.enter[at].max(since);
+        let longest = waits.max_by_key(|&at| (length(at), std::cmp::Reverse(at)));
+        activity.other = longest.map_or(0, |at| columns.signature[at]);
     }
     activity
 }
@@ -88,34 +132,40 @@ mod tests {
     fn splits_the_window() {
         // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
         let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
-        let activity = before(&columns, &rows(), 2, 0);
+        let inside = Inside::new(&columns, &rows());
+        let since = |since| before(&columns, &rows(), &inside, 2, since);
+        let parts = |computation, waiting, io| Activity {
+            computation,
+            waiting,
+            io,
+            other: 0,
+        };
+        assert_eq!(since(0), parts(50, 30, 20));
+        assert_eq!(since(60), parts(35, 5, 0));
+        assert_eq!(since(80), parts(20, 0, 0));
+        assert_eq!(since(100), parts(0, 0, 0));
+    }
+
+    #[test]
+    fn names_the_operation_that_held_the_late_party_up() {
+        let columns = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
+        let inside = Inside::new(&columns, &rows());
+        assert_eq!(before(&columns, &rows(), &inside, 2, 8).other, 3);
+    }
+
+    #[test]
+    fn what_is_older_than_the_look_back_is_unknown() {
+        let calls: Vec<_> = (0..LOOK_BACK as i64 + 50)
+            .map(|n| (n * 10, n * 10 + 4, 1))
+            .collect();
+        let columns = columns(&calls);
+        let inside = Inside::new(&columns, &rows());
+        let last = calls.len() - 1;
+        let activity = before(&columns, &rows(), &inside, last, -1000);
+        let calls = LOOK_BACK as i64;
         assert_eq!(
-            activity,
-            Activity {
-                computation: 50,
-                waiting: 30,
-                io: 20,
-                other: 3
-            }
+            (activity.waiting, activity.computation),
+            (calls * 4, calls * 6)
         );
-        let activity = before(&columns, &rows(), 2, 60);
-        assert_eq!(
-            activity,
-            Activity {
-                computation: 35,
-                waiting: 5,
-                io: 0,
-                other: 3
-            }
-        );
-        let activity = before(&columns, &rows(), 2, 80);
-        assert_eq!(
-            activity,
-            Activity {
-                computation: 20,
-                ..Activity::default()
-            }
-        );
-        assert_eq!(before(&columns, &rows(), 2, 100), Activity::default());
     }
 }

@@ -7,7 +7,7 @@ use super::clock::ClockMap;
 /// Calls kept from the slabs before, so that a late party's activity can be looked
 /// up across the border. The look-back is bounded by the same number everywhere:
 /// what the report says must not depend on where slabs end.
-pub const LOOK_BACK: usize = 256;
+pub const LOOK_BACK: usize = 1024;
 
 /// Calls of a location, column by column, times in ns of the global clock.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::activity;
+use super::activity::{self, Inside};
 use super::channel::{Channel, ChannelKey, Channels, End};
 use super::rank::{Posted, Rank};
 use super::table::NONE;
@@ -120,7 +120,12 @@ impl Rank<'_> {
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
-        let activity = activity::before(&found.columns, &found.rows, position, since);
+        let activity = {
+            let inside = found
+                .inside
+                .get_or_init(|| Inside::new(&found.columns, &found.rows));
+            activity::before(&found.columns, &found.rows, inside, position, since)
+        };
         let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
         detail.computation = activity.computation;
         detail.waiting = activity.waiting;

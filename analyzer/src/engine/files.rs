@@ -29,13 +29,18 @@ pub fn list(directory: &Path) -> Result<Vec<Entry>> {
     for file in files {
         let file = file.with_context(|| format!("{shown}: cannot read the trace directory"))?;
         let name = file.file_name().to_string_lossy().into_owned();
-        if Path::new(&name).extension().is_some_and(|extension| extension == FILE_EXTENSION) {
+        if Path::new(&name)
+            .extension()
+            .is_some_and(|extension| extension == FILE_EXTENSION)
+        {
             let size = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
             entries.push(Entry { name, size });
         }
     }
     if entries.is_empty() {
-        bail!("{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …");
+        bail!(
+            "{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …"
+        );
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
@@ -50,7 +55,10 @@ pub fn rank_part(name: &str) -> &str {
 pub fn misplaced(name: &str, location: &Location) -> Option<String> {
     let expected = laggard_trace::file_name(location.header.rank, location.header.thread);
     (expected != name).then(|| {
-        format!("{}: holds what belongs into {expected}; skipped", location.path().display())
+        format!(
+            "{}: holds what belongs into {expected}; skipped",
+            location.path().display()
+        )
     })
 }
 
@@ -82,7 +90,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let error = list(directory.path()).unwrap_err().to_string();
         assert!(error.contains("no trace in this directory") && !error.contains('\n'));
-        let error = list(&directory.path().join("none")).unwrap_err().to_string();
+        let error = list(&directory.path().join("none"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cannot read"));
     }
 
@@ -90,7 +100,9 @@ mod tests {
     fn two_runs_are_told_apart() {
         let files = [([1; 16], 2, "a"), ([1; 16], 2, "b"), ([2; 16], 2, "c")];
         assert!(check_one_run(Path::new("d"), files[..2].iter().copied()).is_ok());
-        let error = check_one_run(Path::new("d"), files.iter().copied()).unwrap_err().to_string();
+        let error = check_one_run(Path::new("d"), files.iter().copied())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("a and c"));
     }
 }

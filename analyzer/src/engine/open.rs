@@ -5,15 +5,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_report::AnomalySeverity;
-use laggard_trace::{Location, ProfileEntry};
+use laggard_trace::{Location, ProfileEntry, calls};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
 use super::clock::{ClockEvidence, Clocks};
+use super::files::{self, Entry};
 use super::table::NONE;
 use crate::comm::Job;
-use super::files::{self, Entry};
 
 /// What everybody knows about each location.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +44,10 @@ pub struct LocationInfo {
     pub size: u64,
     /// Whether the end of the trace is missing.
     pub truncated: bool,
+    /// Records in the file, extensions included.
+    pub records: u64,
+    /// Calls in its profile.
+    pub calls: u64,
 }
 
 /// The traces of an agent, and what it knows of all.
@@ -216,12 +220,31 @@ fn describe(location: &Location, agent: u32) -> LocationInfo {
         span: span(location),
         size: location.size(),
         truncated: location.end.is_none(),
+        records: location
+            .chunks
+            .iter()
+            .map(|chunk| u64::from(chunk.count))
+            .sum(),
+        calls: location.profile.iter().map(|entry| entry.count).sum(),
     }
 }
 
 /// First enter and last leave of a location, ticks.
 fn span(location: &Location) -> (u64, u64) {
     let mut first = location.header.start_ticks;
+    if location.chunks.is_empty() {
+        // A file is made when MPI_Init has returned; only the profile knows how long it took.
+        let init = |entry: &&ProfileEntry| {
+            calls::call(entry.operation).is_some_and(|call| call.shape == calls::Shape::Init)
+        };
+        let spent: u64 = location
+            .profile
+            .iter()
+            .filter(init)
+            .map(|entry| entry.total)
+            .sum();
+        first = first.saturating_sub(spent);
+    }
     if let Some(chunk) = location.chunks.iter().find(|chunk| chunk.count > 0) {
         first = laggard_trace::Decoder::new(location.records(chunk), chunk.base)
             .next()
@@ -271,6 +294,10 @@ fn share(
         hosts[rank] = host_names.binary_search(&info.host).unwrap_or(0) as u32;
         truncated[rank] |= info.truncated;
     }
+    let silent = infos
+        .iter()
+        .filter(|info| info.records == 0 && info.calls > 0)
+        .count() as u64;
     let missing: Vec<u32> = (0..ranks as u32)
         .filter(|&rank| agent_of[rank as usize] == NONE)
         .collect();
@@ -283,6 +310,11 @@ fn share(
                 laggard_report::rank_ranges(missing.iter().copied())
             );
             anomalies.add("missing_ranks", Level::Error, missing.len() as u64, detail);
+        }
+        if silent > 0 {
+            let detail = "locations with a profile but no events (recorded in profile mode): \
+                waiting and its causes are unknown there";
+            anomalies.add("no_events", Level::Warning, silent, detail.into());
         }
         if clocks.unsynchronised > 0 {
             let detail =

@@ -151,9 +151,7 @@ pub fn ranks<'a>(
     let mut bounds = Vec::new();
     for (at, location) in locations.iter().enumerate() {
         match bounds.last_mut() {
-            Some((first, end))
-                if locations[*first as usize].header.rank == location.header.rank =>
-            {
+            Some((first, end)) if locations[*first].header.rank == location.header.rank => {
                 *end = at + 1;
             }
             _ => bounds.push((at, at + 1)),
@@ -182,8 +180,8 @@ pub fn ranks<'a>(
                     row.receive_channel = receive;
                 }
             }
-            for at in first..end {
-                for communicator in &locations[at].definitions.communicators {
+            for location in &locations[first..end] {
+                for communicator in &location.definitions.communicators {
                     if let Some(group) = groups.find(&communicator.id) {
                         rank.local_ranks.insert(group, communicator.local_rank);
                     }

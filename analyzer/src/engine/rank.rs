@@ -1,11 +1,13 @@
 //! Pass one over the calls of a rank: counts messages and collectives, ties
 //! completions to what was posted, and turns slow instances into questions.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
+use super::activity::Inside;
 use super::calls::Calls;
 use super::channel::{ChannelKey, Channels, End};
 use super::columns::{Columns, Stream};
@@ -28,6 +30,8 @@ pub struct Thread<'a> {
     pub stream: Stream<'a>,
     /// The calls of this slab.
     pub columns: Columns,
+    /// Sums over `columns`, made when a late party's activity is first asked for.
+    pub(super) inside: OnceCell<Inside>,
     /// By signature id.
     pub rows: Vec<Row>,
     /// Completion lists by id.
@@ -169,6 +173,7 @@ impl<'a> Thread<'a> {
             number,
             stream,
             columns: Columns::default(),
+            inside: OnceCell::new(),
             rows,
             lists,
             paths,
@@ -238,6 +243,7 @@ impl<'a> Rank<'a> {
     pub fn pass_one(&mut self, until: i64) {
         for thread in &mut self.threads {
             thread.stream.fill(until, &mut thread.columns);
+            thread.inside.take();
             thread.at = thread.columns.first;
             thread.extended_at = 0;
         }

@@ -32,7 +32,10 @@ impl Calls {
         header.run_id = [7; 16];
         header.host_id = 1;
         let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
-        let text = |id, text: &str| Definition::String { id, bytes: text.as_bytes().to_vec() };
+        let text = |id, text: &str| Definition::String {
+            id,
+            bytes: text.as_bytes().to_vec(),
+        };
         writer.define(&[
             text(1, "app.c"),
             text(2, "work"),
@@ -46,11 +49,21 @@ impl Calls {
                 id: WORLD,
                 size: ranks,
                 local_rank: rank,
-                members: if rank == 0 { (0..ranks).collect() } else { Vec::new() },
+                members: if rank == 0 {
+                    (0..ranks).collect()
+                } else {
+                    Vec::new()
+                },
                 ..Communicator::default()
             }),
         ]);
-        writer.clock(&[ClockPoint { local: 0, reference_ns: 0, error_ns: 0, kind: 0, reserved: 0 }]);
+        writer.clock(&[ClockPoint {
+            local: 0,
+            reference_ns: 0,
+            error_ns: 0,
+            kind: 0,
+            reserved: 0,
+        }]);
         Calls {
             rank,
             thread,
@@ -69,7 +82,11 @@ impl Calls {
         let next = self.lines.len() as u32 + 1;
         let writer = self.writer.as_mut().unwrap();
         *self.lines.entry(line).or_insert_with(|| {
-            let frames = vec![Frame::Source { file: 1, function: 2, line }];
+            let frames = vec![Frame::Source {
+                file: 1,
+                function: 2,
+                line,
+            }];
             writer.define(&[Definition::CallPath { id: next, frames }]);
             next
         })
@@ -81,7 +98,10 @@ impl Calls {
         let next = self.signatures.len() as u32 + 1;
         let writer = self.writer.as_mut().unwrap();
         *self.signatures.entry(signature).or_insert_with(|| {
-            writer.define(&[Definition::Signature(Signature { id: next, ..signature })]);
+            writer.define(&[Definition::Signature(Signature {
+                id: next,
+                ..signature
+            })]);
             next
         })
     }
@@ -111,8 +131,10 @@ impl Calls {
 
     /// The list of these requests, given by post number, with outcomes.
     pub fn list(&mut self, requests: &[(u64, u32)]) -> u32 {
-        let entries: Vec<(u32, u32)> =
-            requests.iter().map(|&(post, outcome)| ((self.posts - post) as u32, outcome)).collect();
+        let entries: Vec<(u32, u32)> = requests
+            .iter()
+            .map(|&(post, outcome)| ((self.posts - post) as u32, outcome))
+            .collect();
         let next = self.lists.len() as u32 + 1;
         let writer = self.writer.as_mut().unwrap();
         *self.lists.entry(entries.clone()).or_insert_with(|| {
@@ -151,7 +173,13 @@ impl Calls {
     }
 
     /// Waits for requests; wildcard receives with what they turned out to be.
-    pub fn waitall(&mut self, line: u32, requests: &[(u64, Option<(i32, i32)>)], enter: u64, leave: u64) {
+    pub fn waitall(
+        &mut self,
+        line: u32,
+        requests: &[(u64, Option<(i32, i32)>)],
+        enter: u64,
+        leave: u64,
+    ) {
         let requests: Vec<(u64, u32)> = requests
             .iter()
             .map(|&(post, outcome)| {
@@ -164,8 +192,12 @@ impl Calls {
             })
             .collect();
         let completes = self.list(&requests);
-        let signature =
-            Signature { operation: number::MPI_Waitall, group: WORLD, completes, ..Signature::default() };
+        let signature = Signature {
+            operation: number::MPI_Waitall,
+            group: WORLD,
+            completes,
+            ..Signature::default()
+        };
         self.call(line, signature, enter, leave);
     }
 
@@ -179,24 +211,59 @@ impl Calls {
         let mut writer = self.writer.take().unwrap();
         let entries: Vec<ProfileEntry> = self.profile.values().copied().collect();
         writer.profile(&entries);
-        let bytes = writer.finish(End { end_ticks: self.last, ..End::default() }).into_bytes();
+        let bytes = writer
+            .finish(End {
+                end_ticks: self.last,
+                ..End::default()
+            })
+            .into_bytes();
         std::fs::write(directory.join(file_name(self.rank, self.thread)), bytes).unwrap();
     }
 }
 
 pub fn send(operation: u16, to: i32, tag: i32) -> Signature {
-    let send = Endpoint { peer: to, tag, bytes: 8 };
-    Signature { operation, flags: flags::SENDS, group: WORLD, send, ..Signature::default() }
+    let send = Endpoint {
+        peer: to,
+        tag,
+        bytes: 8,
+    };
+    Signature {
+        operation,
+        flags: flags::SENDS,
+        group: WORLD,
+        send,
+        ..Signature::default()
+    }
 }
 
 pub fn receive(operation: u16, from: i32, tag: i32) -> Signature {
-    let receive = Endpoint { peer: from, tag, bytes: 8 };
-    Signature { operation, flags: flags::RECEIVES, group: WORLD, receive, ..Signature::default() }
+    let receive = Endpoint {
+        peer: from,
+        tag,
+        bytes: 8,
+    };
+    Signature {
+        operation,
+        flags: flags::RECEIVES,
+        group: WORLD,
+        receive,
+        ..Signature::default()
+    }
 }
 
 pub fn collective(operation: u16, root: i32) -> Signature {
-    let send = Endpoint { peer: root, tag: 0, bytes: 8 };
-    Signature { operation, flags: flags::COLLECTIVE, group: WORLD, send, ..Signature::default() }
+    let send = Endpoint {
+        peer: root,
+        tag: 0,
+        bytes: 8,
+    };
+    Signature {
+        operation,
+        flags: flags::COLLECTIVE,
+        group: WORLD,
+        send,
+        ..Signature::default()
+    }
 }
 
 /// Ranks 0..n, one thread each.
@@ -213,11 +280,18 @@ pub fn analyze(calls: Vec<Calls>) -> Report {
 
 pub fn analyze_with(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
     let directory = tempfile::tempdir().unwrap();
-    calls.iter_mut().for_each(|calls| calls.write(directory.path()));
-    laggard::analyze(directory.path(), options).unwrap().unwrap()
+    calls
+        .iter_mut()
+        .for_each(|calls| calls.write(directory.path()));
+    laggard::analyze(directory.path(), options)
+        .unwrap()
+        .unwrap()
 }
 
 /// Total of a pattern in ns.
 pub fn total(report: &Report, pattern: &str) -> i64 {
-    report.metrics.get(pattern).map_or(0, |metric| (metric.total_s * 1e9).round() as i64)
+    report
+        .metrics
+        .get(pattern)
+        .map_or(0, |metric| (metric.total_s * 1e9).round() as i64)
 }

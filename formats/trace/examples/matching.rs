@@ -82,7 +82,10 @@ fn main() -> ExitCode {
                 sent.1 += post.bytes;
             }
             if !post.done {
-                *totals.incomplete.entry(calls::name(post.signature.operation)).or_default() += 1;
+                *totals
+                    .incomplete
+                    .entry(calls::name(post.signature.operation))
+                    .or_default() += 1;
             }
             if post.channel.is_none() && post.signature.has(flags::RECEIVES) && !post.done {
                 let name = calls::name(post.signature.operation);
@@ -98,9 +101,8 @@ fn gather(location: &Location, totals: &mut Totals) -> Vec<Post> {
     let rank = location.header.rank;
     let mut posts = Vec::new();
     for c in &location.definitions.communicators {
-        totals
-            .sizes
-            .insert(c.id, c.size + c.remote_members.len() as u32);
+        let size = totals.sizes.entry(c.id).or_default();
+        *size = (*size).max(c.size + c.remote_members.len() as u32);
     }
     for damage in &location.damage {
         totals.problem(format!(

@@ -13,6 +13,9 @@ use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
 /// Bounds the search on a file made to slow it down.
 const RESYNC_TRIES: usize = 4096;
 
+/// Largest world that is believed: readers keep a few bytes for each of its ranks.
+const MAX_RANKS: u32 = 1 << 24;
+
 /// One location of a trace.
 #[derive(Debug)]
 pub struct Location {
@@ -379,7 +382,7 @@ fn check_header(path: &Path, bytes: &[u8]) -> Result<FileHeader, Error> {
     if header.version == 0 || header.expected_checksum() != header.checksum {
         return Err(wrong("damaged file header"));
     }
-    if header.rank >= header.ranks || header.ticks_per_s == 0 {
+    if header.rank >= header.ranks || header.ranks > MAX_RANKS || header.ticks_per_s == 0 {
         return Err(wrong("impossible values in the file header"));
     }
     Ok(header)

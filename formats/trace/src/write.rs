@@ -13,7 +13,7 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Room kept in the last window for definitions, profile and end when the disk is full.
 const RESERVE: usize = 24 * 1024;
 /// Extension records that a single call may take.
-const MAX_EXTENSIONS: usize = 4096;
+const MAX_EXTENSIONS: usize = 1 << 20;
 
 /// Writes the records, definitions and closing blocks of one location.
 ///
@@ -194,18 +194,15 @@ impl<S: Space> LocationWriter<S> {
             self.limits |= LIMIT_SIZE;
             return false;
         }
-        let remaining = self.window_size - self.used;
-        if remaining < minimum + RESERVE {
-            if !self.prepared && self.space.prepare(0).is_err() {
-                self.limits |= LIMIT_WRITE;
-                return false;
-            }
-            self.prepared = true;
-        }
-        if !self.make_room(minimum) {
+        if !self.keep_reserve(minimum) || !self.make_room(minimum) {
             return false;
         }
-        let room = (self.window_size - self.used - BLOCK_HEADER).min(CHUNK_BYTES.max(minimum));
+        let mut remaining = self.window_size - self.used;
+        if !self.prepared {
+            // Not the reserve, unless `make_room` gave a window that is no larger.
+            remaining = remaining.saturating_sub(RESERVE).max(minimum);
+        }
+        let room = (remaining - BLOCK_HEADER).min(CHUNK_BYTES.max(minimum));
         let room = room / 24 * 24;
         let monotonic_ns = self.space.monotonic_ns();
         let header = BlockHeader {
@@ -234,6 +231,20 @@ impl<S: Space> LocationWriter<S> {
             first: self.cursor,
         });
         true
+    }
+
+    /// Makes sure that, after `bytes` more, the window has its reserve or there is a
+    /// next window: profile and end must find room on a full disk.
+    fn keep_reserve(&mut self, bytes: usize) -> bool {
+        let remaining = self.window_size - self.used;
+        if self.prepared || remaining >= bytes + RESERVE {
+            return true;
+        }
+        self.prepared = self.space.prepare(bytes + RESERVE).is_ok();
+        if !self.prepared {
+            self.limits |= LIMIT_WRITE;
+        }
+        self.prepared
     }
 
     fn seal_chunk(&mut self) {
@@ -270,7 +281,7 @@ impl<S: Space> LocationWriter<S> {
         if remaining >= bytes {
             return true;
         }
-        if self.space.prepare(bytes).is_err() {
+        if !self.prepared && self.space.prepare(bytes).is_err() {
             self.limits |= LIMIT_WRITE;
             return false;
         }
@@ -312,7 +323,14 @@ impl<S: Space> LocationWriter<S> {
     pub fn block(&mut self, kind: BlockKind, count: u32, payload: &[u8]) -> bool {
         self.seal_chunk();
         let size = BLOCK_HEADER + align(payload.len());
-        if self.limits & LIMIT_WRITE != 0 && self.window_size - self.used < size {
+        if kind == BlockKind::Definitions && !self.keep_reserve(size) {
+            return false;
+        }
+        let spare = match kind {
+            BlockKind::End => 0,
+            _ => BLOCK_HEADER + size_of::<End>() + BLOCK_HEADER,
+        };
+        if self.limits & LIMIT_WRITE != 0 && self.window_size - self.used < size + spare {
             return false;
         }
         if !self.make_room(size) {

@@ -1,0 +1,204 @@
+//! What is written is read: records, extensions and definitions, in the same order,
+//! whatever the sizes, and as far as there is room.
+
+use std::path::Path;
+
+use laggard_trace::{
+    BlockKind, Decoder, Definition, End, Event, Extension, FileHeader, LIMIT_WRITE, Location,
+    LocationWriter, MemorySpace, Record, Signature,
+};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A call: ticks since the last one's enter (may be negative), duration, signature.
+    Call(i64, u64, u32),
+    /// The same with so many completions and a value.
+    Extended(i64, u64, u32, usize, u64),
+    /// A string of this length.
+    Define(usize),
+    /// Blocks of other kinds.
+    Clock,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let gap = prop_oneof![
+        20 => 0i64..5000,
+        1 => -5000i64..0,
+        1 => Just(1 << 33),
+    ];
+    let duration = prop_oneof![20 => 0u64..10_000, 1 => Just(7 << 32)];
+    prop_oneof![
+        30 => (gap.clone(), duration.clone(), 1u32..1000).prop_map(|(g, d, s)| Step::Call(g, d, s)),
+        3 => (gap, duration, 1u32..1000, 0usize..40, any::<u64>())
+            .prop_map(|(g, d, s, n, v)| Step::Extended(g, d, s, n, v)),
+        3 => (0usize..200).prop_map(Step::Define),
+        1 => Just(Step::Define(70_000)),
+        1 => Just(Step::Clock),
+    ]
+}
+
+/// Writes the steps; gives the file, what should be read, and the writer's limits.
+fn write(steps: &[Step], windows: Option<usize>) -> (Vec<u8>, Vec<Event>, Vec<Vec<u8>>, u32) {
+    let mut space = MemorySpace::new();
+    space.limit = windows;
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(space, header, None).expect("a first window");
+    let (mut events, mut strings) = (Vec::new(), Vec::new());
+    let mut now = 1u64 << 40;
+    for step in steps {
+        match *step {
+            Step::Call(gap, duration, signature) => {
+                now = now.wrapping_add_signed(gap);
+                let lost = writer.lost();
+                writer.push(now, now + duration, signature);
+                if writer.lost() == lost {
+                    let leave = now + duration;
+                    events.push(Event {
+                        enter: now,
+                        leave,
+                        signature,
+                        ..Event::default()
+                    });
+                }
+            }
+            Step::Extended(gap, duration, signature, n, value) => {
+                now = now.wrapping_add_signed(gap);
+                let mut extensions: Vec<Record> = (0..n as u32)
+                    .map(|i| Record::extension(Extension::Completed, i + 1, i % 3))
+                    .collect();
+                extensions.push(Record::extension_u64(Extension::Value, value));
+                let lost = writer.lost();
+                writer.push_extended(&extensions, now, now + duration, signature);
+                if writer.lost() == lost {
+                    let completed = (0..n as u32).map(|i| laggard_trace::Completion {
+                        delta: i + 1,
+                        outcome: i % 3,
+                        thread: None,
+                    });
+                    events.push(Event {
+                        enter: now,
+                        leave: now + duration,
+                        signature,
+                        completed: completed.collect(),
+                        value: Some(value),
+                        ..Event::default()
+                    });
+                }
+            }
+            Step::Define(length) => {
+                let bytes = vec![b'x'; length];
+                let id = strings.len() as u32 + 1;
+                if writer.define(&[Definition::String {
+                    id,
+                    bytes: bytes.clone(),
+                }]) {
+                    strings.push(bytes);
+                }
+            }
+            Step::Clock => drop(writer.clock(&[])),
+        }
+    }
+    let limits = writer.limits();
+    writer.block(BlockKind::Padding, 0, &[1; 24]);
+    let bytes = writer
+        .finish(End {
+            calls: 1,
+            ..End::default()
+        })
+        .into_bytes();
+    (bytes, events, strings, limits)
+}
+
+fn read(bytes: &[u8]) -> (Location, Vec<Event>) {
+    let location = Location::from_bytes(Path::new("memory"), bytes).expect("a header");
+    let mut events = Vec::new();
+    for chunk in &location.chunks {
+        assert!(location.verify(chunk));
+        let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+        while let Some(event) = decoder.next() {
+            events.push(event.clone());
+        }
+    }
+    (location, events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn everything_comes_back(steps in prop::collection::vec(step(), 0..400)) {
+        let (bytes, events, strings, limits) = write(&steps, None);
+        let (location, found) = read(&bytes);
+        prop_assert_eq!(limits, 0);
+        prop_assert_eq!(&location.damage, &[]);
+        prop_assert_eq!(found, events);
+        prop_assert!(location.end.is_some());
+        for (i, string) in strings.iter().enumerate() {
+            prop_assert_eq!(location.definitions.string_bytes(i as u32 + 1), &string[..]);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_the_rest_only(
+        steps in prop::collection::vec(step(), 0..400),
+        windows in 1usize..4,
+    ) {
+        let (bytes, events, _, limits) = write(&steps, Some(windows));
+        let (location, found) = read(&bytes);
+        prop_assert_eq!(&location.damage, &[]);
+        prop_assert_eq!(found, events);
+        prop_assert!(location.end.is_some(), "no room for the end");
+        prop_assert_eq!(location.end.map_or(0, |end| end.limits), limits & LIMIT_WRITE);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_gives_a_beginning(
+        steps in prop::collection::vec(step(), 0..200),
+        cut in 128usize..100_000,
+    ) {
+        let (bytes, events, ..) = write(&steps, None);
+        let (_, found) = read(&bytes[..cut.min(bytes.len())]);
+        prop_assert!(found.len() <= events.len());
+        prop_assert_eq!(&found[..], &events[..found.len()]);
+    }
+}
+
+#[test]
+fn a_long_run_fills_many_windows() {
+    let steps: Vec<Step> = (0..200_000)
+        .map(|i| Step::Call(100, 50, i % 7 + 1))
+        .collect();
+    let (bytes, events, ..) = write(&steps, None);
+    assert!(read(&bytes).1 == events);
+    // Twelve bytes a call, and little else.
+    assert!(bytes.len() < events.len() * 12 + events.len() / 10 + 4096);
+}
+
+#[test]
+fn many_completions_stay_with_their_call() {
+    let (bytes, events, ..) = write(&[Step::Extended(0, 1, 1, 100_000, 5)], None);
+    assert!(read(&bytes).1 == events);
+}
+
+#[test]
+fn signatures_come_back() {
+    let signature = Signature {
+        id: 1,
+        operation: 3,
+        flags: 0x0fff,
+        parameter: -5,
+        ..Signature::default()
+    };
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    writer.define(&[Definition::Signature(signature)]);
+    let bytes = writer.finish(End::default()).into_bytes();
+    assert_eq!(read(&bytes).0.definitions.signatures()[1], signature);
+}
