@@ -178,7 +178,7 @@ fn record(
         let paused = if options.paused { state::PAUSED } else { 0 };
         // Other threads wait with their calls until MPI_Init has returned to the program.
         STATE.store(state::RECORDING | paused, Ordering::SeqCst);
-        thread::adopt_first(call.site.sp)
+        thread::adopt_first(call.site)
     };
     // All ranks take part, also those that cannot write.
     let point = measure(0);

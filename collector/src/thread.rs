@@ -3,8 +3,8 @@
 //! A wrapper is *nested* when another wrapper of the same thread is active further up
 //! the stack: MPI libraries and tools call MPI functions themselves. Instead of a
 //! depth counter, which a `longjmp` or an exception out of a call would leave wrong
-//! for ever, the state keeps the active wrapper's stack address; the next wrapper at
-//! or above it takes over.
+//! for ever, the state keeps where the active wrapper's frame is; a wrapper at or above
+//! it, or one that finds that frame overwritten, takes over.
 //!
 //! A thread's stream is only touched between [`Call::begin`]'s and
 //! [`Call::finish`]'s marks of `busy`, so that another thread can close it at the end
@@ -47,6 +47,10 @@ pub static STATE: AtomicU32 = AtomicU32::new(state::IDLE);
 pub struct Thread {
     /// Stack address of the active outermost wrapper; 0 = none.
     active: u64,
+    /// What stands in the two words below it: return address and frame pointer.
+    frame: [u64; 2],
+    /// The thread's stack.
+    stack: std::ops::Range<u64>,
     /// The thread is at its stream right now.
     busy: AtomicBool,
     /// Number of the location within the rank.
@@ -118,10 +122,11 @@ impl Call {
         }
         // SAFETY: states live as long as their threads.
         unsafe {
-            if site.sp < (*thread).active {
+            if site.sp < (*thread).active && (*thread).is_nested(site.sp) {
                 return None;
             }
             (*thread).active = site.sp;
+            (*thread).frame = [site.ra, site.bp];
         }
         Some(Call {
             thread,
@@ -269,6 +274,59 @@ impl Call {
     }
 }
 
+/// A wrapper's frame is larger than this, and so are the arguments on the stack of any
+/// call smaller.
+const LEAST_FRAME: u64 = 96;
+
+impl Thread {
+    /// Whether the active wrapper is still there, above a call at `sp`.
+    #[cold]
+    #[inline(never)]
+    fn is_nested(&self, sp: u64) -> bool {
+        if self.active - sp < LEAST_FRAME {
+            return false;
+        }
+        let [ra, bp] = self.frame;
+        let words = self.active - 16;
+        if self.stack.contains(&sp) && self.stack.contains(&self.active) {
+            // SAFETY: on this thread's own stack, above the current frame.
+            return unsafe { *(words as *const [u64; 2]) } == [bp, ra];
+        }
+        // Another stack, a coroutine's: it may be gone.
+        let mut found = [0u64; 2];
+        let local = libc::iovec {
+            iov_base: (&raw mut found).cast(),
+            iov_len: 16,
+        };
+        let remote = libc::iovec {
+            iov_base: words as *mut c_void,
+            iov_len: 16,
+        };
+        // SAFETY: the kernel copies, and fails where nothing is mapped.
+        let copied = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+        copied == 16 && found == [bp, ra]
+    }
+}
+
+/// The calling thread's stack; empty if it cannot be known.
+fn stack() -> std::ops::Range<u64> {
+    // SAFETY: the attributes are initialised by the first call, and destroyed.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return 0..0;
+        }
+        let (mut lowest, mut size) = (ptr::null_mut(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut lowest, &mut size) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        if known {
+            lowest as u64..lowest as u64 + size as u64
+        } else {
+            0..0
+        }
+    }
+}
+
 /// Runs what may fail inside; a panic ends the recording, not the program.
 #[inline]
 pub fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
@@ -325,6 +383,8 @@ fn create() -> Option<*mut Thread> {
     };
     let thread = Box::into_raw(Box::new(Thread {
         active: 0,
+        frame: [0; 2],
+        stack: stack(),
         busy: AtomicBool::new(false),
         number,
         stream: Some(stream),
@@ -340,7 +400,7 @@ fn create() -> Option<*mut Thread> {
 }
 
 /// Gives the thread that initialised MPI its location, number 0; `false` if that fails.
-pub fn adopt_first(active: u64) -> bool {
+pub fn adopt_first(site: CallSite) -> bool {
     let mut key = 0;
     // SAFETY: `key` is valid for writing.
     if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
@@ -350,7 +410,10 @@ pub fn adopt_first(active: u64) -> bool {
         return false;
     };
     // SAFETY: made just now.
-    unsafe { (*thread).active = active };
+    unsafe {
+        (*thread).active = site.sp;
+        (*thread).frame = [site.ra, site.bp];
+    }
     true
 }
 

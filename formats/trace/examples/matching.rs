@@ -10,14 +10,17 @@ use laggard_trace::{
     Decoder, Event, FILE_EXTENSION, Location, OUTCOME_CANCELLED, Signature, calls, flags,
 };
 
+/// Group, source, destination, tag.
 type Channel = (u64, i32, i32, i32);
+/// When it was entered, operation, root.
+type Collective = (u64, u16, i32);
 
 #[derive(Default)]
 struct Totals {
     /// Messages and bytes: sent, received.
     channels: HashMap<Channel, [(u64, u64); 2]>,
     /// By group and rank: the operations, with the time of entering.
-    collectives: BTreeMap<u64, BTreeMap<u32, Vec<(u64, u16, i32)>>>,
+    collectives: BTreeMap<u64, BTreeMap<u32, Vec<Collective>>>,
     sizes: HashMap<u64, u32>,
     calls: u64,
     bytes: u64,
