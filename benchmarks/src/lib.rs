@@ -5,8 +5,14 @@
 //! results are ratios or differences of things of the same run.
 //!
 //! *Parts.* [`synthetic`] writes traces of programs that never ran, with times that
-//! fit together.
+//! fit together. [`analysis`] measures the analyzer on them. [`process`] runs what is
+//! measured, [`table`] and [`runs`] print and keep what was found.
 //!
 //! *Not here.* Tests of results: those stand beside the code that they test.
 
+pub mod analysis;
+pub mod machine;
+pub mod process;
+pub mod runs;
 pub mod synthetic;
+pub mod table;

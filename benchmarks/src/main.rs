@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use laggard_benchmarks::analysis;
+use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::{self, Program, Settings};
 
 #[derive(Debug, Parser)]
@@ -18,6 +20,42 @@ struct Cli {
 enum What {
     /// Write a trace of a program that never ran
     Generate(Generate),
+    /// How fast the analyzer is, and what memory it takes
+    Analysis(Analysis),
+}
+
+#[derive(Debug, Args)]
+struct Analysis {
+    /// Sizes of the traces, million calls
+    #[arg(
+        long,
+        value_name = "M,…",
+        value_delimiter = ',',
+        default_value = "5,50,200"
+    )]
+    sizes: Vec<u64>,
+    /// Ranks of the traces
+    #[arg(long, default_value_t = 4)]
+    ranks: u32,
+    /// Rounds of all configurations
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Cores to spread threads or agents over [default: all]
+    #[arg(long)]
+    cores: Option<usize>,
+    /// Where traces are made, and reused if they are there [default: a directory
+    /// for temporary files]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Leave new traces there
+    #[arg(long)]
+    keep: bool,
+    /// With the filters on, not --all
+    #[arg(long)]
+    filtered: bool,
+    /// Append all numbers to a file under benchmarks/runs
+    #[arg(long)]
+    save: bool,
 }
 
 #[derive(Debug, Args)]
@@ -42,7 +80,34 @@ struct Generate {
 fn main() -> Result<()> {
     match Cli::parse().what {
         What::Generate(options) => generate(&options),
+        What::Analysis(options) => analysis(options),
     }
+}
+
+fn analysis(options: Analysis) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcome = analysis::measure(&analysis::Options {
+        sizes: options.sizes,
+        ranks: options.ranks,
+        cores: options.cores.unwrap_or(cores),
+        rounds: options.rounds.max(1),
+        directory: options.traces.unwrap_or_else(directory),
+        keep: options.keep,
+        filtered: options.filtered,
+    })?;
+    show(&outcome, options.save, "analysis")
+}
+
+/// Where files go that are needed for a while.
+fn directory() -> PathBuf {
+    std::env::temp_dir().join("laggard-benchmarks")
+}
+
+fn show(outcome: &Outcome, save: bool, what: &str) -> Result<()> {
+    if save {
+        println!("Kept in {}", outcome.save(what)?.display());
+    }
+    Ok(())
 }
 
 fn generate(options: &Generate) -> Result<()> {

@@ -1,0 +1,265 @@
+//! How fast the analyzer reads: calls per second and core, speed-up, memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, Usage};
+use crate::runs::Outcome;
+use crate::synthetic::{self, Program, Settings};
+use crate::table::{Table, median};
+
+/// Bytes per call that a trace may need at most.
+const BYTES_PER_CALL: u64 = 13;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Sizes of the traces, million calls.
+    pub sizes: Vec<u64>,
+    /// Ranks of the traces.
+    pub ranks: u32,
+    /// Cores that agents or threads are spread over.
+    pub cores: usize,
+    /// Rounds of all configurations.
+    pub rounds: usize,
+    /// Where traces are made.
+    pub directory: PathBuf,
+    /// Leave them there.
+    pub keep: bool,
+    /// With the filters on, not `--all`.
+    pub filtered: bool,
+}
+
+/// One way to run the analysis.
+#[derive(Clone, Copy, Debug)]
+struct Configuration {
+    agents: usize,
+    threads: usize,
+}
+
+impl Configuration {
+    fn name(self) -> String {
+        let plural = |n, word| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        format!(
+            "{} x {}",
+            plural(self.agents, "agent"),
+            plural(self.threads, "thread")
+        )
+    }
+
+    fn cores(self) -> f64 {
+        (self.agents * self.threads) as f64
+    }
+}
+
+/// One run.
+struct Run {
+    usage: Usage,
+    /// Without the start of MPI, s.
+    analysis_s: f64,
+    /// Of the agent with the most, bytes.
+    peak_bytes: f64,
+    calls: f64,
+    /// (name, s).
+    phases: Vec<(String, f64)>,
+}
+
+/// Measures all sizes.
+///
+/// # Errors
+/// The analyzer or the file system failed.
+pub fn measure(options: &Options) -> Result<Outcome> {
+    fs::create_dir_all(&options.directory)?;
+    // A copy: a build in between must not change what is measured.
+    let analyzer = options
+        .directory
+        .join(format!("laggard.{}", std::process::id()));
+    fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
+    let mut outcome = Outcome::default();
+    let measured = options
+        .sizes
+        .iter()
+        .try_for_each(|&size| measure_size(options, &analyzer, size, &mut outcome));
+    fs::remove_file(&analyzer)?;
+    measured.map(|()| outcome)
+}
+
+fn measure_size(
+    options: &Options,
+    analyzer: &Path,
+    millions: u64,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let (trace, is_new) = trace(options, millions)?;
+    let mut configurations = vec![Configuration {
+        agents: 1,
+        threads: 1,
+    }];
+    if options.cores > 1 {
+        configurations.push(Configuration {
+            agents: 1,
+            threads: options.cores,
+        });
+        configurations.push(Configuration {
+            agents: options.cores,
+            threads: 1,
+        });
+    }
+    let mut runs: Vec<Vec<Run>> = configurations.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.rounds {
+        for (configuration, runs) in configurations.iter().zip(&mut runs) {
+            runs.push(analyze(analyzer, &trace, *configuration, options.filtered)?);
+        }
+    }
+    if is_new && !options.keep {
+        fs::remove_dir_all(&trace)?;
+    }
+    let mode = if options.filtered {
+        "filtered"
+    } else {
+        "--all"
+    };
+    let title = format!(
+        "Analysis of {millions} million calls, {} ranks, {mode}",
+        options.ranks
+    );
+    let head = [
+        "configuration",
+        "time, s",
+        "M calls/s",
+        "per core",
+        "per CPU s",
+        "speed-up",
+        "MB/agent",
+    ];
+    let mut table = Table::new(&title, &head);
+    let of =
+        |runs: &[Run], value: fn(&Run) -> f64| median(&runs.iter().map(value).collect::<Vec<_>>());
+    let single = of(&runs[0], |run| run.analysis_s);
+    for (configuration, runs) in configurations.iter().zip(&runs) {
+        let time = of(runs, |run| run.analysis_s);
+        let rate = runs[0].calls / time / 1e6;
+        table.row([
+            configuration.name(),
+            format!("{time:.3}"),
+            format!("{rate:.2}"),
+            format!("{:.2}", rate / configuration.cores()),
+            format!("{:.2}", of(runs, |run| run.calls / run.usage.cpu_s / 1e6)),
+            format!("{:.2}", single / time),
+            format!("{:.0}", of(runs, |run| run.peak_bytes) / 1e6),
+        ]);
+        add_raw(
+            outcome,
+            &format!("{millions}m {mode} {}", configuration.name()),
+            runs,
+        );
+    }
+    outcome.table(table);
+    Ok(())
+}
+
+fn add_raw(outcome: &mut Outcome, name: &str, runs: &[Run]) {
+    let mut add = |what: &str, value: &dyn Fn(&Run) -> f64| {
+        outcome
+            .raw
+            .push((format!("{name}, {what}"), runs.iter().map(value).collect()));
+    };
+    add("analysis s", &|run| run.analysis_s);
+    add("wall s", &|run| run.usage.wall_s);
+    add("CPU s", &|run| run.usage.cpu_s);
+    add("peak MB", &|run| run.peak_bytes / 1e6);
+    for (at, (phase, _)) in runs[0].phases.iter().enumerate() {
+        add(&format!("phase {phase} s"), &|run| {
+            run.phases.get(at).map_or(0.0, |phase| phase.1)
+        });
+    }
+}
+
+/// The trace of this size: the one that is there, or a new one.
+fn trace(options: &Options, millions: u64) -> Result<(PathBuf, bool)> {
+    let name = format!("stencil-{}-{millions}m", options.ranks);
+    let trace = options.directory.join(&name);
+    if trace.is_dir() {
+        return Ok((trace, false));
+    }
+    let calls = millions * 1_000_000;
+    let (needed, free) = (
+        calls * BYTES_PER_CALL,
+        process::free_bytes(&options.directory)?,
+    );
+    if needed + needed / 4 > free {
+        let place = options.directory.display();
+        bail!(
+            "{millions} million calls need {} MB in {place}",
+            needed / 1_000_000
+        );
+    }
+    let settings = Settings {
+        ranks: options.ranks,
+        calls,
+        program: Program::Stencil,
+        seed: 1,
+    };
+    // Under another name until it is whole.
+    let part = options.directory.join(format!("{name}.part"));
+    if part.is_dir() {
+        fs::remove_dir_all(&part)?;
+    }
+    synthetic::generate(&settings, &part)?;
+    // The disk must not be busy with it while others are measured.
+    for entry in fs::read_dir(&part)? {
+        fs::File::open(entry?.path())?.sync_all()?;
+    }
+    fs::rename(&part, &trace)?;
+    Ok((trace, true))
+}
+
+fn analyze(
+    analyzer: &Path,
+    trace: &Path,
+    configuration: Configuration,
+    filtered: bool,
+) -> Result<Run> {
+    let report = analyzer.with_extension("json");
+    let mut command = match configuration.agents {
+        1 => Command::new(analyzer),
+        agents => {
+            let mut command = process::mpirun(agents);
+            command.arg(analyzer);
+            command
+        }
+    };
+    command.arg("analyze").arg(trace).arg("-o").arg(&report);
+    command.args(["--stats", "--format", "none", "-q"]);
+    command.args(["--threads", &configuration.threads.to_string()]);
+    if !filtered {
+        command.arg("--all");
+    }
+    let usage = process::run(&mut command)?;
+    let text = fs::read_to_string(&report)?;
+    fs::remove_file(&report)?;
+    let report: serde_json::Value = serde_json::from_str(&text)?;
+    let number = |value: &serde_json::Value, what: &str| {
+        value
+            .as_f64()
+            .with_context(|| format!("no {what} in the report"))
+    };
+    let agents = &report["agents"];
+    let phases = agents["phases"].as_array().map_or(&[][..], Vec::as_slice);
+    let phases = phases.iter().map(|phase| {
+        let name = phase["name"].as_str().unwrap_or_default().to_owned();
+        (name, phase["time_s"].as_f64().unwrap_or_default())
+    });
+    Ok(Run {
+        usage,
+        analysis_s: number(&agents["analysis_time_s"], "time")?,
+        peak_bytes: agents["peak_memory_bytes"]
+            .as_f64()
+            .unwrap_or(usage.peak_bytes as f64),
+        calls: number(&report["run"]["operations"], "number of calls")?,
+        phases: phases.collect(),
+    })
+}

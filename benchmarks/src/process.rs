@@ -1,0 +1,123 @@
+//! Runs commands and says what they cost.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// What a command used, its children included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Usage {
+    /// From start to end, s.
+    pub wall_s: f64,
+    /// User and system time of all its processes, s.
+    pub cpu_s: f64,
+    /// Largest resident memory of one of its processes, bytes.
+    pub peak_bytes: u64,
+}
+
+/// Runs a command that prints nothing of interest.
+///
+/// # Errors
+/// It could not be started, or ended with something else than success.
+pub fn run(command: &mut Command) -> Result<Usage> {
+    run_with_output(command).map(|(usage, _)| usage)
+}
+
+/// Runs a command; gives what it printed on standard output, too.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_output(command: &mut Command) -> Result<(Usage, String)> {
+    let name = format!("{command:?}");
+    let start = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| name.clone())?;
+    let output = child.stdout.take().map(io::read_to_string);
+    let output = output.transpose()?.unwrap_or_default();
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: a child of ours that nobody else waits for; both pointers are valid.
+    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()) };
+    let wall_s = start.elapsed().as_secs_f64();
+    if waited < 0 {
+        return Err(io::Error::last_os_error()).context(name);
+    }
+    if !(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0) {
+        bail!("{name} failed (wait status {status:#x})");
+    }
+    // SAFETY: zeroed, and filled in by wait4.
+    let usage = unsafe { usage.assume_init() };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    let usage = Usage {
+        wall_s,
+        cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        // Kilobytes on Linux.
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    };
+    Ok((usage, output))
+}
+
+/// `mpirun -n N` with what it takes to start on any machine, more ranks than cores
+/// included.
+pub fn mpirun(ranks: usize) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args([
+        "-n",
+        &ranks.to_string(),
+        "--bind-to",
+        "none",
+        "--oversubscribe",
+    ]);
+    // SAFETY: no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        command.arg("--allow-run-as-root");
+    }
+    command
+}
+
+/// Whether a program is on the PATH.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// A file that the release build made: what `variable` names, else beside this
+/// program, else in the workspace.
+///
+/// # Errors
+/// It is nowhere.
+pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Ok(PathBuf::from(path));
+    }
+    let program = std::env::current_exe()?;
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release");
+    let places = [program.with_file_name(name), workspace.join(name)];
+    let found = places.iter().find(|path| path.is_file());
+    found.cloned().with_context(|| {
+        format!("{name} is not built; run `cargo build --release` or set {variable}")
+    })
+}
+
+/// Bytes free for this user on the file system of a directory.
+///
+/// # Errors
+/// What the system says.
+pub fn free_bytes(directory: &Path) -> Result<u64> {
+    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes())?;
+    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: a terminated path and room for the answer.
+    if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error()).context(directory.display().to_string());
+    }
+    // SAFETY: zeroed, and filled in by statvfs.
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_bavail * found.f_frsize)
+}
