@@ -273,10 +273,13 @@ impl Location {
             offset: at as u64,
             what: DamageKind::OpenBlock,
         });
+        let start = at + BLOCK_HEADER;
+        if header.kind == BlockKind::Definitions as u16 {
+            self.take_definitions(at, &bytes[start..start + available], u32::MAX);
+        }
         if header.kind != BlockKind::Records as u16 {
             return;
         }
-        let start = at + BLOCK_HEADER;
         let length = available / size_of::<Record>() * size_of::<Record>();
         let Ok(records) = <[Record]>::ref_from_bytes(&bytes[start..start + length]) else {
             return;
@@ -317,7 +320,9 @@ impl Location {
             return false;
         }
         match header.kind {
-            k if k == BlockKind::Definitions as u16 => self.take_definitions(at, payload),
+            k if k == BlockKind::Definitions as u16 => {
+                self.take_definitions(at, payload, header.count)
+            }
             k if k == BlockKind::Profile as u16 => {
                 self.profile.extend(entries::<ProfileEntry>(payload))
             }
@@ -328,8 +333,12 @@ impl Location {
         true
     }
 
-    fn take_definitions(&mut self, at: usize, mut payload: &[u8]) {
-        while !payload.is_empty() {
+    /// Takes in `count` definitions, or those before the first of kind 0.
+    fn take_definitions(&mut self, at: usize, mut payload: &[u8], count: u32) {
+        for _ in 0..count {
+            if payload.get(..2).is_none_or(|kind| kind == [0, 0]) {
+                break;
+            }
             let taken = Definition::decode(payload);
             let (definition, size) = match taken {
                 Ok(taken) => taken,

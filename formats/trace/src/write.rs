@@ -12,6 +12,9 @@ use crate::{Definition, Extension, Record, Space};
 pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Room kept in the last window for definitions, profile and end when the disk is full.
 const RESERVE: usize = 24 * 1024;
+/// Payload of the first definitions block; each is larger than the one before.
+const FIRST_DEFINITIONS: usize = 2048;
+const MAX_DEFINITIONS: usize = 16 * 1024;
 /// Extension records that a single call may take.
 const MAX_EXTENSIONS: usize = 1 << 20;
 
@@ -27,6 +30,9 @@ pub struct LocationWriter<S: Space> {
     /// What the next record's offset counts from.
     base: u64,
     chunk: Option<Chunk>,
+    definitions: Option<OpenDefinitions>,
+    /// Payload of the next definitions block, bytes.
+    definitions_room: usize,
     window: *mut u8,
     window_size: usize,
     /// Bytes of the window in sealed blocks.
@@ -47,6 +53,15 @@ fn next_block(offset: usize) -> usize {
         rest if rest < BLOCK_HEADER => offset + rest,
         _ => offset,
     }
+}
+
+/// The definitions block being filled: it stands before the chunk, and new definitions
+/// go there as long as there is room, so that the chunk need not end for each.
+struct OpenDefinitions {
+    header: usize,
+    length: usize,
+    room: usize,
+    count: u32,
 }
 
 /// The records block being filled.
@@ -78,6 +93,8 @@ impl<S: Space> LocationWriter<S> {
             end: ptr::null_mut(),
             base: 0,
             chunk: None,
+            definitions: None,
+            definitions_room: FIRST_DEFINITIONS,
             window,
             window_size,
             used: 128,
@@ -285,6 +302,7 @@ impl<S: Space> LocationWriter<S> {
             self.limits |= LIMIT_WRITE;
             return false;
         }
+        self.seal_definitions();
         self.pad();
         match self.space.advance(bytes) {
             Ok((window, size)) => {
@@ -323,9 +341,6 @@ impl<S: Space> LocationWriter<S> {
     pub fn block(&mut self, kind: BlockKind, count: u32, payload: &[u8]) -> bool {
         self.seal_chunk();
         let size = BLOCK_HEADER + align(payload.len());
-        if kind == BlockKind::Definitions && !self.keep_reserve(size) {
-            return false;
-        }
         let spare = match kind {
             BlockKind::End => 0,
             _ => BLOCK_HEADER + size_of::<End>() + BLOCK_HEADER,
@@ -352,17 +367,81 @@ impl<S: Space> LocationWriter<S> {
 
     /// Appends definitions; they stand before every record pushed later.
     pub fn define(&mut self, definitions: &[Definition]) -> bool {
-        if definitions.is_empty() {
-            return true;
-        }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         for definition in definitions {
             definition.encode(&mut scratch);
         }
-        let written = self.block(BlockKind::Definitions, definitions.len() as u32, &scratch);
+        let count = definitions.len() as u32;
+        let written = count == 0 || self.append_definitions(count, &scratch);
         self.scratch = scratch;
         written
+    }
+
+    fn append_definitions(&mut self, count: u32, bytes: &[u8]) -> bool {
+        let fits = |open: &OpenDefinitions| open.length + bytes.len() <= open.room;
+        if !self.definitions.as_ref().is_some_and(fits) && !self.open_definitions(bytes.len()) {
+            return false;
+        }
+        let Some(open) = &mut self.definitions else {
+            return false;
+        };
+        let Some((kind, rest)) = bytes.split_first_chunk::<4>() else {
+            return false;
+        };
+        // SAFETY: inside the block, which lies in the window. The first kind goes last:
+        // a process killed in between leaves nothing of these definitions.
+        unsafe {
+            let at = self.window.add(open.header + BLOCK_HEADER + open.length);
+            ptr::copy_nonoverlapping(rest.as_ptr(), at.add(4), rest.len());
+            AtomicU32::from_ptr(at.cast()).store(u32::from_ne_bytes(*kind), Ordering::Release);
+        }
+        open.length += bytes.len();
+        open.count += count;
+        true
+    }
+
+    fn open_definitions(&mut self, minimum: usize) -> bool {
+        self.seal_definitions();
+        self.seal_chunk();
+        let room = align(self.definitions_room.max(minimum));
+        let size = BLOCK_HEADER + room;
+        if !self.keep_reserve(size) || !self.make_room(size) {
+            return false;
+        }
+        self.definitions_room = (self.definitions_room * 2).min(MAX_DEFINITIONS);
+        let header = BlockHeader {
+            magic: BLOCK_MAGIC,
+            kind: BlockKind::Definitions as u16,
+            length: room as u32,
+            ..BlockHeader::default()
+        };
+        // SAFETY: `make_room` left this much in the window.
+        unsafe {
+            let at = self.window.add(self.used);
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+        }
+        self.definitions = Some(OpenDefinitions {
+            header: self.used,
+            length: 0,
+            room,
+            count: 0,
+        });
+        self.used = next_block(self.used + size);
+        true
+    }
+
+    fn seal_definitions(&mut self) {
+        let Some(open) = self.definitions.take() else {
+            return;
+        };
+        // SAFETY: the block lies in the window.
+        unsafe {
+            let at = self.window.add(open.header);
+            let payload = std::slice::from_raw_parts(at.add(BLOCK_HEADER), open.room);
+            let header = BlockHeader::sealed(BlockKind::Definitions, open.count, 0, 0, payload);
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+        }
     }
 
     /// Appends clock points.
@@ -380,6 +459,7 @@ impl<S: Space> LocationWriter<S> {
     pub fn finish(mut self, mut end: End) -> S {
         end.lost += self.lost;
         end.limits |= self.limits;
+        self.seal_definitions();
         self.block(BlockKind::End, 1, end.as_bytes());
         let length = self.bytes();
         // A failure to shorten the file leaves zeros at its end, which readers expect.

@@ -202,3 +202,59 @@ fn signatures_come_back() {
     let bytes = writer.finish(End::default()).into_bytes();
     assert_eq!(read(&bytes).0.definitions.signatures()[1], signature);
 }
+
+#[test]
+fn a_killed_writer_leaves_everything_up_to_its_last_record() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("killed.lgt");
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path);
+    let space = laggard_trace::FileSpace::new(file.expect("a file"), 1 << 16);
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(space, header, None).expect("a window");
+    for id in 1..=1000u32 {
+        let operation = 1;
+        writer.define(&[Definition::Signature(Signature {
+            id,
+            operation,
+            ..Signature::default()
+        })]);
+        for call in 0..20 {
+            writer.push(
+                u64::from(id) * 1000 + call,
+                u64::from(id) * 1000 + call + 1,
+                id,
+            );
+        }
+    }
+    // The file as the kernel has it, were the process gone now.
+    let bytes = std::fs::read(&path).expect("the file");
+    std::mem::forget(writer);
+    let (location, events) = read(&bytes);
+    assert_eq!(events.len(), 20_000);
+    let defined = location.definitions.signatures();
+    assert!(
+        events
+            .iter()
+            .all(|event| defined[event.signature as usize].operation == 1)
+    );
+    assert!(location.end.is_none());
+    assert!(
+        location
+            .damage
+            .iter()
+            .all(|d| d.what == laggard_trace::DamageKind::OpenBlock)
+    );
+    // Few chunks: a new definition does not end one.
+    assert!(
+        location.chunks.len() < 30,
+        "{} chunks",
+        location.chunks.len()
+    );
+}
