@@ -71,20 +71,19 @@ struct Run {
 ///
 /// # Errors
 /// The analyzer or the file system failed.
-pub fn measure(options: &Options) -> Result<Outcome> {
+pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
     fs::create_dir_all(&options.directory)?;
     // A copy: a build in between must not change what is measured.
     let analyzer = options
         .directory
         .join(format!("laggard.{}", std::process::id()));
     fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
-    let mut outcome = Outcome::default();
     let measured = options
         .sizes
         .iter()
-        .try_for_each(|&size| measure_size(options, &analyzer, size, &mut outcome));
+        .try_for_each(|&size| measure_size(options, &analyzer, size, outcome));
     fs::remove_file(&analyzer)?;
-    measured.map(|()| outcome)
+    measured
 }
 
 fn measure_size(

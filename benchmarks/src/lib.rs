@@ -5,13 +5,17 @@
 //! results are ratios or differences of things of the same run.
 //!
 //! *Parts.* [`synthetic`] writes traces of programs that never ran, with times that
-//! fit together. [`analysis`] measures the analyzer on them. [`process`] runs what is
+//! fit together. [`analysis`] measures the analyzer on them. [`calls`] and [`bytes`]
+//! measure the collector with small programs ([`micro`]). [`process`] runs what is
 //! measured, [`table`] and [`runs`] print and keep what was found.
 //!
 //! *Not here.* Tests of results: those stand beside the code that they test.
 
 pub mod analysis;
+pub mod bytes;
+pub mod calls;
 pub mod machine;
+pub mod micro;
 pub mod process;
 pub mod runs;
 pub mod synthetic;

@@ -5,57 +5,66 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use laggard_benchmarks::analysis;
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::{self, Program, Settings};
+use laggard_benchmarks::{analysis, bytes, calls};
 
+/// Measures the collector and the analyzer.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     what: What,
+    /// Append all numbers to a file under benchmarks/runs
+    #[arg(long, global = true)]
+    save: bool,
+    /// Where files go that are needed for a while [default: one for temporary files]
+    #[arg(long, global = true, value_name = "DIR")]
+    directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Write a trace of a program that never ran
-    Generate(Generate),
+    /// What the collector adds to an MPI call
+    Calls(Calls),
+    /// What a call takes in a trace
+    Bytes,
     /// How fast the analyzer is, and what memory it takes
     Analysis(Analysis),
+    /// Everything that takes minutes: calls, bytes, analysis of small traces
+    All,
+    /// Write a trace of a program that never ran
+    Generate(Generate),
+}
+
+#[derive(Debug, Args)]
+struct Calls {
+    /// Rounds of all variants
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
 #[derive(Debug, Args)]
 struct Analysis {
     /// Sizes of the traces, million calls
-    #[arg(
-        long,
-        value_name = "M,…",
-        value_delimiter = ',',
-        default_value = "5,50,200"
-    )]
+    #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5,50,200",
+          value_parser = clap::value_parser!(u64).range(1..))]
     sizes: Vec<u64>,
     /// Ranks of the traces
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
     ranks: u32,
     /// Rounds of all configurations
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// Cores to spread threads or agents over [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// Where traces are made, and reused if they are there [default: a directory
-    /// for temporary files]
-    #[arg(long, value_name = "DIR")]
-    traces: Option<PathBuf>,
-    /// Leave new traces there
+    /// Leave new traces there, to be used again
     #[arg(long)]
     keep: bool,
     /// With the filters on, not --all
     #[arg(long)]
     filtered: bool,
-    /// Append all numbers to a file under benchmarks/runs
-    #[arg(long)]
-    save: bool,
 }
 
 #[derive(Debug, Args)]
@@ -78,36 +87,63 @@ struct Generate {
 }
 
 fn main() -> Result<()> {
-    match Cli::parse().what {
-        What::Generate(options) => generate(&options),
-        What::Analysis(options) => analysis(options),
-    }
-}
-
-fn analysis(options: Analysis) -> Result<()> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let outcome = analysis::measure(&analysis::Options {
-        sizes: options.sizes,
-        ranks: options.ranks,
-        cores: options.cores.unwrap_or(cores),
-        rounds: options.rounds.max(1),
-        directory: options.traces.unwrap_or_else(directory),
-        keep: options.keep,
-        filtered: options.filtered,
-    })?;
-    show(&outcome, options.save, "analysis")
-}
-
-/// Where files go that are needed for a while.
-fn directory() -> PathBuf {
-    std::env::temp_dir().join("laggard-benchmarks")
-}
-
-fn show(outcome: &Outcome, save: bool, what: &str) -> Result<()> {
-    if save {
+    let cli = Cli::parse();
+    let directory = cli
+        .directory
+        .unwrap_or_else(|| std::env::temp_dir().join("laggard-benchmarks"));
+    let mut outcome = Outcome::default();
+    let what = match cli.what {
+        What::Generate(options) => return generate(&options),
+        What::Calls(options) => {
+            calls::measure(&directory, options.rounds as usize, &mut outcome)?;
+            "calls"
+        }
+        What::Bytes => {
+            bytes::measure(&directory, &mut outcome)?;
+            "bytes"
+        }
+        What::Analysis(options) => {
+            analyze(options, directory, &mut outcome)?;
+            "analysis"
+        }
+        What::All => {
+            calls::measure(&directory, 7, &mut outcome)?;
+            bytes::measure(&directory, &mut outcome)?;
+            let sizes = vec![5, 50];
+            let (ranks, rounds, cores) = (4, 3, None);
+            for filtered in [false, true] {
+                let sizes = sizes.clone();
+                let options = Analysis {
+                    sizes,
+                    ranks,
+                    rounds,
+                    cores,
+                    keep: false,
+                    filtered,
+                };
+                analyze(options, directory.clone(), &mut outcome)?;
+            }
+            "all"
+        }
+    };
+    if cli.save {
         println!("Kept in {}", outcome.save(what)?.display());
     }
     Ok(())
+}
+
+fn analyze(options: Analysis, directory: PathBuf, outcome: &mut Outcome) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = analysis::Options {
+        sizes: options.sizes,
+        ranks: options.ranks,
+        cores: options.cores.unwrap_or(cores),
+        rounds: options.rounds as usize,
+        directory,
+        keep: options.keep,
+        filtered: options.filtered,
+    };
+    analysis::measure(&options, outcome)
 }
 
 fn generate(options: &Generate) -> Result<()> {

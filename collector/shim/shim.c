@@ -52,6 +52,6 @@ int laggard_fill_constants(struct laggard_constants *c, void *(*find)(const char
 
 /* The model of thread-local storage that costs one addition, not a call: fine for
  * a library that is loaded at start. */
-static __thread void *state __attribute__((tls_model("initial-exec")));
+__thread void *laggard_state __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-void **laggard_thread(void) { return &state; }
+void **laggard_thread(void) { return &laggard_state; }

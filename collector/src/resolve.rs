@@ -130,6 +130,19 @@ fn is_own(address: *mut c_void) -> bool {
     base(address) == base(absent as *const c_void)
 }
 
+/// Addresses may come to mean other code: call paths must know.
+///
+/// # Safety
+/// As the C library's function.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
+    static REAL: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> = Slot::new("dlclose\0");
+    // SAFETY: passed on.
+    let result = unsafe { REAL.get()(handle) };
+    laggard_callpath::note_unload();
+    result
+}
+
 /// Finds data symbols for the shim's constants.
 ///
 /// From the beginning of the global scope: a program that is not position-independent

@@ -18,6 +18,7 @@ use crate::ffi::{MPI_Comm, MPI_Datatype};
 use crate::groups::{self, Group, HandleCache, Kind};
 use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
+use crate::log;
 use crate::signature::{Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 
@@ -557,6 +558,11 @@ impl Stream {
             0
         };
         let lost = self.writer.lost();
+        if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
+            log::warning!(
+                "the trace of this rank is cut short: its file could not grow; {lost} calls are in the profile only"
+            );
+        }
         self.writer.finish(End {
             calls: self.signatures.calls() + self.skipped,
             recorded: self.recorded.saturating_sub(lost),

@@ -22,7 +22,6 @@ use laggard_trace::flags;
 
 use crate::classes::completion::Scratch;
 use crate::clock;
-use crate::ffi::laggard_thread;
 use crate::log;
 use crate::run;
 use crate::signature::Raw;
@@ -84,11 +83,29 @@ fn threads() -> MutexGuard<'static, Threads> {
 /// In place of a state: this thread is not recorded.
 const UNRECORDED: *mut Thread = ptr::without_provenance_mut(usize::MAX & !7);
 
-/// The calling thread's state.
+/// Where the calling thread's state is noted: a variable of the shim.
 #[inline(always)]
 fn slot() -> *mut *mut Thread {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let address: *mut *mut Thread;
+        // SAFETY: what the compiler makes of a variable with the initial-exec model: the
+        // thread pointer plus an offset that the dynamic linker has filled in.
+        unsafe {
+            std::arch::asm!(
+                "mov {0}, qword ptr fs:0",
+                "add {0}, qword ptr [rip + laggard_state@GOTTPOFF]",
+                out(reg) address,
+                options(pure, readonly, nostack)
+            );
+        }
+        address
+    }
+    #[cfg(not(target_arch = "x86_64"))]
     // SAFETY: the shim gives the address of a thread-local variable.
-    unsafe { laggard_thread().cast() }
+    unsafe {
+        crate::ffi::laggard_thread().cast()
+    }
 }
 
 /// A call on its way: what the wrapper knows of it beside its arguments.

@@ -105,14 +105,26 @@ impl Rank<'_> {
         self.noted.push((channel, side, *entry));
     }
 
-    /// Forgets what peers are past.
+    /// Forgets what peers are past. A message that is still asked for, because it comes
+    /// later than the question, holds its channel's progress back until it came.
     pub fn release_past(&mut self) {
+        let mut asked: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        for waiting in &self.waiting {
+            let first = asked
+                .entry((waiting.channel, waiting.side))
+                .or_insert(u64::MAX);
+            *first = waiting.question.n.min(*first);
+        }
         for (channel, side, entry) in std::mem::take(&mut self.noted) {
-            let channel = &mut self.channels(side).list[channel as usize];
+            let first = asked.get(&(channel, side)).copied().unwrap_or(u64::MAX);
+            let end = &mut self.channels(side).list[channel as usize];
             if entry.last != 0 {
-                channel.final_count = Some(entry.n);
+                end.final_count = Some(entry.n);
             }
-            channel.release(entry.n);
+            end.release(entry.n.min(first));
+            if first < entry.n {
+                self.noted.push((channel, side, entry));
+            }
         }
     }
 

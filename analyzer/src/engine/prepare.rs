@@ -148,7 +148,7 @@ pub fn ranks<'a>(
     groups: &Interner<u64>,
 ) -> Vec<Rank<'a>> {
     let locations = &opened.locations;
-    let mut bounds = Vec::new();
+    let mut bounds: Vec<(usize, usize)> = Vec::new();
     for (at, location) in locations.iter().enumerate() {
         match bounds.last_mut() {
             Some((first, end)) if locations[*first].header.rank == location.header.rank => {

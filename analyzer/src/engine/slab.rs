@@ -5,7 +5,7 @@ use super::open::Opened;
 use crate::comm::Job;
 
 /// Records that one agent decodes in one round, about.
-const RECORDS_PER_ROUND: u64 = 1 << 19;
+const RECORDS_PER_ROUND: u64 = 1 << 15;
 /// Resolution of the histogram that borders are taken from.
 const BINS: usize = 1 << 14;
 

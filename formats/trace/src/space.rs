@@ -92,9 +92,10 @@ impl Space for FileSpace {
             MmapOptions::new()
                 .offset(self.mapped)
                 .len(size)
-                .populate()
                 .map_mut(&self.file)?
         };
+        // Spares a page fault for every few hundred records; older kernels refuse.
+        let _ = map.advise(memmap2::Advice::PopulateWrite);
         let pointer = map.as_mut_ptr();
         self.map = Some(map);
         self.mapped += size as u64;
