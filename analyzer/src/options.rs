@@ -15,6 +15,8 @@ pub struct AnalyzeOptions {
     pub baseline: Arc<dyn Baseline>,
     /// Threads per agent; `None`: as many as there are cores for it.
     pub threads: Option<usize>,
+    /// Records that an agent decodes in one round, about: bounds what is in flight.
+    pub round_records: u64,
     /// Whether the phases' times and memory go into the report's `agents`.
     pub stats: bool,
     /// Whether the head shows progress (on a terminal, never in a pipe).
@@ -29,6 +31,7 @@ impl Default for AnalyzeOptions {
             settings: Settings::default(),
             baseline: Arc::new(Empty),
             threads: None,
+            round_records: 1 << 15,
             stats: false,
             progress: false,
             debug_roots: None,

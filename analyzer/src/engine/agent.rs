@@ -2,20 +2,22 @@
 //! instances into questions, pass two answers those of others, and what came back
 //! is named.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use laggard_patterns::{Interval, two_sided};
 
-use super::channel::End;
+use super::channel::{Channel, End};
 use super::exchange::Asked;
 use super::finding::Instance;
-use super::group::{Groups, Outcome, Owned, Waited, losses, owner};
-use super::rank::Rank;
+use super::group::{Groups, Outcome, Owned, losses, owner};
+use super::rank::{Rank, Waiter};
 use super::table::NONE;
 use super::wire::{
-    Declaration, Detail, Fold, Member, Parcel, Progress, QUESTION_BARE, Question, Reply, Unpack,
-    Whole,
+    Answering, Asking, Declaration, Detail, Fold, Parcel, Progress, QUESTION_BARE, Question, Reply,
+    Telling, Whole, exchange, recycle,
 };
 use crate::comm::Job;
 
@@ -37,13 +39,25 @@ pub struct Agent<'a> {
     hosts: &'a [u32],
     /// Questions sent.
     pub requests: u64,
+    asking: Vec<Asking>,
+    answering: Vec<Answering>,
+    telling: Vec<Telling>,
+    /// What each rank has to answer.
+    answers: Vec<Answers>,
 }
 
-/// What a rank has to answer.
+/// What a rank has to answer, and its answers.
 #[derive(Default)]
 struct Answers {
     asked: Vec<Asked>,
-    replies: Vec<(u32, Reply, Option<Detail>)>,
+    /// Agent, and reply whose detail is in `details`.
+    replies: Vec<(u32, Reply)>,
+    details: Vec<Detail>,
+}
+
+/// One parcel for each agent.
+fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
+    (0..job.agents()).map(|_| P::default()).collect()
 }
 
 impl<'a> Agent<'a> {
@@ -54,6 +68,7 @@ impl<'a> Agent<'a> {
             .enumerate()
             .map(|(at, r)| (r.rank, at as u32))
             .collect();
+        let answers = ranks.iter().map(|_| Answers::default()).collect();
         Agent {
             job,
             ranks,
@@ -64,6 +79,10 @@ impl<'a> Agent<'a> {
             declares: vec![0; job.agents()],
             hosts,
             requests: 0,
+            asking: empty(job),
+            answering: empty(job),
+            telling: empty(job),
+            answers,
         }
     }
 
@@ -77,18 +96,21 @@ impl<'a> Agent<'a> {
             }
         });
         self.fold_collectives();
-        let parcels = self.pack_questions(last);
-        let received = self.job.exchange(parcels);
-        let mut answers = self.unpack_questions(&received);
+        self.ask(last);
+        let received = exchange(self.job, &mut self.asking);
+        self.take_questions(&received);
+        recycle(self.job, &mut self.asking, received);
         self.ranks
             .par_iter_mut()
-            .zip(&mut answers)
+            .zip(&mut self.answers)
             .for_each(|(rank, answers)| answer(rank, answers));
-        let parcels = self.pack_answers(answers);
-        let received = self.job.exchange(parcels);
-        let parcels = self.unpack_answers(&received);
-        let received = self.job.exchange(parcels);
+        self.reply();
+        let received = exchange(self.job, &mut self.answering);
+        self.take_replies(&received);
+        recycle(self.job, &mut self.answering, received);
+        let received = exchange(self.job, &mut self.telling);
         self.take_outcomes(&received);
+        recycle(self.job, &mut self.telling, received);
         self.ranks
             .par_iter_mut()
             .for_each(|rank| name(rank, last, self.hosts));
@@ -111,35 +133,30 @@ impl<'a> Agent<'a> {
         for position in 0..self.ranks.len() {
             let mut waiters = std::mem::take(&mut self.ranks[position].waiters);
             for waiter in waiters.drain(..) {
-                self.groups.wait(position as u32, waiter, |waited| {
-                    ready.push((waited.rank, waited.waiter, waited.outcome.clone()));
-                });
+                if let Some(outcome) = self.groups.wait(position as u32, waiter) {
+                    ready.push((position as u32, waiter, outcome));
+                }
             }
             self.ranks[position].waiters = waiters;
         }
         for (rank, waiter, outcome) in ready {
-            self.charge(Waited {
-                rank,
-                waiter,
-                outcome: &outcome,
-            });
+            self.charge(rank, &waiter, &outcome);
         }
     }
 
-    fn pack_questions(&mut self, last: bool) -> Vec<Vec<u8>> {
-        let agents = self.job.agents();
-        let mut declarations: Vec<Vec<Declaration>> = vec![Vec::new(); agents];
-        let mut questions: Vec<Vec<Question>> = vec![Vec::new(); agents];
-        let mut progress: Vec<Vec<Progress>> = vec![Vec::new(); agents];
+    /// Fills the parcels of the first leg.
+    fn ask(&mut self, last: bool) {
+        let asking = &mut self.asking;
+        let count = &mut self.declares;
         for rank in &mut self.ranks {
             let world_rank = rank.rank;
-            let mut declares = |channel: &mut super::channel::Channel, side: u32| {
+            let mut declares = |asking: &mut [Asking], channel: &mut Channel, side: u32| {
                 let agent = channel.agent as usize;
                 if channel.declared == NONE {
-                    channel.declared = self.declares[agent];
-                    self.declares[agent] += 1;
+                    channel.declared = count[agent];
+                    count[agent] += 1;
                     let (group, peer, tag) = channel.key;
-                    declarations[agent].push(Declaration {
+                    asking[agent].declarations.push(Declaration {
                         group,
                         rank: peer as u32,
                         peer: world_rank as i32,
@@ -149,59 +166,47 @@ impl<'a> Agent<'a> {
                 }
                 (agent, channel.declared)
             };
-            let asked = std::mem::take(&mut rank.questions);
-            for (channel, side, mut question) in asked {
-                let channels = if side == 0 {
-                    &mut rank.receives
-                } else {
-                    &mut rank.sends
+            let mut questions = std::mem::take(&mut rank.questions);
+            self.requests += questions.len() as u64;
+            for (channel, side, mut question) in questions.drain(..) {
+                let channels = match side {
+                    0 => &mut rank.receives,
+                    _ => &mut rank.sends,
                 };
-                let (agent, declared) = declares(&mut channels.list[channel as usize], side);
+                let channel = &mut channels.list[channel as usize];
+                let (agent, declared) = declares(asking, channel, side);
                 question.channel = declared;
-                questions[agent].push(question);
-                self.requests += 1;
+                asking[agent].questions.push(question);
             }
+            rank.questions = questions;
             rank.progress(last, |channel, side, n| {
-                let (agent, declared) = declares(channel, side);
-                progress[agent].push(Progress {
+                let (agent, declared) = declares(asking, channel, side);
+                asking[agent].progress.push(Progress {
                     channel: declared,
                     last: u32::from(last),
                     n,
                 });
             });
         }
-        let mut folds: Vec<(Vec<Fold>, Vec<Member>)> = vec![Default::default(); agents];
+        let agents = self.job.agents();
         self.groups.take_folds(last, |fold, members| {
-            let to = &mut folds[owner(fold.group, fold.n, agents)];
-            to.0.push(*fold);
-            to.1.extend_from_slice(members);
+            let to = &mut asking[owner(fold.group, fold.n, agents)];
+            to.folds.push(*fold);
+            to.members.extend_from_slice(members);
         });
-        (0..agents)
-            .map(|agent| {
-                let mut parcel = Parcel::default();
-                parcel.section(&declarations[agent]);
-                parcel.section(&questions[agent]);
-                parcel.section(&progress[agent]);
-                parcel.section(&folds[agent].0);
-                parcel.section(&folds[agent].1);
-                parcel.finish()
-            })
-            .collect()
     }
 
-    fn unpack_questions(&mut self, received: &[Vec<u8>]) -> Vec<Answers> {
-        let mut answers: Vec<Answers> = self.ranks.iter().map(|_| Answers::default()).collect();
-        let mut progress = Vec::new();
-        for (agent, bytes) in received.iter().enumerate() {
-            let mut sections = Unpack::new(bytes);
-            for declaration in sections.section::<Declaration>() {
-                let found = self.find_channel(&declaration);
+    fn take_questions(&mut self, received: &[Asking]) {
+        for (agent, parcel) in received.iter().enumerate() {
+            for declaration in &parcel.declarations {
+                let found = self.find_channel(declaration);
                 self.declared[agent].push(found);
             }
-            for question in sections.section::<Question>() {
-                let (rank, side, channel) = self.declared[agent][question.channel as usize];
+            let declared = &self.declared[agent];
+            for &question in &parcel.questions {
+                let (rank, side, channel) = declared[question.channel as usize];
                 if rank != NONE {
-                    answers[rank as usize].asked.push(Asked {
+                    self.answers[rank as usize].asked.push(Asked {
                         agent: agent as u32,
                         channel,
                         side,
@@ -209,23 +214,18 @@ impl<'a> Agent<'a> {
                     });
                 }
             }
-            for entry in sections.section::<Progress>() {
-                progress.push((self.declared[agent][entry.channel as usize], entry));
+            for entry in &parcel.progress {
+                let (rank, side, channel) = declared[entry.channel as usize];
+                if rank != NONE {
+                    self.ranks[rank as usize].note_progress(channel, side, entry);
+                }
             }
-            let folds: Vec<Fold> = sections.section().collect();
-            let mut members = sections.section::<Member>();
-            for fold in folds {
+            let mut members = parcel.members.iter().copied();
+            for fold in &parcel.folds {
                 let own = members.by_ref().take(fold.members as usize);
-                self.owned.add(agent as u32, fold, own);
+                self.owned.add(agent as u32, *fold, own);
             }
         }
-        // Questions of this round come before the progress that was said with them.
-        for ((rank, side, channel), entry) in progress {
-            if rank != NONE {
-                self.ranks[rank as usize].note_progress(channel, side, &entry);
-            }
-        }
-        answers
     }
 
     fn find_channel(&mut self, declaration: &Declaration) -> (u32, u32, u32) {
@@ -237,111 +237,66 @@ impl<'a> Agent<'a> {
         (position, declaration.side, channel)
     }
 
-    /// Replies, and complete collectives on their way to the late member's agent.
-    fn pack_answers(&mut self, answers: Vec<Answers>) -> Vec<Vec<u8>> {
-        let agents = self.job.agents();
-        let mut replies: Vec<(Vec<Reply>, Vec<Detail>)> = vec![Default::default(); agents];
-        for (agent, mut reply, detail) in answers.into_iter().flat_map(|a| a.replies) {
-            let to = &mut replies[agent as usize];
-            if let Some(detail) = detail {
-                to.1.push(detail);
-                reply.detail = to.1.len() as u32;
+    /// Fills the parcels of the second leg.
+    fn reply(&mut self) {
+        for answers in &mut self.answers {
+            for (agent, mut reply) in answers.replies.drain(..) {
+                let to = &mut self.answering[agent as usize];
+                if reply.detail != 0 {
+                    to.details.push(answers.details[reply.detail as usize - 1]);
+                    reply.detail = to.details.len() as u32;
+                }
+                to.replies.push(reply);
             }
-            to.0.push(reply);
+            answers.details.clear();
         }
-        let mut wholes: Vec<(Vec<Whole>, Vec<Member>, Vec<u32>)> = vec![Default::default(); agents];
         for joined in std::mem::take(&mut self.owned.complete) {
             // The late member's agent, or anyone who can pass it on.
-            let late = self.late_rank(&joined.fold);
-            let agent = self
-                .ranks
-                .first()
-                .map(|r| r.agent_of(late))
-                .filter(|&a| a != NONE);
-            let agent = agent.unwrap_or_else(|| joined.wanters[0]);
-            let to = &mut wholes[agent as usize];
-            to.0.push(joined.whole());
-            to.1.extend_from_slice(&joined.members);
-            to.2.extend_from_slice(&joined.wanters);
-        }
-        replies
-            .into_iter()
-            .zip(wholes)
-            .map(|((replies, details), (wholes, members, wanters))| {
-                let mut parcel = Parcel::default();
-                parcel.section(&replies);
-                parcel.section(&details);
-                parcel.section(&wholes);
-                parcel.section(&members);
-                parcel.section(&wanters);
-                parcel.finish()
-            })
-            .collect()
-    }
-
-    /// Who the members of a collective waited for.
-    fn late_rank(&self, fold: &Fold) -> u32 {
-        if fold.root_is_late != 0 && fold.root_enter != i64::MIN && fold.root_rank >= 0 {
-            fold.root_rank as u32
-        } else {
-            fold.last_rank
+            let late = late_rank(&joined.fold);
+            let agent = self.ranks.first().map_or(NONE, |rank| rank.agent_of(late));
+            let agent = if agent == NONE {
+                joined.wanters[0]
+            } else {
+                agent
+            };
+            let to = &mut self.answering[agent as usize];
+            to.wholes.push(joined.whole());
+            to.members.extend_from_slice(&joined.members);
+            to.wanters.extend_from_slice(&joined.wanters);
         }
     }
 
-    fn unpack_answers(&mut self, received: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let agents = self.job.agents();
-        let mut outcomes: Vec<(Vec<Whole>, Vec<Member>, Vec<Detail>)> =
-            vec![Default::default(); agents];
-        for bytes in received {
-            let mut sections = Unpack::new(bytes);
-            let replies: Vec<Reply> = sections.section().collect();
-            let details: Vec<Detail> = sections.section().collect();
-            for reply in &replies {
-                let detail = (reply.detail as usize)
-                    .checked_sub(1)
-                    .map(|at| &details[at]);
+    /// Takes the answers in, and fills the parcels of the third leg.
+    fn take_replies(&mut self, received: &[Answering]) {
+        for parcel in received {
+            for reply in &parcel.replies {
+                let detail = (reply.detail as usize).checked_sub(1);
+                let detail = detail.map(|at| &parcel.details[at]);
                 self.ranks[reply.rank as usize].calls.reply(reply, detail);
             }
-            let wholes: Vec<Whole> = sections.section().collect();
-            let mut members = sections.section::<Member>();
-            let mut wanters = sections.section::<u32>();
-            for whole in wholes {
-                let members: Vec<Member> = members.by_ref().take(whole.members as usize).collect();
+            let (mut members, mut wanters) = (&parcel.members[..], &parcel.wanters[..]);
+            for whole in &parcel.wholes {
+                let own;
+                (own, members) = members.split_at(whole.members as usize);
+                let agents;
+                (agents, wanters) = wanters.split_at(whole.wanters as usize);
                 let detail = self.detail_of(&whole.fold);
-                for agent in wanters.by_ref().take(whole.wanters as usize) {
-                    let to = &mut outcomes[agent as usize];
-                    if let Some(detail) = detail {
-                        to.2.push(detail);
-                    }
-                    let detail = if detail.is_some() {
-                        to.2.len() as u32
-                    } else {
-                        0
-                    };
-                    to.0.push(Whole {
-                        wanters: 0,
-                        detail,
-                        ..whole
+                for &agent in agents {
+                    let to = &mut self.telling[agent as usize];
+                    to.details.extend(detail);
+                    to.wholes.push(Whole {
+                        detail: detail.map_or(0, |_| to.details.len() as u32),
+                        ..*whole
                     });
-                    to.1.extend_from_slice(&members);
+                    to.members.extend_from_slice(own);
                 }
             }
         }
-        outcomes
-            .into_iter()
-            .map(|(wholes, members, details)| {
-                let mut parcel = Parcel::default();
-                parcel.section(&wholes);
-                parcel.section(&members);
-                parcel.section(&details);
-                parcel.finish()
-            })
-            .collect()
     }
 
     /// What the late member of a collective did since the first one entered.
     fn detail_of(&self, fold: &Fold) -> Option<Detail> {
-        let late = self.late_rank(fold);
+        let late = late_rank(fold);
         let rank = &self.ranks[*self.positions.get(&late)? as usize];
         let (thread, event) = if late == fold.last_rank {
             (fold.last_thread, fold.last_event)
@@ -351,40 +306,33 @@ impl<'a> Agent<'a> {
         rank.detail_at(thread, event, fold.first_enter)
     }
 
-    fn take_outcomes(&mut self, received: &[Vec<u8>]) {
+    /// Charges the own members that waited for these collectives.
+    fn take_outcomes(&mut self, received: &[Telling]) {
         let mut ready = Vec::new();
-        for bytes in received {
-            let mut sections = Unpack::new(bytes);
-            let wholes: Vec<Whole> = sections.section().collect();
-            let mut members = sections.section::<Member>();
-            let details: Vec<Detail> = sections.section::<Detail>().collect::<Vec<_>>();
-            for whole in wholes {
+        for parcel in received {
+            let mut members = &parcel.members[..];
+            for whole in &parcel.wholes {
+                let own;
+                (own, members) = members.split_at(whole.members as usize);
+                let detail = (whole.detail as usize).checked_sub(1);
                 let outcome = Outcome {
                     fold: whole.fold,
-                    members: members.by_ref().take(whole.members as usize).collect(),
-                    detail: (whole.detail as usize).checked_sub(1).map(|at| details[at]),
+                    members: own.to_vec(),
+                    detail: detail.map(|at| parcel.details[at]),
                 };
-                self.groups.outcome(outcome, |waited| {
-                    ready.push((waited.rank, waited.waiter, waited.outcome.clone()));
+                let outcome = Arc::new(outcome);
+                self.groups.outcome(&outcome, |rank, waiter| {
+                    ready.push((rank, waiter, outcome.clone()));
                 });
             }
         }
         for (rank, waiter, outcome) in ready {
-            self.charge(Waited {
-                rank,
-                waiter,
-                outcome: &outcome,
-            });
+            self.charge(rank, &waiter, &outcome);
         }
     }
 
     /// Charges a member with what it lost in a collective.
-    fn charge(&mut self, waited: Waited) {
-        let Waited {
-            rank,
-            waiter,
-            outcome,
-        } = waited;
+    fn charge(&mut self, rank: u32, waiter: &Waiter, outcome: &Outcome) {
         let hosts = self.hosts;
         let rank = &mut self.ranks[rank as usize];
         let (number, local) = (
@@ -394,7 +342,7 @@ impl<'a> Agent<'a> {
         let thread = &mut rank.threads[waiter.thread as usize];
         let row = thread.rows[waiter.collective as usize];
         let findings = &mut thread.findings;
-        losses(&waiter, outcome, number, local, &row, |loss| {
+        losses(waiter, outcome, number, local, &row, |loss| {
             let late = loss.late.as_ref();
             findings.add(
                 loss.pattern,
@@ -416,29 +364,30 @@ fn differ(hosts: &[u32], a: u32, b: u32) -> bool {
     hosts.get(a as usize) != hosts.get(b as usize)
 }
 
+/// Who the members of a collective waited for.
+fn late_rank(fold: &Fold) -> u32 {
+    if fold.root_is_late != 0 && fold.root_enter != i64::MIN && fold.root_rank >= 0 {
+        fold.root_rank as u32
+    } else {
+        fold.last_rank
+    }
+}
+
 /// Pass two for one rank: answers what was asked now, and what was asked before and
 /// happened now.
 fn answer(rank: &mut Rank, answers: &mut Answers) {
-    let mut asked = std::mem::take(&mut answers.asked);
-    asked.extend(std::mem::take(&mut rank.waiting));
-    for Asked {
-        agent,
-        channel,
-        side,
-        question,
-    } in asked
-    {
-        match rank.end(channel, side, question.n) {
+    let waiting = std::mem::take(&mut rank.waiting);
+    for asked in waiting.into_iter().chain(answers.asked.drain(..)) {
+        match rank.end(asked.channel, asked.side, asked.question.n) {
             Some(end) => {
-                let (reply, detail) = reply_to(rank, side, &question, &end);
-                answers.replies.push((agent, reply, detail));
+                let (mut reply, detail) = reply_to(rank, asked.side, &asked.question, &end);
+                if let Some(detail) = detail {
+                    answers.details.push(detail);
+                    reply.detail = answers.details.len() as u32;
+                }
+                answers.replies.push((asked.agent, reply));
             }
-            None => rank.waiting.push(Asked {
-                agent,
-                channel,
-                side,
-                question,
-            }),
+            None => rank.waiting.push(asked),
         }
     }
     rank.release_past();

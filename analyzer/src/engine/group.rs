@@ -2,6 +2,7 @@
 //! agents, the late member's agent tells what it did, and those who asked get it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use laggard_patterns::{Interval, PatternId, group};
 use laggard_trace::calls::Shape;
@@ -44,7 +45,7 @@ struct Instance {
     /// Non-blocking entries whose completion was not seen yet.
     under_way: u32,
     sent: bool,
-    outcome: Option<Box<Outcome>>,
+    outcome: Option<Arc<Outcome>>,
 }
 
 /// The collectives of one group, from the first unfinished one on.
@@ -62,16 +63,6 @@ pub struct Groups {
     pub expected: Vec<u32>,
     lines: Vec<Line>,
     numbers: FxHashMap<u64, u32>,
-}
-
-/// A member's wait with what it waited for.
-pub struct Waited<'o> {
-    /// Position of its rank at this agent.
-    pub rank: u32,
-    /// The wait.
-    pub waiter: Waiter,
-    /// What happened.
-    pub outcome: &'o Outcome,
 }
 
 impl Groups {
@@ -133,25 +124,18 @@ impl Groups {
         }
     }
 
-    /// Takes a member's wait in; gives it back with the outcome if that is known already.
-    pub fn wait(&mut self, rank: u32, waiter: Waiter, mut ready: impl FnMut(Waited)) {
-        let Some(instance) = self.instance(waiter.group, waiter.n) else {
-            return;
-        };
+    /// Takes a member's wait in; gives the outcome if that is known already.
+    pub fn wait(&mut self, rank: u32, waiter: Waiter) -> Option<Arc<Outcome>> {
+        let instance = self.instance(waiter.group, waiter.n)?;
         if waiter.posted {
             instance.under_way = instance.under_way.saturating_sub(1);
         }
-        if waiter.asks {
-            match &instance.outcome {
-                Some(outcome) => ready(Waited {
-                    rank,
-                    waiter,
-                    outcome,
-                }),
-                None => instance.waiters.push((rank, waiter)),
-            }
+        let outcome = instance.outcome.clone();
+        if waiter.asks && outcome.is_none() {
+            instance.waiters.push((rank, waiter));
         }
         self.trim(waiter.group);
+        outcome.filter(|_| waiter.asks)
     }
 
     /// The folds whose members at this agent are complete (at the `end`, all).
@@ -182,8 +166,9 @@ impl Groups {
         }
     }
 
-    /// Takes an outcome in and gives the members that waited for it.
-    pub fn outcome(&mut self, outcome: Outcome, mut ready: impl FnMut(Waited)) {
+    /// Takes an outcome in and gives the members that waited for it, with their rank's
+    /// position.
+    pub fn outcome(&mut self, outcome: &Arc<Outcome>, mut ready: impl FnMut(u32, Waiter)) {
         let Some(&group) = self.numbers.get(&outcome.fold.group) else {
             return;
         };
@@ -191,13 +176,9 @@ impl Groups {
             return;
         };
         for (rank, waiter) in std::mem::take(&mut instance.waiters) {
-            ready(Waited {
-                rank,
-                waiter,
-                outcome: &outcome,
-            });
+            ready(rank, waiter);
         }
-        instance.outcome = Some(Box::new(outcome));
+        instance.outcome = Some(outcome.clone());
         self.trim(group);
     }
 

@@ -122,7 +122,7 @@ pub fn analyze(
     );
 
     phases.begin("causes");
-    let borders = slab::borders(job, &opened, &clocks, end);
+    let borders = slab::borders(job, &opened, &clocks, end, options.round_records);
     let mut agent = Agent::new(job, ranks, groups, &opened.hosts);
     let progress = phases.bar(borders.len() as u64 + 1);
     for &until in &borders {

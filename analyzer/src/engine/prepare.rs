@@ -16,7 +16,7 @@ use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
 use super::rank::{Rank, Thread};
 use super::table::{NONE, Row, TimeClass};
-use super::wire::{Parcel, Unpack};
+use super::wire::{Counting, exchange};
 use crate::comm::Job;
 use laggard_baselines::Baseline;
 use laggard_report::Settings;
@@ -276,36 +276,27 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
 /// Members of each group that have a trace, in all agents.
 fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
     let agents = job.agents();
-    let mut parcels: Vec<Vec<[u64; 2]>> = vec![Vec::new(); agents];
+    let mut asking: Vec<Counting> = (0..agents).map(|_| Counting::default()).collect();
     let mut order: Vec<(usize, usize)> = Vec::new();
     for group in list {
         let agent = owner(group.id, 0, agents);
-        order.push((agent, parcels[agent].len()));
-        parcels[agent].push([group.id, u64::from(group.local)]);
+        order.push((agent, asking[agent].counts.len()));
+        asking[agent]
+            .counts
+            .push([group.id, u64::from(group.local)]);
     }
-    let pack = |entries: &Vec<[u64; 2]>| {
-        let mut parcel = Parcel::default();
-        parcel.section(entries);
-        parcel.finish()
-    };
-    let received = job.exchange(parcels.iter().map(pack).collect());
+    let mut received = exchange(job, &mut asking);
     let mut sums: FxHashMap<u64, u64> = FxHashMap::default();
-    for bytes in &received {
-        for [id, local] in Unpack::new(bytes).section::<[u64; 2]>() {
-            *sums.entry(id).or_default() += local;
-        }
+    for [id, local] in received.iter().flat_map(|parcel| &parcel.counts) {
+        *sums.entry(*id).or_default() += local;
     }
-    let answers = received.iter().map(|bytes| {
-        let asked = Unpack::new(bytes).section::<[u64; 2]>();
-        pack(&asked.map(|[id, _]| [id, sums[&id]]).collect())
-    });
-    let answers = job.exchange(answers.collect());
-    let answers: Vec<Vec<[u64; 2]>> = answers
-        .iter()
-        .map(|bytes| Unpack::new(bytes).section().collect())
-        .collect();
+    for [id, count] in received.iter_mut().flat_map(|parcel| &mut parcel.counts) {
+        *count = sums[id];
+    }
+    let answers = exchange(job, &mut received);
+    let answer = |&(agent, at): &(usize, usize)| answers[agent].counts.get(at);
     order
         .iter()
-        .map(|&(agent, at)| answers[agent].get(at).map_or(0, |a| a[1] as u32))
+        .map(|at| answer(at).map_or(0, |count| count[1] as u32))
         .collect()
 }

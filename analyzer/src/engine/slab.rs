@@ -4,14 +4,18 @@ use super::clock::ClockMap;
 use super::open::Opened;
 use crate::comm::Job;
 
-/// Records that one agent decodes in one round, about.
-const RECORDS_PER_ROUND: u64 = 1 << 15;
 /// Resolution of the histogram that borders are taken from.
 const BINS: usize = 1 << 14;
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all
-/// agents. `clocks` are those of the locations; `end` is when the run ended, ns.
-pub fn borders(job: &dyn Job, opened: &Opened, clocks: &[ClockMap], end: i64) -> Vec<i64> {
+/// agents; an agent has about `round_records` records in one. `clocks` are those of the locations; `end` is when the run ended, ns.
+pub fn borders(
+    job: &dyn Job,
+    opened: &Opened,
+    clocks: &[ClockMap],
+    end: i64,
+    round_records: u64,
+) -> Vec<i64> {
     let width = (end.max(0) / BINS as i64).saturating_add(1);
     let mut bins = vec![0u64; BINS];
     for (location, clock) in opened.locations.iter().zip(clocks) {
@@ -30,7 +34,7 @@ pub fn borders(job: &dyn Job, opened: &Opened, clocks: &[ClockMap], end: i64) ->
     let mut borders = Vec::new();
     let mut sum = 0;
     for (at, &count) in bins.iter().enumerate() {
-        if sum > 0 && sum + count > RECORDS_PER_ROUND {
+        if sum > 0 && sum + count > round_records {
             borders.push(at as i64 * width);
             sum = 0;
         }

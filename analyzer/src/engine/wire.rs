@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::comm::Job;
+
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -160,56 +162,136 @@ entries! {
 /// [`Question::flags`]: only the time is wanted, not what the late party did.
 pub const QUESTION_BARE: u64 = 1;
 
-/// Writes sections one after another.
-#[derive(Default)]
-pub struct Parcel(Vec<u8>);
+macro_rules! parcels {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $entry:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $name { $($(#[$field_doc])* pub $field: Vec<$entry>,)* }
 
-impl Parcel {
-    /// Appends a section.
-    pub fn section<T: IntoBytes + Immutable>(&mut self, entries: &[T]) {
-        self.0
-            .extend_from_slice(&(entries.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(entries.as_bytes());
-    }
+        impl Parcel for $name {
+            fn pack(&self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                if [$(self.$field.len()),*].iter().any(|&length| length > 0) {
+                    $(put_section(&mut bytes, &self.$field);)*
+                }
+                bytes
+            }
 
-    /// The bytes; none if all sections are empty, which readers take as such.
-    pub fn finish(self) -> Vec<u8> {
-        if self.0.iter().all(|&byte| byte == 0) {
-            Vec::new()
-        } else {
-            self.0
+            fn unpack(mut bytes: &[u8]) -> Self {
+                $name { $($field: take_section(&mut bytes),)* }
+            }
+
+            fn clear(&mut self) {
+                $(self.$field.clear();)*
+            }
         }
+    )*};
+}
+
+parcels! {
+    /// First leg of a round.
+    Asking {
+        /// New channels.
+        declarations: Declaration,
+        /// What is asked on channels.
+        questions: Question,
+        /// What will not be asked any more.
+        progress: Progress,
+        /// Collectives, to their owners.
+        folds: Fold,
+        /// Their single members, in the folds' order.
+        members: Member,
+    }
+    /// Second leg of a round.
+    Answering {
+        /// To the first leg's questions.
+        replies: Reply,
+        /// Of the replies.
+        details: Detail,
+        /// Complete collectives, to the late member's agent.
+        wholes: Whole,
+        /// Their single members, in order.
+        members: Member,
+        /// Agents that want them, in order.
+        wanters: u32,
+    }
+    /// Third leg of a round.
+    Telling {
+        /// Complete collectives, to those who want them.
+        wholes: Whole,
+        /// Their single members, in order.
+        members: Member,
+        /// What late members did.
+        details: Detail,
+    }
+    /// Members per group: (group, count).
+    Counting {
+        /// Pairs.
+        counts: [u64; 2],
     }
 }
 
-/// Reads sections in the order in which they were written. Agents run the same
-/// program, so a parcel that ends early is an empty one.
-pub struct Unpack<'a>(&'a [u8]);
+/// What one agent sends another on one leg.
+pub trait Parcel: Default {
+    /// As bytes; none if there is nothing in it.
+    fn pack(&self) -> Vec<u8>;
+    /// From bytes. Agents run the same program; what is cut off is missing.
+    fn unpack(bytes: &[u8]) -> Self;
+    /// Empties it, keeping its memory.
+    fn clear(&mut self);
+}
 
-impl<'a> Unpack<'a> {
-    /// Starts at the first section.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Unpack(bytes)
-    }
-
-    /// The entries of the next section.
-    pub fn section<T: FromBytes + Copy + 'a>(
-        &mut self,
-    ) -> impl ExactSizeIterator<Item = T> + use<'a, T> {
-        let count = match self.0.split_first_chunk::<8>() {
-            Some((count, rest)) => {
-                self.0 = rest;
-                u64::from_le_bytes(*count) as usize
-            }
-            None => 0,
+/// Sends `parcels[a]` to agent `a` and gives what each sent here. What an agent sends
+/// to itself is moved. The parcels are left empty.
+pub fn exchange<P: Parcel>(job: &dyn Job, parcels: &mut [P]) -> Vec<P> {
+    let me = job.agent();
+    let own = std::mem::take(&mut parcels[me]);
+    let packed = parcels.iter_mut().enumerate().map(|(agent, parcel)| {
+        let bytes = if agent == me {
+            Vec::new()
+        } else {
+            parcel.pack()
         };
-        let size = count.saturating_mul(size_of::<T>()).min(self.0.len());
-        let (entries, rest) = self.0.split_at(size);
-        self.0 = rest;
-        entries
-            .chunks_exact(size_of::<T>())
-            .map(|bytes| T::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!("exact chunks")))
+        parcel.clear();
+        bytes
+    });
+    let mut own = Some(own);
+    let received = job.exchange(packed.collect());
+    let unpacked = received
+        .iter()
+        .enumerate()
+        .map(|(agent, bytes)| match agent == me {
+            true => own.take().unwrap_or_default(),
+            false => P::unpack(bytes),
+        });
+    unpacked.collect()
+}
+
+/// Gives the memory of what this agent sent itself back to its parcels.
+pub fn recycle<P: Parcel>(job: &dyn Job, parcels: &mut [P], received: Vec<P>) {
+    if let Some(mut own) = received.into_iter().nth(job.agent()) {
+        own.clear();
+        parcels[job.agent()] = own;
     }
+}
+
+fn put_section<T: IntoBytes + Immutable>(bytes: &mut Vec<u8>, entries: &[T]) {
+    bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(entries.as_bytes());
+}
+
+fn take_section<T: FromBytes>(bytes: &mut &[u8]) -> Vec<T> {
+    let Some((count, rest)) = bytes.split_first_chunk::<8>() else {
+        return Vec::new();
+    };
+    let count = u64::from_le_bytes(*count) as usize;
+    let size = count.saturating_mul(size_of::<T>()).min(rest.len());
+    let (entries, rest) = rest.split_at(size);
+    *bytes = rest;
+    let entries = entries.chunks_exact(size_of::<T>());
+    entries
+        .filter_map(|entry| T::read_from_bytes(entry).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -217,30 +299,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_come_back_in_order() {
-        let mut parcel = Parcel::default();
-        parcel.section(&[Progress {
-            channel: 1,
-            last: 0,
-            n: 7,
-        }]);
-        parcel.section::<Reply>(&[]);
-        parcel.section(&[Member {
+    fn parcels_come_back_as_they_went() {
+        let member = Member {
             enter: -5,
             local_rank: 2,
             rank: 9,
-        }]);
-        let bytes = parcel.finish();
-        let mut unpack = Unpack::new(&bytes);
-        assert_eq!(
-            unpack
-                .section::<Progress>()
-                .map(|p| p.n)
-                .collect::<Vec<_>>(),
-            [7]
-        );
-        assert_eq!(unpack.section::<Reply>().len(), 0);
-        assert_eq!(unpack.section::<Member>().next().unwrap().enter, -5);
-        assert_eq!(unpack.section::<Member>().len(), 0);
+        };
+        let parcel = Asking {
+            progress: vec![Progress {
+                channel: 1,
+                last: 0,
+                n: 7,
+            }],
+            members: vec![member],
+            ..Asking::default()
+        };
+        let back = Asking::unpack(&parcel.pack());
+        assert_eq!((back.progress[0].n, back.members[0]), (7, member));
+        assert!(back.questions.is_empty());
+        assert!(Asking::default().pack().is_empty());
+        assert!(Asking::unpack(&[]).folds.is_empty());
     }
 }

@@ -13,6 +13,8 @@ use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
 /// Bounds the search on a file made to slow it down.
 const RESYNC_TRIES: usize = 4096;
 
+/// Mapped bytes after which a walk over the blocks gives pages back.
+const FORGET_EVERY: usize = 16 << 20;
 /// Largest world that is believed: readers keep a few bytes for each of its ranks.
 const MAX_RANKS: u32 = 1 << 24;
 
@@ -154,32 +156,33 @@ impl Location {
     /// Tells the kernel that a chunk's pages will not be needed again soon.
     pub fn release(&self, chunk: &Chunk) {
         if let Bytes::Mapped(map) = &self.bytes {
-            let start = chunk.offset as usize / PAGE * PAGE;
-            let end =
-                (chunk.offset as usize + BLOCK_HEADER + chunk.count as usize * 12) / PAGE * PAGE;
-            if end > start {
-                // SAFETY: a file mapping that is only read: dropped pages come back from the file.
-                let _ = unsafe {
-                    map.unchecked_advise_range(
-                        memmap2::UncheckedAdvice::DontNeed,
-                        start,
-                        end - start,
-                    )
-                };
-            }
+            let start = chunk.offset as usize;
+            let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
+            // Kernels map pages around the one that was touched: also those before.
+            forget(map.get(start.saturating_sub(16 * PAGE)..end).unwrap_or(&[]));
         }
     }
 
     fn walk(&mut self) {
         let bytes = std::mem::replace(&mut self.bytes, Bytes::Owned(Vec::new(), 0));
-        self.walk_blocks(bytes.get());
+        self.walk_blocks(bytes.get(), matches!(bytes, Bytes::Mapped(_)));
         self.bytes = bytes;
     }
 
-    fn walk_blocks(&mut self, bytes: &[u8]) {
+    fn walk_blocks(&mut self, bytes: &[u8], mapped: bool) {
         let mut at = size_of::<FileHeader>();
         let mut tries = RESYNC_TRIES;
+        let mut passed = at;
+        let forget = |passed: &[u8]| {
+            if mapped {
+                forget(passed);
+            }
+        };
         loop {
+            if at - passed > FORGET_EVERY {
+                forget(&bytes[passed..at]);
+                passed = at;
+            }
             let to_page = PAGE - at % PAGE;
             if to_page < BLOCK_HEADER {
                 at += to_page;
@@ -352,6 +355,18 @@ impl Location {
             }
             payload = payload.get(size..).unwrap_or(&[]);
         }
+    }
+}
+
+/// Tells the kernel that the whole pages in these bytes of a mapped file will not be
+/// needed again soon.
+fn forget(bytes: &[u8]) {
+    let start = (bytes.as_ptr() as usize).next_multiple_of(PAGE);
+    let end = (bytes.as_ptr() as usize + bytes.len()) / PAGE * PAGE;
+    if end > start {
+        // SAFETY: whole pages of a mapping of a file that is only read: they come back
+        // from the file when they are touched.
+        unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
     }
 }
 
