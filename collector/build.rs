@@ -34,7 +34,8 @@ fn main() {
         .rust_edition(bindgen::RustEdition::Edition2024)
         .generate()
         .unwrap_or_else(|error| panic!("mpi.h of `{compiler}` could not be read: {error}"));
-    let text = bindings.to_string();
+    let mut text = bindings.to_string();
+    declare_conversions(&mut text);
     choose_implementation(&text);
     std::fs::write(out.join("mpi.rs"), text).expect("OUT_DIR is writable");
 
@@ -88,6 +89,32 @@ fn include_directories(compiler: &str) -> Vec<String> {
         })
         .map(str::to_owned)
         .collect()
+}
+
+/// Conversions between C and Fortran handles are macros in MPICH.
+fn declare_conversions(bindings: &mut String) {
+    let kinds = [
+        "Comm",
+        "Errhandler",
+        "Group",
+        "Info",
+        "Message",
+        "Op",
+        "Request",
+        "Type",
+        "Win",
+    ];
+    for kind in kinds {
+        if bindings.contains(&format!("fn MPI_{kind}_c2f(")) {
+            continue;
+        }
+        let handle = if kind == "Type" { "Datatype" } else { kind };
+        bindings.push_str(&format!(
+            "unsafe extern \"C-unwind\" {{\n    pub fn MPI_{kind}_c2f(handle: MPI_{handle}) -> \
+             ::std::os::raw::c_int;\n    pub fn MPI_{kind}_f2c(handle: ::std::os::raw::c_int) \
+             -> MPI_{handle};\n}}\n"
+        ));
+    }
 }
 
 /// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count.

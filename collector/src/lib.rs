@@ -14,6 +14,7 @@
 //! *Not supported.* User-level threads that move between system threads inside MPI
 //! calls; MPI 4 sessions.
 
+mod call;
 mod claim;
 mod classes;
 mod clock;
@@ -30,6 +31,7 @@ mod request;
 mod resolve;
 mod run;
 mod signature;
+mod statistics;
 mod stream;
 mod sync;
 mod thread;

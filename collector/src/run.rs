@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use laggard_trace::{ClockPoint, FileHeader, LIMIT_INTERNAL};
 
+use crate::call::{Call, guarded};
 use crate::claim::{self, RunId};
 use crate::clock;
 use crate::constants::{self, constants};
@@ -18,7 +19,7 @@ use crate::program;
 use crate::request;
 use crate::stream::Settings;
 use crate::sync;
-use crate::thread::{self, Call, STATE, guarded, state};
+use crate::thread::{self, STATE, state};
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 static LIMITS: AtomicU32 = AtomicU32::new(0);

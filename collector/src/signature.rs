@@ -5,10 +5,11 @@
 
 use std::collections::hash_map::Entry as MapEntry;
 
-use laggard_trace::{Endpoint, ProfileEntry, Signature, flags};
+use laggard_trace::{Endpoint, Signature, flags};
 
 use crate::groups::Group;
 use crate::hash::FastMap;
+use crate::statistics::{Head, Profile, Statistics};
 
 /// Signatures of one location before the fallback takes over.
 pub const MAX_SIGNATURES: usize = 65_536;
@@ -124,46 +125,6 @@ struct Line {
     statistics: u32,
 }
 
-/// Running statistics of a signature. Ticks.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub struct Statistics {
-    /// Calls.
-    pub count: u64,
-    /// Sum of durations.
-    pub total: u64,
-    /// Shortest.
-    pub minimum: u64,
-    /// Longest.
-    pub maximum: u64,
-    /// Sum of squared durations.
-    pub squares: u128,
-    /// Bytes of calls whose volume is not the signature's.
-    pub bytes: u64,
-}
-
-impl Statistics {
-    const NONE: Statistics = Statistics {
-        count: 0,
-        total: 0,
-        minimum: u64::MAX,
-        maximum: 0,
-        squares: 0,
-        bytes: 0,
-    };
-
-    /// Adds a call.
-    #[inline(always)]
-    pub fn add(&mut self, duration: u64) {
-        self.count += 1;
-        self.total = self.total.wrapping_add(duration);
-        self.minimum = self.minimum.min(duration);
-        self.maximum = self.maximum.max(duration);
-        let square = u128::from(duration) * u128::from(duration);
-        self.squares = self.squares.wrapping_add(square);
-    }
-}
-
 /// Number and place of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -198,9 +159,8 @@ pub struct Signatures {
     all: FastMap<Words, Found>,
     fallbacks: usize,
     next_id: u32,
-    /// (operation, flags, path, bytes of a call) by index of the statistics.
-    heads: Vec<(u16, u16, u32, u64)>,
-    statistics: Vec<Statistics>,
+    /// By index of the statistics.
+    pub profile: Profile,
 }
 
 impl Signatures {
@@ -218,8 +178,7 @@ impl Signatures {
             all: FastMap::default(),
             fallbacks: 0,
             next_id: 1,
-            heads: Vec::new(),
-            statistics: Vec::new(),
+            profile: Profile::default(),
         }
     }
 
@@ -267,8 +226,7 @@ impl Signatures {
             return Lookup::Known(found);
         }
         if self.all.len() - self.fallbacks < MAX_SIGNATURES {
-            let bytes = raw.send.bytes.wrapping_add(raw.receive.bytes);
-            let found = self.add((raw.operation, raw.flags, raw.path, bytes));
+            let found = self.add(raw);
             self.all.insert(*words, found);
             return Lookup::New(found);
         }
@@ -277,7 +235,6 @@ impl Signatures {
 
     fn fall_back(&mut self, fallback: Raw) -> Lookup {
         let full = self.fallbacks >= MAX_FALLBACKS;
-        let head = (fallback.operation, fallback.flags, fallback.path, 0);
         match self.all.entry(*fallback.words()) {
             MapEntry::Occupied(known) => Lookup::Fallback {
                 found: *known.get(),
@@ -286,21 +243,23 @@ impl Signatures {
             MapEntry::Vacant(_) if full => Lookup::Full,
             MapEntry::Vacant(_) => {
                 self.fallbacks += 1;
-                let found = self.add(head);
+                let found = self.add(&fallback);
                 self.all.insert(*fallback.words(), found);
                 Lookup::Fallback { found, new: true }
             }
         }
     }
 
-    fn add(&mut self, head: (u16, u16, u32, u64)) -> Found {
-        let found = Found {
+    fn add(&mut self, raw: &Raw) -> Found {
+        Found {
             id: self.next_id(),
-            statistics: self.heads.len() as u32,
-        };
-        self.heads.push(head);
-        self.statistics.push(Statistics::NONE);
-        found
+            statistics: self.profile.add(Head {
+                operation: raw.operation,
+                flags: raw.flags,
+                path: raw.path,
+                bytes: raw.send.bytes.wrapping_add(raw.receive.bytes),
+            }),
+        }
     }
 
     /// A number for a signature that only one record uses.
@@ -321,9 +280,13 @@ impl Signatures {
             Some(found) => found.statistics,
             None => {
                 self.fallbacks += 1;
-                let statistics = self.heads.len() as u32;
-                self.heads.push((operation, paused, path, 0));
-                self.statistics.push(Statistics::NONE);
+                let (flags, bytes) = (paused, 0);
+                let statistics = self.profile.add(Head {
+                    operation,
+                    flags,
+                    path,
+                    bytes,
+                });
                 self.all.insert(*key.words(), Found { id: 0, statistics });
                 statistics
             }
@@ -337,44 +300,8 @@ impl Signatures {
     /// The statistics of a signature.
     #[inline(always)]
     pub fn statistics(&mut self, found: Found) -> &mut Statistics {
-        debug_assert!((found.statistics as usize) < self.statistics.len());
-        // SAFETY: indices come from `add` and `single`, and nothing is ever removed.
-        unsafe { self.statistics.get_unchecked_mut(found.statistics as usize) }
-    }
-
-    /// Calls so far, those while paused included.
-    pub fn calls(&self) -> u64 {
-        self.statistics.iter().map(|s| s.count).sum()
-    }
-
-    /// One entry for each operation and call path.
-    pub fn profile(&self) -> Vec<ProfileEntry> {
-        let mut entries: Vec<ProfileEntry> = Vec::new();
-        let mut index: FastMap<(u16, u32), usize> = FastMap::default();
-        for (&(operation, flags, path, bytes), s) in self.heads.iter().zip(&self.statistics) {
-            if s.count == 0 && s.bytes == 0 || flags & flags::PAUSED != 0 {
-                continue;
-            }
-            let at = *index.entry((operation, path)).or_insert_with(|| {
-                entries.push(ProfileEntry {
-                    operation,
-                    call_path: path,
-                    minimum: u64::MAX,
-                    ..ProfileEntry::default()
-                });
-                entries.len() - 1
-            });
-            let entry = &mut entries[at];
-            entry.count += s.count;
-            entry.total = entry.total.wrapping_add(s.total);
-            entry.minimum = entry.minimum.min(s.minimum);
-            entry.maximum = entry.maximum.max(s.maximum);
-            entry.bytes = entry
-                .bytes
-                .wrapping_add(s.bytes.wrapping_add(bytes.wrapping_mul(s.count)));
-            entry.sum_of_squares = entry.sum_of_squares.wrapping_add(s.squares);
-        }
-        entries
+        // SAFETY: all that is found was added to this profile.
+        unsafe { self.profile.get(found.statistics) }
     }
 }
 
@@ -408,7 +335,7 @@ mod tests {
         signatures.statistics(first).add(10);
         signatures.statistics(first).add(20);
         signatures.statistics(second).add(60);
-        let profile = signatures.profile();
+        let profile = signatures.profile.entries();
         assert_eq!(profile.len(), 1);
         let entry = profile[0];
         assert_eq!(

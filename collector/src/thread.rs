@@ -1,4 +1,4 @@
-//! The recording state of a thread, and the course of a recorded call.
+//! The recording state of a thread.
 //!
 //! A wrapper is *nested* when another wrapper of the same thread is active further up
 //! the stack: MPI libraries and tools call MPI functions themselves. Instead of a
@@ -6,25 +6,22 @@
 //! for ever, the state keeps where the active wrapper's frame is; a wrapper at or above
 //! it, or one that finds that frame overwritten, takes over.
 //!
-//! A thread's stream is only touched between [`Call::begin`]'s and
-//! [`Call::finish`]'s marks of `busy`, so that another thread can close it at the end
+//! A thread's stream is only touched between [`Call::begin`](crate::call::Call::begin)'s and
+//! [`Call::finish`](crate::call::Call::finish)'s marks of `busy`, so that another thread can close it at the end
 //! of the run: it stops recording, makes all processors see it (`membarrier`), and
 //! waits until nobody is busy.
 
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use laggard_callpath::CallSite;
-use laggard_trace::flags;
 
+use crate::call::guarded;
 use crate::classes::completion::Scratch;
-use crate::clock;
 use crate::log;
 use crate::run;
-use crate::signature::Raw;
 use crate::stream::Stream;
 
 /// Bits of [`STATE`].
@@ -45,17 +42,17 @@ pub static STATE: AtomicU32 = AtomicU32::new(state::IDLE);
 /// The recording state of one thread.
 pub struct Thread {
     /// Stack address of the active outermost wrapper; 0 = none.
-    active: u64,
+    pub active: u64,
     /// What stands in the two words below it: return address and frame pointer.
-    frame: [u64; 2],
+    pub frame: [u64; 2],
     /// The thread's stack.
     stack: std::ops::Range<u64>,
     /// The thread is at its stream right now.
-    busy: AtomicBool,
+    pub busy: AtomicBool,
     /// Number of the location within the rank.
     pub number: u32,
     /// The location; gone when it was closed.
-    stream: Option<Stream>,
+    pub stream: Option<Stream>,
     /// Memory that calls with many requests use again and again.
     pub scratch: Scratch,
 }
@@ -81,11 +78,11 @@ fn threads() -> MutexGuard<'static, Threads> {
 }
 
 /// In place of a state: this thread is not recorded.
-const UNRECORDED: *mut Thread = ptr::without_provenance_mut(usize::MAX & !7);
+pub const UNRECORDED: *mut Thread = ptr::without_provenance_mut(usize::MAX & !7);
 
 /// Where the calling thread's state is noted: a variable of the shim.
 #[inline(always)]
-fn slot() -> *mut *mut Thread {
+pub fn slot() -> *mut *mut Thread {
     #[cfg(target_arch = "x86_64")]
     {
         let address: *mut *mut Thread;
@@ -108,189 +105,6 @@ fn slot() -> *mut *mut Thread {
     }
 }
 
-/// A call on its way: what the wrapper knows of it beside its arguments.
-pub struct Call {
-    thread: *mut Thread,
-    /// Where it was called from.
-    pub site: CallSite,
-    /// Number of the call.
-    pub number: u16,
-    /// Ticks at which the real function was entered.
-    pub enter: u64,
-    /// Ticks at which it returned.
-    pub leave: u64,
-    /// What it returned; what the wrapper will return.
-    pub result: i32,
-    state: u32,
-}
-
-impl Call {
-    /// Begins a call, if it is to be recorded.
-    #[inline(always)]
-    pub fn begin(site: CallSite, number: u16) -> Option<Call> {
-        let state = STATE.load(Ordering::Relaxed);
-        if state & state::RECORDING == 0 {
-            return None;
-        }
-        // SAFETY: the slot belongs to this thread.
-        let mut thread = unsafe { *slot() };
-        if thread.is_null() || thread == UNRECORDED {
-            thread = adopt(thread)?;
-        }
-        // SAFETY: states live as long as their threads.
-        unsafe {
-            if site.sp < (*thread).active && (*thread).is_nested(site.sp) {
-                return None;
-            }
-            (*thread).active = site.sp;
-            (*thread).frame = [site.ra, site.bp];
-        }
-        Some(Call {
-            thread,
-            site,
-            number,
-            enter: 0,
-            leave: 0,
-            result: 0,
-            state,
-        })
-    }
-
-    /// A call without a thread's state: MPI_Init.
-    pub fn outside(site: CallSite, number: u16) -> Call {
-        Call {
-            thread: ptr::null_mut(),
-            site,
-            number,
-            enter: 0,
-            leave: 0,
-            result: 0,
-            state: 0,
-        }
-    }
-
-    /// Takes the time before the real call.
-    #[inline(always)]
-    pub fn enter(&mut self) {
-        self.enter = clock::now();
-    }
-
-    /// Takes the time after the real call; `false` if recording ended meanwhile.
-    #[inline(always)]
-    pub fn returned(&mut self, result: i32) -> bool {
-        self.leave = clock::now();
-        self.result = result;
-        self.thread.is_null() || self.claim()
-    }
-
-    /// Makes the stream this thread's to write, if recording goes on.
-    #[inline(always)]
-    pub fn claim(&mut self) -> bool {
-        // SAFETY: the thread's own state.
-        let thread = unsafe { &mut *self.thread };
-        thread.busy.store(true, Ordering::Relaxed);
-        // The processor may still let the load below pass the store: who closes
-        // streams issues a `membarrier` in between, which costs nothing here.
-        compiler_fence(Ordering::SeqCst);
-        self.state = STATE.load(Ordering::Relaxed);
-        if self.state & state::RECORDING == 0 {
-            thread.busy.store(false, Ordering::Release);
-            thread.active = 0;
-            return false;
-        }
-        true
-    }
-
-    /// Leaves the stream before the call has ended.
-    pub fn release(&mut self) {
-        // SAFETY: the thread's own state.
-        unsafe { (*self.thread).busy.store(false, Ordering::Release) };
-    }
-
-    /// Ends the call.
-    #[inline(always)]
-    pub fn finish(&mut self) {
-        if self.thread.is_null() {
-            return;
-        }
-        // SAFETY: the thread's own state.
-        let thread = unsafe { &mut *self.thread };
-        thread.busy.store(false, Ordering::Release);
-        thread.active = 0;
-    }
-
-    /// The thread's state.
-    ///
-    /// Between `returned` and `finish` its stream may be used.
-    #[inline(always)]
-    pub fn thread(&mut self) -> &mut Thread {
-        // SAFETY: the thread's own state, and a call borrows it once at a time.
-        unsafe { &mut *self.thread }
-    }
-
-    /// The thread's stream.
-    #[inline(always)]
-    pub fn stream(&mut self) -> &mut Stream {
-        // SAFETY: `claim` found the process recording: nobody has closed the stream.
-        unsafe { (*self.thread).stream.as_mut().unwrap_unchecked() }
-    }
-
-    /// The thread's stream and scratch memory.
-    #[inline(always)]
-    pub fn parts(&mut self) -> (&mut Stream, &mut Scratch, u32) {
-        // SAFETY: as above.
-        unsafe {
-            let thread = &mut *self.thread;
-            (
-                thread.stream.as_mut().unwrap_unchecked(),
-                &mut thread.scratch,
-                thread.number,
-            )
-        }
-    }
-
-    /// The call's signature so far: number, call path, and whether it failed.
-    #[inline(always)]
-    pub fn raw(&mut self) -> Raw {
-        let (site, number) = (self.site, self.number);
-        let path = self.stream().path(site);
-        let mut raw = Raw::new(number, path);
-        if self.is_paused() {
-            raw.flags |= flags::PAUSED;
-            self.stream().note_paused();
-        }
-        if self.result != crate::constants::SUCCESS {
-            raw.flags |= flags::FAILED;
-        }
-        raw
-    }
-
-    /// Whether the real call succeeded.
-    #[inline(always)]
-    pub fn succeeded(&self) -> bool {
-        self.result == crate::constants::SUCCESS
-    }
-
-    /// Whether recording is paused.
-    #[inline(always)]
-    pub fn is_paused(&self) -> bool {
-        self.state & state::PAUSED != 0
-    }
-
-    /// Records the call with this signature.
-    #[inline(always)]
-    pub fn record(&mut self, raw: &Raw) {
-        let (enter, leave) = (self.enter, self.leave);
-        self.stream().record(raw, enter, leave);
-    }
-
-    /// Runs what may fail inside; a panic ends the recording, not the program.
-    #[inline]
-    pub fn guarded(&mut self, f: impl FnOnce(&mut Call)) {
-        guarded(|| f(self));
-    }
-}
-
 /// A wrapper's frame is larger than this, and so are the arguments on the stack of any
 /// call smaller.
 const LEAST_FRAME: u64 = 96;
@@ -299,7 +113,7 @@ impl Thread {
     /// Whether the active wrapper is still there, above a call at `sp`.
     #[cold]
     #[inline(never)]
-    fn is_nested(&self, sp: u64) -> bool {
+    pub fn is_nested(&self, sp: u64) -> bool {
         if self.active - sp < LEAST_FRAME {
             return false;
         }
@@ -344,32 +158,10 @@ fn stack() -> std::ops::Range<u64> {
     }
 }
 
-/// Runs what may fail inside; a panic ends the recording, not the program.
-#[inline]
-pub fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(value) => Some(value),
-        Err(panic) => {
-            internal_error(&*panic);
-            None
-        }
-    }
-}
-
-#[cold]
-fn internal_error(panic: &(dyn std::any::Any + Send)) {
-    run::note_internal_error();
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text
-        .or(panic.downcast_ref::<&str>().copied())
-        .unwrap_or("panic");
-    log::error!("internal error, recording stops: {text}");
-}
-
 /// Gives a thread that makes its first call a state and a location.
 #[cold]
 #[inline(never)]
-fn adopt(current: *mut Thread) -> Option<*mut Thread> {
+pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
     if !current.is_null() {
         return None;
     }
@@ -432,19 +224,6 @@ pub fn adopt_first(site: CallSite) -> bool {
         (*thread).frame = [site.ra, site.bp];
     }
     true
-}
-
-impl Call {
-    /// Lets a call that began outside go on with its thread's state.
-    pub fn adopt(&mut self) -> bool {
-        // SAFETY: the slot belongs to this thread.
-        self.thread = unsafe { *slot() };
-        if self.thread.is_null() || self.thread == UNRECORDED {
-            self.thread = ptr::null_mut();
-            return false;
-        }
-        self.claim()
-    }
 }
 
 /// A thread ends: its location is closed.

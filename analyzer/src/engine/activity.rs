@@ -65,8 +65,7 @@ pub fn before(
         return activity;
     }
     let oldest = position.saturating_sub(LOOK_BACK);
-    let calls = oldest..position;
-    let first = oldest + columns.leave[calls].partition_point(|&leave| leave <= since);
+    let first = oldest + first_after(&columns.leave[oldest..position], since);
     activity.waiting = inside.waiting[position] - inside.waiting[first];
     activity.io = inside.io[position] - inside.io[first];
     // The first call may have begun before the window.
@@ -102,6 +101,19 @@ pub fn before(
     activity
 }
 
+/// Position of the first of these ascending times that is after `since`. Most windows
+/// hold a few calls, so the search begins at the end.
+fn first_after(times: &[i64], since: i64) -> usize {
+    let mut step = 1;
+    let mut end = times.len();
+    while step <= end && times[end - step] > since {
+        end -= step;
+        step *= 2;
+    }
+    let begin = end.saturating_sub(step);
+    begin + times[begin..end].partition_point(|&time| time <= since)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +138,18 @@ mod tests {
             class(TimeClass::Io),
             class(TimeClass::Synchronization),
         ]
+    }
+
+    #[test]
+    fn search_from_the_end_finds_what_a_search_from_the_start_does() {
+        let times: Vec<i64> = (0..100).map(|n| n * n / 7).collect();
+        for length in 0..times.len() {
+            for since in -1..1500 {
+                let times = &times[..length];
+                let expected = times.partition_point(|&time| time <= since);
+                assert_eq!(first_after(times, since), expected);
+            }
+        }
     }
 
     #[test]

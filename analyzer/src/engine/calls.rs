@@ -16,7 +16,7 @@ struct Call {
     /// The largest late sender: severity, message, when it was sent, source.
     late_sender: Option<LateSender>,
     /// The largest late receiver.
-    late_receiver: Option<(i64, Box<Detail>)>,
+    late_receiver: Option<(i64, Slot)>,
     /// Messages from this one on are this call's or later ones.
     first_message: u64,
 }
@@ -28,7 +28,7 @@ struct LateSender {
     sent: i64,
     source: i32,
     overtook: bool,
-    detail: Box<Detail>,
+    detail: Slot,
 }
 
 /// A received message whose send is asked for.
@@ -56,7 +56,34 @@ pub struct Named {
     /// The waiting call.
     pub at: CallAt,
     /// The late party.
-    pub late: Box<Detail>,
+    pub late: Detail,
+}
+
+/// Place of a [`Detail`] in [`Details`].
+type Slot = u32;
+
+/// Details of the calls that wait, stored apart: few calls have one.
+#[derive(Debug, Default)]
+struct Details {
+    list: Vec<Detail>,
+    free: Vec<Slot>,
+}
+
+impl Details {
+    /// Keeps a detail in place of `old`.
+    fn keep(&mut self, detail: &Detail, old: Option<Slot>) -> Slot {
+        let Some(slot) = old.or_else(|| self.free.pop()) else {
+            self.list.push(*detail);
+            return self.list.len() as Slot - 1;
+        };
+        self.list[slot as usize] = *detail;
+        slot
+    }
+
+    fn take(&mut self, slot: Slot) -> Detail {
+        self.free.push(slot);
+        self.list[slot as usize]
+    }
 }
 
 /// The calls of a rank that wait for answers, in order.
@@ -66,6 +93,7 @@ pub struct Calls {
     base: u64,
     messages: VecDeque<Message>,
     message_base: u64,
+    details: Details,
     /// Whether the call being taken in is already in `calls`.
     current: bool,
     /// Messages received before they were sent, and by how much at most, ns.
@@ -116,11 +144,6 @@ impl Calls {
         call | SEND_TOKEN
     }
 
-    fn call(&mut self, number: u64) -> Option<&mut Call> {
-        self.calls
-            .get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
-    }
-
     fn answered(&mut self, token: u64, sent: i64) -> Option<(u64, i32)> {
         let at = usize::try_from(token.checked_sub(self.message_base)?).ok()?;
         let message = self.messages.get_mut(at)?;
@@ -132,7 +155,7 @@ impl Calls {
     /// A question that nobody can answer: the peer has no trace.
     pub fn unanswerable(&mut self, token: u64) {
         if let Some((call, _)) = self.answered(token, i64::MAX)
-            && let Some(call) = self.call(call)
+            && let Some(call) = find(&mut self.calls, self.base, call)
         {
             call.open -= 1;
         }
@@ -141,46 +164,52 @@ impl Calls {
     /// Takes an answer in.
     pub fn reply(&mut self, reply: &Reply, detail: Option<&Detail>) {
         if reply.token & SEND_TOKEN != 0 {
-            let Some(call) = self.call(reply.token & !SEND_TOKEN) else {
+            let number = reply.token & !SEND_TOKEN;
+            let Some(call) = find(&mut self.calls, self.base, number) else {
                 return;
             };
             call.open = call.open.saturating_sub(1);
             let severity = two_sided::late_receiver(call.interval(), reply.time);
-            if let Some(detail) = detail
-                && call
-                    .late_receiver
-                    .as_ref()
-                    .is_none_or(|(most, _)| severity > *most)
-                && severity > 0
-            {
-                call.late_receiver = Some((severity, Box::new(*detail)));
+            let Some(detail) = detail.filter(|_| severity > 0) else {
+                return;
+            };
+            // Ties go by who is late, so that the order of the answers does not matter.
+            let key = |detail: &Detail| std::cmp::Reverse((detail.rank, detail.path));
+            let old = call.late_receiver;
+            let list = &self.details.list;
+            let before = old.map(|(most, slot)| (most, key(&list[slot as usize])));
+            if before.is_none_or(|before| (severity, key(detail)) > before) {
+                let slot = self.details.keep(detail, old.map(|(_, slot)| slot));
+                call.late_receiver = Some((severity, slot));
             }
             return;
         }
         let Some((number, source)) = self.answered(reply.token, reply.time) else {
             return;
         };
-        let Some(call) = self.call(number) else {
+        let Some(call) = find(&mut self.calls, self.base, number) else {
             return;
         };
         call.open = call.open.saturating_sub(1);
         let leave = call.at.leave;
         let severity = two_sided::late_sender(call.interval(), reply.time);
-        let larger = call.late_sender.as_ref().is_none_or(|most| {
-            (severity, reply.time, most.source) > (most.severity, most.sent, source)
-        });
-        if let Some(detail) = detail
-            && severity > 0
-            && larger
-        {
-            call.late_sender = Some(LateSender {
-                severity,
-                message: reply.token,
-                sent: reply.time,
-                source,
-                overtook: reply.overtook != 0,
-                detail: Box::new(*detail),
-            });
+        if let Some(detail) = detail.filter(|_| severity > 0) {
+            let key = |severity, sent, message| (severity, sent, std::cmp::Reverse(message));
+            let old = &call.late_sender;
+            let before = old
+                .as_ref()
+                .map(|most| key(most.severity, most.sent, most.message));
+            if before.is_none_or(|before| key(severity, reply.time, reply.token) > before) {
+                let old = old.as_ref().map(|most| most.detail);
+                call.late_sender = Some(LateSender {
+                    severity,
+                    message: reply.token,
+                    sent: reply.time,
+                    source,
+                    overtook: reply.overtook != 0,
+                    detail: self.details.keep(detail, old),
+                });
+            }
         }
         if reply.time > leave {
             self.violations.0 += 1;
@@ -208,20 +237,23 @@ impl Calls {
             let Some(call) = self.calls.pop_front() else {
                 break;
             };
-            let named = match (pattern, call.late_sender, call.late_receiver) {
-                (Some(pattern), Some(late), _) => Named {
-                    pattern,
-                    severity: late.severity,
-                    at: call.at,
-                    late: late.detail,
-                },
-                (_, _, Some((severity, detail))) => Named {
-                    pattern: PatternId::LateReceiver,
-                    severity,
-                    at: call.at,
-                    late: detail,
-                },
+            let sender = call
+                .late_sender
+                .map(|late| (late.severity, self.details.take(late.detail)));
+            let receiver = call
+                .late_receiver
+                .map(|(severity, slot)| (severity, self.details.take(slot)));
+            let named = match (pattern, sender, receiver) {
+                (Some(pattern), Some((severity, late)), _) => (pattern, severity, late),
+                (_, _, Some((severity, late))) => (PatternId::LateReceiver, severity, late),
                 _ => continue,
+            };
+            let (pattern, severity, late) = named;
+            let named = Named {
+                pattern,
+                severity,
+                at: call.at,
+                late,
             };
             found(named);
         }
@@ -266,6 +298,11 @@ impl Calls {
         }
         (end || seen == ORDER_WINDOW).then_some(false)
     }
+}
+
+/// The call with this number.
+fn find(calls: &mut VecDeque<Call>, base: u64, number: u64) -> Option<&mut Call> {
+    calls.get_mut(usize::try_from(number.checked_sub(base)?).ok()?)
 }
 
 impl Call {

@@ -7,11 +7,11 @@ use laggard_trace::{Endpoint, flags};
 use super::Operation;
 use super::send::post;
 use super::volume::{Role, Scope, Volume};
+use crate::call::Call;
 use crate::constants::{MPI_PROC_NULL, MPI_ROOT};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{Group, Kind, NO_ROOT};
 use crate::signature::Raw;
-use crate::thread::Call;
 
 /// A collective on a communicator.
 pub struct Collective<S, R> {

@@ -6,11 +6,11 @@ use laggard_trace::{Signature, flags};
 
 use super::Operation;
 use super::send::post;
+use crate::call::Call;
 use crate::constants::{Handle, constants};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{self, Group, Kind, NO_ROOT, Origin};
 use crate::signature::{NOBODY, Raw};
-use crate::thread::Call;
 
 /// How a communicator comes to be, with the parent or the tag.
 enum How {

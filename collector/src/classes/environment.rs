@@ -7,14 +7,14 @@ use laggard_callpath::CallSite;
 use laggard_trace::flags;
 
 use super::Operation;
-use super::window::record_unless_paused;
+use crate::call::Call;
 use crate::clock;
 use crate::constants::{Handle, constants};
 use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Datatype};
 use crate::groups::{self, NO_ROOT};
 use crate::run;
-use crate::thread::{Call, STATE, state};
+use crate::thread::{STATE, state};
 use crate::types;
 
 /// MPI_Init and MPI_Init_thread.
@@ -154,7 +154,7 @@ pub fn setup() -> Setup {
 impl Operation for Setup {
     fn after(&mut self, call: &mut Call) {
         let raw = call.raw();
-        record_unless_paused(call, &raw);
+        call.record_unless_paused(&raw);
     }
 }
 

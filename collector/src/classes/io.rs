@@ -6,11 +6,11 @@ use laggard_trace::{Endpoint, flags};
 
 use super::Operation;
 use super::send::post;
-use super::window::{Freed, Release, attach, record_unless_paused};
+use super::window::{Freed, Release, attach};
+use crate::call::Call;
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
-use crate::thread::Call;
 
 /// Opens a file.
 pub struct Open(MPI_Comm, *const MPI_File);
@@ -138,7 +138,7 @@ impl Operation for OnFile {
         if raw.flags & (flags::COLLECTIVE | flags::POSTS) != 0 {
             call.record(&raw);
         } else {
-            record_unless_paused(call, &raw);
+            call.record_unless_paused(&raw);
         }
     }
 }

@@ -10,14 +10,16 @@ pub mod comm;
 pub mod completion;
 pub mod environment;
 pub mod io;
+pub mod probe;
 pub mod receive;
 pub mod send;
 pub mod volume;
+pub mod waits;
 pub mod window;
 
 use laggard_callpath::CallSite;
 
-use crate::thread::Call;
+use crate::call::Call;
 
 /// A call of some class, made of the program's arguments.
 pub trait Operation {
@@ -38,12 +40,13 @@ pub mod prelude {
     pub use super::Operation;
     pub use super::collective::*;
     pub use super::comm::*;
-    pub use super::completion::*;
     pub use super::environment::*;
     pub use super::io::*;
+    pub use super::probe::*;
     pub use super::receive::*;
     pub use super::send::*;
     pub use super::volume::*;
+    pub use super::waits::*;
     pub use super::window::*;
     pub use crate::groups::NO_ROOT;
 }

@@ -5,11 +5,11 @@ use std::ffi::c_int;
 use laggard_trace::{Endpoint, flags};
 
 use super::Operation;
+use crate::call::Call;
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request};
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::Raw;
-use crate::thread::Call;
 
 /// What is sent, and to whom.
 #[derive(Clone, Copy)]

@@ -6,13 +6,11 @@ use laggard_trace::{Endpoint, flags};
 
 use super::Operation;
 use super::comm::record_with_object;
-use super::receive::record_unsuccessful;
 use super::send::post;
+use crate::call::Call;
 use crate::constants::Handle;
 use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Request, MPI_Win};
 use crate::groups::{self, Group, Kind, NO_ROOT};
-use crate::signature::Raw;
-use crate::thread::Call;
 
 /// Makes a window.
 pub struct WinCreate(MPI_Comm, *const MPI_Win);
@@ -194,18 +192,9 @@ impl Operation for OnWindow {
         // SAFETY: set by a call that succeeded.
         if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;
-            return record_unsuccessful(call, &raw);
+            return call.record_unsuccessful(&raw);
         }
-        record_unless_paused(call, &raw);
-    }
-}
-
-/// Records a call that nothing else has to be matched with.
-pub fn record_unless_paused(call: &mut Call, raw: &Raw) {
-    if call.is_paused() {
-        call.stream().skip();
-    } else {
-        call.record(raw);
+        call.record_unless_paused(&raw);
     }
 }
 
@@ -279,7 +268,7 @@ impl Operation for Transfer {
                 post(call, &raw, false, request, 0);
                 call.record(&raw);
             }
-            None => record_unless_paused(call, &raw),
+            None => call.record_unless_paused(&raw),
         }
     }
 }
