@@ -30,6 +30,21 @@ pub fn mpi_library() -> String {
     text.lines().next().unwrap_or("").trim().to_owned()
 }
 
+/// Whether the MPI library at run time is of the family whose `mpi.h` this was built
+/// with: handles of another family would mean nothing.
+pub fn is_expected_library() -> bool {
+    let library = mpi_library();
+    if cfg!(open_mpi) {
+        library.contains("Open MPI")
+    } else if cfg!(mpich) {
+        ["MPICH", "MVAPICH", "Intel"]
+            .iter()
+            .any(|name| library.contains(name))
+    } else {
+        true
+    }
+}
+
 /// Name of this host.
 pub fn host_name() -> Vec<u8> {
     let mut name = [0u8; 256];

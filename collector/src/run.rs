@@ -85,7 +85,7 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     let (options, complaints) = Options::from_environment();
     log::set_level(options.log);
     // SAFETY: recording has not begun.
-    if !unsafe { constants::fill() } {
+    if !program::is_expected_library() || !unsafe { constants::fill() } {
         error!(
             "this program uses another MPI library than the one that laggard was built for; nothing is recorded"
         );

@@ -1,0 +1,252 @@
+//! The course of a recorded call: what a wrapper does around the real function.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use laggard_callpath::CallSite;
+use laggard_trace::flags;
+
+use crate::classes::completion::Scratch;
+use crate::clock;
+use crate::log;
+use crate::run;
+use crate::signature::Raw;
+use crate::stream::Stream;
+use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
+
+/// A call on its way: what the wrapper knows of it beside its arguments.
+pub struct Call {
+    thread: *mut Thread,
+    /// Where it was called from.
+    pub site: CallSite,
+    /// Number of the call.
+    pub number: u16,
+    /// Ticks at which the real function was entered.
+    pub enter: u64,
+    /// Ticks at which it returned.
+    pub leave: u64,
+    /// What it returned; what the wrapper will return.
+    pub result: i32,
+    state: u32,
+}
+
+impl Call {
+    /// Begins a call, if it is to be recorded.
+    #[inline(always)]
+    pub fn begin(site: CallSite, number: u16) -> Option<Call> {
+        let state = STATE.load(Ordering::Relaxed);
+        if state & state::RECORDING == 0 {
+            return None;
+        }
+        // SAFETY: the slot belongs to this thread.
+        let mut thread = unsafe { *slot() };
+        if thread.is_null() || thread == UNRECORDED {
+            thread = adopt(thread)?;
+        }
+        // SAFETY: states live as long as their threads.
+        unsafe {
+            if site.sp < (*thread).active && (*thread).is_nested(site.sp) {
+                return None;
+            }
+            (*thread).active = site.sp;
+            (*thread).frame = [site.ra, site.bp];
+        }
+        Some(Call {
+            thread,
+            site,
+            number,
+            enter: 0,
+            leave: 0,
+            result: 0,
+            state,
+        })
+    }
+
+    /// A call without a thread's state: MPI_Init.
+    pub fn outside(site: CallSite, number: u16) -> Call {
+        Call {
+            thread: ptr::null_mut(),
+            site,
+            number,
+            enter: 0,
+            leave: 0,
+            result: 0,
+            state: 0,
+        }
+    }
+
+    /// Lets a call that began outside go on with its thread's state.
+    pub fn adopt(&mut self) -> bool {
+        // SAFETY: the slot belongs to this thread.
+        self.thread = unsafe { *slot() };
+        if self.thread.is_null() || self.thread == UNRECORDED {
+            self.thread = ptr::null_mut();
+            return false;
+        }
+        self.claim()
+    }
+
+    /// Takes the time before the real call.
+    #[inline(always)]
+    pub fn enter(&mut self) {
+        self.enter = clock::now();
+    }
+
+    /// Takes the time after the real call; `false` if recording ended meanwhile.
+    #[inline(always)]
+    pub fn returned(&mut self, result: i32) -> bool {
+        self.leave = clock::now();
+        self.result = result;
+        self.thread.is_null() || self.claim()
+    }
+
+    /// Makes the stream this thread's to write, if recording goes on.
+    #[inline(always)]
+    pub fn claim(&mut self) -> bool {
+        // SAFETY: the thread's own state.
+        let thread = unsafe { &mut *self.thread };
+        thread.busy.store(true, Ordering::Relaxed);
+        // The processor may still let the load below pass the store: who closes
+        // streams issues a `membarrier` in between, which costs nothing here.
+        compiler_fence(Ordering::SeqCst);
+        self.state = STATE.load(Ordering::Relaxed);
+        if self.state & state::RECORDING == 0 {
+            thread.busy.store(false, Ordering::Release);
+            thread.active = 0;
+            return false;
+        }
+        true
+    }
+
+    /// Leaves the stream before the call has ended.
+    pub fn release(&mut self) {
+        // SAFETY: the thread's own state.
+        unsafe { (*self.thread).busy.store(false, Ordering::Release) };
+    }
+
+    /// Ends the call.
+    #[inline(always)]
+    pub fn finish(&mut self) {
+        if self.thread.is_null() {
+            return;
+        }
+        // SAFETY: the thread's own state.
+        let thread = unsafe { &mut *self.thread };
+        thread.busy.store(false, Ordering::Release);
+        thread.active = 0;
+    }
+
+    /// The thread's state.
+    ///
+    /// Between `returned` and `finish` its stream may be used.
+    #[inline(always)]
+    pub fn thread(&mut self) -> &mut Thread {
+        // SAFETY: the thread's own state, and a call borrows it once at a time.
+        unsafe { &mut *self.thread }
+    }
+
+    /// The thread's stream.
+    #[inline(always)]
+    pub fn stream(&mut self) -> &mut Stream {
+        // SAFETY: `claim` found the process recording: nobody has closed the stream.
+        unsafe { (*self.thread).stream.as_mut().unwrap_unchecked() }
+    }
+
+    /// The thread's stream and scratch memory.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&mut Stream, &mut Scratch, u32) {
+        // SAFETY: as above.
+        unsafe {
+            let thread = &mut *self.thread;
+            (
+                thread.stream.as_mut().unwrap_unchecked(),
+                &mut thread.scratch,
+                thread.number,
+            )
+        }
+    }
+
+    /// The call's signature so far: number, call path, and whether it failed.
+    #[inline(always)]
+    pub fn raw(&mut self) -> Raw {
+        let (site, number) = (self.site, self.number);
+        let path = self.stream().path(site);
+        let mut raw = Raw::new(number, path);
+        if self.is_paused() {
+            raw.flags |= flags::PAUSED;
+            self.stream().note_paused();
+        }
+        if self.result != crate::constants::SUCCESS {
+            raw.flags |= flags::FAILED;
+        }
+        raw
+    }
+
+    /// Whether the real call succeeded.
+    #[inline(always)]
+    pub fn succeeded(&self) -> bool {
+        self.result == crate::constants::SUCCESS
+    }
+
+    /// Whether recording is paused.
+    #[inline(always)]
+    pub fn is_paused(&self) -> bool {
+        self.state & state::PAUSED != 0
+    }
+
+    /// Records the call with this signature.
+    #[inline(always)]
+    pub fn record(&mut self, raw: &Raw) {
+        let (enter, leave) = (self.enter, self.leave);
+        self.stream().record(raw, enter, leave);
+    }
+
+    /// Records a call that found nothing done.
+    pub fn record_unsuccessful(&mut self, raw: &Raw) {
+        let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
+        let stream = self.stream();
+        if paused {
+            stream.skip();
+        } else {
+            stream.record_polling(raw, enter, leave);
+        }
+    }
+
+    /// Records a call that nothing else has to be matched with.
+    pub fn record_unless_paused(&mut self, raw: &Raw) {
+        if self.is_paused() {
+            self.stream().skip();
+        } else {
+            self.record(raw);
+        }
+    }
+
+    /// Runs what may fail inside; a panic ends the recording, not the program.
+    #[inline]
+    pub fn guarded(&mut self, f: impl FnOnce(&mut Call)) {
+        guarded(|| f(self));
+    }
+}
+
+/// Runs what may fail inside; a panic ends the recording, not the program.
+#[inline]
+pub fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            internal_error(&*panic);
+            None
+        }
+    }
+}
+
+#[cold]
+fn internal_error(panic: &(dyn std::any::Any + Send)) {
+    run::note_internal_error();
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text
+        .or(panic.downcast_ref::<&str>().copied())
+        .unwrap_or("panic");
+    log::error!("internal error, recording stops: {text}");
+}

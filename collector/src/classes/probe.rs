@@ -1,0 +1,192 @@
+//! Probes, and receives of what a probe took.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+use laggard_trace::{Endpoint, flags};
+
+use super::Operation;
+use super::receive::{Status, Wanted};
+use super::send::post;
+use crate::call::Call;
+use crate::constants::{Handle, constants};
+use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
+use crate::groups::Group;
+use crate::hash::FastMap;
+use crate::signature::Raw;
+
+/// A look at the next message.
+pub struct Probe {
+    wanted: Wanted,
+    status: Status,
+    flag: Option<*const c_int>,
+    message: Option<*const MPI_Message>,
+}
+
+impl Probe {
+    fn new(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut *mut MPI_Status) -> Self {
+        let wanted = Wanted { source, tag, comm };
+        Probe {
+            wanted,
+            status: Status::new(status),
+            flag: None,
+            message: None,
+        }
+    }
+}
+
+/// Waits for a message; it stays in the queue.
+pub fn probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut *mut MPI_Status) -> Probe {
+    Probe::new(source, tag, comm, status)
+}
+
+/// Asks for a message; it stays in the queue.
+pub fn iprobe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    flag: *mut c_int,
+    status: *mut *mut MPI_Status,
+) -> Probe {
+    Probe {
+        flag: Some(flag),
+        ..Probe::new(source, tag, comm, status)
+    }
+}
+
+/// Waits for a message and takes it out of the queue.
+pub fn mprobe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    message: *mut MPI_Message,
+    status: *mut *mut MPI_Status,
+) -> Probe {
+    Probe {
+        message: Some(message),
+        ..Probe::new(source, tag, comm, status)
+    }
+}
+
+/// Asks for a message and takes it out of the queue.
+pub fn improbe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    flag: *mut c_int,
+    message: *mut MPI_Message,
+    status: *mut *mut MPI_Status,
+) -> Probe {
+    Probe {
+        flag: Some(flag),
+        ..mprobe(source, tag, comm, message, status)
+    }
+}
+
+impl Operation for Probe {
+    #[inline(always)]
+    fn before(&mut self, _call: &mut Call) {
+        self.status.prepare();
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if !call.succeeded() {
+            return call.record(&raw);
+        }
+        // SAFETY: set by a call that succeeded.
+        if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+            self.wanted.posted(call, &mut raw, 0);
+            raw.flags = raw.flags & !flags::RECEIVES | flags::UNSUCCESSFUL;
+            return call.record_unsuccessful(&raw);
+        }
+        // SAFETY: filled in, since there is a message.
+        let status = unsafe { self.status.get() };
+        self.wanted.received(call, &mut raw, status);
+        match self.message {
+            None => raw.flags |= flags::PEEKS,
+            // SAFETY: set by a call that succeeded.
+            Some(message) => messages::insert(unsafe { *message }, &raw),
+        }
+        call.record(&raw);
+    }
+}
+
+/// Messages that an Mprobe took and no Mrecv received yet.
+mod messages {
+    use super::*;
+
+    static TAKEN: Mutex<Option<FastMap<usize, (usize, Endpoint)>>> = Mutex::new(None);
+
+    pub fn insert(message: MPI_Message, raw: &Raw) {
+        if message.bits() == constants().message_no_proc.bits() {
+            return;
+        }
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = taken.get_or_insert_with(FastMap::default);
+        taken.insert(message.bits(), (raw.group as usize, raw.receive));
+    }
+
+    pub fn remove(message: usize) -> Option<(*const Group, Endpoint)> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (group, endpoint) = taken.as_mut()?.remove(&message)?;
+        Some((group as *const Group, endpoint))
+    }
+}
+
+/// Receives a message that an Mprobe took.
+pub struct Mrecv {
+    message: *mut MPI_Message,
+    handle: usize,
+    request: Option<*mut MPI_Request>,
+}
+
+/// Receives a message that an Mprobe took.
+pub fn mrecv(
+    _count: c_int,
+    _datatype: MPI_Datatype,
+    message: *mut MPI_Message,
+    _status: *mut *mut MPI_Status,
+) -> Mrecv {
+    Mrecv {
+        message,
+        handle: 0,
+        request: None,
+    }
+}
+
+/// Begins to receive a message that an Mprobe took.
+pub fn imrecv(
+    _count: c_int,
+    _datatype: MPI_Datatype,
+    message: *mut MPI_Message,
+    request: *mut MPI_Request,
+) -> Mrecv {
+    Mrecv {
+        message,
+        handle: 0,
+        request: Some(request),
+    }
+}
+
+impl Operation for Mrecv {
+    fn before(&mut self, _call: &mut Call) {
+        // SAFETY: the program's message; the real call sets it to null.
+        self.handle = unsafe { *self.message }.bits();
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = call.raw();
+        if call.succeeded() {
+            if let Some((group, endpoint)) = messages::remove(self.handle) {
+                // The probe took the match: this half is for information.
+                (raw.group, raw.receive) = (group, endpoint);
+            }
+            if let Some(request) = self.request {
+                raw.flags |= flags::POSTS;
+                post(call, &raw, true, request, 0);
+            }
+        }
+        call.record(&raw);
+    }
+}

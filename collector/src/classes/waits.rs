@@ -1,0 +1,360 @@
+//! Waits and tests, and what else is done with requests under way.
+
+use std::ffi::c_int;
+
+use laggard_trace::flags;
+
+use super::Operation;
+use super::completion::{Scratch, begin, record};
+use super::receive::Status;
+use crate::call::Call;
+use crate::constants::{Handle, MPI_UNDEFINED, SUCCESS, constants};
+use crate::ffi::{MPI_Request, MPI_Status};
+use crate::request::{self, kind};
+
+/// Wait and Test for one request.
+pub struct One {
+    request: *const MPI_Request,
+    flag: Option<*const c_int>,
+    status: Status,
+}
+
+/// Waits for a request.
+#[inline(always)]
+pub fn wait(request: *mut MPI_Request, status: *mut *mut MPI_Status) -> One {
+    One {
+        request,
+        flag: None,
+        status: Status::new(status),
+    }
+}
+
+/// Asks for a request.
+#[inline(always)]
+pub fn test(request: *mut MPI_Request, flag: *mut c_int, status: *mut *mut MPI_Status) -> One {
+    One {
+        request,
+        flag: Some(flag),
+        status: Status::new(status),
+    }
+}
+
+impl Operation for One {
+    #[inline(always)]
+    fn before(&mut self, call: &mut Call) {
+        call.thread().scratch.keep(1, self.request);
+        self.status.prepare();
+    }
+
+    #[inline]
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = begin(call);
+        // SAFETY: set by a call that succeeded.
+        if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+            raw.flags |= flags::UNSUCCESSFUL;
+            return call.record_unsuccessful(&raw);
+        }
+        // A call that failed has completed the request all the same, if it took it away.
+        // SAFETY: the program's request.
+        if call.succeeded() || is_null(unsafe { *self.request }) {
+            let (stream, scratch, thread) = call.parts();
+            // SAFETY: filled in by a completed request.
+            scratch.complete(stream, thread, 0, unsafe { self.status.get() });
+        }
+        record(call, raw);
+    }
+}
+
+fn is_null(request: MPI_Request) -> bool {
+    request.bits() == constants().request_null.bits()
+}
+
+/// Wait and Test for all requests of an array.
+pub struct All {
+    count: c_int,
+    requests: *const MPI_Request,
+    flag: Option<*const c_int>,
+    statuses: *mut *mut MPI_Status,
+    ignored: bool,
+}
+
+/// Waits for all requests.
+#[inline(always)]
+pub fn waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut *mut MPI_Status) -> All {
+    All {
+        count,
+        requests,
+        flag: None,
+        statuses,
+        ignored: false,
+    }
+}
+
+/// Asks for all requests.
+pub fn testall(
+    count: c_int,
+    requests: *mut MPI_Request,
+    flag: *mut c_int,
+    statuses: *mut *mut MPI_Status,
+) -> All {
+    All {
+        flag: Some(flag),
+        ..waitall(count, requests, statuses)
+    }
+}
+
+impl Operation for All {
+    #[inline(always)]
+    fn before(&mut self, call: &mut Call) {
+        let scratch = &mut call.thread().scratch;
+        scratch.keep(self.count, self.requests);
+        self.ignored = substitute(scratch, self.statuses);
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = begin(call);
+        // SAFETY: set by a call that succeeded.
+        if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+            raw.flags |= flags::UNSUCCESSFUL;
+            return call.record_unsuccessful(&raw);
+        }
+        let succeeded = call.succeeded();
+        for i in 0..self.count.max(0) as usize {
+            // SAFETY: the program's arrays of so many elements.
+            let (request, status) = unsafe { (*self.requests.add(i), &*(*self.statuses).add(i)) };
+            if succeeded || is_null(request) {
+                let (stream, scratch, thread) = call.parts();
+                scratch.complete(stream, thread, i, status);
+            }
+        }
+        if self.ignored {
+            restore_error(call, *self);
+        }
+        record(call, raw);
+    }
+}
+
+impl Clone for All {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl Copy for All {}
+
+/// Has the real call fill in statuses in any case; whether the program ignores them.
+#[inline(always)]
+fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) -> bool {
+    // SAFETY: the wrapper's own variable.
+    unsafe {
+        let ignored = *statuses == constants().statuses_ignore;
+        if ignored {
+            *statuses = scratch.statuses();
+        }
+        ignored
+    }
+}
+
+/// Without statuses the call would have returned the error itself, not
+/// `MPI_ERR_IN_STATUS`.
+fn restore_error(call: &mut Call, all: All) {
+    if call.result != constants().err_in_status {
+        return;
+    }
+    // SAFETY: filled in by the call, as it says.
+    let errors =
+        (0..all.count.max(0) as usize).map(|i| unsafe { (*(*all.statuses).add(i)).MPI_ERROR });
+    let pending = constants().err_pending;
+    if let Some(error) = errors
+        .into_iter()
+        .find(|&error| error != SUCCESS && error != pending)
+    {
+        call.result = error;
+    }
+}
+
+/// Wait and Test for any request of an array.
+pub struct Any {
+    count: c_int,
+    requests: *const MPI_Request,
+    index: *const c_int,
+    flag: Option<*const c_int>,
+    status: Status,
+}
+
+/// Waits for one of several requests.
+pub fn waitany(
+    count: c_int,
+    requests: *mut MPI_Request,
+    index: *mut c_int,
+    status: *mut *mut MPI_Status,
+) -> Any {
+    Any {
+        count,
+        requests,
+        index,
+        flag: None,
+        status: Status::new(status),
+    }
+}
+
+/// Asks for one of several requests.
+pub fn testany(
+    count: c_int,
+    requests: *mut MPI_Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut *mut MPI_Status,
+) -> Any {
+    Any {
+        flag: Some(flag),
+        ..waitany(count, requests, index, status)
+    }
+}
+
+impl Operation for Any {
+    #[inline(always)]
+    fn before(&mut self, call: &mut Call) {
+        call.thread().scratch.keep(self.count, self.requests);
+        self.status.prepare();
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = begin(call);
+        if call.succeeded() {
+            // SAFETY: set by a call that succeeded.
+            if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+                raw.flags |= flags::UNSUCCESSFUL;
+                return call.record_unsuccessful(&raw);
+            }
+            // SAFETY: as above.
+            let index = unsafe { *self.index };
+            if index != MPI_UNDEFINED && index >= 0 {
+                let (stream, scratch, thread) = call.parts();
+                // SAFETY: filled in by a completed request.
+                scratch.complete(stream, thread, index as usize, unsafe { self.status.get() });
+            }
+        }
+        record(call, raw);
+    }
+}
+
+/// Wait and Test for some requests of an array.
+pub struct Some_ {
+    count: c_int,
+    requests: *const MPI_Request,
+    completed: *const c_int,
+    indices: *const c_int,
+    statuses: *mut *mut MPI_Status,
+    ignored: bool,
+}
+
+/// Waits for some of several requests.
+pub fn waitsome(
+    count: c_int,
+    requests: *mut MPI_Request,
+    completed: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut *mut MPI_Status,
+) -> Some_ {
+    Some_ {
+        count,
+        requests,
+        completed,
+        indices,
+        statuses,
+        ignored: false,
+    }
+}
+
+/// Asks for some of several requests.
+pub fn testsome(
+    count: c_int,
+    requests: *mut MPI_Request,
+    completed: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut *mut MPI_Status,
+) -> Some_ {
+    waitsome(count, requests, completed, indices, statuses)
+}
+
+impl Operation for Some_ {
+    fn before(&mut self, call: &mut Call) {
+        let scratch = &mut call.thread().scratch;
+        scratch.keep(self.count, self.requests);
+        self.ignored = substitute(scratch, self.statuses);
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = begin(call);
+        let in_status = call.result == constants().err_in_status;
+        let mut n = 0;
+        if call.succeeded() || in_status {
+            // SAFETY: set by a call that got so far.
+            n = unsafe { *self.completed };
+            if n == 0 {
+                // Of Testsome: Waitsome has at least one, or MPI_UNDEFINED.
+                raw.flags |= flags::UNSUCCESSFUL;
+                return call.record_unsuccessful(&raw);
+            }
+        }
+        for i in 0..n.max(0) as usize {
+            // SAFETY: so many indices and statuses were filled in.
+            let (index, status) = unsafe { (*self.indices.add(i), &*(*self.statuses).add(i)) };
+            let (stream, scratch, thread) = call.parts();
+            scratch.complete(stream, thread, index as usize, status);
+        }
+        if self.ignored && in_status {
+            let all = All {
+                count: n,
+                ..waitall(n, self.requests.cast_mut(), self.statuses)
+            };
+            restore_error(call, all);
+        }
+        record(call, raw);
+    }
+}
+
+/// Gives a request back without waiting for it.
+pub struct Free(*mut MPI_Request);
+
+/// Gives a request back without waiting for it.
+pub fn request_free(request: *mut MPI_Request) -> Free {
+    Free(request)
+}
+
+impl Operation for Free {
+    fn before(&mut self, call: &mut Call) {
+        call.thread().scratch.keep(1, self.0);
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let raw = call.raw();
+        if call.succeeded() {
+            // What was under way goes on, and nothing will tell of its end.
+            if let Some(handle) = call.thread().scratch.first() {
+                request::remove(handle, self.0.addr());
+            }
+        }
+        call.record(&raw);
+    }
+}
+
+/// Asks for a request to be given up.
+pub struct Cancel(*mut MPI_Request);
+
+/// Asks for a request to be given up.
+pub fn cancel(request: *mut MPI_Request) -> Cancel {
+    Cancel(request)
+}
+
+impl Operation for Cancel {
+    fn after(&mut self, call: &mut Call) {
+        let raw = call.raw();
+        if call.succeeded() {
+            // SAFETY: the program's request.
+            let handle = unsafe { *self.0 }.bits();
+            request::update(handle, |entry| entry.kind |= kind::CANCELLED);
+        }
+        call.record(&raw);
+    }
+}

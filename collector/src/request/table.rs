@@ -1,0 +1,353 @@
+//! The table of requests by handle, and what is known of each.
+
+use std::collections::VecDeque;
+
+use crate::constants::constants;
+use crate::groups::Group;
+use crate::signature::Raw;
+
+/// Bits of [`Entry::kind`].
+pub mod kind {
+    /// A receive: its completion tells source, tag and bytes.
+    pub const RECEIVE: u8 = 1;
+    /// A persistent request: it stays when it completes.
+    pub const PERSISTENT: u8 = 2;
+    /// Under way: only such requests complete.
+    pub const ACTIVE: u8 = 4;
+    /// MPI_Cancel was called for it.
+    pub const CANCELLED: u8 = 8;
+    /// Persistent, and its start sends a message.
+    pub const SEND: u8 = 16;
+}
+
+/// What is known of a request. 64 bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Entry {
+    pub(super) handle: usize,
+    /// The program's variable in which the posting call stored the handle.
+    pub variable: usize,
+    /// The posting call's signature: flags, path, group and halves as the program gave
+    /// them. Of a request never started, the call that made it.
+    pub posted: Posted,
+    /// Thread that posted it.
+    pub thread: u32,
+    /// Its post number there (low 32 bits).
+    pub post: u32,
+    /// [`kind`] bits.
+    pub kind: u8,
+}
+
+/// The part of a posting call's [`Raw`] that its completion needs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Posted {
+    /// Communicator, window or file.
+    pub group: *const Group,
+    /// Peer, of sends and receives.
+    pub peer: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Call path.
+    pub path: u32,
+    /// Number of the call.
+    pub operation: u16,
+    /// Flags.
+    pub flags: u16,
+}
+
+impl Posted {
+    /// What a posting call leaves, with its receive half if `receive`, else its send half.
+    #[inline(always)]
+    pub fn new(raw: &Raw, receive: bool) -> Self {
+        let half = if receive { raw.receive } else { raw.send };
+        Posted {
+            group: raw.group,
+            peer: half.peer,
+            tag: half.tag,
+            bytes: half.bytes,
+            path: raw.path,
+            operation: raw.operation,
+            flags: raw.flags,
+        }
+    }
+}
+
+impl Entry {
+    /// A request posted by `thread` as its `post`-th.
+    #[inline(always)]
+    pub fn new(posted: Posted, kind: u8, thread: u32, post: u64) -> Self {
+        Entry {
+            handle: 0,
+            variable: 0,
+            posted,
+            thread,
+            post: post as u32,
+            kind,
+        }
+    }
+
+    /// Whether all bits of `kind` are set.
+    #[inline(always)]
+    pub fn is(&self, kind: u8) -> bool {
+        self.kind & kind == kind
+    }
+
+    /// Whether this is the same post as `other`, not a later one with its handle.
+    pub fn is_same_post(&self, other: &Entry) -> bool {
+        (self.thread, self.post) == (other.thread, other.post)
+    }
+}
+
+/// An open-addressing table keyed by handle.
+#[derive(Default)]
+pub struct Table {
+    pub entries: Vec<Entry>,
+    count: usize,
+    /// Earlier requests with the handle that many share, in the order of posting. The
+    /// latest one stands in `entries`.
+    pub shared: VecDeque<Entry>,
+}
+
+/// Requests with the shared handle that are remembered.
+const MAX_SHARED: usize = 1 << 16;
+
+/// A handle that no MPI uses marks a free place.
+const FREE: usize = usize::MAX;
+
+impl Table {
+    #[inline(always)]
+    fn home(&self, handle: usize) -> usize {
+        let hash = (handle as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> 32) as usize & (self.entries.len() - 1)
+    }
+
+    #[inline(always)]
+    pub fn find(&self, handle: usize) -> Option<usize> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let mask = self.entries.len() - 1;
+        let mut at = self.home(handle);
+        loop {
+            // At most 3/4 of the places are taken: there is a free one.
+            let found = self.entries.get(at)?.handle;
+            if found == handle {
+                return Some(at);
+            }
+            if found == FREE {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline(always)]
+    pub fn insert(&mut self, handle: usize, entry: Entry) {
+        if handle == FREE {
+            return;
+        }
+        if (self.count + 1) * 4 > self.entries.len() * 3 {
+            self.grow();
+        }
+        let mask = self.entries.len() - 1;
+        let mut at = self.home(handle);
+        while self.entries[at].handle != handle {
+            if self.entries[at].handle == FREE {
+                self.count += 1;
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        if self.entries[at].handle == handle && is_shared(handle) {
+            self.share(self.entries[at]);
+        }
+        self.entries[at] = Entry { handle, ..entry };
+    }
+
+    #[cold]
+    fn share(&mut self, earlier: Entry) {
+        if self.shared.len() >= MAX_SHARED {
+            self.shared.pop_front();
+        }
+        self.shared.push_back(earlier);
+    }
+
+    /// Which of the requests with a shared handle is meant: its place in `shared`,
+    /// `None` for the latest.
+    pub fn meant(&self, handle: usize, variable: usize) -> Option<usize> {
+        let first = self
+            .shared
+            .iter()
+            .position(|entry| entry.handle == handle)?;
+        let is_meant = |entry: &Entry| entry.handle == handle && entry.variable == variable;
+        let latest = self.find(handle)?;
+        match self.shared.iter().skip(first).position(is_meant) {
+            None if self.entries.get(latest)?.variable == variable => None,
+            None => Some(first),
+            Some(after) => Some(first + after),
+        }
+    }
+
+    /// Takes one of the requests with a shared handle out: the one posted as `post` if
+    /// given, else the one that `variable` means. `latest` is the place of the latest.
+    #[inline(never)]
+    pub fn take_shared(
+        &mut self,
+        latest: usize,
+        variable: usize,
+        post: Option<&Entry>,
+    ) -> Option<Entry> {
+        let taken = *self.entries.get(latest)?;
+        let is_same = |entry: &Entry| post.is_some_and(|post| entry.is_same_post(post));
+        let place = match post {
+            None => self.meant(taken.handle, variable),
+            Some(_) if is_same(&taken) => None,
+            Some(_) => Some(self.shared.iter().position(is_same)?),
+        };
+        if let Some(place) = place {
+            return self.shared.remove(place);
+        }
+        let earlier = self
+            .shared
+            .iter()
+            .rposition(|entry| entry.handle == taken.handle);
+        match earlier.and_then(|place| self.shared.remove(place)) {
+            Some(earlier) => self.entries[latest] = earlier,
+            None => self.remove(latest),
+        }
+        Some(taken)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let posted = Posted {
+            group: std::ptr::null(),
+            peer: 0,
+            tag: 0,
+            bytes: 0,
+            path: 0,
+            operation: 0,
+            flags: 0,
+        };
+        let free = Entry {
+            handle: FREE,
+            ..Entry::new(posted, 0, 0, 0)
+        };
+        let size = (self.entries.len() * 2).max(64);
+        let old = std::mem::replace(&mut self.entries, vec![free; size]);
+        self.count = 0;
+        for entry in old.into_iter().filter(|entry| entry.handle != FREE) {
+            self.insert(entry.handle, entry);
+        }
+    }
+
+    /// Frees a place and moves up those that had to go past it.
+    pub fn remove(&mut self, at: usize) {
+        let mask = self.entries.len() - 1;
+        let (mut hole, mut next) = (at, at);
+        self.count -= 1;
+        loop {
+            next = (next + 1) & mask;
+            let handle = self.entries[next].handle;
+            if handle == FREE {
+                break;
+            }
+            let distance = next.wrapping_sub(self.home(handle)) & mask;
+            if distance >= (next.wrapping_sub(hole) & mask) {
+                self.entries[hole] = self.entries[next];
+                hole = next;
+            }
+        }
+        self.entries[hole].handle = FREE;
+    }
+}
+
+/// Whether many requests may have this handle.
+#[inline(always)]
+pub fn is_shared(handle: usize) -> bool {
+    if cfg!(mpich) {
+        // Handles of the "built-in" kind that are requests.
+        return handle & 0xfc00_0000 == 0x6c00_0000;
+    }
+    handle == constants().request_empty.addr()
+}
+
+impl Table {
+    /// An empty one.
+    pub const fn new() -> Self {
+        Table {
+            entries: Vec::new(),
+            count: 0,
+            shared: VecDeque::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn entry(post: u64) -> Entry {
+        let raw = Raw::new(14, 1);
+        Entry::new(Posted::new(&raw, true), kind::ACTIVE, 0, post)
+    }
+
+    #[test]
+    fn the_table_does_what_a_map_does() {
+        let mut table = Table::default();
+        let mut model: HashMap<usize, u32> = HashMap::new();
+        let mut random = 1u64;
+        for step in 0..20_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let handle = 0x1000 + ((random >> 40) as usize % 300) * 64;
+            if random >> 62 == 0 {
+                let at = table.find(handle);
+                assert_eq!(at.is_some(), model.remove(&handle).is_some());
+                if let Some(at) = at {
+                    table.remove(at);
+                }
+            } else {
+                table.insert(handle, entry(step));
+                model.insert(handle, step as u32);
+            }
+            assert_eq!(table.count, model.len());
+        }
+        for (handle, post) in &model {
+            assert_eq!(table.entries[table.find(*handle).unwrap()].post, *post);
+        }
+    }
+
+    #[test]
+    fn requests_with_one_handle_are_told_apart_by_their_variable() {
+        // Without an MPI library Open MPI's shared handle is 0.
+        assert!(is_shared(0));
+        let mut table = Table::default();
+        for (post, variable) in [(0, 0x10), (1, 0x20), (2, 0x30), (3, 0x20)] {
+            table.insert(
+                0,
+                Entry {
+                    variable,
+                    ..entry(post)
+                },
+            );
+        }
+        let mut take = |variable| {
+            let at = table.find(0)?;
+            table
+                .take_shared(at, variable, None)
+                .map(|entry| entry.post)
+        };
+        assert_eq!(take(0x30), Some(2));
+        assert_eq!(take(0x20), Some(1));
+        assert_eq!(take(0x99), Some(0));
+        assert_eq!(take(0x99), Some(3));
+        assert_eq!(take(0x99), None);
+        assert_eq!(table.count, 0);
+    }
+}

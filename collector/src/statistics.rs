@@ -1,0 +1,120 @@
+//! Running statistics, from which the profile is made at the end.
+
+use laggard_trace::{ProfileEntry, flags};
+
+use crate::hash::FastMap;
+
+/// Running statistics of a signature. Ticks.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Statistics {
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total: u64,
+    /// Shortest.
+    pub minimum: u64,
+    /// Longest.
+    pub maximum: u64,
+    /// Sum of squared durations.
+    pub squares: u128,
+    /// Bytes of calls whose volume is not the signature's.
+    pub bytes: u64,
+}
+
+impl Statistics {
+    const NONE: Statistics = Statistics {
+        count: 0,
+        total: 0,
+        minimum: u64::MAX,
+        maximum: 0,
+        squares: 0,
+        bytes: 0,
+    };
+
+    /// Adds a call.
+    #[inline(always)]
+    pub fn add(&mut self, duration: u64) {
+        self.count += 1;
+        self.total = self.total.wrapping_add(duration);
+        self.minimum = self.minimum.min(duration);
+        self.maximum = self.maximum.max(duration);
+        let square = u128::from(duration) * u128::from(duration);
+        self.squares = self.squares.wrapping_add(square);
+    }
+}
+
+/// Whose statistics they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Number of the call.
+    pub operation: u16,
+    /// Flags of the signature.
+    pub flags: u16,
+    /// Call path.
+    pub path: u32,
+    /// Bytes that each call moves.
+    pub bytes: u64,
+}
+
+/// The statistics of one location.
+#[derive(Default)]
+pub struct Profile {
+    heads: Vec<Head>,
+    statistics: Vec<Statistics>,
+}
+
+impl Profile {
+    /// Begins new statistics; gives their index.
+    pub fn add(&mut self, head: Head) -> u32 {
+        self.heads.push(head);
+        self.statistics.push(Statistics::NONE);
+        self.heads.len() as u32 - 1
+    }
+
+    /// The statistics with an index that [`add`](Self::add) gave.
+    ///
+    /// # Safety
+    /// The index came from this profile; nothing is ever removed.
+    #[inline(always)]
+    pub unsafe fn get(&mut self, index: u32) -> &mut Statistics {
+        debug_assert!((index as usize) < self.statistics.len());
+        // SAFETY: as the caller states.
+        unsafe { self.statistics.get_unchecked_mut(index as usize) }
+    }
+
+    /// Calls so far, those while paused included.
+    pub fn calls(&self) -> u64 {
+        self.statistics.iter().map(|s| s.count).sum()
+    }
+
+    /// One entry for each operation and call path.
+    pub fn entries(&self) -> Vec<ProfileEntry> {
+        let mut entries: Vec<ProfileEntry> = Vec::new();
+        let mut index: FastMap<(u16, u32), usize> = FastMap::default();
+        for (head, s) in self.heads.iter().zip(&self.statistics) {
+            if s.count == 0 && s.bytes == 0 || head.flags & flags::PAUSED != 0 {
+                continue;
+            }
+            let at = *index.entry((head.operation, head.path)).or_insert_with(|| {
+                entries.push(ProfileEntry {
+                    operation: head.operation,
+                    call_path: head.path,
+                    minimum: u64::MAX,
+                    ..ProfileEntry::default()
+                });
+                entries.len() - 1
+            });
+            let entry = &mut entries[at];
+            entry.count += s.count;
+            entry.total = entry.total.wrapping_add(s.total);
+            entry.minimum = entry.minimum.min(s.minimum);
+            entry.maximum = entry.maximum.max(s.maximum);
+            entry.bytes = entry
+                .bytes
+                .wrapping_add(s.bytes.wrapping_add(head.bytes.wrapping_mul(s.count)));
+            entry.sum_of_squares = entry.sum_of_squares.wrapping_add(s.squares);
+        }
+        entries
+    }
+}

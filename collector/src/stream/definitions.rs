@@ -1,0 +1,150 @@
+//! What a location's records refer to, written to its file at its first use.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use laggard_callpath::ModuleId;
+use laggard_trace::{ClockPoint, Communicator, Definition, Frame};
+
+use super::Stream;
+use crate::groups::{Group, Kind};
+
+impl Stream {
+    /// Defines a communicator, window or file, if the file does not yet.
+    pub fn define_group(&mut self, group: &'static Group) {
+        if self.defined.insert(std::ptr::from_ref(group) as usize) && self.is_writing() {
+            self.write_group(group, None);
+        }
+    }
+
+    /// Defines a group again, with its name.
+    pub fn define_named(&mut self, group: &'static Group, name: &[u8]) {
+        self.defined.insert(std::ptr::from_ref(group) as usize);
+        if self.is_writing() {
+            self.write_group(group, Some(name));
+        }
+    }
+
+    fn write_group(&mut self, group: &Group, name: Option<&[u8]>) {
+        let mut definitions = Vec::new();
+        let name = name.map_or(0, |name| self.string(name, &mut definitions));
+        let ranks = |ranks: &[i32]| match group.rank {
+            0 => ranks.iter().map(|&rank| rank as u32).collect(),
+            _ => Vec::new(),
+        };
+        definitions.push(match group.kind {
+            Kind::Intra | Kind::Inter => Definition::Communicator(Communicator {
+                id: group.id,
+                parent: group.parent,
+                kind: u32::from(group.kind == Kind::Inter),
+                size: group.members.len() as u32,
+                local_rank: group.rank as u32,
+                name,
+                members: ranks(group.members),
+                remote_members: ranks(group.remote),
+            }),
+            Kind::Window | Kind::File => Definition::GroupHandle {
+                id: group.id,
+                communicator: group.parent,
+                kind: if group.kind == Kind::Window { 1 } else { 2 },
+                name,
+            },
+        });
+        self.writer.define(&definitions);
+    }
+
+    /// The id of a text; its definition is added to `definitions` if it is new.
+    fn string(&mut self, bytes: &[u8], definitions: &mut Vec<Definition>) -> u32 {
+        if let Some(&id) = self.strings.get(bytes) {
+            return id;
+        }
+        let id = self.strings.len() as u32 + 1;
+        self.strings.insert(bytes.into(), id);
+        definitions.push(Definition::String {
+            id,
+            bytes: bytes.to_vec(),
+        });
+        id
+    }
+
+    /// Writes properties of the run.
+    pub fn properties(&mut self, properties: &[(&str, Vec<u8>)]) {
+        let mut definitions = Vec::new();
+        for (key, value) in properties {
+            let key = self.string(key.as_bytes(), &mut definitions);
+            let value = self.string(value, &mut definitions);
+            definitions.push(Definition::Property { key, value });
+        }
+        self.writer.define(&definitions);
+    }
+
+    /// Writes clock points.
+    pub fn clock(&mut self, points: &[ClockPoint]) {
+        self.writer.clock(points);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn define_paths(&mut self) {
+        let mut definitions = Vec::new();
+        for path in self.tracer.take_new() {
+            let frames = self.tracer.frames(path).to_vec();
+            let frames = frames
+                .iter()
+                .map(|frame| self.frame(frame, &mut definitions))
+                .collect();
+            definitions.push(Definition::CallPath { id: path.0, frames });
+        }
+        self.writer.define(&definitions);
+    }
+
+    fn frame(
+        &mut self,
+        frame: &laggard_callpath::Frame,
+        definitions: &mut Vec<Definition>,
+    ) -> Frame {
+        match *frame {
+            laggard_callpath::Frame::Native { module, offset } => {
+                let module = self.module(module, definitions);
+                Frame::Native { module, offset }
+            }
+            laggard_callpath::Frame::Source {
+                file,
+                function,
+                line,
+            } => {
+                let file = self.tracer.string(file).to_owned();
+                let function = self.tracer.string(function).to_owned();
+                Frame::Source {
+                    file: self.string(file.as_bytes(), definitions),
+                    function: self.string(function.as_bytes(), definitions),
+                    line,
+                }
+            }
+        }
+    }
+
+    fn module(&mut self, module: ModuleId, definitions: &mut Vec<Definition>) -> u32 {
+        if let Some(&id) = self.modules.get(&module) {
+            return id;
+        }
+        let id = self.modules.len() as u32 + 1;
+        self.modules.insert(module, id);
+        let known = laggard_callpath::module(module);
+        let path: &Path = known.as_ref().map_or(Path::new(""), |module| &module.path);
+        let path = OsStr::as_bytes(path.as_os_str());
+        let path = self.string(path, definitions);
+        if let Some(module) = known {
+            definitions.push(Definition::Module {
+                id,
+                path,
+                bias: module.load_bias,
+                start: module.text.start,
+                end: module.text.end,
+                build_id: module.build_id.clone(),
+            });
+        }
+        id
+    }
+}

@@ -1,0 +1,444 @@
+//! One location: its file, and everything that its records refer to.
+
+mod definitions;
+
+use std::fs::OpenOptions;
+use std::io;
+
+use laggard_callpath::{CallSite, ModuleId, Tracer};
+use laggard_trace::{
+    Definition, End, Endpoint, Extension, FileHeader, FileSpace, LocationWriter, PEER_NONE, Record,
+    Signature, calls::GenericType, flags,
+};
+
+use crate::clock;
+use crate::constants::Handle;
+use crate::ffi::{MPI_Comm, MPI_Datatype};
+use crate::groups::{self, Group, HandleCache, Kind};
+use crate::hash::{FastMap, FastSet};
+use crate::lists::Lists;
+use crate::log;
+use crate::signature::{Lookup, NOBODY, Raw, Signatures};
+use crate::types::TypeSizes;
+
+/// A polling loop is one record as long as it polls at least this often.
+const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
+
+/// What the files of all locations have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Directory of the trace.
+    pub directory: std::path::PathBuf,
+    /// The header, but for thread and times.
+    pub header: FileHeader,
+    /// Bytes that a file may have.
+    pub max_bytes: Option<u64>,
+    /// Bytes mapped at a time.
+    pub window: usize,
+    /// Frames kept of a call path.
+    pub depth: usize,
+    /// Whether records are written, and not the profile only.
+    pub records: bool,
+}
+
+/// Unsuccessful tests one after another that are not in the trace yet.
+#[derive(Clone, Copy, Default)]
+struct Polling {
+    count: u32,
+    signature: u32,
+    enter: u64,
+    leave: u64,
+    inside: u64,
+}
+
+/// The recording of one location.
+pub struct Stream {
+    writer: LocationWriter<FileSpace>,
+    records: bool,
+    depth: usize,
+    polling_gap: u64,
+    polling: Polling,
+    signatures: Signatures,
+    lists: Lists,
+    tracer: Tracer,
+    handles: HandleCache,
+    types: TypeSizes,
+    /// Requests posted so far.
+    posts: u64,
+    /// Calls that became records.
+    recorded: u64,
+    /// Calls that were left out while paused.
+    skipped: u64,
+    paused: bool,
+    strings: FastMap<Box<[u8]>, u32>,
+    modules: FastMap<ModuleId, u32>,
+    /// Groups that the file defines, by address.
+    defined: FastSet<usize>,
+}
+
+impl Stream {
+    /// Makes the file of a location.
+    pub fn create(settings: &Settings, thread: u32) -> io::Result<Stream> {
+        let mut header = settings.header;
+        header.thread = thread;
+        (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
+        let name = laggard_trace::file_name(header.rank, thread);
+        let path = settings.directory.join(name);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        let space = FileSpace::new(file, settings.window);
+        Ok(Stream {
+            writer: LocationWriter::new(space, header, settings.max_bytes)?,
+            records: settings.records,
+            depth: settings.depth,
+            polling_gap: clock::ticks(POLLING_GAP),
+            polling: Polling::default(),
+            signatures: Signatures::new(),
+            lists: Lists::default(),
+            tracer: Tracer::new(),
+            handles: HandleCache::new(),
+            types: TypeSizes::new(),
+            posts: 0,
+            recorded: 0,
+            skipped: 0,
+            paused: false,
+            strings: FastMap::default(),
+            modules: FastMap::default(),
+            defined: FastSet::default(),
+        })
+    }
+
+    /// The call path of a call.
+    #[inline(always)]
+    pub fn path(&mut self, site: CallSite) -> u32 {
+        // SAFETY: `site` is the wrapper's that is running now, on this thread.
+        let path = unsafe { self.tracer.capture(site, self.depth) };
+        if self.tracer.has_new() {
+            self.define_paths();
+        }
+        path.0
+    }
+
+    /// The group of a valid communicator.
+    #[inline(always)]
+    pub fn communicator(&mut self, comm: MPI_Comm) -> &'static Group {
+        self.handles.get(comm.bits(), || groups::communicator(comm))
+    }
+
+    /// The group of a window or file, if it is known.
+    pub fn attached(&mut self, kind: Kind, handle: usize) -> Option<&'static Group> {
+        groups::known(kind, handle)
+    }
+
+    /// Bytes of `count` elements of a valid datatype.
+    #[inline(always)]
+    pub fn volume(&mut self, count: i64, datatype: MPI_Datatype) -> u64 {
+        (count as u64).wrapping_mul(self.types.size(datatype))
+    }
+
+    /// Post number of the next request.
+    #[inline(always)]
+    pub fn posts(&self) -> u64 {
+        self.posts
+    }
+
+    /// Notes that the location was paused.
+    pub fn note_paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// Notes a call that was left out while paused.
+    pub fn skip(&mut self) {
+        self.paused = true;
+        self.skipped += 1;
+    }
+
+    /// Records a call and adds it to the statistics.
+    #[inline(always)]
+    pub fn record(&mut self, raw: &Raw, enter: u64, leave: u64) {
+        if let Some(found) = self.signatures.cached(raw) {
+            self.signatures
+                .statistics(found)
+                .add(leave.wrapping_sub(enter));
+            self.posts += u64::from(raw.flags & flags::POSTS);
+            self.push(enter, leave, found.id);
+        } else {
+            self.record_slowly(raw, &[], enter, leave);
+        }
+    }
+
+    /// As [`record`](Self::record), with extension records before the call's own.
+    #[cold]
+    #[inline(never)]
+    pub fn record_slowly(&mut self, raw: &Raw, extensions: &[Record], enter: u64, leave: u64) {
+        let duration = leave.wrapping_sub(enter);
+        match self.signature(raw) {
+            Lookup::Known(found) | Lookup::New(found) => {
+                self.signatures.statistics(found).add(duration);
+                self.posts += u64::from(raw.flags & flags::POSTS);
+                self.push_extended(extensions, enter, leave, found.id);
+            }
+            Lookup::Fallback { found, .. } => {
+                let statistics = self.signatures.statistics(found);
+                statistics.add(duration);
+                let bytes = raw.send.bytes.wrapping_add(raw.receive.bytes);
+                statistics.bytes = statistics.bytes.wrapping_add(bytes);
+                self.posts += u64::from(raw.flags & flags::POSTS);
+                let mut all = self.missing(raw);
+                all.extend_from_slice(extensions);
+                self.push_extended(&all, enter, leave, found.id);
+            }
+            Lookup::Full => {}
+        }
+    }
+
+    /// Records one of several operations that a call started; the duration is counted
+    /// with the last.
+    pub fn record_part(&mut self, raw: &Raw, enter: u64) {
+        let found = match self.signature(raw) {
+            Lookup::Known(found) | Lookup::New(found) => {
+                self.push_extended(&[], enter, enter, found.id);
+                found
+            }
+            Lookup::Fallback { found, .. } => {
+                let missing = self.missing(raw);
+                self.push_extended(&missing, enter, enter, found.id);
+                found
+            }
+            Lookup::Full => return,
+        };
+        self.recorded -= u64::from(self.records);
+        self.posts += u64::from(raw.flags & flags::POSTS);
+        let bytes = raw.send.bytes.wrapping_add(raw.receive.bytes);
+        let statistics = self.signatures.statistics(found);
+        statistics.bytes = statistics.bytes.wrapping_add(bytes);
+    }
+
+    /// Records a call whose signature will not come again: it made an object.
+    pub fn record_single(&mut self, signature: Signature, enter: u64, leave: u64) {
+        let paused = signature.flags & flags::PAUSED;
+        let found = self
+            .signatures
+            .single(signature.operation, signature.call_path, paused);
+        self.signatures
+            .statistics(found)
+            .add(leave.wrapping_sub(enter));
+        self.posts += u64::from(signature.flags & flags::POSTS);
+        if self.is_writing() {
+            let id = found.id;
+            self.writer
+                .define(&[Definition::Signature(Signature { id, ..signature })]);
+        }
+        self.push(enter, leave, found.id);
+    }
+
+    /// Records an unsuccessful test, together with those before it where it can.
+    pub fn record_polling(&mut self, raw: &Raw, enter: u64, leave: u64) {
+        let (Lookup::Known(found) | Lookup::New(found)) = self.cached_or_new(raw) else {
+            return self.record_slowly(raw, &[], enter, leave);
+        };
+        let duration = leave.wrapping_sub(enter);
+        self.signatures.statistics(found).add(duration);
+        let p = &mut self.polling;
+        let follows = p.count > 0
+            && p.count < u32::MAX
+            && p.signature == found.id
+            && enter.wrapping_sub(p.leave) < self.polling_gap
+            && p.inside + duration <= u64::from(u32::MAX);
+        if follows {
+            p.count += 1;
+            p.leave = leave;
+            p.inside += duration;
+            return;
+        }
+        self.flush_polling();
+        self.polling = Polling {
+            count: 1,
+            signature: found.id,
+            enter,
+            leave,
+            inside: duration,
+        };
+    }
+
+    #[inline(always)]
+    fn cached_or_new(&mut self, raw: &Raw) -> Lookup {
+        match self.signatures.cached(raw) {
+            Some(found) => Lookup::Known(found),
+            None => self.signature(raw),
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, enter: u64, leave: u64, signature: u32) {
+        if self.polling.count != 0 {
+            self.flush_polling();
+        }
+        if self.records {
+            self.recorded += 1;
+            self.writer.push(enter, leave, signature);
+        }
+    }
+
+    fn push_extended(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
+        if extensions.is_empty() {
+            return self.push(enter, leave, signature);
+        }
+        self.flush_polling();
+        if self.records {
+            self.recorded += 1;
+            self.writer
+                .push_extended(extensions, enter, leave, signature);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_polling(&mut self) {
+        let p = std::mem::take(&mut self.polling);
+        if p.count == 0 || !self.records {
+            return;
+        }
+        self.recorded += u64::from(p.count);
+        if p.count == 1 {
+            return self.writer.push(p.enter, p.leave, p.signature);
+        }
+        let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
+        self.writer
+            .push_extended(&[repeated], p.enter, p.leave, p.signature);
+    }
+
+    /// Whether definitions of records are worth writing.
+    fn is_writing(&self) -> bool {
+        self.records && self.writer.is_recording()
+    }
+
+    /// The signature of a call that the cache does not have, defined in the file.
+    fn signature(&mut self, raw: &Raw) -> Lookup {
+        let found = self.signatures.look_up(raw);
+        match found {
+            Lookup::New(found) => self.define_signature(raw, found.id),
+            Lookup::Fallback { found, new: true } => {
+                let bare = Raw {
+                    send: NOBODY,
+                    receive: NOBODY,
+                    extra: 0,
+                    ..*raw
+                };
+                self.define_signature(&bare, found.id);
+            }
+            _ => {}
+        }
+        found
+    }
+
+    fn define_signature(&mut self, raw: &Raw, id: u32) {
+        if !self.is_writing() {
+            return;
+        }
+        if let Some(group) = raw.group() {
+            self.define_group(group);
+        }
+        let signature = Signature {
+            id,
+            ..raw.translated(completes(raw.operation))
+        };
+        self.writer.define(&[Definition::Signature(signature)]);
+    }
+
+    /// The id of a signature that tells how a receive ended.
+    pub fn outcome(&mut self, raw: &Raw) -> u32 {
+        match self.cached_or_new(raw) {
+            Lookup::Known(found) | Lookup::New(found) => found.id,
+            // Beyond the limit nothing is remembered: the file grows, memory does not.
+            Lookup::Fallback { .. } | Lookup::Full => {
+                let id = self.signatures.next_id();
+                self.define_signature(raw, id);
+                id
+            }
+        }
+    }
+
+    /// The id of a completion list; `None` if its entries must go into extensions.
+    pub fn completion_list(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
+        let (id, new) = self.lists.intern(entries)?;
+        if new && self.is_writing() {
+            let entries = entries.to_vec();
+            self.writer
+                .define(&[Definition::CompletionList { id, entries }]);
+        }
+        Some(id)
+    }
+
+    /// What a fallback signature leaves out of a call.
+    fn missing(&self, raw: &Raw) -> Vec<Record> {
+        let mut records = Vec::new();
+        let mut half = |half: Endpoint, endpoint, bytes| {
+            let peer = raw
+                .group()
+                .map_or(half.peer, |group| group.world_rank(half.peer));
+            if peer != PEER_NONE || half.tag != 0 {
+                records.push(Record::extension(endpoint, peer as u32, half.tag as u32));
+            }
+            if half.bytes != 0 {
+                records.push(Record::extension_u64(bytes, half.bytes));
+            }
+        };
+        half(raw.send, Extension::SendEndpoint, Extension::SendBytes);
+        half(
+            raw.receive,
+            Extension::ReceiveEndpoint,
+            Extension::ReceiveBytes,
+        );
+        if completes(raw.operation) {
+            let list = self.lists.entries(raw.extra as u32).iter();
+            records.extend(
+                list.map(|&(delta, outcome)| {
+                    Record::extension(Extension::Completed, delta, outcome)
+                }),
+            );
+        } else if raw.extra != 0 {
+            records.push(Record::extension_u64(Extension::Value, raw.extra));
+        }
+        records
+    }
+
+    /// Writes profile and end, and closes the file.
+    pub fn close(mut self, reason: u32, limits: u32) {
+        self.flush_polling();
+        let profile = self.signatures.profile.entries();
+        // Blocks of a size that fits what is kept in reserve.
+        for entries in profile.chunks(256) {
+            self.writer.profile(entries);
+        }
+        let paused = if self.paused {
+            laggard_trace::LIMIT_PAUSED
+        } else {
+            0
+        };
+        let lost = self.writer.lost();
+        if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
+            log::warning!(
+                "the trace of this rank is cut short: its file could not grow; {lost} calls are in the profile only"
+            );
+        }
+        self.writer.finish(End {
+            calls: self.signatures.profile.calls() + self.skipped,
+            recorded: self.recorded.saturating_sub(lost),
+            lost: 0,
+            end_ticks: clock::now(),
+            reason,
+            limits: limits | paused,
+            reserved: [0; 3],
+        });
+    }
+}
+
+/// Whether the extra word of this operation is a completion list.
+fn completes(operation: u16) -> bool {
+    laggard_trace::calls::call(operation)
+        .is_some_and(|call| call.generic == GenericType::Completion)
+}
