@@ -16,7 +16,8 @@ pub struct AnalyzeOptions {
     /// Threads per agent; `None`: as many as there are cores for it.
     pub threads: Option<usize>,
     /// Records that an agent decodes in one round, about: bounds what is in flight.
-    pub round_records: u64,
+    /// `None`: what fits into caches for one agent; more where each round costs messages.
+    pub round_records: Option<u64>,
     /// Whether the phases' times and memory go into the report's `agents`.
     pub stats: bool,
     /// Whether the head shows progress (on a terminal, never in a pipe).
@@ -31,7 +32,7 @@ impl Default for AnalyzeOptions {
             settings: Settings::default(),
             baseline: Arc::new(Empty),
             threads: None,
-            round_records: 1 << 15,
+            round_records: None,
             stats: false,
             progress: false,
             debug_roots: None,

@@ -237,7 +237,7 @@ proptest! {
         // What is in flight over the border of a round is carried, not lost.
         let mut again = ranks(3);
         simulate(&programs, &mut again);
-        let mut options = AnalyzeOptions { round_records: 3, ..AnalyzeOptions::default() };
+        let mut options = AnalyzeOptions { round_records: Some(3), ..AnalyzeOptions::default() };
         options.settings.all = true;
         let mut in_rounds = analyze_with(again, &options);
         in_rounds.agents = report.agents.clone();

@@ -56,7 +56,7 @@ contains
 
   subroutine exchange_nonblocking(round)
     integer, intent(in) :: round
-    integer :: request
+    integer :: requests(1)
     integer, asynchronous :: value
     integer :: ierror
 
@@ -64,12 +64,12 @@ contains
     if (rank == 0) then
       call delay(60)
       value = 5 * round
-      call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, request, ierror) ! MARK isend
-      call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+      call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, requests(1), ierror) ! MARK isend
+      call MPI_Waitall(1, requests, MPI_STATUSES_IGNORE, ierror)
     else
       value = -1
-      call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, request, ierror)
-      call MPI_Wait(request, MPI_STATUS_IGNORE, ierror) ! MARK wait
+      call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, requests(1), ierror)
+      call MPI_Wait(requests(1), MPI_STATUS_IGNORE, ierror) ! MARK wait
       if (value /= 5 * round) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
       total = total + value
     end if

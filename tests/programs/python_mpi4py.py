@@ -8,6 +8,7 @@
 # EXPECT wait_at_barrier ranks=0 severity=0.300 instances=5 operation=MPI_Barrier cause_rank=1
 # METRIC late_sender 0.480
 # SILENT late_receiver
+import sys
 import time
 from array import array
 
@@ -55,4 +56,4 @@ for round in range(8, 13):
     at(round, DELAY if rank == 1 else 0)
     comm.Barrier()
 at(13, 0)
-print(f"rank {rank} checksum {total}", flush=True)
+sys.stdout.write(f"rank {rank} checksum {total}\n")

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::directives::Directives;
 use crate::expectations::{self, Miss};
@@ -10,7 +11,7 @@ use crate::product::{self, Bench};
 use crate::report::Report;
 
 /// Recordings until a deviation of times counts.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 5;
 
 /// A waiting time that both ways of analysis must name first, in seconds.
 const CLEARLY_A_BOTTLENECK: f64 = 0.05;
@@ -46,6 +47,7 @@ pub fn check_program(source: &str) {
             "{source}, attempt {attempt}:\n  {list}"
         );
         eprintln!("{source}, attempt {attempt}, again because of:\n  {list}");
+        std::thread::sleep(Duration::from_secs(1 << attempt));
     }
 }
 

@@ -45,8 +45,8 @@
 //! ```
 //!
 //! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance.
-//! Where only times are off, the machine may have been busy: the run is repeated, up to
-//! three times in all. What does not depend on timing must be right at once.
+//! Where only times are off, the machine may have been busy: the run is repeated after a
+//! pause, up to five times in all. What does not depend on timing must be right at once.
 
 pub mod check;
 pub mod directives;

@@ -30,6 +30,11 @@ pub struct MpiJob {
 impl MpiJob {
     /// Starts MPI; `None` if it was started already.
     pub fn new() -> Option<MpiJob> {
+        // Agents that wait leave their core to those that work (Open MPI).
+        if std::env::var_os("OMPI_MCA_mpi_yield_when_idle").is_none() {
+            // SAFETY: there is no other thread yet.
+            unsafe { std::env::set_var("OMPI_MCA_mpi_yield_when_idle", "1") };
+        }
         let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
         let world = universe.world();
         Some(MpiJob {
@@ -43,24 +48,21 @@ impl MpiJob {
         self.sent.set(self.sent.get() + bytes as u64);
     }
 
-    /// All-to-all of at most `PIECE` bytes in total per agent.
-    fn exchange_piece(&self, parcels: &[&[u8]]) -> Vec<Vec<u8>> {
+    /// All-to-all of one piece for each agent, of known sizes.
+    fn exchange_piece(&self, parcels: &[&[u8]], receive_counts: &[i32]) -> Vec<Vec<u8>> {
         let counts: Vec<i32> = parcels.iter().map(|p| p.len() as i32).collect();
-        let mut receive_counts = vec![0i32; counts.len()];
-        self.world
-            .all_to_all_into(&counts[..], &mut receive_counts[..]);
         // Never empty: the address of an empty buffer can be that of MPI_IN_PLACE.
         let mut buffer = parcels.concat();
         buffer.push(0);
         let size: usize = receive_counts.iter().map(|&count| count as usize).sum();
         let mut received = vec![0u8; size + 1];
         let displacements = offsets(&counts);
-        let receive_displacements = offsets(&receive_counts);
+        let receive_displacements = offsets(receive_counts);
         {
             let send = Partition::new(&buffer[..], counts, &displacements[..]);
             let mut receive = PartitionMut::new(
                 &mut received[..],
-                &receive_counts[..],
+                receive_counts,
                 &receive_displacements[..],
             );
             self.world.all_to_all_varcount_into(&send, &mut receive);
@@ -75,6 +77,11 @@ impl MpiJob {
             })
             .collect()
     }
+}
+
+/// Bytes `piece * share .. (piece + 1) * share` of so many, in as far as they exist.
+fn piece_of(length: usize, piece: usize, share: usize) -> std::ops::Range<usize> {
+    (piece * share).min(length)..((piece + 1) * share).min(length)
 }
 
 fn offsets(counts: &[i32]) -> Vec<i32> {
@@ -104,22 +111,36 @@ impl Job for MpiJob {
         let own = std::mem::take(&mut parcels[me]);
         self.count_sent(parcels.iter().map(Vec::len).sum());
         let share = PIECE / self.agents();
-        let mut pieces = [parcels
+        // Everybody learns what comes from whom, and how many pieces there are in all.
+        let pieces = parcels
             .iter()
-            .map(|p| p.len().div_ceil(share) as u64)
+            .map(|p| p.len().div_ceil(share))
             .max()
-            .unwrap_or(0)];
-        self.reduce_max(&mut pieces);
+            .unwrap_or(0);
+        let mine: Vec<u64> = parcels
+            .iter()
+            .flat_map(|p| [p.len() as u64, pieces as u64])
+            .collect();
+        let mut theirs = vec![0u64; mine.len()];
+        self.world.all_to_all_into(&mine[..], &mut theirs[..]);
+        let lengths: Vec<usize> = theirs
+            .chunks_exact(2)
+            .map(|pair| pair[0] as usize)
+            .collect();
+        let pieces = theirs
+            .chunks_exact(2)
+            .map(|pair| pair[1] as usize)
+            .max()
+            .unwrap_or(0);
         let mut received = vec![Vec::new(); parcels.len()];
-        for piece in 0..pieces[0] as usize {
+        for piece in 0..pieces {
             let part: Vec<&[u8]> = parcels
                 .iter()
-                .map(|p| {
-                    p.get(piece * share..p.len().min((piece + 1) * share))
-                        .unwrap_or(&[])
-                })
+                .map(|p| &p[piece_of(p.len(), piece, share)])
                 .collect();
-            for (to, from) in received.iter_mut().zip(self.exchange_piece(&part)) {
+            let count = |&length: &usize| piece_of(length, piece, share).len() as i32;
+            let counts: Vec<i32> = lengths.iter().map(count).collect();
+            for (to, from) in received.iter_mut().zip(self.exchange_piece(&part, &counts)) {
                 if to.is_empty() {
                     *to = from;
                 } else {

@@ -122,7 +122,11 @@ pub fn analyze(
     );
 
     phases.begin("causes");
-    let borders = slab::borders(job, &opened, &clocks, end, options.round_records);
+    let round = options.round_records.unwrap_or(match job.agents() {
+        1 => 1 << 15,
+        _ => 1 << 17,
+    });
+    let borders = slab::borders(job, &opened, &clocks, end, round);
     let mut agent = Agent::new(job, ranks, groups, &opened.hosts);
     let progress = phases.bar(borders.len() as u64 + 1);
     for &until in &borders {
