@@ -56,7 +56,7 @@ contains
 
   subroutine exchange_nonblocking(round)
     integer, intent(in) :: round
-    integer :: requests(1)
+    integer :: requests(1), status(MPI_STATUS_SIZE)
     integer, asynchronous :: value
     integer :: ierror
 
@@ -69,7 +69,7 @@ contains
     else
       value = -1
       call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, requests(1), ierror)
-      call MPI_Wait(requests(1), MPI_STATUS_IGNORE, ierror) ! MARK wait
+      call MPI_Wait(requests(1), status, ierror) ! MARK wait
       if (value /= 5 * round) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
       total = total + value
     end if
