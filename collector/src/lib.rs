@@ -1,10 +1,10 @@
 //! The preloaded library that records what every call did.
 //!
-//! *Data flow.* A program's `MPI_x` comes to the wrapper of that name ([`exports`]),
-//! which calls the real function ([`resolve`]) between two readings of the clock
-//! ([`clock`]). The call's class ([`classes`]) then says what it did: a
-//! [`signature`] that repeats, and a record of twelve bytes in the location's
-//! [`stream`].
+//! *Data flow.* A program's `MPI_x` comes to the wrapper of that name (`exports`),
+//! which calls the real function (`resolve`) between two readings of the clock
+//! (`clock`). The call's class (`classes`) then says what it did: a
+//! `signature` that repeats, and a record of twelve bytes in the location's
+//! `stream`.
 //!
 //! *Constraints.* The program must not notice: nothing here ends, blocks or changes
 //! it. Nothing is linked against MPI, so that the library can be preloaded into

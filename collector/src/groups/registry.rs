@@ -16,7 +16,7 @@ pub static EPOCH: AtomicU32 = AtomicU32::new(1);
 
 #[derive(Default)]
 struct Registry {
-    /// By handle. Windows and files have keys of their own, see [`key`].
+    /// By handle. Windows and files have keys of their own, see `family`.
     known: FastMap<(u8, usize), &'static Group>,
     /// Tables of ranks, each once.
     tables: FastMap<Box<[i32]>, &'static [i32]>,
