@@ -56,24 +56,40 @@ contains
 
   subroutine exchange_nonblocking(round)
     integer, intent(in) :: round
-    integer :: requests(1), status(MPI_STATUS_SIZE)
-    integer, asynchronous :: value
     integer :: ierror
 
     call MPI_Barrier(MPI_COMM_WORLD, ierror)
     if (rank == 0) then
       call delay(60)
-      value = 5 * round
-      call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, requests(1), ierror) ! MARK isend
-      call MPI_Waitall(1, requests, MPI_STATUSES_IGNORE, ierror)
+      call start_sending(5 * round)
     else
-      value = -1
-      call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, requests(1), ierror)
-      call MPI_Wait(requests(1), status, ierror) ! MARK wait
-      if (value /= 5 * round) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
-      total = total + value
+      total = total + awaited(5 * round)
     end if
   end subroutine exchange_nonblocking
+
+  subroutine start_sending(message)
+    integer, intent(in) :: message
+    integer :: requests(1)
+    integer, asynchronous :: value
+    integer :: ierror
+
+    value = message
+    call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, requests(1), ierror) ! MARK isend
+    call MPI_Waitall(1, requests, MPI_STATUSES_IGNORE, ierror)
+  end subroutine start_sending
+
+  integer function awaited(expected)
+    integer, intent(in) :: expected
+    integer :: request
+    integer, asynchronous :: value
+    integer :: ierror
+
+    value = -1
+    call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, request, ierror)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, ierror) ! MARK wait
+    if (value /= expected) call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
+    awaited = value
+  end function awaited
 
   subroutine delay(milliseconds)
     use, intrinsic :: iso_c_binding, only: c_int

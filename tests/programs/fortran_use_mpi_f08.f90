@@ -54,23 +54,37 @@ contains
 
   subroutine exchange_nonblocking(round)
     integer, intent(in) :: round
-    type(MPI_Request) :: requests(1)
-    integer, asynchronous :: value
 
     call MPI_Barrier(MPI_COMM_WORLD)
     if (rank == 0) then
       call delay(60)
-      value = 5 * round
-      call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, requests(1)) ! MARK isend
-      call MPI_Waitall(1, requests, MPI_STATUSES_IGNORE)
+      call start_sending(5 * round)
     else
-      value = -1
-      call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, requests(1))
-      call MPI_Wait(requests(1), MPI_STATUS_IGNORE) ! MARK wait
-      if (value /= 5 * round) call MPI_Abort(MPI_COMM_WORLD, 3)
-      total = total + value
+      total = total + awaited(5 * round)
     end if
   end subroutine exchange_nonblocking
+
+  subroutine start_sending(message)
+    integer, intent(in) :: message
+    type(MPI_Request) :: requests(1)
+    integer, asynchronous :: value
+
+    value = message
+    call MPI_Isend(value, 1, MPI_INTEGER, 1, 5, MPI_COMM_WORLD, requests(1)) ! MARK isend
+    call MPI_Waitall(1, requests, MPI_STATUSES_IGNORE)
+  end subroutine start_sending
+
+  integer function awaited(expected)
+    integer, intent(in) :: expected
+    type(MPI_Request) :: request
+    integer, asynchronous :: value
+
+    value = -1
+    call MPI_Irecv(value, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE) ! MARK wait
+    if (value /= expected) call MPI_Abort(MPI_COMM_WORLD, 3)
+    awaited = value
+  end function awaited
 
   subroutine delay(milliseconds)
     use, intrinsic :: iso_c_binding, only: c_int
