@@ -4,8 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{self, Inside};
 use super::channel::{Channel, ChannelKey, Channels, End};
-use super::rank::{Posted, Rank};
+use super::rank::Rank;
 use super::table::NONE;
+use super::thread::Posted;
 use super::wire::{Detail, Progress, Question};
 
 /// A question that arrived.

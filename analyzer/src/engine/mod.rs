@@ -11,10 +11,12 @@
 mod activity;
 mod agent;
 pub(crate) mod anomaly;
+mod asking;
 mod calls;
 mod channel;
 pub(crate) mod clock;
 mod columns;
+mod completion;
 mod detect;
 mod exchange;
 
@@ -29,6 +31,7 @@ mod rank;
 mod report;
 mod slab;
 mod table;
+mod thread;
 mod wildcard;
 mod wire;
 

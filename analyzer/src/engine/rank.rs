@@ -1,78 +1,20 @@
 //! Pass one over the calls of a rank: counts messages and collectives, ties
 //! completions to what was posted, and turns slow instances into questions.
 
-use std::cell::OnceCell;
-use std::collections::VecDeque;
-
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
-use super::activity::Inside;
 use super::calls::Calls;
 use super::channel::{ChannelKey, Channels, End};
-use super::columns::{Columns, Stream};
 use super::exchange::Asked;
-use super::finding::LocalFindings;
-use super::intern::PathKey;
-use super::table::{NONE, Outcome, Row};
-use super::wildcard::{Deferred, Receipt};
-use super::wire::{Member, Progress, QUESTION_BARE, Question};
+use super::table::{NONE, Row};
+use super::thread::{Posted, Thread};
+use super::wildcard::Deferred;
+use super::wire::{Member, Progress, Question};
 
 /// Messages of other sources that may be received in the wrong order are looked for
 /// among so many receives after a late one.
 pub const ORDER_WINDOW: u64 = 32;
-
-/// One thread of a rank.
-pub struct Thread<'a> {
-    /// Number in the trace.
-    pub number: u32,
-    /// Its calls, slab by slab.
-    pub stream: Stream<'a>,
-    /// The calls of this slab.
-    pub columns: Columns,
-    /// Sums over `columns`, made when a late party's activity is first asked for.
-    pub(super) inside: OnceCell<Inside>,
-    /// By signature id.
-    pub rows: Vec<Row>,
-    /// Completion lists by id.
-    pub lists: Vec<Vec<(u32, u32)>>,
-    /// Keys of the call paths by signature id.
-    pub paths: Vec<PathKey>,
-    /// Next call of the slab, and next entry of `columns.extended`.
-    at: usize,
-    extended_at: usize,
-    pub(super) posted: VecDeque<Posted>,
-    /// Post number of `posted[0]`.
-    posted_base: u64,
-    /// Calls with undefined signatures.
-    pub undefined: u64,
-    /// What was found in its calls.
-    pub findings: LocalFindings,
-}
-
-/// A request that is under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Posted {
-    /// Completed, or nothing to match.
-    Done,
-    Send {
-        channel: u32,
-        n: u64,
-    },
-    Receive {
-        channel: u32,
-        n: u64,
-    },
-    /// A receive whose number is not known yet, or whose channel.
-    Deferred {
-        slot: u64,
-    },
-    Group {
-        group: u32,
-        n: u64,
-        signature: u32,
-    },
-}
 
 /// One member's entry into a collective.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +69,9 @@ pub struct Rank<'a> {
     /// Channels on which it receives.
     pub receives: Channels,
     /// Messages sent, by the sends' peer slot.
-    sent_to: Vec<u64>,
+    pub(super) sent_to: Vec<u64>,
     /// Messages received, by the receives' peer slot.
-    received_from: Vec<u64>,
+    pub(super) received_from: Vec<u64>,
     /// Collectives so far, by the agent's group number.
     group_next: FxHashMap<u32, u64>,
     /// Its number in communicators, by the agent's group number.
@@ -141,7 +83,7 @@ pub struct Rank<'a> {
     /// Calls that asked something.
     pub calls: Calls,
     /// Receives that are still looked at because of a late one before them.
-    watch: u64,
+    pub(super) watch: u64,
     /// Questions of this slab: channel, side (0 = about a send).
     pub questions: Vec<(u32, u32, Question)>,
     /// Collectives entered in this slab.
@@ -149,7 +91,7 @@ pub struct Rank<'a> {
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
     /// Completions of the call being looked at: receives that were told apart.
-    received: Vec<(u32, u64)>,
+    pub(super) received: Vec<(u32, u64)>,
     /// Questions about messages that did not happen yet.
     pub waiting: Vec<Asked>,
     /// Progress that peers reported in this round: channel, side, entry.
@@ -157,60 +99,8 @@ pub struct Rank<'a> {
     /// Wildcard receives that were never completed.
     pub abandoned: Vec<(ChannelKey, End)>,
     pub(super) agent_of: &'a [u32],
-    position: u32,
+    pub(super) position: u32,
 }
-
-impl<'a> Thread<'a> {
-    /// A thread before its first slab.
-    pub fn new(
-        number: u32,
-        stream: Stream<'a>,
-        rows: Vec<Row>,
-        lists: Vec<Vec<(u32, u32)>>,
-        paths: Vec<PathKey>,
-    ) -> Self {
-        Thread {
-            number,
-            stream,
-            columns: Columns::default(),
-            inside: OnceCell::new(),
-            rows,
-            lists,
-            paths,
-            at: 0,
-            extended_at: 0,
-            posted: VecDeque::new(),
-            posted_base: 0,
-            undefined: 0,
-            findings: LocalFindings::default(),
-        }
-    }
-
-    fn post(&mut self, posted: Posted) {
-        self.posted.push_back(posted);
-    }
-
-    /// Takes the request that a completion names off the list.
-    fn complete(&mut self, post_number: u64) -> Posted {
-        let Some(slot) = post_number
-            .checked_sub(self.posted_base)
-            .and_then(|at| self.posted.get_mut(at as usize))
-        else {
-            return Posted::Done;
-        };
-        let posted = std::mem::replace(slot, Posted::Done);
-        while matches!(self.posted.front(), Some(Posted::Done)) {
-            self.posted.pop_front();
-            self.posted_base += 1;
-        }
-        posted
-    }
-
-    fn next_post(&self) -> u64 {
-        self.posted_base + self.posted.len() as u64
-    }
-}
-
 impl<'a> Rank<'a> {
     /// A rank before its first slab; `position` is its number at the agent.
     pub fn new(rank: u32, position: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
@@ -277,7 +167,7 @@ impl<'a> Rank<'a> {
 
     /// Takes the next call of a thread in.
     #[inline(always)]
-    fn step(&mut self, number: usize) {
+    pub(super) fn step(&mut self, number: usize) {
         let thread = &mut self.threads[number];
         let at = thread.at;
         thread.at += 1;
@@ -302,7 +192,7 @@ impl<'a> Rank<'a> {
     }
 
     /// A call that matters for matching.
-    fn take(
+    pub(super) fn take(
         &mut self,
         number: usize,
         at: usize,
@@ -343,7 +233,13 @@ impl<'a> Rank<'a> {
         self.ask_for_received(&call);
     }
 
-    fn send(&mut self, call: &CallAt, row: &Row, event: Option<&Event>, posts: bool) -> Posted {
+    pub(super) fn send(
+        &mut self,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+        posts: bool,
+    ) -> Posted {
         let mut channel = row.send_channel;
         if let Some((peer, tag)) = event.and_then(|e| e.send_endpoint) {
             let group = self.group_id(call);
@@ -377,7 +273,13 @@ impl<'a> Rank<'a> {
         Posted::Done
     }
 
-    fn receive(&mut self, call: &CallAt, row: &Row, event: Option<&Event>, posts: bool) -> Posted {
+    pub(super) fn receive(
+        &mut self,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+        posts: bool,
+    ) -> Posted {
         let mut channel = row.receive_channel;
         let overridden = event.and_then(|e| e.receive_endpoint);
         if let Some((peer, tag)) = overridden {
@@ -428,7 +330,7 @@ impl<'a> Rank<'a> {
         Posted::Done
     }
 
-    fn collective(&mut self, call: &CallAt, row: &Row, posts: bool) -> Posted {
+    pub(super) fn collective(&mut self, call: &CallAt, row: &Row, posts: bool) -> Posted {
         let next = self.group_next.entry(row.group).or_insert(0);
         let n = *next;
         *next += 1;
@@ -464,246 +366,7 @@ impl<'a> Rank<'a> {
         Posted::Done
     }
 
-    /// Everything that a Wait* or Test* completed.
-    fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        let thread = call.thread as usize;
-        let call = CallAt {
-            asks: call.asks && row.blocks,
-            ..*call
-        };
-        let next = self.threads[thread].next_post();
-        let mut index = 0;
-        while let Some(&(delta, outcome)) = self.threads[thread]
-            .lists
-            .get(row.completes as usize)
-            .and_then(|list| list.get(index))
-        {
-            index += 1;
-            let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
-            self.completed(&call, thread, posted, Outcome::from(outcome));
-        }
-        for completion in event.map_or(&[][..], |e| &e.completed) {
-            let outcome = Outcome::from(completion.outcome);
-            match completion.thread {
-                None => {
-                    let number = next.wrapping_sub(u64::from(completion.delta));
-                    let posted = self.threads[thread].complete(number);
-                    self.completed(&call, thread, posted, outcome);
-                }
-                Some(other) => {
-                    let found = self.threads.iter().position(|t| t.number == other);
-                    if let Some(other) = found {
-                        let posted = self.threads[other].complete(u64::from(completion.delta));
-                        self.completed(&call, other, posted, outcome);
-                    }
-                }
-            }
-        }
-    }
-
-    /// `owner` is the thread that posted.
-    fn completed(&mut self, call: &CallAt, owner: usize, posted: Posted, outcome: Outcome) {
-        match posted {
-            Posted::Done => {}
-            Posted::Send { channel, n } => {
-                if call.asks && outcome != Outcome::Cancelled {
-                    self.ask_for_post(call, channel, n);
-                }
-            }
-            Posted::Receive { channel, n } => {
-                self.count_received(channel);
-                self.received.push((channel, n));
-            }
-            Posted::Group {
-                group,
-                n,
-                signature,
-            } => self.waiters.push(Waiter {
-                group,
-                n,
-                enter: call.enter,
-                leave: call.leave,
-                thread: call.thread,
-                signature: call.signature,
-                collective: signature,
-                posted: true,
-                asks: call.asks,
-            }),
-            Posted::Deferred { slot } => {
-                let channel = match outcome {
-                    Outcome::Cancelled => {
-                        self.deferred.cancel(slot);
-                        self.number_deferred();
-                        return;
-                    }
-                    Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
-                        let (group, peer, tag) = self.deferred.key(slot)?;
-                        (peer >= 0 && tag >= 0)
-                            .then(|| self.receives.number((group, peer, tag), self.agent_of))
-                    }),
-                    Outcome::Resolved(signature) => self.threads[owner]
-                        .rows
-                        .get(signature as usize)
-                        .map(|row| row.receive_channel)
-                        .filter(|&channel| channel != NONE),
-                };
-                self.received_from.resize(self.receives.peer_count(), 0);
-                match channel {
-                    Some(channel) => {
-                        let key = self.receives.list[channel as usize].key;
-                        self.deferred.resolve(slot, channel, key);
-                        let receipt = self.receipt(call, channel, false);
-                        if let Some(n) = self.deferred.complete(slot, receipt) {
-                            self.ask_late(&receipt, channel, n);
-                        }
-                    }
-                    None => self.deferred.cancel(slot),
-                }
-                self.number_deferred();
-            }
-        }
-    }
-
-    /// Numbers the deferred receives that can be numbered now, and asks for them.
-    fn number_deferred(&mut self) {
-        for ready in self.deferred.take_ready() {
-            let channel = ready.channel;
-            let n = if ready.peeks {
-                self.receives.list[channel as usize].next
-            } else {
-                self.receives.touch(channel);
-                self.receives.list[channel as usize].push(ready.end)
-            };
-            if let Some(receipt) = self.deferred.number(ready.slot, n) {
-                self.ask_late(&receipt, channel, n);
-            }
-        }
-        self.deferred.trim();
-    }
-
-    /// Ends the stream: what is still unresolved never was received.
-    pub fn finish(&mut self) {
-        self.abandoned = self.deferred.abandon_unresolved();
-        self.number_deferred();
-    }
-
-    fn receipt(&mut self, call: &CallAt, channel: u32, peeks: bool) -> Receipt {
-        let peer = self.receives.list[channel as usize].peer as usize;
-        let received = self.received_from[peer];
-        if !peeks {
-            self.received_from[peer] += 1;
-        }
-        let asked = self.should_ask(call);
-        let source = self.receives.list[channel as usize].key.1;
-        let message = asked.then(|| self.calls.message(call, source, call.asks));
-        let leave = if call.asks { call.leave } else { call.enter };
-        Receipt {
-            message,
-            enter: call.enter,
-            leave,
-            received,
-        }
-    }
-
-    fn ask_late(&mut self, receipt: &Receipt, channel: u32, n: u64) {
-        let Some(token) = receipt.message else { return };
-        if self.receives.list[channel as usize].agent == NONE {
-            self.calls.unanswerable(token);
-            return;
-        }
-        self.questions.push((
-            channel,
-            0,
-            Question {
-                channel: 0,
-                rank: self.position,
-                token,
-                n,
-                enter: receipt.enter,
-                leave: receipt.leave,
-                received: receipt.received,
-                flags: QUESTION_BARE,
-            },
-        ));
-    }
-
-    fn count_received(&mut self, channel: u32) {
-        let slot = self.receives.list[channel as usize].peer as usize;
-        self.received_from[slot] += 1;
-    }
-
-    /// Asks for the sends of everything that the call received, counted first:
-    /// what one call completes together is not in the wrong order.
-    fn ask_for_received(&mut self, call: &CallAt) {
-        for index in 0..self.received.len() {
-            let (channel, n) = self.received[index];
-            let peer = self.receives.list[channel as usize].peer as usize;
-            let received = self.received_from[peer].saturating_sub(1);
-            self.ask_for_send(call, channel, n, received, 0);
-        }
-    }
-
-    /// Whether a receive is asked about: it was slow, or follows a slow one closely.
-    fn should_ask(&mut self, call: &CallAt) -> bool {
-        if call.asks {
-            self.watch = ORDER_WINDOW;
-            true
-        } else if self.watch > 0 {
-            self.watch -= 1;
-            true
-        } else {
-            false
-        }
-    }
-
-    fn ask_for_send(&mut self, call: &CallAt, channel: u32, n: u64, received: u64, flags: u64) {
-        let end = &self.receives.list[channel as usize];
-        if end.agent == NONE {
-            return;
-        }
-        let source = end.key.1;
-        if !self.should_ask(call) {
-            return;
-        }
-        let token = self.calls.message(call, source, call.asks);
-        self.questions.push((
-            channel,
-            0,
-            Question {
-                channel: 0,
-                rank: self.position,
-                token,
-                n,
-                enter: call.enter,
-                leave: if call.asks { call.leave } else { call.enter },
-                received,
-                flags,
-            },
-        ));
-    }
-
-    fn ask_for_post(&mut self, call: &CallAt, channel: u32, n: u64) {
-        if self.sends.list[channel as usize].agent == NONE {
-            return;
-        }
-        let token = self.calls.blocked_send(call);
-        self.questions.push((
-            channel,
-            1,
-            Question {
-                channel: 0,
-                rank: self.position,
-                token,
-                n,
-                enter: call.enter,
-                leave: call.leave,
-                received: 0,
-                flags: 0,
-            },
-        ));
-    }
-
-    fn receive_channel(&mut self, call: &CallAt, peer: i32, tag: i32) -> u32 {
+    pub(super) fn receive_channel(&mut self, call: &CallAt, peer: i32, tag: i32) -> u32 {
         if peer < 0 || tag < 0 {
             return NONE;
         }
@@ -713,17 +376,21 @@ impl<'a> Rank<'a> {
         channel
     }
 
-    fn group_id(&self, call: &CallAt) -> u64 {
+    pub(super) fn group_id(&self, call: &CallAt) -> u64 {
         self.signature(call).group
     }
 
-    fn posted_endpoint(&self, call: &CallAt, overridden: Option<(i32, i32)>) -> (u64, i32, i32) {
+    pub(super) fn posted_endpoint(
+        &self,
+        call: &CallAt,
+        overridden: Option<(i32, i32)>,
+    ) -> (u64, i32, i32) {
         let signature = self.signature(call);
         let (peer, tag) = overridden.unwrap_or((signature.receive.peer, signature.receive.tag));
         (signature.group, peer, tag)
     }
 
-    fn signature(&self, call: &CallAt) -> &laggard_trace::Signature {
+    pub(super) fn signature(&self, call: &CallAt) -> &laggard_trace::Signature {
         &self.threads[call.thread as usize]
             .stream
             .location()

@@ -230,7 +230,7 @@ pub fn build(
             total,
             clock_error,
             any_truncated,
-            single_clock: opened.host_names.len() <= 1,
+            single_host: opened.host_names.len() <= 1,
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, &mut places));
     }
@@ -353,7 +353,7 @@ struct Context {
     total: f64,
     clock_error: u64,
     any_truncated: bool,
-    single_clock: bool,
+    single_host: bool,
 }
 
 fn bottleneck(
@@ -368,7 +368,7 @@ fn bottleneck(
     let call = calls::call(operation)?;
     let severity = sums.severity;
     let mean_loss = severity / sums.instances.max(1);
-    let error = if context.single_clock {
+    let error = if context.single_host {
         0
     } else {
         context.clock_error
@@ -427,6 +427,7 @@ fn bottleneck(
         rank_set: Some(laggard_report::rank_ranges(
             sums.ranks.iter().map(|rank| rank.0),
         )),
+        inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host as i64)),
         causes,
         worst_instance: sums.worst.map(|worst| Instance {
             rank: worst.rank,

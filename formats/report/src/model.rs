@@ -228,6 +228,9 @@ pub struct Bottleneck {
     /// All ranks that lost time, as ranges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_set: Option<String>,
+    /// The part lost to ranks on other hosts, if the run had several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inter_node_s: Option<f64>,
     /// Whom they waited for, the largest share first.
     pub causes: Vec<Cause>,
     /// The instance that lost most.

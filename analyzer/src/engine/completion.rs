@@ -1,0 +1,139 @@
+//! Completions in pass one: ties Wait* and Test* to what was posted, and numbers the
+//! receives whose channel they tell.
+
+use laggard_trace::Event;
+
+use super::rank::{CallAt, Rank, Waiter};
+use super::table::{NONE, Outcome, Row};
+use super::thread::Posted;
+
+impl Rank<'_> {
+    /// Everything that a Wait* or Test* completed.
+    pub(super) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let thread = call.thread as usize;
+        let call = CallAt {
+            asks: call.asks && row.blocks,
+            ..*call
+        };
+        let next = self.threads[thread].next_post();
+        let mut index = 0;
+        while let Some(&(delta, outcome)) = self.threads[thread]
+            .lists
+            .get(row.completes as usize)
+            .and_then(|list| list.get(index))
+        {
+            index += 1;
+            let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
+            self.completed(&call, thread, posted, Outcome::from(outcome));
+        }
+        for completion in event.map_or(&[][..], |e| &e.completed) {
+            let outcome = Outcome::from(completion.outcome);
+            match completion.thread {
+                None => {
+                    let number = next.wrapping_sub(u64::from(completion.delta));
+                    let posted = self.threads[thread].complete(number);
+                    self.completed(&call, thread, posted, outcome);
+                }
+                Some(other) => {
+                    let found = self.threads.iter().position(|t| t.number == other);
+                    if let Some(other) = found {
+                        let posted = self.threads[other].complete(u64::from(completion.delta));
+                        self.completed(&call, other, posted, outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `owner` is the thread that posted.
+    pub(super) fn completed(
+        &mut self,
+        call: &CallAt,
+        owner: usize,
+        posted: Posted,
+        outcome: Outcome,
+    ) {
+        match posted {
+            Posted::Done => {}
+            Posted::Send { channel, n } => {
+                if call.asks && outcome != Outcome::Cancelled {
+                    self.ask_for_post(call, channel, n);
+                }
+            }
+            Posted::Receive { channel, n } => {
+                self.count_received(channel);
+                self.received.push((channel, n));
+            }
+            Posted::Group {
+                group,
+                n,
+                signature,
+            } => self.waiters.push(Waiter {
+                group,
+                n,
+                enter: call.enter,
+                leave: call.leave,
+                thread: call.thread,
+                signature: call.signature,
+                collective: signature,
+                posted: true,
+                asks: call.asks,
+            }),
+            Posted::Deferred { slot } => {
+                let channel = match outcome {
+                    Outcome::Cancelled => {
+                        self.deferred.cancel(slot);
+                        self.number_deferred();
+                        return;
+                    }
+                    Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
+                        let (group, peer, tag) = self.deferred.key(slot)?;
+                        (peer >= 0 && tag >= 0)
+                            .then(|| self.receives.number((group, peer, tag), self.agent_of))
+                    }),
+                    Outcome::Resolved(signature) => self.threads[owner]
+                        .rows
+                        .get(signature as usize)
+                        .map(|row| row.receive_channel)
+                        .filter(|&channel| channel != NONE),
+                };
+                self.received_from.resize(self.receives.peer_count(), 0);
+                match channel {
+                    Some(channel) => {
+                        let key = self.receives.list[channel as usize].key;
+                        self.deferred.resolve(slot, channel, key);
+                        let receipt = self.receipt(call, channel, false);
+                        if let Some(n) = self.deferred.complete(slot, receipt) {
+                            self.ask_late(&receipt, channel, n);
+                        }
+                    }
+                    None => self.deferred.cancel(slot),
+                }
+                self.number_deferred();
+            }
+        }
+    }
+
+    /// Numbers the deferred receives that can be numbered now, and asks for them.
+    pub(super) fn number_deferred(&mut self) {
+        for ready in self.deferred.take_ready() {
+            let channel = ready.channel;
+            let n = if ready.peeks {
+                self.receives.list[channel as usize].next
+            } else {
+                self.receives.touch(channel);
+                self.receives.list[channel as usize].push(ready.end)
+            };
+            if let Some(receipt) = self.deferred.number(ready.slot, n) {
+                self.ask_late(&receipt, channel, n);
+            }
+        }
+        self.deferred.trim();
+    }
+
+    /// Ends the stream: what is still unresolved never was received.
+    pub fn finish(&mut self) {
+        self.abandoned = self.deferred.abandon_unresolved();
+        self.number_deferred();
+    }
+}

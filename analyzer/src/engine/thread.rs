@@ -1,0 +1,111 @@
+//! One thread of a rank in pass one: its calls, and the requests that it has under way.
+
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+
+use super::activity::Inside;
+use super::columns::{Columns, Stream};
+use super::finding::LocalFindings;
+use super::intern::PathKey;
+use super::table::Row;
+
+/// One thread of a rank.
+pub struct Thread<'a> {
+    /// Number in the trace.
+    pub number: u32,
+    /// Its calls, slab by slab.
+    pub stream: Stream<'a>,
+    /// The calls of this slab.
+    pub columns: Columns,
+    /// Sums over `columns`, made when a late party's activity is first asked for.
+    pub(super) inside: OnceCell<Inside>,
+    /// By signature id.
+    pub rows: Vec<Row>,
+    /// Completion lists by id.
+    pub lists: Vec<Vec<(u32, u32)>>,
+    /// Keys of the call paths by signature id.
+    pub paths: Vec<PathKey>,
+    /// Next call of the slab, and next entry of `columns.extended`.
+    pub(super) at: usize,
+    pub(super) extended_at: usize,
+    pub(super) posted: VecDeque<Posted>,
+    /// Post number of `posted[0]`.
+    pub(super) posted_base: u64,
+    /// Calls with undefined signatures.
+    pub undefined: u64,
+    /// What was found in its calls.
+    pub findings: LocalFindings,
+}
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Posted {
+    /// Completed, or nothing to match.
+    Done,
+    Send {
+        channel: u32,
+        n: u64,
+    },
+    Receive {
+        channel: u32,
+        n: u64,
+    },
+    /// A receive whose number is not known yet, or whose channel.
+    Deferred {
+        slot: u64,
+    },
+    Group {
+        group: u32,
+        n: u64,
+        signature: u32,
+    },
+}
+impl<'a> Thread<'a> {
+    /// A thread before its first slab.
+    pub fn new(
+        number: u32,
+        stream: Stream<'a>,
+        rows: Vec<Row>,
+        lists: Vec<Vec<(u32, u32)>>,
+        paths: Vec<PathKey>,
+    ) -> Self {
+        Thread {
+            number,
+            stream,
+            columns: Columns::default(),
+            inside: OnceCell::new(),
+            rows,
+            lists,
+            paths,
+            at: 0,
+            extended_at: 0,
+            posted: VecDeque::new(),
+            posted_base: 0,
+            undefined: 0,
+            findings: LocalFindings::default(),
+        }
+    }
+
+    pub(super) fn post(&mut self, posted: Posted) {
+        self.posted.push_back(posted);
+    }
+
+    /// Takes the request that a completion names off the list.
+    pub(super) fn complete(&mut self, post_number: u64) -> Posted {
+        let Some(slot) = post_number
+            .checked_sub(self.posted_base)
+            .and_then(|at| self.posted.get_mut(at as usize))
+        else {
+            return Posted::Done;
+        };
+        let posted = std::mem::replace(slot, Posted::Done);
+        while matches!(self.posted.front(), Some(Posted::Done)) {
+            self.posted.pop_front();
+            self.posted_base += 1;
+        }
+        posted
+    }
+
+    pub(super) fn next_post(&self) -> u64 {
+        self.posted_base + self.posted.len() as u64
+    }
+}
