@@ -1,0 +1,85 @@
+//! What the collector adds to an MPI call.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::micro::{Bench, PROGRAMS, Program, Sample, Variant};
+use crate::runs::Outcome;
+use crate::table::{Table, median};
+
+/// Depths of call paths that are measured.
+const DEPTHS: [u32; 3] = [0, 1, 16];
+/// Programs of [`PROGRAMS`] that calls are timed with.
+const TIMED: usize = 5;
+
+/// All runs of a program: by variant, by round.
+type Runs = Vec<Vec<Sample>>;
+
+/// Measures the calls of all programs, in turns: every variant once, then again.
+///
+/// # Errors
+/// See [`Bench::new`] and [`Bench::run`].
+pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result<()> {
+    let bench = Bench::new(directory)?;
+    let variants = bench.variants(&DEPTHS);
+    let mut results = Vec::new();
+    for program in &PROGRAMS[..TIMED] {
+        let runs = runs(&bench, program, &variants, rounds)?;
+        for (runs, variant) in runs.iter().zip(&variants) {
+            let name = format!("{} {}", program.name, variant.name());
+            let mut add = |what: &str, value: fn(&Sample) -> f64| {
+                let values = runs.iter().map(value).collect();
+                outcome
+                    .raw
+                    .push((format!("{name}, {what} ns/call"), values));
+            };
+            add("processor", |sample| sample.cpu_ns);
+            add("wall", |sample| sample.wall_ns);
+            add("median part", |sample| sample.batch_ns);
+        }
+        results.push((program, runs));
+    }
+    let title =
+        format!("ns added per call, whole loop, processor time, medians of {rounds} rounds");
+    outcome.table(table(&title, &variants, &results, |sample| sample.cpu_ns));
+    let title = "ns added per call, median part of the loop, wall time, medians of the rounds";
+    outcome.table(table(title, &variants, &results, |sample| sample.batch_ns));
+    Ok(())
+}
+
+fn runs(bench: &Bench, program: &Program, variants: &[Variant], rounds: usize) -> Result<Runs> {
+    let mut runs: Runs = vec![Vec::new(); variants.len()];
+    for _ in 0..rounds {
+        for (runs, &variant) in runs.iter_mut().zip(variants) {
+            runs.push(bench.run(*program, variant, program.steps)?);
+        }
+    }
+    Ok(runs)
+}
+
+/// The bare program's time, and by how much each variant was above it in the same round.
+fn table(
+    title: &str,
+    variants: &[Variant],
+    results: &[(&Program, Runs)],
+    value: fn(&Sample) -> f64,
+) -> Table {
+    let names: Vec<String> = variants.iter().map(|variant| variant.name()).collect();
+    let mut head = vec!["program"];
+    head.extend(names.iter().map(String::as_str));
+    let mut table = Table::new(title, &head);
+    for (program, runs) in results {
+        let bare: Vec<f64> = runs[0].iter().map(value).collect();
+        let mut row = vec![program.name.to_owned(), format!("{:.1}", median(&bare))];
+        row.extend(runs[1..].iter().map(|runs| {
+            let added = runs
+                .iter()
+                .zip(&bare)
+                .map(|(sample, bare)| value(sample) - bare);
+            format!("{:+.1}", median(&added.collect::<Vec<_>>()))
+        }));
+        table.row(row);
+    }
+    table
+}

@@ -1,0 +1,217 @@
+//! Small MPI programs that time a loop of calls, and ways to run them.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+/// A program of `programs/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Its file without extension.
+    pub name: &'static str,
+    /// Ranks that it runs on.
+    pub ranks: usize,
+    /// Steps that take some tenths of a second.
+    pub steps: u64,
+}
+
+impl Program {
+    const fn new(name: &'static str, ranks: usize, steps: u64) -> Program {
+        Program { name, ranks, steps }
+    }
+}
+
+/// All programs; the first five are those that calls are timed with.
+pub const PROGRAMS: [Program; 7] = [
+    Program::new("send_null", 1, 2_000_000),
+    Program::new("iprobe", 1, 1_000_000),
+    Program::new("self", 1, 200_000),
+    Program::new("exchange", 2, 100_000),
+    Program::new("pingpong", 2, 100_000),
+    Program::new("halo", 2, 50_000),
+    Program::new("allreduce", 2, 50_000),
+];
+
+/// What watches the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Nothing.
+    Bare,
+    /// The collector with call paths of so many frames.
+    Collector(u32),
+    /// EZTrace.
+    EzTrace,
+}
+
+impl Variant {
+    /// For a table's head.
+    pub fn name(self) -> String {
+        match self {
+            Variant::Bare => "bare".to_owned(),
+            Variant::Collector(depth) => format!("depth {depth}"),
+            Variant::EzTrace => "eztrace".to_owned(),
+        }
+    }
+}
+
+/// What one run gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Calls of all ranks from Init to Finalize.
+    pub calls: f64,
+    /// Processor time per call of the loop, ns.
+    pub cpu_ns: f64,
+    /// Wall time per call of the loop, ns.
+    pub wall_ns: f64,
+    /// Wall time per call of the median part of the loop, ns.
+    pub batch_ns: f64,
+    /// Bytes of the trace.
+    pub trace_bytes: u64,
+}
+
+/// A directory with the programs, compiled, and a copy of the collector: a build in
+/// between must not change what is measured. Removed when dropped.
+pub struct Bench {
+    directory: PathBuf,
+    collector: PathBuf,
+}
+
+impl Bench {
+    /// Compiles the programs into a new directory within `parent`.
+    ///
+    /// # Errors
+    /// There is no compiler or no collector, or the file system failed.
+    pub fn new(parent: &Path) -> Result<Bench> {
+        let directory = parent.join(format!("micro.{}", std::process::id()));
+        fs::create_dir_all(&directory)?;
+        let collector = directory.join("liblaggard.so");
+        let bench = Bench {
+            directory,
+            collector,
+        };
+        fs::copy(
+            process::built("liblaggard.so", "LAGGARD_LIB")?,
+            &bench.collector,
+        )?;
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        for program in PROGRAMS {
+            let mut compiler = Command::new("mpicc");
+            compiler
+                .args(["-O2", "-g", "-o"])
+                .arg(bench.directory.join(program.name));
+            compiler.arg(sources.join(program.name).with_extension("c"));
+            process::run(&mut compiler)?;
+        }
+        Ok(bench)
+    }
+
+    /// The variants that can be run here. Says what is left out.
+    pub fn variants(&self, depths: &[u32]) -> Vec<Variant> {
+        let mut variants = vec![Variant::Bare];
+        variants.extend(depths.iter().map(|&depth| Variant::Collector(depth)));
+        if process::is_installed("eztrace") {
+            variants.push(Variant::EzTrace);
+        } else {
+            println!("EZTrace is not installed (Debian: eztrace): left out");
+        }
+        variants
+    }
+
+    /// Runs a program once.
+    ///
+    /// # Errors
+    /// It failed, or no trace was written where one should be.
+    pub fn run(&self, program: Program, variant: Variant, steps: u64) -> Result<Sample> {
+        let trace = self.directory.join("trace");
+        let mut command = process::mpirun(program.ranks);
+        match variant {
+            Variant::Bare => {}
+            Variant::Collector(depth) => {
+                let set = |name: &str, value: &OsStr| {
+                    let mut variable = std::ffi::OsString::from(name);
+                    variable.push("=");
+                    variable.push(value);
+                    variable
+                };
+                command
+                    .arg("env")
+                    .arg(set("LD_PRELOAD", self.collector.as_os_str()));
+                command.arg(set("LAGGARD_TRACE_DIR", trace.as_os_str()));
+                command.arg(set("LAGGARD_CALLPATH_DEPTH", depth.to_string().as_ref()));
+            }
+            Variant::EzTrace => {
+                command
+                    .args(["eztrace", "-t", eztrace_module(), "-o"])
+                    .arg(&trace);
+            }
+        }
+        command
+            .arg(self.directory.join(program.name))
+            .arg(steps.to_string());
+        let (_, output) = process::run_with_output(&mut command)?;
+        let trace_bytes = bytes_below(&trace)?;
+        if trace.exists() {
+            fs::remove_dir_all(&trace)?;
+        }
+        if (variant == Variant::Bare) != (trace_bytes == 0) {
+            bail!(
+                "{} as {}: a trace of {trace_bytes} bytes",
+                program.name,
+                variant.name()
+            );
+        }
+        // EZTrace prints lines of its own.
+        let numbers = output.lines().find_map(|line| {
+            let numbers: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();
+            <[f64; 4]>::try_from(numbers.ok()?).ok()
+        });
+        let [calls, cpu_ns, wall_ns, batch_ns] =
+            numbers.with_context(|| format!("no times in {output:?}"))?;
+        Ok(Sample {
+            calls,
+            cpu_ns,
+            wall_ns,
+            batch_ns,
+            trace_bytes,
+        })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // It lies among temporary files: what stays does no harm.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// EZTrace's name of the MPI in use.
+fn eztrace_module() -> &'static str {
+    let output = Command::new("mpirun").arg("--version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    if String::from_utf8_lossy(&text).contains("Open MPI") {
+        "openmpi"
+    } else {
+        "mpich"
+    }
+}
+
+/// Bytes of all files in a directory and below; 0 if it does not exist.
+fn bytes_below(directory: &Path) -> Result<u64> {
+    if !directory.exists() {
+        return Ok(0);
+    }
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        bytes += match entry.file_type()?.is_dir() {
+            true => bytes_below(&entry.path())?,
+            false => entry.metadata()?.len(),
+        };
+    }
+    Ok(bytes)
+}
