@@ -27,7 +27,7 @@ pub struct Inside {
 impl Inside {
     /// Sums over the calls of `columns`.
     pub fn new(columns: &Columns, rows: &[Row]) -> Inside {
-        let (mut waiting, mut io) = (0, 0);
+        let (mut waiting, mut io) = (0i64, 0i64);
         let mut inside = Inside::default();
         for at in 0..=columns.enter.len() {
             inside.waiting.push(waiting);
@@ -36,8 +36,10 @@ impl Inside {
                 let time = columns.leave[at] - columns.enter[at];
                 match class(columns, rows, at) {
                     TimeClass::Setup => {}
-                    TimeClass::Io => io += time,
-                    TimeClass::Communication | TimeClass::Synchronization => waiting += time,
+                    TimeClass::Io => io = io.saturating_add(time),
+                    TimeClass::Communication | TimeClass::Synchronization => {
+                        waiting = waiting.saturating_add(time)
+                    }
                 }
             }
         }

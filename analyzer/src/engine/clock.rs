@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bits behind the binary point of [`ClockMap`]'s rate.
 const FRACTION: u32 = 40;
+/// Times are within ± this, ns (36 years), so that differences and windows of them fit.
+const LONGEST: i128 = 1 << 60;
 /// Spans shorter than this say nothing about a rate, ns.
 const SHORTEST_SPAN: i64 = 5_000_000;
 
@@ -35,8 +37,8 @@ impl ClockMap {
     #[inline]
     pub fn ns(&self, ticks: u64) -> i64 {
         let since = i128::from(ticks.wrapping_sub(self.ticks) as i64);
-        self.ns
-            .saturating_add(((since * i128::from(self.rate)) >> FRACTION) as i64)
+        let ns = i128::from(self.ns) + ((since * i128::from(self.rate)) >> FRACTION);
+        ns.clamp(-LONGEST, LONGEST) as i64
     }
 
     /// Length of `ticks` ticks, ns.

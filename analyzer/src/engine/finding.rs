@@ -95,11 +95,13 @@ impl Sums {
     /// Adds one instance.
     pub fn add(&mut self, instance: &Instance) {
         let severity = instance.severity.max(0) as u64;
-        self.severity += severity;
+        self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
-        self.duration += (instance.leave - instance.enter).max(0) as u64;
+        self.duration = self
+            .duration
+            .saturating_add(instance.leave.saturating_sub(instance.enter).max(0) as u64);
         if instance.inter_host {
-            self.inter_host += severity;
+            self.inter_host = self.inter_host.saturating_add(severity);
         }
         add_rank(&mut self.ranks, (instance.rank, severity, 1));
         self.keep_worst(Worst {
@@ -126,10 +128,10 @@ impl Sums {
 
     /// Adds another agent's sums.
     pub fn merge(&mut self, other: Sums) {
-        self.severity += other.severity;
-        self.instances += other.instances;
-        self.duration += other.duration;
-        self.inter_host += other.inter_host;
+        self.severity = self.severity.saturating_add(other.severity);
+        self.instances = self.instances.saturating_add(other.instances);
+        self.duration = self.duration.saturating_add(other.duration);
+        self.inter_host = self.inter_host.saturating_add(other.inter_host);
         for rank in other.ranks {
             add_rank(&mut self.ranks, rank);
         }
@@ -145,13 +147,13 @@ impl Sums {
 fn add_rank(ranks: &mut Vec<(u32, u64, u64)>, (rank, severity, instances): (u32, u64, u64)) {
     match ranks.last_mut() {
         Some(last) if last.0 == rank => {
-            last.1 += severity;
-            last.2 += instances;
+            last.1 = last.1.saturating_add(severity);
+            last.2 = last.2.saturating_add(instances);
         }
         _ => match ranks.binary_search_by_key(&rank, |r| r.0) {
             Ok(at) => {
-                ranks[at].1 += severity;
-                ranks[at].2 += instances;
+                ranks[at].1 = ranks[at].1.saturating_add(severity);
+                ranks[at].2 = ranks[at].2.saturating_add(instances);
             }
             Err(at) => ranks.insert(at, (rank, severity, instances)),
         },
@@ -162,7 +164,11 @@ impl Cause {
     fn add(&mut self, severity: u64, late: &Detail) {
         // What the late party did can be known for more than this instance waited
         // (a collective's first and last); the shares stay, the sum fits.
-        let known = (late.computation + late.waiting + late.io).max(0) as u64;
+        let known = late
+            .computation
+            .saturating_add(late.waiting)
+            .saturating_add(late.io)
+            .max(0) as u64;
         let share = |part: i64| {
             let part = part.max(0) as u64;
             if known > severity {
@@ -171,11 +177,11 @@ impl Cause {
                 part
             }
         };
-        self.severity += severity;
+        self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
-        self.computation += share(late.computation);
-        self.waiting += share(late.waiting);
-        self.io += share(late.io);
+        self.computation = self.computation.saturating_add(share(late.computation));
+        self.waiting = self.waiting.saturating_add(share(late.waiting));
+        self.io = self.io.saturating_add(share(late.io));
         if late.other_operation != 0 {
             self.add_other((late.other_operation, late.other_path, share(late.waiting)));
         }
@@ -187,17 +193,17 @@ impl Cause {
             .iter_mut()
             .find(|o| (o.0, o.1) == (operation, path))
         {
-            Some(other) => other.2 += ns,
+            Some(other) => other.2 = other.2.saturating_add(ns),
             None => self.others.push((operation, path, ns)),
         }
     }
 
     fn merge(&mut self, other: Cause) {
-        self.severity += other.severity;
-        self.instances += other.instances;
-        self.computation += other.computation;
-        self.waiting += other.waiting;
-        self.io += other.io;
+        self.severity = self.severity.saturating_add(other.severity);
+        self.instances = self.instances.saturating_add(other.instances);
+        self.computation = self.computation.saturating_add(other.computation);
+        self.waiting = self.waiting.saturating_add(other.waiting);
+        self.io = self.io.saturating_add(other.io);
         for entry in other.others {
             self.add_other(entry);
         }
@@ -234,7 +240,7 @@ impl LocalFindings {
             pattern,
             PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
         ) {
-            self.waiting += instance.severity as u64;
+            self.waiting = self.waiting.saturating_add(instance.severity as u64);
         }
     }
 

@@ -45,16 +45,16 @@ impl Partial {
         self.violations.0 += other.violations.0;
         self.violations.1 = self.violations.1.max(other.violations.1);
         self.requests += other.requests;
-        self.bytes_exchanged += other.bytes_exchanged;
+        self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
 }
 
 impl ProfileSums {
     fn merge(&mut self, other: ProfileSums) {
-        self.count += other.count;
-        self.total += other.total;
-        self.bytes += other.bytes;
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         if other.filter > self.filter {
             self.filter = other.filter;
         }

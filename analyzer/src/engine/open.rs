@@ -225,7 +225,7 @@ fn describe(location: &Location, agent: u32) -> LocationInfo {
             .iter()
             .map(|chunk| u64::from(chunk.count))
             .sum(),
-        calls: location.profile.iter().map(|entry| entry.count).sum(),
+        calls: saturating_sum(location.profile.iter().map(|entry| entry.count)),
     }
 }
 
@@ -237,12 +237,13 @@ fn span(location: &Location) -> (u64, u64) {
         let init = |entry: &&ProfileEntry| {
             calls::call(entry.operation).is_some_and(|call| call.shape == calls::Shape::Init)
         };
-        let spent: u64 = location
-            .profile
-            .iter()
-            .filter(init)
-            .map(|entry| entry.total)
-            .sum();
+        let spent = saturating_sum(
+            location
+                .profile
+                .iter()
+                .filter(init)
+                .map(|entry| entry.total),
+        );
         first = first.saturating_sub(spent);
     }
     if let Some(chunk) = location.chunks.iter().find(|chunk| chunk.count > 0) {
@@ -366,14 +367,21 @@ pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
                 minimum: u64::MAX,
                 ..ProfileEntry::default()
             });
-            entry.count += calls;
-            entry.total += time;
+            entry.count = entry.count.saturating_add(calls);
+            entry.total = entry.total.saturating_add(time);
             entry.minimum = entry.minimum.min(time / calls.max(1));
             entry.maximum = entry.maximum.max(time);
-            entry.bytes += signature.send.bytes.saturating_add(signature.receive.bytes);
+            entry.bytes = entry
+                .bytes
+                .saturating_add(signature.send.bytes.saturating_add(signature.receive.bytes));
         }
     }
     sums.into_values().collect()
+}
+
+/// Sum of numbers from a file, which may be anything.
+pub fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -80,8 +80,9 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
     };
     let mut entries = Vec::new();
     for entry in profile_of(location) {
-        times.inside[TimeClass::of(entry.operation) as usize] += ns(entry.total);
-        times.calls += entry.count;
+        times.inside[TimeClass::of(entry.operation) as usize] =
+            times.inside[TimeClass::of(entry.operation) as usize].saturating_add(ns(entry.total));
+        times.calls = times.calls.saturating_add(entry.count);
         entries.push((
             entry.call_path,
             Entry {
@@ -126,9 +127,9 @@ pub fn detect(
                 .copied()
                 .unwrap_or_default();
             let sums = profile.entry((entry.operation, key)).or_default();
-            sums.count += entry.count;
-            sums.total += entry.total;
-            sums.bytes += entry.bytes;
+            sums.count = sums.count.saturating_add(entry.count);
+            sums.total = sums.total.saturating_add(entry.total);
+            sums.bytes = sums.bytes.saturating_add(entry.bytes);
             if verdict.filter > sums.filter {
                 sums.filter = verdict.filter;
             }

@@ -16,7 +16,7 @@ use super::detect::Filter;
 use super::finding::{Cause, CauseKey, FindingKey, Sums};
 use super::intern::PathKey;
 use super::merge::{Partial, paths_of};
-use super::open::Opened;
+use super::open::{Opened, saturating_sum};
 use super::prepare::{LocationTimes, Profiled};
 use super::table::TimeClass;
 use crate::comm::Job;
@@ -205,8 +205,8 @@ pub fn build(
     for ((pattern, ..), sums) in &findings {
         if let Some(pattern) = PatternId::from_number(*pattern) {
             let sum = totals.entry(pattern).or_default();
-            sum.0 += sums.severity;
-            sum.1 += sums.instances;
+            sum.0 = sum.0.saturating_add(sums.severity);
+            sum.1 = sum.1.saturating_add(sums.instances);
         }
     }
     for (pattern, (severity, instances)) in totals {
@@ -274,7 +274,7 @@ pub fn build(
             models: vec!["mpi".to_owned()],
             wall_time_s: seconds(end),
             trace_bytes: opened.infos.iter().map(|info| info.size).sum(),
-            operations: locations.iter().map(|location| location.calls).sum(),
+            operations: saturating_sum(locations.iter().map(|location| location.calls)),
             mpi_library: first.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
         },
@@ -299,7 +299,9 @@ fn inside(location: &LocationTimes, class: TimeClass) -> u64 {
 }
 
 fn computation(location: &LocationTimes) -> u64 {
-    location.wall.saturating_sub(location.inside.iter().sum())
+    location
+        .wall
+        .saturating_sub(saturating_sum(location.inside.iter().copied()))
 }
 
 /// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
@@ -307,7 +309,7 @@ fn computation(location: &LocationTimes) -> u64 {
 fn efficiency(locations: &[LocationTimes]) -> Efficiency {
     let first: Vec<&LocationTimes> = locations.iter().filter(|l| l.thread == 0).collect();
     let most = first.iter().map(|l| computation(l)).max().unwrap_or(0) as f64;
-    let sum: u64 = first.iter().map(|l| computation(l)).sum();
+    let sum = saturating_sum(first.iter().map(|l| computation(l)));
     let wall = first.iter().map(|l| l.wall).max().unwrap_or(0) as f64;
     let load_balance = ratio(sum as f64 / first.len().max(1) as f64, most);
     let communication = ratio(most, wall);
@@ -337,7 +339,8 @@ fn times(locations: &[LocationTimes], opened: &Opened) -> Vec<Times> {
                 .unwrap_or_default(),
             computation_s: seconds(computation(location)),
             communication_s: seconds(
-                inside(location, TimeClass::Communication) + inside(location, TimeClass::Setup),
+                inside(location, TimeClass::Communication)
+                    .saturating_add(inside(location, TimeClass::Setup)),
             ),
             synchronization_s: seconds(inside(location, TimeClass::Synchronization)),
             io_s: seconds(inside(location, TimeClass::Io)),
@@ -473,14 +476,17 @@ fn because(pattern: PatternId, key: &CauseKey, cause: &Cause, places: &mut Place
         | PatternId::LateSenderWrongOrderOtherSource => "before the send",
         _ => "before it came",
     };
-    let known = cause.computation + cause.waiting + cause.io;
-    if pattern == PatternId::LateSenderWrongOrderSameSource && cause.waiting * 2 > cause.severity {
+    let known = cause
+        .computation
+        .saturating_add(cause.waiting)
+        .saturating_add(cause.io);
+    if pattern == PatternId::LateSenderWrongOrderSameSource && cause.waiting > cause.severity / 2 {
         return format!(
             "messages were received in another order than rank {} sent them",
             key.rank
         );
     }
-    if known * 2 < cause.severity {
+    if known < cause.severity / 2 {
         return format!("came {} later", each(cause.severity));
     }
     let most = cause.computation.max(cause.waiting).max(cause.io);
