@@ -146,7 +146,8 @@ fn system() {
 /// A rank that ends without Finalize: what was recorded before is reported, and that the
 /// recording is not complete.
 fn ending(how: &str) {
-    let report = Attack::new(&format!("ending-{how}"), "ending.c", &[how]).report();
+    let attack = Attack::new(&format!("ending-{how}"), "ending.c", &[how]);
+    let report = attack.report();
     assert_three_rounds(&report, "main");
     assert!(
         !report.anomalies.is_empty(),
@@ -225,7 +226,8 @@ fn processes_that_are_spawned() {
 
 #[test]
 fn longjmp_out_of_an_error_handler() {
-    let report = Attack::new("longjmp", "longjmp.c", &[]).report();
+    let attack = Attack::new("longjmp", "longjmp.c", &[]);
+    let report = attack.report();
     assert_three_rounds(&report, "main");
     assert_no_anomalies(&report);
 }
@@ -253,7 +255,8 @@ fn mpi_itself_is_loaded() {
 
 #[test]
 fn short_lived_threads_and_signals() {
-    let report = Attack::new("threads", "threads.c", &[]).report();
+    let attack = Attack::new("threads", "threads.c", &[]);
+    let report = attack.report();
     assert_no_anomalies(&report);
     assert_eq!(
         report.anomaly("unmatched_send") + report.anomaly("unmatched_receive"),
@@ -263,7 +266,8 @@ fn short_lived_threads_and_signals() {
 
 #[test]
 fn paused_by_pcontrol() {
-    let report = Attack::new("pcontrol", "pcontrol.c", &[]).report();
+    let attack = Attack::new("pcontrol", "pcontrol.c", &[]);
+    let report = attack.report();
     let found = late_senders(&report, "wait_for_message");
     let total: f64 = found.iter().map(|b| b.severity_s).sum();
     assert!((0.100..0.150).contains(&total), "{total} s in {report:#?}");
@@ -295,19 +299,22 @@ fn off() {
 
 #[test]
 fn error_codes_and_statuses() {
-    let report = Attack::new("errors", "errors.c", &[]).report();
+    let attack = Attack::new("errors", "errors.c", &[]);
+    let report = attack.report();
     assert!(report.errors().is_empty(), "{:#?}", report.anomalies);
 }
 
 #[test]
 fn statuses_ignored() {
-    let report = Attack::new("status-ignore", "status_ignore.c", &[]).report();
+    let attack = Attack::new("status-ignore", "status_ignore.c", &[]);
+    let report = attack.report();
     assert_no_anomalies(&report);
 }
 
 #[test]
 fn odd_but_correct() {
-    let report = Attack::new("odd", "odd.c", &[]).report();
+    let attack = Attack::new("odd", "odd.c", &[]);
+    let report = attack.report();
     assert_no_anomalies(&report);
 }
 
@@ -346,7 +353,8 @@ fn with_wrappers_in_the_program() {
     let program = bench.compile("attacks/wrapped.c", &[&wrapper], &[]);
     let words = vec![program];
     let env = Vec::new();
-    let report = Attack { bench, words, env }.report();
+    let attack = Attack { bench, words, env };
+    let report = attack.report();
     // The calling function is the wrapper's: the program calls no other MPI_Recv.
     assert_three_rounds(&report, "");
 }
