@@ -1,0 +1,169 @@
+//! The collector's settings, and `laggard run`, which passes them on.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::Command;
+
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT, mpirun};
+use laggard_tests::report::{Bottleneck, Report};
+
+/// A run of `attacks/wrapped.c`, in which rank 1 waits 3 × 60 ms in `main`.
+fn recorded(test: &str, env: &[(&str, &str)]) -> (Bench, Outcome) {
+    let bench = Bench::new(test);
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    let words = [program.as_os_str()];
+    let run = bench.traced(2, &words, "trace");
+    let run = env
+        .iter()
+        .fold(run, |run, (key, value)| run.env(key, *value));
+    let outcome = run.run().expect_orderly().expect_success();
+    (bench, outcome)
+}
+
+fn report(bench: &Bench) -> Report {
+    let text = bench.analyze_all(&bench.path("trace"));
+    Report::parse(&text).expect("a report of the promised shape")
+}
+
+#[track_caller]
+fn late_sender(report: &Report) -> &Bottleneck {
+    let mut found = report
+        .bottlenecks
+        .iter()
+        .filter(|b| b.pattern == "late_sender");
+    let first = found.next().expect("a late sender");
+    assert!((0.150..0.230).contains(&first.severity_s), "{first:#?}");
+    first
+}
+
+#[test]
+fn call_path_of_one_frame() {
+    let (bench, _) = recorded("depth-1", &[("LAGGARD_CALLPATH_DEPTH", "1")]);
+    let report = report(&bench);
+    let found = late_sender(&report);
+    assert!(found.location.is("wrapped.c", 14), "{found:#?}");
+    assert!(found.location.callpath.len() <= 1, "{found:#?}");
+}
+
+#[test]
+fn no_call_path() {
+    let (bench, _) = recorded("depth-0", &[("LAGGARD_CALLPATH_DEPTH", "0")]);
+    let report = report(&bench);
+    let found = late_sender(&report);
+    assert!(found.location.line.unwrap_or(0) == 0, "{found:#?}");
+    assert_eq!(found.operation, "MPI_Recv");
+}
+
+/// Without events there are no waits to find, but all calls are counted.
+#[test]
+fn profile_only() {
+    let (bench, _) = recorded("profile", &[("LAGGARD_MODE", "profile")]);
+    let report = report(&bench);
+    assert!(report.bottlenecks.is_empty(), "{report:#?}");
+    assert!(report.run.operations > 10, "{:#?}", report.run);
+    let received: f64 = report.locations.iter().map(|l| l.communication_s).sum();
+    assert!(received > 0.150, "{report:#?}");
+}
+
+/// Beyond the limit a location goes on with its profile, and the report says so.
+#[test]
+fn trace_size_limit() {
+    let bench = Bench::new("size-limit");
+    let program = bench.compile("attacks/tiny.c", &[], &[]);
+    let words = [program.as_os_str(), OsStr::new("200000")];
+    let run = bench
+        .traced(2, &words, "trace")
+        .env("LAGGARD_MAX_TRACE_MB", "1");
+    run.run().expect_orderly().expect_success();
+    for entry in fs::read_dir(bench.path("trace")).expect("a trace") {
+        let size = entry.and_then(|e| e.metadata()).expect("a file").len();
+        assert!(size <= 1 << 20, "{size} bytes");
+    }
+    let report = report(&bench);
+    assert!(report.run.operations > 400_000, "{:#?}", report.run);
+    assert!(!report.anomalies.is_empty(), "no word of the limit");
+    assert_eq!(report.errors(), [""; 0]);
+}
+
+#[test]
+fn wrong_settings_do_not_stop_the_program() {
+    let wrong = [
+        ("LAGGARD_CALLPATH_DEPTH", "many"),
+        ("LAGGARD_BUFFER_KB", "-1"),
+        ("LAGGARD_MAX_TRACE_MB", ""),
+        ("LAGGARD_LOG", "loud"),
+    ];
+    let (bench, outcome) = recorded("wrong-settings", &wrong);
+    assert!(
+        outcome.stderr.contains("LAGGARD_CALLPATH_DEPTH"),
+        "not said:\n{outcome}"
+    );
+    late_sender(&report(&bench));
+}
+
+#[test]
+fn quiet_unless_asked() {
+    let (_, outcome) = recorded("quiet", &[]);
+    assert_eq!(outcome.stderr, "");
+    drop(outcome);
+    let (_, outcome) = recorded("debug", &[("LAGGARD_LOG", "debug")]);
+    let said = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("laggard["));
+    assert!(said.count() > 0, "{outcome}");
+}
+
+/// A command in the test's directory.
+fn run_in(bench: &Bench, command: &mut Command) -> Outcome {
+    command.current_dir(&bench.dir);
+    process::run(command, TIMEOUT, &bench.path("command")).expect_orderly()
+}
+
+/// `laggard run … -- mpirun …`, and the commands that look at a trace and a report.
+#[test]
+fn run_and_look() {
+    let bench = Bench::new("run-and-look");
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    let mut run = Command::new(&bench.command);
+    run.args(["run", "-o", "recorded", "--"]);
+    run.arg("mpirun").args(mpirun(2).get_args()).arg(&program);
+    let outcome = run_in(&bench, &mut run).expect_success();
+    assert!(outcome.stdout.contains("rank 1 of 2 checksum"), "{outcome}");
+
+    let looks: [(&[&str], &str); 5] = [
+        (
+            &["analyze", "recorded", "-o", "report.json", "--all"],
+            "Late sender",
+        ),
+        (&["show", "report.json"], "wrapped.c:14"),
+        (&["info", "recorded"], "MPI_Recv"),
+        (&["dump", "recorded", "--rank", "1"], "MPI_Recv"),
+        (&["patterns", "--explain", "late_sender"], "late_sender"),
+    ];
+    for (words, text) in looks {
+        let outcome = run_in(&bench, Command::new(&bench.command).args(words)).expect_success();
+        assert!(outcome.stdout.contains(text), "no {text:?}:\n{outcome}");
+        assert_eq!(outcome.stderr, "", "{outcome}");
+    }
+    let text = fs::read_to_string(bench.path("report.json")).expect("a report");
+    late_sender(&Report::parse(&text).expect("a report of the promised shape"));
+}
+
+/// The program's exit code is the command's; a command that records nothing says so.
+#[test]
+fn run_passes_exit_codes_on() {
+    let bench = Bench::new("run-exit-code");
+    let program = bench.compile("attacks/ending.c", &["-pthread"], &[]);
+    let mut run = Command::new(&bench.command);
+    run.args(["run", "--", "mpirun"]).args(mpirun(2).get_args());
+    let outcome = run_in(&bench, run.arg(&program).arg("return"));
+    assert_eq!(outcome.code, Some(5), "{outcome}");
+
+    let mut run = Command::new(&bench.command);
+    let outcome = run_in(&bench, run.args(["run", "-o", "none", "--", "true"]));
+    assert!(outcome.stderr.starts_with("laggard: "), "{outcome}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+    assert!(!bench.path("none").exists(), "a trace of no MPI program");
+}
