@@ -29,7 +29,7 @@ test: deps build
 	$(CARGO) test --workspace --release
 
 bench: deps build
-	$(CARGO) run --release -p laggard-benchmarks
+	$(CARGO) run --release -p laggard-benchmarks -- all
 
 clean:
 	$(CARGO) clean

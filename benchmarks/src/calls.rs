@@ -1,6 +1,8 @@
 //! What the collector adds to an MPI call.
 
 use std::path::Path;
+#[cfg(target_arch = "x86_64")]
+use std::{hint::black_box, time::Instant};
 
 use anyhow::Result;
 
@@ -45,7 +47,39 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
     outcome.table(table(&title, &variants, &results, |sample| sample.cpu_ns));
     let title = "ns added per call, median part of the loop, wall time, medians of the rounds";
     outcome.table(table(title, &variants, &results, |sample| sample.batch_ns));
+    if let Some(reads) = clock_reads() {
+        let mut table = Table::new("ns of which nothing can be saved", &["part", "ns"]);
+        table.row([
+            "two reads of the clock".to_owned(),
+            format!("{:.1}", median(&reads)),
+        ]);
+        outcome.raw.push(("two clock reads, ns".to_owned(), reads));
+        outcome.table(table);
+    }
     Ok(())
+}
+
+/// What two reads of the counter take that the collector uses for a clock, ns, several
+/// times.
+#[cfg(target_arch = "x86_64")]
+fn clock_reads() -> Option<Vec<f64>> {
+    const PAIRS: u32 = 1_000_000;
+    // SAFETY: every x86-64 processor has it.
+    let read = || black_box(unsafe { std::arch::x86_64::_rdtsc() });
+    let once = || {
+        let start = Instant::now();
+        for _ in 0..PAIRS {
+            read();
+            read();
+        }
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(PAIRS)
+    };
+    Some((0..7).map(|_| once()).collect())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn clock_reads() -> Option<Vec<f64>> {
+    None
 }
 
 fn runs(bench: &Bench, program: &Program, variants: &[Variant], rounds: usize) -> Result<Runs> {

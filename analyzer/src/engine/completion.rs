@@ -24,7 +24,7 @@ impl Rank<'_> {
         {
             index += 1;
             let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
-            self.completed(&call, thread, posted, Outcome::from(outcome));
+            self.completed(&call, posted, Outcome::from(outcome));
         }
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
@@ -32,27 +32,21 @@ impl Rank<'_> {
                 None => {
                     let number = next.wrapping_sub(u64::from(completion.delta));
                     let posted = self.threads[thread].complete(number);
-                    self.completed(&call, thread, posted, outcome);
+                    self.completed(&call, posted, outcome);
                 }
                 Some(other) => {
                     let found = self.threads.iter().position(|t| t.number == other);
                     if let Some(other) = found {
                         let posted = self.threads[other].complete(u64::from(completion.delta));
-                        self.completed(&call, other, posted, outcome);
+                        self.completed(&call, posted, outcome);
                     }
                 }
             }
         }
     }
 
-    /// `owner` is the thread that posted.
-    pub(super) fn completed(
-        &mut self,
-        call: &CallAt,
-        owner: usize,
-        posted: Posted,
-        outcome: Outcome,
-    ) {
+    /// Takes in that a request ended.
+    pub(super) fn completed(&mut self, call: &CallAt, posted: Posted, outcome: Outcome) {
         match posted {
             Posted::Done => {}
             Posted::Send { channel, n } => {
@@ -91,7 +85,8 @@ impl Rank<'_> {
                         (peer >= 0 && tag >= 0)
                             .then(|| self.receives.number((group, peer, tag), self.agent_of))
                     }),
-                    Outcome::Resolved(signature) => self.threads[owner]
+                    // Defined by the thread that completed it, not by the one that posted it.
+                    Outcome::Resolved(signature) => self.threads[call.thread as usize]
                         .rows
                         .get(signature as usize)
                         .map(|row| row.receive_channel)

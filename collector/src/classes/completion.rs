@@ -80,6 +80,16 @@ impl Scratch {
             return;
         };
         let outcome = outcome(stream, thread, &entry, status);
+        self.note(stream, thread, &entry, outcome);
+    }
+
+    /// Notes that nobody will ask for a request under way any more.
+    pub fn freed(&mut self, stream: &Stream, thread: u32, entry: &Entry) {
+        self.note(stream, thread, entry, 0);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, stream: &Stream, thread: u32, entry: &Entry, outcome: u32) {
         if entry.thread == thread {
             let delta = (stream.posts() as u32).wrapping_sub(entry.post);
             self.completed.push((delta, outcome));

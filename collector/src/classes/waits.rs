@@ -328,14 +328,19 @@ impl Operation for Free {
     }
 
     fn after(&mut self, call: &mut Call) {
-        let raw = call.raw();
+        let raw = begin(call);
         if call.succeeded() {
             // What was under way goes on, and nothing will tell of its end.
-            if let Some(handle) = call.thread().scratch.first() {
-                request::remove(handle, self.0.addr());
+            let (_, scratch, _) = call.parts();
+            let entry = scratch
+                .first()
+                .and_then(|handle| request::remove(handle, self.0.addr()));
+            if let Some(entry) = entry.filter(|entry| entry.is(kind::ACTIVE)) {
+                let (stream, scratch, thread) = call.parts();
+                scratch.freed(stream, thread, &entry);
             }
         }
-        call.record(&raw);
+        record(call, raw);
     }
 }
 
