@@ -34,6 +34,7 @@ has_scalapack_tests() { compgen -G '/usr/lib/*/scalapack/openmpi-tests/xdlu'; }
 
 needs_of_build() {
     need gcc has gcc
+    need libc6-dev test -e /usr/include/stdio.h
     need libclang-dev has_libclang
     need libopenmpi-dev has "${MPICC:-mpicc}"
     need openmpi-bin has mpirun
