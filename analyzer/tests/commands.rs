@@ -169,7 +169,8 @@ fn unusable_input_is_one_line_and_exit_code_1() {
 fn only_the_head_complains() {
     let mut command = laggard(&["show", "/nonexistent/report.json"]);
     let output = command.env("OMPI_COMM_WORLD_RANK", "1").output().unwrap();
-    assert_eq!(code(&output), 1);
+    // And only the head fails: a launcher kills the job at the first failure.
+    assert_eq!(code(&output), 0);
     assert!(output.stderr.is_empty());
 }
 

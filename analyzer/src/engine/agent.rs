@@ -35,6 +35,8 @@ pub struct Agent<'a> {
     declared: Vec<Vec<(u32, u32, u32)>>,
     /// How many channels this agent declared to each other.
     declares: Vec<u32>,
+    /// Agent of each world rank; this agent may hold none.
+    agent_of: &'a [u32],
     /// Host of each world rank.
     hosts: &'a [u32],
     /// Questions sent.
@@ -62,7 +64,13 @@ fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
 
 impl<'a> Agent<'a> {
     /// An agent before its first round.
-    pub fn new(job: &'a dyn Job, ranks: Vec<Rank<'a>>, groups: Groups, hosts: &'a [u32]) -> Self {
+    pub fn new(
+        job: &'a dyn Job,
+        ranks: Vec<Rank<'a>>,
+        groups: Groups,
+        agent_of: &'a [u32],
+        hosts: &'a [u32],
+    ) -> Self {
         let positions = ranks
             .iter()
             .enumerate()
@@ -77,6 +85,7 @@ impl<'a> Agent<'a> {
             owned: Owned::default(),
             declared: vec![Vec::new(); job.agents()],
             declares: vec![0; job.agents()],
+            agent_of,
             hosts,
             requests: 0,
             asking: empty(job),
@@ -253,7 +262,7 @@ impl<'a> Agent<'a> {
         for joined in std::mem::take(&mut self.owned.complete) {
             // The late member's agent, or anyone who can pass it on.
             let late = late_rank(&joined.fold);
-            let agent = self.ranks.first().map_or(NONE, |rank| rank.agent_of(late));
+            let agent = self.agent_of.get(late as usize).copied().unwrap_or(NONE);
             let agent = if agent == NONE {
                 joined.wanters[0]
             } else {
@@ -411,7 +420,7 @@ fn reply_to(rank: &Rank, side: u32, question: &Question, end: &End) -> (Reply, O
         token: question.token,
         time: end.time,
         detail: 0,
-        overtook: u32::from(side == 0 && end.ordinal > question.received),
+        reserved: 0,
     };
     (reply, detail)
 }

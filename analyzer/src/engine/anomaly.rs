@@ -101,9 +101,11 @@ impl Anomalies {
         for row in self.0 {
             match rows.last_mut() {
                 Some(last) if last.id == row.id && last.level == row.level => {
-                    let same = last.place.is_some()
-                        && last.place == row.place
-                        && last.origin == row.origin;
+                    let same = last.origin == row.origin
+                        && match row.place {
+                            Some(_) => last.place == row.place,
+                            None => last.place.is_none() && last.detail == row.detail,
+                        };
                     if same {
                         last.count += row.count;
                     } else if of_kind == ROWS_PER_KIND {

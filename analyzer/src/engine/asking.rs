@@ -6,12 +6,7 @@ use super::wildcard::Receipt;
 use super::wire::{QUESTION_BARE, Question};
 
 impl Rank<'_> {
-    pub(super) fn receipt(&mut self, call: &CallAt, channel: u32, peeks: bool) -> Receipt {
-        let peer = self.receives.list[channel as usize].peer as usize;
-        let received = self.received_from[peer];
-        if !peeks {
-            self.received_from[peer] += 1;
-        }
+    pub(super) fn receipt(&mut self, call: &CallAt, channel: u32) -> Receipt {
         let asked = self.should_ask(call);
         let source = self.receives.list[channel as usize].key.1;
         let message = asked.then(|| self.calls.message(call, source, call.asks));
@@ -20,7 +15,6 @@ impl Rank<'_> {
             message,
             enter: call.enter,
             leave,
-            received,
         }
     }
 
@@ -40,26 +34,9 @@ impl Rank<'_> {
                 n,
                 enter: receipt.enter,
                 leave: receipt.leave,
-                received: receipt.received,
                 flags: QUESTION_BARE,
             },
         ));
-    }
-
-    pub(super) fn count_received(&mut self, channel: u32) {
-        let slot = self.receives.list[channel as usize].peer as usize;
-        self.received_from[slot] += 1;
-    }
-
-    /// Asks for the sends of everything that the call received, counted first:
-    /// what one call completes together is not in the wrong order.
-    pub(super) fn ask_for_received(&mut self, call: &CallAt) {
-        for index in 0..self.received.len() {
-            let (channel, n) = self.received[index];
-            let peer = self.receives.list[channel as usize].peer as usize;
-            let received = self.received_from[peer].saturating_sub(1);
-            self.ask_for_send(call, channel, n, received, 0);
-        }
     }
 
     /// Whether a receive is asked about: it was slow, or follows a slow one closely.
@@ -75,14 +52,7 @@ impl Rank<'_> {
         }
     }
 
-    pub(super) fn ask_for_send(
-        &mut self,
-        call: &CallAt,
-        channel: u32,
-        n: u64,
-        received: u64,
-        flags: u64,
-    ) {
+    pub(super) fn ask_for_send(&mut self, call: &CallAt, channel: u32, n: u64) {
         let end = &self.receives.list[channel as usize];
         if end.agent == NONE {
             return;
@@ -102,8 +72,7 @@ impl Rank<'_> {
                 n,
                 enter: call.enter,
                 leave: if call.asks { call.leave } else { call.enter },
-                received,
-                flags,
+                flags: 0,
             },
         ));
     }
@@ -123,7 +92,6 @@ impl Rank<'_> {
                 n,
                 enter: call.enter,
                 leave: call.leave,
-                received: 0,
                 flags: 0,
             },
         ));

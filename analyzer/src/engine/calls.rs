@@ -27,7 +27,6 @@ struct LateSender {
     message: u64,
     sent: i64,
     source: i32,
-    overtook: bool,
     detail: Slot,
 }
 
@@ -37,6 +36,7 @@ struct Message {
     /// Number of the call that received it, `NO_CALL` if only its time is wanted.
     call: u64,
     source: i32,
+    thread: u32,
     /// When it was sent, ns; `i64::MAX` = unknown.
     sent: i64,
     answered: bool,
@@ -131,6 +131,7 @@ impl Calls {
         self.messages.push_back(Message {
             call,
             source,
+            thread: at.thread,
             sent: i64::MAX,
             answered: false,
         });
@@ -206,7 +207,6 @@ impl Calls {
                     message: reply.token,
                     sent: reply.time,
                     source,
-                    overtook: reply.overtook != 0,
                     detail: self.details.keep(detail, old),
                 });
             }
@@ -226,11 +226,9 @@ impl Calls {
             }
             let pattern = match &call.late_sender {
                 None => None,
-                Some(late) if late.overtook => Some(PatternId::LateSenderWrongOrderSameSource),
-                Some(late) => match self.overtaken_by_other(late, end) {
+                Some(late) => match self.overtaken(late, end) {
+                    Some(pattern) => Some(pattern),
                     None => break,
-                    Some(true) => Some(PatternId::LateSenderWrongOrderOtherSource),
-                    Some(false) => Some(PatternId::LateSender),
                 },
             };
             self.base += 1;
@@ -272,31 +270,34 @@ impl Calls {
         }
     }
 
-    /// Whether a message of another source, sent before the late one, is received
-    /// after it; `None` while the answers that decide it are not there.
-    fn overtaken_by_other(&self, late: &LateSender, end: bool) -> Option<bool> {
+    /// Which late sender it is: whether a message that was sent before the late one is
+    /// received after it, by the same thread. `None` while the answers that decide it
+    /// are not there.
+    fn overtaken(&self, late: &LateSender, end: bool) -> Option<PatternId> {
         let first = usize::try_from(late.message + 1 - self.message_base).ok()?;
-        let call = self.messages.get(first - 1)?.call;
+        let own = self.messages.get(first - 1)?;
         let mut seen = 0;
+        let mut pattern = PatternId::LateSender;
         for message in self.messages.range(first.min(self.messages.len())..) {
-            if message.call == call && call != NO_CALL {
+            if message.call == own.call {
                 continue;
             }
             if seen == ORDER_WINDOW {
-                return Some(false);
+                break;
             }
             seen += 1;
-            if !message.answered {
-                if end {
-                    continue;
-                }
+            if !message.answered && !end {
                 return None;
             }
-            if message.source != late.source && message.sent < late.sent {
-                return Some(true);
+            if message.thread != own.thread || message.sent >= late.sent {
+                continue;
             }
+            if message.source == late.source {
+                return Some(PatternId::LateSenderWrongOrderSameSource);
+            }
+            pattern = PatternId::LateSenderWrongOrderOtherSource;
         }
-        (end || seen == ORDER_WINDOW).then_some(false)
+        (end || seen == ORDER_WINDOW).then_some(pattern)
     }
 }
 

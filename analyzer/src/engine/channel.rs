@@ -25,8 +25,6 @@ pub struct End {
     pub signature: u32,
     /// Its thread, position in the rank.
     pub thread: u32,
-    /// Sends: messages to this peer before this one, on all channels.
-    pub ordinal: u64,
 }
 
 /// One end of a channel.
@@ -36,8 +34,6 @@ pub struct Channel {
     pub key: ChannelKey,
     /// The agent that holds the peer; `NONE` if no trace of it is there.
     pub agent: u32,
-    /// The peer, as a slot of the rank's per-peer counters.
-    pub peer: u32,
     /// Number that this agent gave the channel towards `agent`, `NONE` = not declared.
     pub declared: u32,
     /// Number of the next message.
@@ -89,7 +85,6 @@ pub struct Channels {
     numbers: FxHashMap<ChannelKey, u32>,
     /// Channels by number.
     pub list: Vec<Channel>,
-    peers: FxHashMap<i32, u32>,
     /// Channels whose counts moved since progress was last reported.
     pub touched: Vec<u32>,
 }
@@ -100,15 +95,12 @@ impl Channels {
         if let Some(&number) = self.numbers.get(&key) {
             return number;
         }
-        let peers = self.peers.len() as u32;
-        let peer = *self.peers.entry(key.1).or_insert(peers);
         let agent = usize::try_from(key.1)
             .ok()
             .and_then(|peer| agent_of.get(peer));
         self.list.push(Channel {
             key,
             agent: agent.copied().unwrap_or(NONE),
-            peer,
             declared: NONE,
             next: 0,
             base: 0,
@@ -140,11 +132,6 @@ impl Channels {
             return NONE;
         }
         self.number((signature.group, receive.peer, receive.tag), agent_of)
-    }
-
-    /// Distinct peers.
-    pub fn peer_count(&self) -> usize {
-        self.peers.len()
     }
 
     /// Notes that a channel's counts moved.

@@ -55,8 +55,7 @@ impl Rank<'_> {
                 }
             }
             Posted::Receive { channel, n } => {
-                self.count_received(channel);
-                self.received.push((channel, n));
+                self.ask_for_send(call, channel, n);
             }
             Posted::Group {
                 group,
@@ -92,12 +91,11 @@ impl Rank<'_> {
                         .map(|row| row.receive_channel)
                         .filter(|&channel| channel != NONE),
                 };
-                self.received_from.resize(self.receives.peer_count(), 0);
                 match channel {
                     Some(channel) => {
                         let key = self.receives.list[channel as usize].key;
                         self.deferred.resolve(slot, channel, key);
-                        let receipt = self.receipt(call, channel, false);
+                        let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {
                             self.ask_late(&receipt, channel, n);
                         }

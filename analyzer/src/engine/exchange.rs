@@ -37,11 +37,6 @@ impl Rank<'_> {
         self.channels(side).number(key, agent_of)
     }
 
-    /// The agent that holds a rank's trace.
-    pub fn agent_of(&self, rank: u32) -> u32 {
-        self.agent_of.get(rank as usize).copied().unwrap_or(NONE)
-    }
-
     /// The end of a message, if it happened already.
     pub fn end(&self, channel: u32, side: u32, n: u64) -> Option<End> {
         let channels = if side == 0 {

@@ -130,7 +130,7 @@ pub fn analyze(
         _ => 1 << 17,
     });
     let borders = slab::borders(job, &opened, &clocks, end, round);
-    let mut agent = Agent::new(job, ranks, groups, &opened.hosts);
+    let mut agent = Agent::new(job, ranks, groups, &opened.agent_of, &opened.hosts);
     let progress = phases.bar(borders.len() as u64 + 1);
     for &until in &borders {
         agent.round(until, false);

@@ -259,7 +259,14 @@ fn span(location: &Location) -> (u64, u64) {
             leave = event.leave;
         }
         // The file is closed a little after the last call; the last call is what counts.
-        last = if leave > first { leave } else { last };
+        // Where records stopped at a limit, the profile went on to the end.
+        let stopped = laggard_trace::LIMIT_SIZE | laggard_trace::LIMIT_WRITE;
+        let cut = location.end.is_some_and(|end| end.limits & stopped != 0);
+        last = if leave > first && !cut {
+            leave
+        } else {
+            last.max(leave)
+        };
     }
     (first, last.max(first))
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use laggard_trace::calls::number::MPI_Cancel;
-use laggard_trace::{Location, WORLD};
+use laggard_trace::{Location, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
 use super::clock::ClockMap;
@@ -210,7 +210,9 @@ fn rows(
             .unwrap_or_default();
         let mut row = Row::new(signature);
         row.group = groups.find(&signature.group).unwrap_or(NONE);
-        row.threshold = if all {
+        row.threshold = if signature.has(flags::PAUSED) {
+            i64::MAX
+        } else if all {
             0
         } else {
             verdicts

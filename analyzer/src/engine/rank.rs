@@ -68,10 +68,6 @@ pub struct Rank<'a> {
     pub sends: Channels,
     /// Channels on which it receives.
     pub receives: Channels,
-    /// Messages sent, by the sends' peer slot.
-    pub(super) sent_to: Vec<u64>,
-    /// Messages received, by the receives' peer slot.
-    pub(super) received_from: Vec<u64>,
     /// Collectives so far, by the agent's group number.
     group_next: FxHashMap<u32, u64>,
     /// Its number in communicators, by the agent's group number.
@@ -90,8 +86,6 @@ pub struct Rank<'a> {
     pub entries: Vec<GroupEntry>,
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
-    /// Completions of the call being looked at: receives that were told apart.
-    pub(super) received: Vec<(u32, u64)>,
     /// Questions about messages that did not happen yet.
     pub waiting: Vec<Asked>,
     /// Progress that peers reported in this round: channel, side, entry.
@@ -109,8 +103,6 @@ impl<'a> Rank<'a> {
             threads,
             sends: Channels::default(),
             receives: Channels::default(),
-            sent_to: Vec::new(),
-            received_from: Vec::new(),
             group_next: FxHashMap::default(),
             local_ranks: FxHashMap::default(),
             deferred: Deferred::default(),
@@ -120,7 +112,6 @@ impl<'a> Rank<'a> {
             questions: Vec::new(),
             entries: Vec::new(),
             waiters: Vec::new(),
-            received: Vec::new(),
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
@@ -137,8 +128,6 @@ impl<'a> Rank<'a> {
             thread.at = thread.columns.first;
             thread.extended_at = 0;
         }
-        self.sent_to.resize(self.sends.peer_count(), 0);
-        self.received_from.resize(self.receives.peer_count(), 0);
         if let [_] = self.threads.as_slice() {
             while self.threads[0].at < self.threads[0].columns.enter.len() {
                 self.step(0);
@@ -212,7 +201,6 @@ impl<'a> Rank<'a> {
             asks: leave - enter >= row.threshold,
         };
         self.calls.begin();
-        self.received.clear();
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
         if row.has(flags::SENDS) {
@@ -230,7 +218,6 @@ impl<'a> Rank<'a> {
         if posts {
             self.threads[number].post(posted);
         }
-        self.ask_for_received(&call);
     }
 
     pub(super) fn send(
@@ -248,20 +235,15 @@ impl<'a> Rank<'a> {
             } else {
                 self.sends.number((group, peer, tag), self.agent_of)
             };
-            self.sent_to.resize(self.sends.peer_count(), 0);
         }
         if channel == NONE {
             return Posted::Done;
         }
-        let slot = self.sends.list[channel as usize].peer as usize;
-        let ordinal = self.sent_to[slot];
-        self.sent_to[slot] += 1;
         let n = self.sends.list[channel as usize].push(End {
             time: call.enter,
             event: call.number,
             signature: call.signature,
             thread: call.thread,
-            ordinal,
         });
         self.sends.touch(channel);
         if posts {
@@ -290,7 +272,6 @@ impl<'a> Rank<'a> {
             event: call.number,
             signature: call.signature,
             thread: call.thread,
-            ordinal: 0,
         };
         let peeks = row.has(flags::PEEKS);
         if posts && (channel == NONE || self.cancels) {
@@ -310,14 +291,13 @@ impl<'a> Rank<'a> {
             if posts {
                 return Posted::Deferred { slot };
             }
-            let receipt = self.receipt(call, channel, peeks);
+            let receipt = self.receipt(call, channel);
             self.deferred.complete(slot, receipt);
             return Posted::Done;
         }
         if peeks {
             let n = self.receives.list[channel as usize].next;
-            let received = self.received_from[self.receives.list[channel as usize].peer as usize];
-            self.ask_for_send(call, channel, n, received, 0);
+            self.ask_for_send(call, channel, n);
             return Posted::Done;
         }
         let n = self.receives.list[channel as usize].push(end);
@@ -325,8 +305,7 @@ impl<'a> Rank<'a> {
         if posts {
             return Posted::Receive { channel, n };
         }
-        self.count_received(channel);
-        self.received.push((channel, n));
+        self.ask_for_send(call, channel, n);
         Posted::Done
     }
 
@@ -371,9 +350,7 @@ impl<'a> Rank<'a> {
             return NONE;
         }
         let group = self.group_id(call);
-        let channel = self.receives.number((group, peer, tag), self.agent_of);
-        self.received_from.resize(self.receives.peer_count(), 0);
-        channel
+        self.receives.number((group, peer, tag), self.agent_of)
     }
 
     pub(super) fn group_id(&self, call: &CallAt) -> u64 {

@@ -17,8 +17,6 @@ pub struct Receipt {
     pub enter: i64,
     /// ns.
     pub leave: i64,
-    /// Messages from the same peer received before.
-    pub received: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +222,6 @@ mod tests {
             event: 0,
             signature: 1,
             thread: 0,
-            ordinal: 0,
         }
     }
 
@@ -233,7 +230,6 @@ mod tests {
             message: Some(1),
             enter: 0,
             leave: 1,
-            received: 0,
         }
     }
 

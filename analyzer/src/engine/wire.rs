@@ -41,8 +41,6 @@ entries! {
         enter: i64,
         /// See `enter`.
         leave: i64,
-        /// Messages from that peer received before.
-        received: u64,
         /// See [`QUESTION_BARE`].
         flags: u64,
     }
@@ -67,8 +65,8 @@ entries! {
         time: i64,
         /// Position + 1 of its [`Detail`], 0 = it was not late.
         detail: u32,
-        /// 1 = a message sent earlier from there was still not received.
-        overtook: u32,
+        /// Zero.
+        reserved: u32,
     }
     /// A late party's call and what it did before.
     Detail {
