@@ -63,6 +63,8 @@ struct Run {
     /// Of the agent with the most, bytes.
     peak_bytes: f64,
     calls: f64,
+    /// Bytes that agents sent to each other.
+    exchanged: f64,
     /// (name, s).
     phases: Vec<(String, f64)>,
 }
@@ -133,6 +135,7 @@ fn measure_size(
         "per CPU s",
         "speed-up",
         "MB/agent",
+        "sent, B/call",
     ];
     let mut table = Table::new(&title, &head);
     let of =
@@ -149,6 +152,7 @@ fn measure_size(
             format!("{:.2}", of(runs, |run| run.calls / run.usage.cpu_s / 1e6)),
             format!("{:.2}", single / time),
             format!("{:.0}", of(runs, |run| run.peak_bytes) / 1e6),
+            format!("{:.1}", of(runs, |run| run.exchanged / run.calls)),
         ]);
         add_raw(
             outcome,
@@ -169,6 +173,7 @@ fn add_raw(outcome: &mut Outcome, name: &str, runs: &[Run]) {
     add("analysis s", &|run| run.analysis_s);
     add("wall s", &|run| run.usage.wall_s);
     add("CPU s", &|run| run.usage.cpu_s);
+    add("MB exchanged", &|run| run.exchanged / 1e6);
     add("peak MB", &|run| run.peak_bytes / 1e6);
     for (at, (phase, _)) in runs[0].phases.iter().enumerate() {
         add(&format!("phase {phase} s"), &|run| {
@@ -258,6 +263,7 @@ fn analyze(
         peak_bytes: agents["peak_memory_bytes"]
             .as_f64()
             .unwrap_or(usage.peak_bytes as f64),
+        exchanged: number(&agents["bytes_exchanged"], "volume")?,
         calls: number(&report["run"]["operations"], "number of calls")?,
         phases: phases.collect(),
     })

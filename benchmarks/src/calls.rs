@@ -43,20 +43,33 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
         results.push((program, runs));
     }
     let title =
-        format!("ns added per call, whole loop, processor time, medians of {rounds} rounds");
-    outcome.table(table(&title, &variants, &results, |sample| sample.cpu_ns));
-    let title = "ns added per call, median part of the loop, wall time, medians of the rounds";
-    outcome.table(table(title, &variants, &results, |sample| sample.batch_ns));
+        format!("ns added per call: processor time of the whole loop, medians of {rounds} rounds");
+    outcome.table(table(&title, &variants, &results, |runs| {
+        median(&runs.iter().map(|sample| sample.cpu_ns).collect::<Vec<_>>())
+    }));
+    let title = "ns added per call: median part of the loop, quietest round of each";
+    outcome.table(table(title, &variants, &results, |runs| {
+        least(
+            &runs
+                .iter()
+                .map(|sample| sample.batch_ns)
+                .collect::<Vec<_>>(),
+        )
+    }));
     if let Some(reads) = clock_reads() {
         let mut table = Table::new("ns of which nothing can be saved", &["part", "ns"]);
         table.row([
             "two reads of the clock".to_owned(),
-            format!("{:.1}", median(&reads)),
+            format!("{:.1}", least(&reads)),
         ]);
         outcome.raw.push(("two clock reads, ns".to_owned(), reads));
         outcome.table(table);
     }
     Ok(())
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// What two reads of the counter take that the collector uses for a clock, ns, several
@@ -84,35 +97,35 @@ fn clock_reads() -> Option<Vec<f64>> {
 
 fn runs(bench: &Bench, program: &Program, variants: &[Variant], rounds: usize) -> Result<Runs> {
     let mut runs: Runs = vec![Vec::new(); variants.len()];
-    for _ in 0..rounds {
-        for (runs, &variant) in runs.iter_mut().zip(variants) {
-            runs.push(bench.run(*program, variant, program.steps)?);
+    for round in 0..rounds {
+        // Each comes first in some round.
+        for at in 0..variants.len() {
+            let at = (at + round) % variants.len();
+            runs[at].push(bench.run(*program, variants[at], program.steps)?);
         }
     }
     Ok(runs)
 }
 
-/// The bare program's time, and by how much each variant was above it in the same round.
+/// The bare program's time, and by how much each variant was above it.
 fn table(
     title: &str,
     variants: &[Variant],
     results: &[(&Program, Runs)],
-    value: fn(&Sample) -> f64,
+    time: fn(&[Sample]) -> f64,
 ) -> Table {
     let names: Vec<String> = variants.iter().map(|variant| variant.name()).collect();
     let mut head = vec!["program"];
     head.extend(names.iter().map(String::as_str));
     let mut table = Table::new(title, &head);
     for (program, runs) in results {
-        let bare: Vec<f64> = runs[0].iter().map(value).collect();
-        let mut row = vec![program.name.to_owned(), format!("{:.1}", median(&bare))];
-        row.extend(runs[1..].iter().map(|runs| {
-            let added = runs
+        let bare = time(&runs[0]);
+        let mut row = vec![program.name.to_owned(), format!("{bare:.1}")];
+        row.extend(
+            runs[1..]
                 .iter()
-                .zip(&bare)
-                .map(|(sample, bare)| value(sample) - bare);
-            format!("{:+.1}", median(&added.collect::<Vec<_>>()))
-        }));
+                .map(|runs| format!("{:+.1}", time(runs) - bare)),
+        );
         table.row(row);
     }
     table

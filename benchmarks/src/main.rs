@@ -9,6 +9,9 @@ use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::{self, Program, Settings};
 use laggard_benchmarks::{analysis, bytes, calls};
 
+/// Rounds of the cheap measurements.
+const ROUNDS: u32 = 11;
+
 /// Measures the collector and the analyzer.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -40,7 +43,7 @@ enum What {
 #[derive(Debug, Args)]
 struct Calls {
     /// Rounds of all variants
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
 
@@ -107,7 +110,7 @@ fn main() -> Result<()> {
             "analysis"
         }
         What::All => {
-            calls::measure(&directory, 7, &mut outcome)?;
+            calls::measure(&directory, ROUNDS as usize, &mut outcome)?;
             bytes::measure(&directory, &mut outcome)?;
             let sizes = vec![5, 50];
             let (ranks, rounds, cores) = (4, 3, None);
