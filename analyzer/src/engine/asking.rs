@@ -12,13 +12,20 @@ impl Rank<'_> {
         let message = asked.then(|| self.calls.message(call, source, call.asks));
         let leave = if call.asks { call.leave } else { call.enter };
         Receipt {
+            call: (call.thread, call.number),
             message,
             enter: call.enter,
             leave,
         }
     }
 
-    pub(super) fn ask_late(&mut self, receipt: &Receipt, channel: u32, n: u64) {
+    pub(super) fn ask_late(
+        &mut self,
+        receipt: &Receipt,
+        channel: u32,
+        n: u64,
+        now: Option<(u32, u64)>,
+    ) {
         let Some(token) = receipt.message else { return };
         if self.receives.list[channel as usize].agent == NONE {
             self.calls.unanswerable(token);
@@ -34,7 +41,11 @@ impl Rank<'_> {
                 n,
                 enter: receipt.enter,
                 leave: receipt.leave,
-                flags: QUESTION_BARE,
+                flags: if now == Some(receipt.call) {
+                    0
+                } else {
+                    QUESTION_BARE
+                },
             },
         ));
     }

@@ -76,7 +76,7 @@ impl Rank<'_> {
                 let channel = match outcome {
                     Outcome::Cancelled => {
                         self.deferred.cancel(slot);
-                        self.number_deferred();
+                        self.number_deferred(Some((call.thread, call.number)));
                         return;
                     }
                     Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
@@ -97,18 +97,20 @@ impl Rank<'_> {
                         self.deferred.resolve(slot, channel, key);
                         let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {
-                            self.ask_late(&receipt, channel, n);
+                            self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
                         }
                     }
                     None => self.deferred.cancel(slot),
                 }
-                self.number_deferred();
+                self.number_deferred(Some((call.thread, call.number)));
             }
         }
     }
 
-    /// Numbers the deferred receives that can be numbered now, and asks for them.
-    pub(super) fn number_deferred(&mut self) {
+    /// Numbers the deferred receives that can be numbered `now`, in this call, and asks
+    /// for them. Of those that completed in earlier calls only times are asked: whether
+    /// the late party's calls are still at hand would depend on where rounds end.
+    pub(super) fn number_deferred(&mut self, now: Option<(u32, u64)>) {
         for ready in self.deferred.take_ready() {
             let channel = ready.channel;
             let n = if ready.peeks {
@@ -118,7 +120,7 @@ impl Rank<'_> {
                 self.receives.list[channel as usize].push(ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
-                self.ask_late(&receipt, channel, n);
+                self.ask_late(&receipt, channel, n, now);
             }
         }
         self.deferred.trim();
@@ -127,6 +129,6 @@ impl Rank<'_> {
     /// Ends the stream: what is still unresolved never was received.
     pub fn finish(&mut self) {
         self.abandoned = self.deferred.abandon_unresolved();
-        self.number_deferred();
+        self.number_deferred(None);
     }
 }

@@ -11,6 +11,8 @@ use super::channel::{ChannelKey, End};
 /// A completed receive that may still be without a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
+    /// The call that completed it: thread and number.
+    pub call: (u32, u64),
     /// Token of the question, if it is asked about.
     pub message: Option<u64>,
     /// The waiting interval, ns.
@@ -227,6 +229,7 @@ mod tests {
 
     fn receipt() -> Receipt {
         Receipt {
+            call: (0, 0),
             message: Some(1),
             enter: 0,
             leave: 1,
