@@ -145,9 +145,12 @@ impl Bench {
                 command.arg(set("LAGGARD_CALLPATH_DEPTH", depth.to_string().as_ref()));
             }
             Variant::EzTrace => {
-                command
-                    .args(["eztrace", "-t", eztrace_module(), "-o"])
-                    .arg(&trace);
+                let module = if process::is_open_mpi() {
+                    "openmpi"
+                } else {
+                    "mpich"
+                };
+                command.args(["eztrace", "-t", module, "-o"]).arg(&trace);
             }
         }
         command
@@ -186,17 +189,6 @@ impl Drop for Bench {
     fn drop(&mut self) {
         // It lies among temporary files: what stays does no harm.
         let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-/// EZTrace's name of the MPI in use.
-fn eztrace_module() -> &'static str {
-    let output = Command::new("mpirun").arg("--version").output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    if String::from_utf8_lossy(&text).contains("Open MPI") {
-        "openmpi"
-    } else {
-        "mpich"
     }
 }
 

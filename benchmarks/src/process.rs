@@ -64,20 +64,24 @@ pub fn run_with_output(command: &mut Command) -> Result<(Usage, String)> {
     Ok((usage, output))
 }
 
+/// Whether `mpirun` is Open MPI's.
+pub fn is_open_mpi() -> bool {
+    let output = Command::new("mpirun").arg("--version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains("Open MPI")
+}
+
 /// `mpirun -n N` with what it takes to start on any machine, more ranks than cores
 /// included.
 pub fn mpirun(ranks: usize) -> Command {
     let mut command = Command::new("mpirun");
-    command.args([
-        "-n",
-        &ranks.to_string(),
-        "--bind-to",
-        "none",
-        "--oversubscribe",
-    ]);
-    // SAFETY: no preconditions.
-    if unsafe { libc::geteuid() } == 0 {
-        command.arg("--allow-run-as-root");
+    command.args(["-n", &ranks.to_string()]);
+    if is_open_mpi() {
+        command.args(["--bind-to", "none", "--oversubscribe"]);
+        // SAFETY: no preconditions.
+        if unsafe { libc::geteuid() } == 0 {
+            command.arg("--allow-run-as-root");
+        }
     }
     command
 }
