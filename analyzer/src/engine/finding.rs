@@ -62,8 +62,6 @@ pub struct Sums {
     pub severity: u64,
     /// Instances with a loss.
     pub instances: u64,
-    /// Duration of those instances.
-    pub duration: u64,
     /// The part lost to a member on another host.
     pub inter_host: u64,
     /// Per world rank: time lost and instances, ascending.
@@ -97,9 +95,6 @@ impl Sums {
         let severity = instance.severity.max(0) as u64;
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
-        self.duration = self
-            .duration
-            .saturating_add(instance.leave.saturating_sub(instance.enter).max(0) as u64);
         if instance.inter_host {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
@@ -130,7 +125,6 @@ impl Sums {
     pub fn merge(&mut self, other: Sums) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
-        self.duration = self.duration.saturating_add(other.duration);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
         for rank in other.ranks {
             add_rank(&mut self.ranks, rank);
