@@ -17,9 +17,11 @@ need() {
 
 has() { command -v "$1"; }
 
+# The C interface; libclang-cpp is another library.
 has_libclang() {
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || compgen -G '/usr/lib*/libclang.so*' ||
-        [ -n "${LIBCLANG_PATH:-}" ]
+    compgen -G '/usr/lib/llvm-*/lib/libclang.so*' ||
+        compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' ||
+        compgen -G '/usr/lib*/libclang.so*' || [ -n "${LIBCLANG_PATH:-}" ]
 }
 
 has_mpi4py() {
