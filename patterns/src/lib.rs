@@ -36,21 +36,25 @@ pub struct Interval {
 
 impl Interval {
     /// An interval from `enter` to `leave`.
+    #[inline]
     pub fn new(enter: i64, leave: i64) -> Self {
         Interval { enter, leave }
     }
 
     /// ns inside; 0 if the interval ends before it begins (clock error).
+    #[inline]
     pub fn duration(self) -> i64 {
         self.leave.saturating_sub(self.enter).max(0)
     }
 
     /// The part of the interval before `moment`.
+    #[inline]
     pub(crate) fn before(self, moment: i64) -> i64 {
         self.clip(moment.saturating_sub(self.enter))
     }
 
     /// `severity` made to fit: never negative, never longer than the operation.
+    #[inline]
     pub(crate) fn clip(self, severity: i64) -> i64 {
         severity.clamp(0, self.duration())
     }

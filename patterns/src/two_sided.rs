@@ -111,6 +111,7 @@ pub(crate) static UNMATCHED_RECEIVE: Pattern = Pattern {
 ///
 /// `min(enter(S), leave(R)) - enter(R)`. A Wait* that completes several receives
 /// is charged the largest of them, once.
+#[inline]
 pub fn late_sender(receive: Interval, send_enter: i64) -> i64 {
     receive.before(send_enter)
 }
@@ -120,6 +121,7 @@ pub fn late_sender(receive: Interval, send_enter: i64) -> i64 {
 ///
 /// `post(R) - enter(B)` where `leave(B) > post(R)`; a send that was over before
 /// the receive was posted did not wait for it.
+#[inline]
 pub fn late_receiver(blocking: Interval, post: i64) -> i64 {
     if blocking.leave > post {
         blocking.before(post)

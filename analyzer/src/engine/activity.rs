@@ -16,6 +16,23 @@ pub struct Activity {
     pub other: u32,
 }
 
+impl Activity {
+    /// Adds time inside an operation.
+    #[inline]
+    fn add(&mut self, class: TimeClass, time: i64) {
+        match class {
+            TimeClass::Setup => {}
+            TimeClass::Io => self.io = self.io.saturating_add(time),
+            TimeClass::Communication | TimeClass::Synchronization => {
+                self.waiting = self.waiting.saturating_add(time);
+            }
+        }
+    }
+}
+
+/// Windows of so many calls are added up without [`Inside`].
+const FEW: usize = 24;
+
 /// Time inside operations before each call of a slab, so that a window of calls costs
 /// two look-ups. ns.
 #[derive(Debug, Default)]
@@ -27,20 +44,14 @@ pub struct Inside {
 impl Inside {
     /// Sums over the calls of `columns`.
     pub fn new(columns: &Columns, rows: &[Row]) -> Inside {
-        let (mut waiting, mut io) = (0i64, 0i64);
         let mut inside = Inside::default();
+        let mut sum = Activity::default();
         for at in 0..=columns.enter.len() {
-            inside.waiting.push(waiting);
-            inside.io.push(io);
+            inside.waiting.push(sum.waiting);
+            inside.io.push(sum.io);
             if at < columns.enter.len() {
                 let time = columns.leave[at] - columns.enter[at];
-                match class(columns, rows, at) {
-                    TimeClass::Setup => {}
-                    TimeClass::Io => io = io.saturating_add(time),
-                    TimeClass::Communication | TimeClass::Synchronization => {
-                        waiting = waiting.saturating_add(time)
-                    }
-                }
+                sum.add(class(columns, rows, at), time);
             }
         }
         inside
@@ -53,11 +64,11 @@ fn class(columns: &Columns, rows: &[Row], at: usize) -> TimeClass {
 }
 
 /// Activity of a location from `since` until it entered the call at `position`,
-/// at most [`LOOK_BACK`] calls back.
-pub fn before(
+/// at most [`LOOK_BACK`] calls back. `sums` are those over all of `columns`.
+pub fn before<'s>(
     columns: &Columns,
     rows: &[Row],
-    inside: &Inside,
+    sums: impl FnOnce() -> &'s Inside,
     position: usize,
     since: i64,
 ) -> Activity {
@@ -68,16 +79,21 @@ pub fn before(
     }
     let oldest = position.saturating_sub(LOOK_BACK);
     let first = oldest + first_after(&columns.leave[oldest..position], since);
-    activity.waiting = inside.waiting[position] - inside.waiting[first];
-    activity.io = inside.io[position] - inside.io[first];
+    if position - first <= FEW {
+        for at in first..position {
+            activity.add(
+                class(columns, rows, at),
+                columns.leave[at] - columns.enter[at],
+            );
+        }
+    } else {
+        let inside = sums();
+        activity.waiting = inside.waiting[position] - inside.waiting[first];
+        activity.io = inside.io[position] - inside.io[first];
+    }
     // The first call may have begun before the window.
     if first < position && columns.enter[first] < since {
-        let outside = since - columns.enter[first];
-        match class(columns, rows, first) {
-            TimeClass::Setup => {}
-            TimeClass::Io => activity.io -= outside,
-            _ => activity.waiting -= outside,
-        }
+        activity.add(class(columns, rows, first), columns.enter[first] - since);
     }
     // Before its first call a location computed; before the look-back nobody knows.
     let begins = if first > oldest || (oldest == 0 && columns.number == 0) {
@@ -159,7 +175,7 @@ mod tests {
         // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
         let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
         let inside = Inside::new(&columns, &rows());
-        let since = |since| before(&columns, &rows(), &inside, 2, since);
+        let since = |since| before(&columns, &rows(), || &inside, 2, since);
         let parts = |computation, waiting, io| Activity {
             computation,
             waiting,
@@ -176,7 +192,7 @@ mod tests {
     fn names_the_operation_that_held_the_late_party_up() {
         let columns = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
         let inside = Inside::new(&columns, &rows());
-        assert_eq!(before(&columns, &rows(), &inside, 2, 8).other, 3);
+        assert_eq!(before(&columns, &rows(), || &inside, 2, 8).other, 3);
     }
 
     #[test]
@@ -187,7 +203,7 @@ mod tests {
         let columns = columns(&calls);
         let inside = Inside::new(&columns, &rows());
         let last = calls.len() - 1;
-        let activity = before(&columns, &rows(), &inside, last, -1000);
+        let activity = before(&columns, &rows(), || &inside, last, -1000);
         let calls = LOOK_BACK as i64;
         assert_eq!(
             (activity.waiting, activity.computation),

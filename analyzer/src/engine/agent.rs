@@ -2,21 +2,20 @@
 //! instances into questions, pass two answers those of others, and what came back
 //! is named.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use laggard_patterns::{Interval, two_sided};
 
+use super::asking::{Asker, differ};
 use super::channel::{Channel, End};
 use super::exchange::Asked;
 use super::finding::Instance;
 use super::group::{Groups, Outcome, Owned, losses, owner};
-use super::rank::{Rank, Waiter};
+use super::rank::Rank;
 use super::table::NONE;
 use super::wire::{
-    Answering, Asking, Declaration, Detail, Fold, Parcel, Progress, QUESTION_BARE, Question, Reply,
+    Answering, Asking, Declaration, Detail, Fold, Parcel, Progress, Question, Reply, SEND, Side,
     Telling, Whole, exchange, recycle,
 };
 use crate::comm::Job;
@@ -32,15 +31,13 @@ pub struct Agent<'a> {
     /// Collectives that it joins.
     pub owned: Owned,
     /// Channels that other agents declared: (rank's position, side, channel), by agent.
-    declared: Vec<Vec<(u32, u32, u32)>>,
+    declared: Vec<Vec<(u32, Side, u32)>>,
     /// How many channels this agent declared to each other.
     declares: Vec<u32>,
     /// Agent of each world rank; this agent may hold none.
     agent_of: &'a [u32],
     /// Host of each world rank.
     hosts: &'a [u32],
-    /// Questions sent.
-    pub requests: u64,
     asking: Vec<Asking>,
     answering: Vec<Answering>,
     telling: Vec<Telling>,
@@ -48,12 +45,12 @@ pub struct Agent<'a> {
     answers: Vec<Answers>,
 }
 
-/// What a rank has to answer, and its answers.
+/// What a rank has to answer to other agents, and its answers.
 #[derive(Default)]
 struct Answers {
     asked: Vec<Asked>,
-    /// Agent, and reply whose detail is in `details`.
-    replies: Vec<(u32, Reply)>,
+    /// Agent, reply, and whether the next of `details` belongs to it.
+    replies: Vec<(u32, Reply, bool)>,
     details: Vec<Detail>,
 }
 
@@ -87,7 +84,6 @@ impl<'a> Agent<'a> {
             declares: vec![0; job.agents()],
             agent_of,
             hosts,
-            requests: 0,
             asking: empty(job),
             answering: empty(job),
             telling: empty(job),
@@ -104,8 +100,25 @@ impl<'a> Agent<'a> {
                 rank.finish();
             }
         });
+        self.connect();
+        self.look_up();
         self.fold_collectives();
         self.ask(last);
+        if self.job.agents() > 1 || last {
+            self.exchange();
+        }
+        self.groups.trim();
+        let (groups, hosts) = (&self.groups, self.hosts);
+        self.ranks.par_iter_mut().for_each(|rank| {
+            rank.release_past();
+            charge_collectives(rank, groups, hosts);
+            rank.asker.name(rank.rank, last, hosts);
+        });
+        self.groups.trim();
+    }
+
+    /// Questions, answers and outcomes, between agents.
+    fn exchange(&mut self) {
         let received = exchange(self.job, &mut self.asking);
         self.take_questions(&received);
         recycle(self.job, &mut self.asking, received);
@@ -120,46 +133,67 @@ impl<'a> Agent<'a> {
         let received = exchange(self.job, &mut self.telling);
         self.take_outcomes(&received);
         recycle(self.job, &mut self.telling, received);
-        self.ranks
-            .par_iter_mut()
-            .for_each(|rank| name(rank, last, self.hosts));
     }
 
-    /// Adds this slab's entries and waits of the own members to their groups.
-    fn fold_collectives(&mut self) {
-        let mut ready = Vec::new();
-        for position in 0..self.ranks.len() {
-            let entries = std::mem::take(&mut self.ranks[position].entries);
-            for entry in &entries {
-                let rank = &self.ranks[position];
-                let row = rank.threads[entry.thread as usize].rows[entry.signature as usize];
-                self.groups.enter(entry, rank, &row);
+    /// Finds the other ends, at this agent, of channels that are asked about for the
+    /// first time.
+    fn connect(&mut self) {
+        for at in 0..self.ranks.len() {
+            for (side, channel) in std::mem::take(&mut self.ranks[at].unconnected) {
+                self.connect_channel(at, side, channel);
             }
-            let rank = &mut self.ranks[position];
+        }
+    }
+
+    fn connect_channel(&mut self, at: usize, side: Side, channel: u32) {
+        let own = &self.ranks[at];
+        let (group, peer, tag) = own.asks_on(side).list[channel as usize].key;
+        let own_rank = own.rank as i32;
+        let peer = self.positions[&(peer as u32)];
+        let declared = self.ranks[peer as usize].channel((group, own_rank, tag), side);
+        let channel = &mut self.ranks[at].asks_on_mut(side).list[channel as usize];
+        (channel.peer, channel.declared) = (peer, declared);
+    }
+
+    /// Answers what ranks of this agent ask each other.
+    fn look_up(&mut self) {
+        let take = |rank: &mut Rank| std::mem::take(&mut rank.asker);
+        let mut askers: Vec<Asker> = self.ranks.iter_mut().map(take).collect();
+        let ranks = &self.ranks;
+        askers
+            .par_iter_mut()
+            .zip(ranks)
+            .for_each(|(asker, own)| asker.look_up(own, ranks));
+        for (rank, asker) in self.ranks.iter_mut().zip(askers) {
+            rank.asker = asker;
+        }
+    }
+
+    /// Adds this slab's entries of the own members to their groups.
+    fn fold_collectives(&mut self) {
+        for rank in &mut self.ranks {
+            let entries = std::mem::take(&mut rank.entries);
+            for entry in &entries {
+                let row = &rank.threads[entry.thread as usize].rows[entry.signature as usize];
+                self.groups.enter(entry, rank, row);
+            }
             rank.entries = entries;
             rank.entries.clear();
         }
-        for position in 0..self.ranks.len() {
-            let mut waiters = std::mem::take(&mut self.ranks[position].waiters);
-            for waiter in waiters.drain(..) {
-                if let Some(outcome) = self.groups.wait(position as u32, waiter) {
-                    ready.push((position as u32, waiter, outcome));
-                }
-            }
-            self.ranks[position].waiters = waiters;
-        }
-        for (rank, waiter, outcome) in ready {
-            self.charge(rank, &waiter, &outcome);
-        }
+        let (ranks, positions) = (&self.ranks, &self.positions);
+        self.groups.settle(|fold| detail_of(fold, ranks, positions));
     }
 
-    /// Fills the parcels of the first leg.
+    /// Fills the parcels of the first leg, and tells ranks of this agent the progress of
+    /// others.
     fn ask(&mut self, last: bool) {
+        let own_agent = self.job.agent() as u32;
         let asking = &mut self.asking;
         let count = &mut self.declares;
-        for rank in &mut self.ranks {
+        let mut local = Vec::new();
+        for (at, rank) in self.ranks.iter_mut().enumerate() {
             let world_rank = rank.rank;
-            let mut declares = |asking: &mut [Asking], channel: &mut Channel, side: u32| {
+            let mut declares = |asking: &mut [Asking], channel: &mut Channel, side: Side| {
                 let agent = channel.agent as usize;
                 if channel.declared == NONE {
                     channel.declared = count[agent];
@@ -175,20 +209,19 @@ impl<'a> Agent<'a> {
                 }
                 (agent, channel.declared)
             };
-            let mut questions = std::mem::take(&mut rank.questions);
-            self.requests += questions.len() as u64;
-            for (channel, side, mut question) in questions.drain(..) {
-                let channels = match side {
-                    0 => &mut rank.receives,
-                    _ => &mut rank.sends,
-                };
-                let channel = &mut channels.list[channel as usize];
+            let mut questions = std::mem::take(&mut rank.asker.questions);
+            for (side, channel, mut question) in questions.drain(..) {
+                let channel = &mut rank.asks_on_mut(side).list[channel as usize];
                 let (agent, declared) = declares(asking, channel, side);
                 question.channel = declared;
                 asking[agent].questions.push(question);
             }
-            rank.questions = questions;
-            rank.progress(last, |channel, side, n| {
+            rank.asker.questions = questions;
+            rank.progress(last, |number, channel, side, n| {
+                if channel.agent == own_agent {
+                    local.push((at, side, number, n));
+                    return;
+                }
                 let (agent, declared) = declares(asking, channel, side);
                 asking[agent].progress.push(Progress {
                     channel: declared,
@@ -197,6 +230,16 @@ impl<'a> Agent<'a> {
                 });
             });
         }
+        for (at, side, number, n) in local {
+            if self.ranks[at].asks_on(side).list[number as usize].declared == NONE {
+                self.connect_channel(at, side, number);
+            }
+            let channel = &self.ranks[at].asks_on(side).list[number as usize];
+            let (peer, channel) = (channel.peer as usize, channel.declared);
+            let last = u32::from(last);
+            self.ranks[peer].note_progress(channel, side, &Progress { channel, last, n });
+        }
+        let asking = &mut self.asking;
         let agents = self.job.agents();
         self.groups.take_folds(last, |fold, members| {
             let to = &mut asking[owner(fold.group, fold.n, agents)];
@@ -249,15 +292,15 @@ impl<'a> Agent<'a> {
     /// Fills the parcels of the second leg.
     fn reply(&mut self) {
         for answers in &mut self.answers {
-            for (agent, mut reply) in answers.replies.drain(..) {
+            let mut details = answers.details.drain(..);
+            for (agent, reply, is_late) in answers.replies.drain(..) {
                 let to = &mut self.answering[agent as usize];
-                if reply.detail != 0 {
-                    to.details.push(answers.details[reply.detail as usize - 1]);
-                    reply.detail = to.details.len() as u32;
+                if is_late {
+                    to.late.push(to.replies.len() as u32);
+                    to.details.extend(details.next());
                 }
                 to.replies.push(reply);
             }
-            answers.details.clear();
         }
         for joined in std::mem::take(&mut self.owned.complete) {
             // The late member's agent, or anyone who can pass it on.
@@ -278,10 +321,11 @@ impl<'a> Agent<'a> {
     /// Takes the answers in, and fills the parcels of the third leg.
     fn take_replies(&mut self, received: &[Answering]) {
         for parcel in received {
-            for reply in &parcel.replies {
-                let detail = (reply.detail as usize).checked_sub(1);
-                let detail = detail.map(|at| &parcel.details[at]);
-                self.ranks[reply.rank as usize].calls.reply(reply, detail);
+            let mut late = parcel.late.iter().zip(&parcel.details).peekable();
+            for (at, reply) in parcel.replies.iter().enumerate() {
+                let detail = late.next_if(|(position, _)| **position == at as u32);
+                let asker = &mut self.ranks[reply.rank as usize].asker;
+                asker.reply(reply, detail.map(|(_, detail)| detail));
             }
             let (mut members, mut wanters) = (&parcel.members[..], &parcel.wanters[..]);
             for whole in &parcel.wholes {
@@ -289,7 +333,7 @@ impl<'a> Agent<'a> {
                 (own, members) = members.split_at(whole.members as usize);
                 let agents;
                 (agents, wanters) = wanters.split_at(whole.wanters as usize);
-                let detail = self.detail_of(&whole.fold);
+                let detail = detail_of(&whole.fold, &self.ranks, &self.positions);
                 for &agent in agents {
                     let to = &mut self.telling[agent as usize];
                     to.details.extend(detail);
@@ -303,74 +347,72 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// What the late member of a collective did since the first one entered.
-    fn detail_of(&self, fold: &Fold) -> Option<Detail> {
-        let late = late_rank(fold);
-        let rank = &self.ranks[*self.positions.get(&late)? as usize];
-        let (thread, event) = if late == fold.last_rank {
-            (fold.last_thread, fold.last_event)
-        } else {
-            (fold.root_thread, fold.root_event)
-        };
-        rank.detail_at(thread, event, fold.first_enter)
-    }
-
-    /// Charges the own members that waited for these collectives.
+    /// Takes the outcomes of collectives in.
     fn take_outcomes(&mut self, received: &[Telling]) {
-        let mut ready = Vec::new();
         for parcel in received {
             let mut members = &parcel.members[..];
             for whole in &parcel.wholes {
                 let own;
                 (own, members) = members.split_at(whole.members as usize);
                 let detail = (whole.detail as usize).checked_sub(1);
-                let outcome = Outcome {
+                self.groups.outcome(Outcome {
                     fold: whole.fold,
                     members: own.to_vec(),
                     detail: detail.map(|at| parcel.details[at]),
-                };
-                let outcome = Arc::new(outcome);
-                self.groups.outcome(&outcome, |rank, waiter| {
-                    ready.push((rank, waiter, outcome.clone()));
                 });
             }
         }
-        for (rank, waiter, outcome) in ready {
-            self.charge(rank, &waiter, &outcome);
-        }
-    }
-
-    /// Charges a member with what it lost in a collective.
-    fn charge(&mut self, rank: u32, waiter: &Waiter, outcome: &Outcome) {
-        let hosts = self.hosts;
-        let rank = &mut self.ranks[rank as usize];
-        let (number, local) = (
-            rank.rank,
-            rank.local_ranks.get(&waiter.group).copied().unwrap_or(0),
-        );
-        let thread = &mut rank.threads[waiter.thread as usize];
-        let row = thread.rows[waiter.collective as usize];
-        let findings = &mut thread.findings;
-        losses(waiter, outcome, number, local, &row, |loss| {
-            let late = loss.late.as_ref();
-            findings.add(
-                loss.pattern,
-                waiter.signature,
-                &Instance {
-                    severity: loss.severity,
-                    rank: number,
-                    enter: waiter.enter,
-                    leave: waiter.leave,
-                    late,
-                    inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
-                },
-            );
-        });
     }
 }
 
-fn differ(hosts: &[u32], a: u32, b: u32) -> bool {
-    hosts.get(a as usize) != hosts.get(b as usize)
+/// Charges a rank with what it lost in the collectives whose outcome is known.
+fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
+    let (number, local_ranks) = (rank.rank, &rank.local_ranks);
+    let (threads, asker) = (&rank.threads, &mut rank.asker);
+    let findings = &mut asker.findings;
+    asker.waiters.retain(|waiter| {
+        let thread = waiter.thread as usize;
+        let row = &threads[thread].rows[waiter.collective as usize];
+        let findings = &mut findings[thread];
+        let is_settled = groups.charged(waiter, |outcome| {
+            let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
+            losses(
+                waiter,
+                outcome,
+                number,
+                local,
+                row,
+                |pattern, severity, late| {
+                    findings.add(
+                        pattern,
+                        waiter.signature,
+                        &Instance {
+                            severity,
+                            rank: number,
+                            enter: waiter.enter,
+                            leave: waiter.leave,
+                            late,
+                            inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
+                        },
+                    );
+                },
+            );
+        });
+        !is_settled
+    });
+}
+
+/// What the late member of a collective did since the first one entered, if it is
+/// at this agent.
+fn detail_of(fold: &Fold, ranks: &[Rank], positions: &FxHashMap<u32, u32>) -> Option<Detail> {
+    let late = late_rank(fold);
+    let rank = &ranks[*positions.get(&late)? as usize];
+    let (thread, event) = if late == fold.last_rank {
+        (fold.last_thread, fold.last_event)
+    } else {
+        (fold.root_thread, fold.root_event)
+    };
+    rank.detail_at(thread, event, fold.first_enter)
 }
 
 /// Who the members of a collective waited for.
@@ -382,65 +424,39 @@ fn late_rank(fold: &Fold) -> u32 {
     }
 }
 
-/// Pass two for one rank: answers what was asked now, and what was asked before and
-/// happened now.
+/// Pass two for one rank: answers what other agents asked now, and what they asked
+/// before and happened now.
 fn answer(rank: &mut Rank, answers: &mut Answers) {
     let waiting = std::mem::take(&mut rank.waiting);
     for asked in waiting.into_iter().chain(answers.asked.drain(..)) {
         match rank.end(asked.channel, asked.side, asked.question.n) {
             Some(end) => {
-                let (mut reply, detail) = reply_to(rank, asked.side, &asked.question, &end);
-                if let Some(detail) = detail {
-                    answers.details.push(detail);
-                    reply.detail = answers.details.len() as u32;
-                }
-                answers.replies.push((asked.agent, reply));
+                let (reply, detail) = reply_to(rank, asked.side, &asked.question, end);
+                answers.replies.push((asked.agent, reply, detail.is_some()));
+                answers.details.extend(detail);
             }
             None => rank.waiting.push(asked),
         }
     }
-    rank.release_past();
 }
 
-fn reply_to(rank: &Rank, side: u32, question: &Question, end: &End) -> (Reply, Option<Detail>) {
+fn reply_to(rank: &Rank, side: Side, question: &Question, end: &End) -> (Reply, Option<Detail>) {
     let interval = Interval::new(question.enter, question.leave);
     let severity = match side {
-        0 => two_sided::late_sender(interval, end.time),
+        SEND => two_sided::late_sender(interval, end.time),
         _ => two_sided::late_receiver(interval, end.time),
     };
     let detail = (severity > 0).then(|| {
-        let bare = question.flags & QUESTION_BARE != 0;
-        let since = if bare { end.time } else { question.enter };
-        rank.detail_at(end.thread, end.event, since)
-            .unwrap_or_else(|| rank.detail_of_signature(end.thread, end.signature))
+        let since = match question.bare {
+            0 => question.enter,
+            _ => end.time,
+        };
+        rank.late(end, since)
     });
     let reply = Reply {
         rank: question.rank,
-        side,
         token: question.token,
         time: end.time,
-        detail: 0,
-        reserved: 0,
     };
     (reply, detail)
-}
-
-fn name(rank: &mut Rank, last: bool, hosts: &[u32]) {
-    let number = rank.rank;
-    let threads = &mut rank.threads;
-    rank.calls.name(last, |named| {
-        let at = named.at;
-        threads[at.thread as usize].findings.add(
-            named.pattern,
-            at.signature,
-            &Instance {
-                severity: named.severity,
-                rank: number,
-                enter: at.enter,
-                leave: at.leave,
-                late: Some(&named.late),
-                inter_host: differ(hosts, number, named.late.rank),
-            },
-        );
-    });
 }

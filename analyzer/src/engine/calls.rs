@@ -1,101 +1,144 @@
-//! Blocking calls whose messages were asked about, until their patterns are named.
-
-use std::collections::VecDeque;
+//! Blocking calls whose messages are asked about, until their patterns are named.
+//!
+//! A call is kept from its first question to its last answer. One that waited for a
+//! late sender is kept a little longer: until the receives after it tell whether a
+//! message that had been sent earlier was overtaken.
 
 use laggard_patterns::{Interval, PatternId, two_sided};
 
 use super::rank::{CallAt, ORDER_WINDOW};
-use super::wire::{Detail, Reply};
+use super::table::NONE;
+use super::wire::Detail;
 
-/// A blocking call that waited for messages.
-#[derive(Clone, Debug)]
+/// A blocking call that waits for answers.
+#[derive(Clone, Copy, Debug)]
 struct Call {
-    at: CallAt,
+    enter: i64,
+    leave: i64,
+    thread: u32,
+    signature: u32,
     /// Questions without an answer.
     open: u32,
-    /// The largest late sender: severity, message, when it was sent, source.
-    late_sender: Option<LateSender>,
-    /// The largest late receiver.
-    late_receiver: Option<(i64, Slot)>,
-    /// Messages from this one on are this call's or later ones.
-    first_message: u64,
+    /// The largest late sender and late receiver so far, [`Late`] each.
+    sender: u32,
+    receiver: u32,
+    /// Number of the first message after those of this call.
+    messages_end: u64,
 }
 
+/// A party that was late for a call.
 #[derive(Clone, Debug)]
-struct LateSender {
+struct Late {
     severity: i64,
+    /// Enter of its call, ns.
+    time: i64,
     message: u64,
-    sent: i64,
     source: i32,
-    detail: Slot,
+    detail: Detail,
 }
 
-/// A received message whose send is asked for.
+/// An unknown time of sending: the question has no answer yet.
+const UNANSWERED: i64 = i64::MIN;
+/// Nobody knows when it was sent: the peer has no trace.
+const UNKNOWN: i64 = i64::MAX;
+
+/// What an answer is for.
 #[derive(Clone, Copy, Debug)]
-struct Message {
-    /// Number of the call that received it, `NO_CALL` if only its time is wanted.
-    call: u64,
-    source: i32,
-    thread: u32,
-    /// When it was sent, ns; `i64::MAX` = unknown.
-    sent: i64,
-    answered: bool,
+pub struct Token {
+    /// The call; `NONE` if only the time of a send is wanted.
+    pub call: u32,
+    /// World rank of the sender, of a received message.
+    pub source: i32,
+    /// Number of the received message; of no use for a blocked send.
+    pub message: u64,
 }
-
-const NO_CALL: u64 = u64::MAX;
-/// Tokens of questions about blocked sends have this bit.
-const SEND_TOKEN: u64 = 1 << 63;
 
 /// A pattern found in a call.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct Named<'a> {
     /// Which.
     pub pattern: PatternId,
     /// ns.
     pub severity: i64,
-    /// The waiting call.
-    pub at: CallAt,
+    /// Enter of the waiting call, ns.
+    pub enter: i64,
+    /// Its leave, ns.
+    pub leave: i64,
+    /// Its thread, position in the rank.
+    pub thread: u32,
+    /// Its signature.
+    pub signature: u32,
     /// The late party.
-    pub late: Detail,
+    pub late: &'a Detail,
 }
 
-/// Place of a [`Detail`] in [`Details`].
-type Slot = u32;
-
-/// Details of the calls that wait, stored apart: few calls have one.
-#[derive(Debug, Default)]
-struct Details {
-    list: Vec<Detail>,
-    free: Vec<Slot>,
+/// Entries that come and go, by number.
+#[derive(Debug)]
+pub struct Slots<T> {
+    list: Vec<T>,
+    free: Vec<u32>,
 }
 
-impl Details {
-    /// Keeps a detail in place of `old`.
-    fn keep(&mut self, detail: &Detail, old: Option<Slot>) -> Slot {
-        let Some(slot) = old.or_else(|| self.free.pop()) else {
-            self.list.push(*detail);
-            return self.list.len() as Slot - 1;
-        };
-        self.list[slot as usize] = *detail;
-        slot
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots {
+            list: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slots<T> {
+    /// Keeps an entry.
+    #[inline]
+    pub fn keep(&mut self, entry: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.list[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.list.push(entry);
+                self.list.len() as u32 - 1
+            }
+        }
     }
 
-    fn take(&mut self, slot: Slot) -> Detail {
+    /// Gives an entry's number back.
+    #[inline]
+    pub fn drop(&mut self, slot: u32) {
         self.free.push(slot);
-        self.list[slot as usize]
     }
 }
 
-/// The calls of a rank that wait for answers, in order.
+impl<T> std::ops::Index<u32> for Slots<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        &self.list[slot as usize]
+    }
+}
+
+/// The calls of a rank that wait for answers.
 #[derive(Debug, Default)]
 pub struct Calls {
-    calls: VecDeque<Call>,
-    base: u64,
-    messages: VecDeque<Message>,
+    calls: Slots<Call>,
+    /// Calls with open questions.
+    waiting: usize,
+    lates: Slots<Late>,
+    /// Calls that have all their answers, and somebody was late.
+    concluded: Vec<Call>,
+    /// Calls whose last question nobody can answer.
+    unanswerable: Vec<u32>,
+    /// When the messages that are asked about were sent, in the order of their
+    /// receipt; kept as long as a late sender before them is not named.
+    sent: Vec<i64>,
+    /// Their sources and receiving threads.
+    senders: Vec<(i32, u32)>,
+    /// Number of `sent[0]`.
     message_base: u64,
-    details: Details,
-    /// Whether the call being taken in is already in `calls`.
-    current: bool,
+    /// The call being taken in, if it is in `calls`.
+    current: Option<u32>,
     /// Messages received before they were sent, and by how much at most, ns.
     pub violations: (u64, u64),
 }
@@ -104,210 +147,265 @@ impl Calls {
     /// The next questions belong to a new call.
     #[inline]
     pub fn begin(&mut self) {
-        self.current = false;
+        self.current = None;
     }
 
-    fn current(&mut self, at: &CallAt) -> u64 {
-        if !self.current {
-            self.current = true;
-            self.calls.push_back(Call {
-                at: *at,
-                open: 0,
-                late_sender: None,
-                late_receiver: None,
-                first_message: self.message_base + self.messages.len() as u64,
-            });
+    /// Counts a question of the call being taken in.
+    #[inline]
+    fn open(&mut self, at: &CallAt) -> u32 {
+        if let Some(slot) = self.current {
+            self.calls.list[slot as usize].open += 1;
+            return slot;
         }
-        self.base + self.calls.len() as u64 - 1
+        let slot = self.calls.keep(Call {
+            enter: at.enter,
+            leave: at.leave,
+            thread: at.thread,
+            signature: at.signature,
+            open: 1,
+            sender: NONE,
+            receiver: NONE,
+            messages_end: u64::MAX,
+        });
+        self.waiting += 1;
+        self.current = Some(slot);
+        slot
     }
 
-    /// A token for a question about a message that the call received; if it does not
+    /// For a question about a message that the call received; if it does not
     /// `charge`, only the time of the send is wanted.
-    pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> u64 {
-        let call = if charge { self.current(at) } else { NO_CALL };
+    pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
+        let message = self.message_base + self.sent.len() as u64;
+        self.sent.push(UNANSWERED);
+        self.senders.push((source, at.thread));
+        let mut call = NONE;
         if charge {
-            self.calls.back_mut().expect("the current call").open += 1;
+            call = self.open(at);
+            self.calls.list[call as usize].messages_end = message + 1;
         }
-        self.messages.push_back(Message {
+        Token {
             call,
             source,
-            thread: at.thread,
-            sent: i64::MAX,
-            answered: false,
-        });
-        self.message_base + self.messages.len() as u64 - 1
+            message,
+        }
     }
 
-    /// A token for a question about a message that the call sent.
-    pub fn blocked_send(&mut self, at: &CallAt) -> u64 {
-        let call = self.current(at);
-        self.calls.back_mut().expect("the current call").open += 1;
-        call | SEND_TOKEN
+    /// For a question about a message that the call sent.
+    pub fn blocked_send(&mut self, at: &CallAt) -> Token {
+        Token {
+            call: self.open(at),
+            source: -1,
+            message: u64::MAX,
+        }
     }
 
-    fn answered(&mut self, token: u64, sent: i64) -> Option<(u64, i32)> {
-        let at = usize::try_from(token.checked_sub(self.message_base)?).ok()?;
-        let message = self.messages.get_mut(at)?;
-        message.answered = true;
-        message.sent = sent;
-        Some((message.call, message.source))
+    /// Enter and leave of a call, ns; equal if only a time is wanted.
+    #[inline]
+    pub fn interval(&self, token: &Token) -> Interval {
+        match self.calls.list.get(token.call as usize) {
+            Some(call) => call.interval(),
+            None => Interval::new(0, 0),
+        }
     }
 
     /// A question that nobody can answer: the peer has no trace.
-    pub fn unanswerable(&mut self, token: u64) {
-        if let Some((call, _)) = self.answered(token, i64::MAX)
-            && let Some(call) = find(&mut self.calls, self.base, call)
-        {
-            call.open -= 1;
+    pub fn unanswerable(&mut self, token: Token) {
+        self.note_sent(token.message, UNKNOWN);
+        if token.call != NONE {
+            // The call may have more to ask.
+            self.unanswerable.push(token.call);
         }
     }
 
-    /// Takes an answer in.
-    pub fn reply(&mut self, reply: &Reply, detail: Option<&Detail>) {
-        if reply.token & SEND_TOKEN != 0 {
-            let number = reply.token & !SEND_TOKEN;
-            let Some(call) = find(&mut self.calls, self.base, number) else {
-                return;
-            };
-            call.open = call.open.saturating_sub(1);
-            let severity = two_sided::late_receiver(call.interval(), reply.time);
-            let Some(detail) = detail.filter(|_| severity > 0) else {
-                return;
-            };
-            // Ties go by who is late, so that the order of the answers does not matter.
-            let key = |detail: &Detail| std::cmp::Reverse((detail.rank, detail.path));
-            let old = call.late_receiver;
-            let list = &self.details.list;
-            let before = old.map(|(most, slot)| (most, key(&list[slot as usize])));
-            if before.is_none_or(|before| (severity, key(detail)) > before) {
-                let slot = self.details.keep(detail, old.map(|(_, slot)| slot));
-                call.late_receiver = Some((severity, slot));
-            }
+    #[inline]
+    fn note_sent(&mut self, message: u64, time: i64) {
+        let at = message.checked_sub(self.message_base);
+        if let Some(sent) = at.and_then(|at| self.sent.get_mut(at as usize)) {
+            *sent = time;
+        }
+    }
+
+    /// A received message was sent at `time`; `detail` says what the sender did before,
+    /// asked only if it was late.
+    #[inline]
+    pub fn sent(&mut self, token: &Token, time: i64, detail: impl FnOnce() -> Option<Detail>) {
+        self.note_sent(token.message, time);
+        if token.call == NONE {
             return;
         }
-        let Some((number, source)) = self.answered(reply.token, reply.time) else {
-            return;
-        };
-        let Some(call) = find(&mut self.calls, self.base, number) else {
-            return;
-        };
-        call.open = call.open.saturating_sub(1);
-        let leave = call.at.leave;
-        let severity = two_sided::late_sender(call.interval(), reply.time);
-        if let Some(detail) = detail.filter(|_| severity > 0) {
+        let call = &mut self.calls.list[token.call as usize];
+        if time > call.enter {
+            let severity = two_sided::late_sender(call.interval(), time);
+            if time > call.leave {
+                self.violations.0 += 1;
+                self.violations.1 = self.violations.1.max((time - call.leave) as u64);
+            }
             let key = |severity, sent, message| (severity, sent, std::cmp::Reverse(message));
-            let old = &call.late_sender;
-            let before = old
-                .as_ref()
-                .map(|most| key(most.severity, most.sent, most.message));
-            if before.is_none_or(|before| key(severity, reply.time, reply.token) > before) {
-                let old = old.as_ref().map(|most| most.detail);
-                call.late_sender = Some(LateSender {
+            let before = self.lates.list.get(call.sender as usize);
+            let before = before.map(|most| key(most.severity, most.time, most.message));
+            if severity > 0
+                && before.is_none_or(|before| key(severity, time, token.message) > before)
+                && let Some(detail) = detail()
+            {
+                if call.sender != NONE {
+                    self.lates.drop(call.sender);
+                }
+                call.sender = self.lates.keep(Late {
                     severity,
-                    message: reply.token,
-                    sent: reply.time,
-                    source,
-                    detail: self.details.keep(detail, old),
+                    time,
+                    message: token.message,
+                    source: token.source,
+                    detail,
                 });
             }
         }
-        if reply.time > leave {
-            self.violations.0 += 1;
-            self.violations.1 = self.violations.1.max((reply.time - leave) as u64);
+        self.answered(token.call);
+    }
+
+    /// The receive of a sent message was posted at `time`; `detail` says what the
+    /// receiver did before, asked only if it was late.
+    #[inline]
+    pub fn posted(&mut self, token: &Token, time: i64, detail: impl FnOnce() -> Option<Detail>) {
+        let call = &mut self.calls.list[token.call as usize];
+        let severity = two_sided::late_receiver(call.interval(), time);
+        let before = self.lates.list.get(call.receiver as usize);
+        if severity > 0
+            && before.is_none_or(|most| severity >= most.severity)
+            && let Some(detail) = detail()
+        {
+            // Ties go by who is late, so that the order of the answers does not matter.
+            let key =
+                |severity, late: &Detail| (severity, std::cmp::Reverse((late.rank, late.path)));
+            let before = before.map(|most| key(most.severity, &most.detail));
+            if before.is_none_or(|before| key(severity, &detail) > before) {
+                if call.receiver != NONE {
+                    self.lates.drop(call.receiver);
+                }
+                call.receiver = self.lates.keep(Late {
+                    severity,
+                    time,
+                    message: token.message,
+                    source: token.source,
+                    detail,
+                });
+            }
+        }
+        self.answered(token.call);
+    }
+
+    #[inline]
+    fn answered(&mut self, slot: u32) {
+        let call = &mut self.calls.list[slot as usize];
+        call.open -= 1;
+        if call.open == 0 {
+            self.conclude(slot);
         }
     }
 
-    /// Names the patterns of the calls at the front that are answered. At the `end`
-    /// of the trace, questions without an answer count as unmatched.
+    /// A call has all its answers.
+    #[inline]
+    fn conclude(&mut self, slot: u32) {
+        let call = self.calls[slot];
+        if call.sender != NONE || call.receiver != NONE {
+            self.concluded.push(call);
+        }
+        self.calls.drop(slot);
+        self.waiting -= 1;
+    }
+
+    /// Names the patterns of the calls that have all their answers. At the `end` of the
+    /// trace, questions without an answer count as unmatched.
     pub fn name(&mut self, end: bool, mut found: impl FnMut(Named)) {
-        while let Some(call) = self.calls.front() {
-            if call.open > 0 && !end {
-                break;
+        for slot in std::mem::take(&mut self.unanswerable) {
+            self.answered(slot);
+        }
+        let open = |calls: &Slots<Call>| -> Vec<u32> {
+            let slots = 0..calls.list.len() as u32;
+            slots.filter(|&slot| calls[slot].open > 0).collect()
+        };
+        if end {
+            for slot in open(&self.calls) {
+                self.calls.list[slot as usize].open = 0;
+                self.conclude(slot);
             }
-            let pattern = match &call.late_sender {
-                None => None,
-                Some(late) => match self.overtaken(late, end) {
-                    Some(pattern) => Some(pattern),
-                    None => break,
+        }
+        let mut concluded = std::mem::take(&mut self.concluded);
+        concluded.retain(|call| {
+            let (pattern, late) = match self.lates.list.get(call.sender as usize) {
+                Some(late) => match self.overtaken(call, late, end) {
+                    Some(pattern) => (pattern, late),
+                    None => return true,
                 },
+                None => (PatternId::LateReceiver, &self.lates[call.receiver]),
             };
-            self.base += 1;
-            let Some(call) = self.calls.pop_front() else {
-                break;
-            };
-            let sender = call
-                .late_sender
-                .map(|late| (late.severity, self.details.take(late.detail)));
-            let receiver = call
-                .late_receiver
-                .map(|(severity, slot)| (severity, self.details.take(slot)));
-            let named = match (pattern, sender, receiver) {
-                (Some(pattern), Some((severity, late)), _) => (pattern, severity, late),
-                (_, _, Some((severity, late))) => (PatternId::LateReceiver, severity, late),
-                _ => continue,
-            };
-            let (pattern, severity, late) = named;
-            let named = Named {
+            found(Named {
                 pattern,
-                severity,
-                at: call.at,
-                late,
-            };
-            found(named);
+                severity: late.severity,
+                enter: call.enter,
+                leave: call.leave,
+                thread: call.thread,
+                signature: call.signature,
+                late: &late.detail,
+            });
+            for late in [call.sender, call.receiver] {
+                if late != NONE {
+                    self.lates.drop(late);
+                }
+            }
+            false
+        });
+        self.concluded = concluded;
+        let mut needed = self.message_base + self.sent.len() as u64;
+        for call in &self.concluded {
+            needed = needed.min(call.messages_end);
         }
-        let needed = self
-            .calls
-            .front()
-            .map_or(u64::MAX, |call| call.first_message);
-        while self.message_base < needed
-            && self
-                .messages
-                .front()
-                .is_some_and(|message| message.answered || end)
-        {
-            self.messages.pop_front();
-            self.message_base += 1;
+        if self.waiting > 0 {
+            for slot in open(&self.calls) {
+                needed = needed.min(self.calls[slot].messages_end);
+            }
         }
+        let done = needed.saturating_sub(self.message_base) as usize;
+        self.sent.drain(..done);
+        self.senders.drain(..done);
+        self.message_base += done as u64;
     }
 
     /// Which late sender it is: whether a message that was sent before the late one is
     /// received after it, by the same thread. `None` while the answers that decide it
     /// are not there.
-    fn overtaken(&self, late: &LateSender, end: bool) -> Option<PatternId> {
-        let first = usize::try_from(late.message + 1 - self.message_base).ok()?;
-        let own = self.messages.get(first - 1)?;
-        let mut seen = 0;
+    fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
+        let first = usize::try_from(call.messages_end - self.message_base).ok()?;
+        let last = self.sent.len().min(first + ORDER_WINDOW as usize);
+        let window = &self.sent[first..last];
+        let is_whole = end || window.len() == ORDER_WINDOW as usize;
+        // UNANSWERED is before all times.
+        let mut earlier = false;
+        for &sent in window {
+            earlier |= sent < late.time;
+        }
+        if !earlier {
+            return is_whole.then_some(PatternId::LateSender);
+        }
         let mut pattern = PatternId::LateSender;
-        for message in self.messages.range(first.min(self.messages.len())..) {
-            if message.call == own.call {
-                continue;
-            }
-            if seen == ORDER_WINDOW {
-                break;
-            }
-            seen += 1;
-            if !message.answered && !end {
+        for (&sent, &(source, thread)) in window.iter().zip(&self.senders[first..last]) {
+            if sent == UNANSWERED && !end {
                 return None;
             }
-            if message.thread != own.thread || message.sent >= late.sent {
+            if sent == UNANSWERED || thread != call.thread || sent >= late.time {
                 continue;
             }
-            if message.source == late.source {
+            if source == late.source {
                 return Some(PatternId::LateSenderWrongOrderSameSource);
             }
             pattern = PatternId::LateSenderWrongOrderOtherSource;
         }
-        (end || seen == ORDER_WINDOW).then_some(pattern)
+        is_whole.then_some(pattern)
     }
 }
 
-/// The call with this number.
-fn find(calls: &mut VecDeque<Call>, base: u64, number: u64) -> Option<&mut Call> {
-    calls.get_mut(usize::try_from(number.checked_sub(base)?).ok()?)
-}
-
 impl Call {
+    #[inline]
     fn interval(&self) -> Interval {
-        Interval::new(self.at.enter, self.at.leave)
+        Interval::new(self.enter, self.leave)
     }
 }

@@ -35,7 +35,10 @@ pub struct Channel {
     /// The agent that holds the peer; `NONE` if no trace of it is there.
     pub agent: u32,
     /// Number that this agent gave the channel towards `agent`, `NONE` = not declared.
+    /// Where that is this agent, the peer's number of it.
     pub declared: u32,
+    /// Position of a peer at this agent, once `declared`.
+    pub peer: u32,
     /// Number of the next message.
     pub next: u64,
     /// Number of the first message in `ends`.
@@ -102,6 +105,7 @@ impl Channels {
             key,
             agent: agent.copied().unwrap_or(NONE),
             declared: NONE,
+            peer: NONE,
             next: 0,
             base: 0,
             ends: VecDeque::new(),

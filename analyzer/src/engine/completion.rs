@@ -16,15 +16,14 @@ impl Rank<'_> {
             ..*call
         };
         let next = self.threads[thread].next_post();
-        let mut index = 0;
-        while let Some(&(delta, outcome)) = self.threads[thread]
-            .lists
-            .get(row.completes as usize)
-            .and_then(|list| list.get(index))
-        {
-            index += 1;
+        let lists = &mut self.threads[thread].lists;
+        let list = lists.get_mut(row.completes as usize).map(std::mem::take);
+        for &(delta, outcome) in list.iter().flatten() {
             let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
             self.completed(&call, posted, Outcome::from(outcome));
+        }
+        if let Some(list) = list {
+            self.threads[thread].lists[row.completes as usize] = list;
         }
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
@@ -61,7 +60,7 @@ impl Rank<'_> {
                 group,
                 n,
                 signature,
-            } => self.waiters.push(Waiter {
+            } => self.asker.waiters.push(Waiter {
                 group,
                 n,
                 enter: call.enter,

@@ -7,50 +7,67 @@ use super::channel::{Channel, ChannelKey, Channels, End};
 use super::rank::Rank;
 use super::table::NONE;
 use super::thread::Posted;
-use super::wire::{Detail, Progress, Question};
+use super::wire::{Detail, POST, Progress, Question, SEND, Side};
 
 /// A question that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The agent that asks.
     pub agent: u32,
-    /// The channel asked about.
+    /// The answering rank's channel.
     pub channel: u32,
-    /// 0 = a channel on which this rank sends, 1 = on which it receives.
-    pub side: u32,
+    /// What is asked about.
+    pub side: Side,
     /// What is asked.
     pub question: Question,
 }
 
 impl Rank<'_> {
-    fn channels(&mut self, side: u32) -> &mut Channels {
-        if side == 0 {
-            &mut self.sends
-        } else {
-            &mut self.receives
+    /// The channels on which this rank asks.
+    #[inline]
+    pub fn asks_on(&self, side: Side) -> &Channels {
+        match side {
+            SEND => &self.receives,
+            _ => &self.sends,
+        }
+    }
+
+    /// See [`Rank::asks_on`].
+    pub fn asks_on_mut(&mut self, side: Side) -> &mut Channels {
+        match side {
+            SEND => &mut self.receives,
+            _ => &mut self.sends,
         }
     }
 
     /// The channel with this key, for questions from outside.
-    pub fn channel(&mut self, key: ChannelKey, side: u32) -> u32 {
+    pub fn channel(&mut self, key: ChannelKey, side: Side) -> u32 {
         let agent_of = self.agent_of;
-        self.channels(side).number(key, agent_of)
+        self.answers_on_mut(side).number(key, agent_of)
     }
 
-    /// The end of a message, if it happened already.
-    pub fn end(&self, channel: u32, side: u32, n: u64) -> Option<End> {
-        let channels = if side == 0 {
-            &self.sends
-        } else {
-            &self.receives
+    fn answers_on_mut(&mut self, side: Side) -> &mut Channels {
+        match side {
+            SEND => &mut self.sends,
+            _ => &mut self.receives,
+        }
+    }
+
+    /// The end of a message on a channel on which this rank answers, if it happened
+    /// already.
+    #[inline]
+    pub fn end(&self, channel: u32, side: Side, n: u64) -> Option<&End> {
+        let channels = match side {
+            SEND => &self.sends,
+            _ => &self.receives,
         };
-        channels.list[channel as usize].get(n).copied()
+        channels.list[channel as usize].get(n)
     }
 
     /// Reports, for each channel whose counts moved, before which message nothing will
     /// be asked any more; in the `last` round, the final counts of all channels. The
-    /// side is that of questions: 0 for channels on which this rank receives.
-    pub fn progress(&mut self, last: bool, mut report: impl FnMut(&mut Channel, u32, u64)) {
+    /// side is that of questions.
+    pub fn progress(&mut self, last: bool, mut report: impl FnMut(u32, &mut Channel, Side, u64)) {
         let mut open_receives: FxHashMap<u32, u64> = FxHashMap::default();
         let mut open_sends: FxHashMap<u32, u64> = FxHashMap::default();
         let hold = |open: &mut FxHashMap<u32, u64>, channel: u32, n: u64| {
@@ -70,10 +87,17 @@ impl Rank<'_> {
                 let channel = self.receives.number(key, self.agent_of);
                 hold(&mut open_receives, channel, n);
             }
+            for (side, channel, n) in self.asker.waits_for() {
+                let open = match side {
+                    SEND => &mut open_receives,
+                    _ => &mut open_sends,
+                };
+                hold(open, channel, n);
+            }
         }
         for (channels, open, side) in [
-            (&mut self.receives, open_receives, 0),
-            (&mut self.sends, open_sends, 1),
+            (&mut self.receives, open_receives, SEND),
+            (&mut self.sends, open_sends, POST),
         ] {
             let touched = std::mem::take(&mut channels.touched);
             let numbers = if last {
@@ -88,7 +112,7 @@ impl Rank<'_> {
                     continue;
                 }
                 let n = open.get(&number).copied().unwrap_or(channel.next);
-                report(channel, side, n);
+                report(number, channel, side, n);
                 if n < channel.next {
                     channels.touch(number);
                 }
@@ -97,7 +121,7 @@ impl Rank<'_> {
     }
 
     /// Takes a peer's progress in; it holds once this round's questions are answered.
-    pub fn note_progress(&mut self, channel: u32, side: u32, entry: &Progress) {
+    pub fn note_progress(&mut self, channel: u32, side: Side, entry: &Progress) {
         self.noted.push((channel, side, *entry));
     }
 
@@ -113,7 +137,7 @@ impl Rank<'_> {
         }
         for (channel, side, entry) in std::mem::take(&mut self.noted) {
             let first = asked.get(&(channel, side)).copied().unwrap_or(u64::MAX);
-            let end = &mut self.channels(side).list[channel as usize];
+            let end = &mut self.answers_on_mut(side).list[channel as usize];
             if entry.last != 0 {
                 end.final_count = Some(entry.n);
             }
@@ -124,16 +148,21 @@ impl Rank<'_> {
         }
     }
 
+    /// The late call of this end, and what its rank did before it and after `since`.
+    pub fn late(&self, end: &End, since: i64) -> Detail {
+        self.detail_at(end.thread, end.event, since)
+            .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
+    }
+
     /// The late call with this number and what came before it, if it is still at hand.
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
-        let activity = {
-            let inside = found
-                .inside
-                .get_or_init(|| Inside::new(&found.columns, &found.rows));
-            activity::before(&found.columns, &found.rows, inside, position, since)
+        let sums = || {
+            let sums = || Inside::new(&found.columns, &found.rows);
+            found.inside.get_or_init(sums)
         };
+        let activity = activity::before(&found.columns, &found.rows, sums, position, since);
         let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
         detail.computation = activity.computation;
         detail.waiting = activity.waiting;

@@ -212,10 +212,10 @@ pub type PatternNumber = u8;
 /// Findings of an agent, or of several.
 pub type Findings = FxHashMap<FindingKey, Sums>;
 
-/// Findings of one location: by signature, few patterns each.
+/// Findings of one location, by signature: few patterns each.
 #[derive(Debug, Default)]
 pub struct LocalFindings {
-    by_signature: FxHashMap<(u32, PatternNumber), Sums>,
+    by_signature: Vec<Vec<(PatternNumber, Sums)>>,
     /// Time lost in waits of all patterns, ns.
     pub waiting: u64,
 }
@@ -226,10 +226,17 @@ impl LocalFindings {
         if instance.severity <= 0 {
             return;
         }
-        self.by_signature
-            .entry((signature, pattern as u8))
-            .or_default()
-            .add(instance);
+        let (number, signature) = (pattern as u8, signature as usize);
+        if signature >= self.by_signature.len() {
+            self.by_signature.resize_with(signature + 1, Vec::new);
+        }
+        let patterns = &mut self.by_signature[signature];
+        let at = patterns.iter().position(|(other, _)| *other == number);
+        let at = at.unwrap_or_else(|| {
+            patterns.push((number, Sums::default()));
+            patterns.len() - 1
+        });
+        patterns[at].1.add(instance);
         if !matches!(
             pattern,
             PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
@@ -240,12 +247,14 @@ impl LocalFindings {
 
     /// Moves everything into `findings`; `name` gives a signature's call and call path.
     pub fn drain_into(&mut self, findings: &mut Findings, name: impl Fn(u32) -> (u16, PathKey)) {
-        for ((signature, pattern), sums) in self.by_signature.drain() {
-            let (operation, path) = name(signature);
-            findings
-                .entry((pattern, operation, path))
-                .or_default()
-                .merge(sums);
+        for (signature, patterns) in self.by_signature.drain(..).enumerate() {
+            for (pattern, sums) in patterns {
+                let (operation, path) = name(signature as u32);
+                findings
+                    .entry((pattern, operation, path))
+                    .or_default()
+                    .merge(sums);
+            }
         }
     }
 }

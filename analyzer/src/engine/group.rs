@@ -2,7 +2,7 @@
 //! agents, the late member's agent tells what it did, and those who asked get it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use laggard_patterns::{Interval, PatternId, group};
 use laggard_trace::calls::Shape;
@@ -40,12 +40,12 @@ pub struct Outcome {
 struct Instance {
     fold: Fold,
     members: Vec<Member>,
-    /// Members that wait, with their rank's position.
-    waiters: Vec<(u32, Waiter)>,
-    /// Non-blocking entries whose completion was not seen yet.
-    under_way: u32,
+    /// Members that may still ask for the outcome: they wait, or have not completed a
+    /// non-blocking one.
+    interested: AtomicU32,
+    /// Its fold is complete and on its way, or it has its outcome.
     sent: bool,
-    outcome: Option<Arc<Outcome>>,
+    outcome: Option<Box<Outcome>>,
 }
 
 /// The collectives of one group, from the first unfinished one on.
@@ -63,6 +63,8 @@ pub struct Groups {
     pub expected: Vec<u32>,
     lines: Vec<Line>,
     numbers: FxHashMap<u64, u32>,
+    /// Collectives whose members are all here and have entered: group, which one.
+    complete: Vec<(u32, u64)>,
 }
 
 impl Groups {
@@ -79,6 +81,7 @@ impl Groups {
             expected,
             lines,
             numbers,
+            complete: Vec::new(),
         }
     }
 
@@ -92,50 +95,65 @@ impl Groups {
     }
 
     /// Takes a member's entry in.
+    #[inline]
     pub fn enter(&mut self, entry: &GroupEntry, rank: &Rank, row: &Row) {
-        let keeps = keeps_members(row.shape);
-        let member = rank.member(entry);
+        let group = entry.group as usize;
+        let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
         let Some(instance) = self.instance(entry.group, entry.n) else {
             return;
         };
-        let is_root = row.root >= 0 && row.root as u32 == rank.rank;
-        let single = Fold {
-            first_enter: entry.enter,
-            last_enter: entry.enter,
-            first_leave: entry.leave,
-            first_other: if is_root { i64::MAX } else { entry.enter },
-            root_enter: if is_root { entry.enter } else { i64::MIN },
-            last_event: entry.event,
-            root_event: if is_root { entry.event } else { 0 },
-            last_rank: rank.rank,
-            last_thread: entry.thread,
-            root_thread: entry.thread,
-            root_rank: row.root,
-            count: 1,
-            root_is_late: u32::from(row.shape == Shape::OneToAll),
-            ..Fold::default()
-        };
-        join(&mut instance.fold, &single);
-        if keeps {
-            instance.members.push(member);
+        add_entry(&mut instance.fold, entry, rank.rank, row);
+        if keeps_members(row.shape) {
+            instance.members.push(rank.member(entry));
         }
-        if entry.leave == i64::MAX {
-            instance.under_way += 1;
+        *instance.interested.get_mut() += u32::from(entry.asks);
+        if is_here && instance.fold.count == local {
+            self.complete.push((entry.group, entry.n));
         }
     }
 
-    /// Takes a member's wait in; gives the outcome if that is known already.
-    pub fn wait(&mut self, rank: u32, waiter: Waiter) -> Option<Arc<Outcome>> {
-        let instance = self.instance(waiter.group, waiter.n)?;
-        if waiter.posted {
-            instance.under_way = instance.under_way.saturating_sub(1);
+    /// Whether all members of a group that have a trace are at this agent.
+    fn is_here(&self, group: u32) -> bool {
+        self.groups[group as usize].local == self.expected[group as usize]
+    }
+
+    /// Gives the collectives that nobody else takes part in their outcome. `detail`
+    /// says what a late member did.
+    pub fn settle(&mut self, detail: impl Fn(&Fold) -> Option<Detail>) {
+        for (group, n) in std::mem::take(&mut self.complete) {
+            let Some(instance) = self.instance(group, n) else {
+                continue;
+            };
+            instance.sent = true;
+            if *instance.interested.get_mut() == 0 {
+                continue;
+            }
+            let mut members = std::mem::take(&mut instance.members);
+            members.sort_unstable_by_key(|member| member.local_rank);
+            instance.outcome = Some(Box::new(Outcome {
+                fold: instance.fold,
+                members,
+                detail: detail(&instance.fold),
+            }));
         }
-        let outcome = instance.outcome.clone();
-        if waiter.asks && outcome.is_none() {
-            instance.waiters.push((rank, waiter));
+    }
+
+    /// Whether a member's wait is settled. Its outcome, if it asks for one and that is
+    /// known, goes to `charge`.
+    pub fn charged(&self, waiter: &Waiter, charge: impl FnOnce(&Outcome)) -> bool {
+        let line = &self.lines[waiter.group as usize];
+        let at = waiter.n.checked_sub(line.base);
+        let Some(instance) = at.and_then(|at| line.instances.get(at as usize)) else {
+            return true;
+        };
+        if waiter.asks {
+            let Some(outcome) = &instance.outcome else {
+                return false;
+            };
+            charge(outcome);
         }
-        self.trim(waiter.group);
-        outcome.filter(|_| waiter.asks)
+        instance.interested.fetch_sub(1, Relaxed);
+        true
     }
 
     /// The folds whose members at this agent are complete (at the `end`, all).
@@ -143,6 +161,9 @@ impl Groups {
         for number in 0..self.lines.len() {
             let group = self.groups[number];
             let expected = self.expected[number];
+            if self.is_here(number as u32) && !end {
+                continue;
+            }
             let line = &mut self.lines[number];
             let base = line.base;
             for (at, instance) in line.instances.iter_mut().enumerate() {
@@ -156,43 +177,83 @@ impl Groups {
                 instance.fold.group = group.id;
                 instance.fold.n = base + at as u64;
                 instance.fold.expected = expected;
-                let wanted = !instance.waiters.is_empty() || instance.under_way > 0;
-                instance.fold.wanted = u32::from(wanted);
+                let interested = *instance.interested.get_mut();
+                instance.fold.wanted = u32::from(interested > 0);
                 instance.fold.members = instance.members.len() as u32;
                 send(&instance.fold, &instance.members);
                 instance.members = Vec::new();
             }
-            self.trim(number as u32);
         }
     }
 
-    /// Takes an outcome in and gives the members that waited for it, with their rank's
-    /// position.
-    pub fn outcome(&mut self, outcome: &Arc<Outcome>, mut ready: impl FnMut(u32, Waiter)) {
+    /// Takes an outcome in.
+    pub fn outcome(&mut self, outcome: Outcome) {
         let Some(&group) = self.numbers.get(&outcome.fold.group) else {
             return;
         };
-        let Some(instance) = self.instance(group, outcome.fold.n) else {
-            return;
-        };
-        for (rank, waiter) in std::mem::take(&mut instance.waiters) {
-            ready(rank, waiter);
+        if let Some(instance) = self.instance(group, outcome.fold.n) {
+            instance.outcome = Some(Box::new(outcome));
         }
-        instance.outcome = Some(outcome.clone());
-        self.trim(group);
     }
 
     /// Forgets the collectives at the front that nobody needs any more.
-    fn trim(&mut self, group: u32) {
-        let line = &mut self.lines[group as usize];
-        while line.instances.front().is_some_and(|instance| {
-            let wanted = instance.fold.wanted != 0;
-            instance.sent && instance.under_way == 0 && (!wanted || instance.outcome.is_some())
-        }) {
-            line.instances.pop_front();
-            line.base += 1;
+    pub fn trim(&mut self) {
+        for line in &mut self.lines {
+            while line
+                .instances
+                .front_mut()
+                .is_some_and(|instance| instance.sent && *instance.interested.get_mut() == 0)
+            {
+                line.instances.pop_front();
+                line.base += 1;
+            }
         }
     }
+}
+
+/// Adds a member's entry to a fold.
+#[inline]
+fn add_entry(fold: &mut Fold, entry: &GroupEntry, rank: u32, row: &Row) {
+    let is_root = row.root >= 0 && row.root as u32 == rank;
+    if fold.count == 0 {
+        *fold = Fold {
+            first_enter: i64::MAX,
+            last_enter: i64::MIN,
+            first_leave: i64::MAX,
+            first_other: i64::MAX,
+            root_enter: i64::MIN,
+            root_rank: row.root,
+            root_is_late: u32::from(row.shape == Shape::OneToAll),
+            ..*fold
+        };
+    }
+    fold.count += 1;
+    fold.first_enter = fold.first_enter.min(entry.enter);
+    fold.first_leave = fold.first_leave.min(entry.leave);
+    if is_later((entry.enter, rank), fold) {
+        fold.last_enter = entry.enter;
+        fold.last_event = entry.event;
+        fold.last_rank = rank;
+        fold.last_thread = entry.thread;
+    }
+    if is_root {
+        fold.root_enter = entry.enter;
+        fold.root_event = entry.event;
+        fold.root_thread = entry.thread;
+        fold.root_rank = row.root;
+    } else {
+        fold.first_other = fold.first_other.min(entry.enter);
+        if fold.root_rank < 0 {
+            fold.root_rank = row.root;
+        }
+    }
+}
+
+/// Whether a member, (enter, world rank), entered after the last one of a fold. Ties go
+/// to the lower rank, so that the order of joining does not matter.
+#[inline]
+fn is_later((enter, rank): (i64, u32), fold: &Fold) -> bool {
+    enter > fold.last_enter || (enter == fold.last_enter && rank < fold.last_rank)
 }
 
 /// Adds one fold to another.
@@ -208,10 +269,7 @@ fn join(into: &mut Fold, other: &Fold) {
     into.first_enter = into.first_enter.min(other.first_enter);
     into.first_leave = into.first_leave.min(other.first_leave);
     into.first_other = into.first_other.min(other.first_other);
-    // Ties go to the lower rank, so that the order of joining does not matter.
-    let later = (other.last_enter, std::cmp::Reverse(other.last_rank))
-        > (into.last_enter, std::cmp::Reverse(into.last_rank));
-    if later {
+    if is_later((other.last_enter, other.last_rank), into) {
         into.last_enter = other.last_enter;
         into.last_event = other.last_event;
         into.last_rank = other.last_rank;
@@ -287,44 +345,37 @@ impl Joined {
     }
 }
 
-/// One loss in a collective.
-pub struct Loss {
-    /// Which pattern.
-    pub pattern: PatternId,
-    /// ns.
-    pub severity: i64,
-    /// The late member; `None` where the library, not a member, was slow.
-    pub late: Option<Detail>,
-}
-
 /// Names what a member lost in a collective. `rank` and `local_rank` are the
-/// member's, `row` is the collective's.
+/// member's, `row` is the collective's. What is `found`: pattern, severity in ns, and
+/// the late member, `None` where the library, not a member, was slow.
 pub fn losses(
     waiter: &Waiter,
     outcome: &Outcome,
     rank: u32,
-    local_rank: u32,
+    local_rank: impl FnOnce() -> u32,
     row: &Row,
-    mut found: impl FnMut(Loss),
+    mut found: impl FnMut(PatternId, i64, Option<&Detail>),
 ) {
     let own = Interval::new(waiter.enter, waiter.leave);
     let fold = &outcome.fold;
-    let mut lose = |pattern, severity, late| {
-        if severity > 0 {
-            found(Loss {
-                pattern,
-                severity,
-                late,
-            });
+    let mut lose = |pattern, severity, late: Option<u32>| {
+        if severity <= 0 {
+            return;
         }
-    };
-    let by = |late: u32| match &outcome.detail {
-        Some(detail) if detail.rank == late => Some(*detail),
-        _ => Some(Detail {
-            rank: late,
-            operation: row.operation,
-            ..Detail::default()
-        }),
+        match (late, &outcome.detail) {
+            (None, _) => found(pattern, severity, None),
+            (Some(late), Some(detail)) if detail.rank == late => {
+                found(pattern, severity, Some(detail));
+            }
+            (Some(late), _) => {
+                let detail = Detail {
+                    rank: late,
+                    operation: row.operation,
+                    ..Detail::default()
+                };
+                found(pattern, severity, Some(&detail));
+            }
+        }
     };
     let last = fold.last_enter;
     let waited = group::wait_before_last(own, last);
@@ -337,11 +388,11 @@ pub fn losses(
     match row.shape {
         Shape::Barrier => {
             lose_completion(completed(PatternId::BarrierCompletion), None);
-            lose(PatternId::WaitAtBarrier, waited, by(fold.last_rank));
+            lose(PatternId::WaitAtBarrier, waited, Some(fold.last_rank));
         }
         Shape::AllToAll => {
             lose_completion(completed(PatternId::NxnCompletion), None);
-            lose(PatternId::WaitAtNxn, waited, by(fold.last_rank));
+            lose(PatternId::WaitAtNxn, waited, Some(fold.last_rank));
         }
         Shape::Init => lose_completion(completed(PatternId::InitCompletion), None),
         Shape::Neighbourhood => {
@@ -352,7 +403,7 @@ pub fn losses(
                 .filter(|m| m.rank != rank && m.enter <= own.leave);
             if let Some(late) = others.max_by_key(|m| (m.enter, std::cmp::Reverse(m.rank))) {
                 let severity = group::wait_before_last(own, late.enter);
-                lose(PatternId::WaitAtNxn, severity, by(late.rank));
+                lose(PatternId::WaitAtNxn, severity, Some(late.rank));
             }
         }
         Shape::OneToAll => {
@@ -362,7 +413,7 @@ pub fn losses(
                 lose(
                     PatternId::LateBroadcast,
                     severity,
-                    by(fold.root_rank as u32),
+                    Some(fold.root_rank as u32),
                 );
             }
         }
@@ -370,25 +421,34 @@ pub fn losses(
             if fold.root_rank == rank as i32 && row.has_bytes && fold.first_other != i64::MAX {
                 let early = group::early_reduce(own, fold.first_other);
                 let rest = group::late_reduce_contribution(own, last, early);
-                lose(PatternId::EarlyReduce, early, by(fold.last_rank));
-                lose(PatternId::LateReduceContribution, rest, by(fold.last_rank));
+                lose(PatternId::EarlyReduce, early, Some(fold.last_rank));
+                lose(
+                    PatternId::LateReduceContribution,
+                    rest,
+                    Some(fold.last_rank),
+                );
             }
         }
         Shape::Prefix => {
+            let local_rank = local_rank();
             let lower = outcome.members.iter().filter(|m| m.local_rank < local_rank);
             if let Some(late) = lower.max_by_key(|m| (m.enter, std::cmp::Reverse(m.rank))) {
                 lose(
                     PatternId::EarlyScan,
                     group::early_scan(own, late.enter),
-                    by(late.rank),
+                    Some(late.rank),
                 );
             }
         }
-        Shape::Management => lose(PatternId::WaitAtCommManagement, waited, by(fold.last_rank)),
-        Shape::WindowCreate => lose(PatternId::WaitAtWindowCreate, waited, by(fold.last_rank)),
-        Shape::WindowFree => lose(PatternId::WaitAtWindowFree, waited, by(fold.last_rank)),
-        Shape::CollectiveIo => lose(PatternId::WaitAtCollectiveIo, waited, by(fold.last_rank)),
-        Shape::Finalize => lose(PatternId::WaitAtFinalize, waited, by(fold.last_rank)),
+        Shape::Management => lose(
+            PatternId::WaitAtCommManagement,
+            waited,
+            Some(fold.last_rank),
+        ),
+        Shape::WindowCreate => lose(PatternId::WaitAtWindowCreate, waited, Some(fold.last_rank)),
+        Shape::WindowFree => lose(PatternId::WaitAtWindowFree, waited, Some(fold.last_rank)),
+        Shape::CollectiveIo => lose(PatternId::WaitAtCollectiveIo, waited, Some(fold.last_rank)),
+        Shape::Finalize => lose(PatternId::WaitAtFinalize, waited, Some(fold.last_rank)),
         Shape::Fence | Shape::Single => {}
     }
 }

@@ -64,23 +64,20 @@ impl ProfileSums {
 /// Takes the findings of a rank's threads, and its time lost per thread.
 pub fn collect(rank: &mut Rank, partial: &mut Partial) {
     let number = rank.rank;
-    for thread in &mut rank.threads {
+    for (thread, findings) in rank.threads.iter().zip(&mut rank.asker.findings) {
         let (rows, paths) = (&thread.rows, &thread.paths);
-        thread
-            .findings
-            .drain_into(&mut partial.findings, |signature| {
-                (
-                    rows[signature as usize].operation,
-                    paths[signature as usize],
-                )
-            });
-        let waiting = thread.findings.waiting;
+        findings.drain_into(&mut partial.findings, |signature| {
+            (
+                rows[signature as usize].operation,
+                paths[signature as usize],
+            )
+        });
         let times = partial
             .locations
             .iter_mut()
             .find(|l| (l.rank, l.thread) == (number, thread.number));
         if let Some(times) = times {
-            times.waiting = waiting;
+            times.waiting = findings.waiting;
         }
         let mut odd = |id: &str, count: u64, what: &str| {
             if count > 0 {
@@ -99,7 +96,8 @@ pub fn collect(rank: &mut Rank, partial: &mut Partial) {
             "blocks of records with a wrong checksum, skipped",
         );
     }
-    let (violations, worst) = rank.calls.violations;
+    let (violations, worst) = rank.asker.calls.violations;
+    partial.requests += rank.asker.requests;
     partial.violations.0 += violations;
     partial.violations.1 = partial.violations.1.max(worst);
 }

@@ -147,7 +147,6 @@ pub fn analyze(
             .map(|location| location.times.clone())
             .collect(),
         anomalies,
-        requests: agent.requests,
         ..Partial::default()
     };
     for rank in &mut agent.ranks {

@@ -4,13 +4,13 @@
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
-use super::calls::Calls;
+use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::exchange::Asked;
 use super::table::{NONE, Row};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
-use super::wire::{Member, Progress, Question};
+use super::wire::{Member, Progress, Side};
 
 /// Messages of other sources that may be received in the wrong order are looked for
 /// among so many receives after a late one.
@@ -33,6 +33,8 @@ pub struct GroupEntry {
     pub thread: u32,
     /// Its signature.
     pub signature: u32,
+    /// Whether the member will ask what it waited for.
+    pub asks: bool,
 }
 
 /// A member that waits for a collective's outcome.
@@ -76,28 +78,27 @@ pub struct Rank<'a> {
     pub deferred: Deferred,
     /// Non-blocking receives may be cancelled, so that none has a number before it completes.
     pub cancels: bool,
-    /// Calls that asked something.
-    pub calls: Calls,
-    /// Receives that are still looked at because of a late one before them.
-    pub(super) watch: u64,
-    /// Questions of this slab: channel, side (0 = about a send).
-    pub questions: Vec<(u32, u32, Question)>,
+    /// What it asks, and what was found.
+    pub asker: Asker,
+    /// Channels asked about whose other end at this agent is not known yet.
+    pub(super) unconnected: Vec<(Side, u32)>,
     /// Collectives entered in this slab.
     pub entries: Vec<GroupEntry>,
-    /// Members waiting for collectives of this or earlier slabs.
-    pub waiters: Vec<Waiter>,
-    /// Questions about messages that did not happen yet.
+    /// Other agents' questions about messages that did not happen yet.
     pub waiting: Vec<Asked>,
     /// Progress that peers reported in this round: channel, side, entry.
-    pub(super) noted: Vec<(u32, u32, Progress)>,
+    pub(super) noted: Vec<(u32, Side, Progress)>,
     /// Wildcard receives that were never completed.
     pub abandoned: Vec<(ChannelKey, End)>,
     pub(super) agent_of: &'a [u32],
+    /// The agent that holds it.
+    pub(super) agent: u32,
     pub(super) position: u32,
 }
 impl<'a> Rank<'a> {
     /// A rank before its first slab; `position` is its number at the agent.
     pub fn new(rank: u32, position: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
+        let asker = Asker::new(threads.len());
         Rank {
             rank,
             threads,
@@ -107,15 +108,14 @@ impl<'a> Rank<'a> {
             local_ranks: FxHashMap::default(),
             deferred: Deferred::default(),
             cancels: false,
-            calls: Calls::default(),
-            watch: 0,
-            questions: Vec::new(),
+            asker,
+            unconnected: Vec::new(),
             entries: Vec::new(),
-            waiters: Vec::new(),
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
             agent_of,
+            agent: agent_of.get(rank as usize).copied().unwrap_or(NONE),
             position,
         }
     }
@@ -200,7 +200,7 @@ impl<'a> Rank<'a> {
             leave,
             asks: leave - enter >= row.threshold,
         };
-        self.calls.begin();
+        self.asker.calls.begin();
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
         if row.has(flags::SENDS) {
@@ -321,6 +321,7 @@ impl<'a> Rank<'a> {
             event: call.number,
             thread: call.thread,
             signature: call.signature,
+            asks: posts || call.asks,
         });
         if posts {
             return Posted::Group {
@@ -330,7 +331,7 @@ impl<'a> Rank<'a> {
             };
         }
         if call.asks {
-            self.waiters.push(Waiter {
+            self.asker.waiters.push(Waiter {
                 group: row.group,
                 n,
                 enter: call.enter,

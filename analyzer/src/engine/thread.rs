@@ -1,11 +1,10 @@
 //! One thread of a rank in pass one: its calls, and the requests that it has under way.
 
-use std::cell::OnceCell;
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use super::activity::Inside;
 use super::columns::{Columns, Stream};
-use super::finding::LocalFindings;
 use super::intern::PathKey;
 use super::table::Row;
 
@@ -18,7 +17,7 @@ pub struct Thread<'a> {
     /// The calls of this slab.
     pub columns: Columns,
     /// Sums over `columns`, made when a late party's activity is first asked for.
-    pub(super) inside: OnceCell<Inside>,
+    pub(super) inside: OnceLock<Inside>,
     /// By signature id.
     pub rows: Vec<Row>,
     /// Completion lists by id.
@@ -33,8 +32,6 @@ pub struct Thread<'a> {
     pub(super) posted_base: u64,
     /// Calls with undefined signatures.
     pub undefined: u64,
-    /// What was found in its calls.
-    pub findings: LocalFindings,
 }
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +69,7 @@ impl<'a> Thread<'a> {
             number,
             stream,
             columns: Columns::default(),
-            inside: OnceCell::new(),
+            inside: OnceLock::new(),
             rows,
             lists,
             paths,
@@ -81,7 +78,6 @@ impl<'a> Thread<'a> {
             posted: VecDeque::new(),
             posted_base: 0,
             undefined: 0,
-            findings: LocalFindings::default(),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::calls::Token;
 use super::channel::{ChannelKey, End};
 
 /// A completed receive that may still be without a number.
@@ -13,12 +14,8 @@ use super::channel::{ChannelKey, End};
 pub struct Receipt {
     /// The call that completed it: thread and number.
     pub call: (u32, u64),
-    /// Token of the question, if it is asked about.
-    pub message: Option<u64>,
-    /// The waiting interval, ns.
-    pub enter: i64,
-    /// ns.
-    pub leave: i64,
+    /// What the answer is for, if it is asked about.
+    pub message: Option<Token>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,9 +227,7 @@ mod tests {
     fn receipt() -> Receipt {
         Receipt {
             call: (0, 0),
-            message: Some(1),
-            enter: 0,
-            leave: 1,
+            message: None,
         }
     }
 

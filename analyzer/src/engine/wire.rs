@@ -24,8 +24,8 @@ entries! {
         peer: i32,
         /// Message tag.
         tag: i32,
-        /// 0: the channel on which `rank` sends; 1: on which it receives.
-        side: u32,
+        /// What will be asked about on it.
+        side: Side,
     }
     /// Asks when the other end of a message happened.
     Question {
@@ -34,15 +34,15 @@ entries! {
         /// The asking rank, its agent's number.
         rank: u32,
         /// What the answer is for.
-        token: u64,
+        token: u32,
+        /// 1 = only the time is wanted, not what the late party did.
+        bare: u32,
         /// Number of the message on the channel.
         n: u64,
         /// The waiting interval, ns.
         enter: i64,
         /// See `enter`.
         leave: i64,
-        /// See [`QUESTION_BARE`].
-        flags: u64,
     }
     /// Says which messages of a channel will not be asked for any more.
     Progress {
@@ -57,16 +57,10 @@ entries! {
     Reply {
         /// As asked.
         rank: u32,
-        /// 0 = about a send, 1 = about the posting of a receive.
-        side: u32,
         /// As asked.
-        token: u64,
+        token: u32,
         /// Enter of the send or the posting, ns.
         time: i64,
-        /// Position + 1 of its [`Detail`], 0 = it was not late.
-        detail: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// A late party's call and what it did before.
     Detail {
@@ -157,8 +151,12 @@ entries! {
     }
 }
 
-/// [`Question::flags`]: only the time is wanted, not what the late party did.
-pub const QUESTION_BARE: u64 = 1;
+/// Which end of a message is asked about.
+pub type Side = u32;
+/// When and where it was sent; asked on the channel on which the asking rank receives.
+pub const SEND: Side = 0;
+/// When and where its receive was posted; asked on the channel on which it sends.
+pub const POST: Side = 1;
 
 macro_rules! parcels {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $entry:ty,)* })*) => {$(
@@ -204,7 +202,9 @@ parcels! {
     Answering {
         /// To the first leg's questions.
         replies: Reply,
-        /// Of the replies.
+        /// Positions in `replies` of those about a late party.
+        late: u32,
+        /// What those did, in the same order.
         details: Detail,
         /// Complete collectives, to the late member's agent.
         wholes: Whole,

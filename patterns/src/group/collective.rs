@@ -107,22 +107,26 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
 
 /// Late broadcast: `min(enter(root), leave) - enter`, ns, at a member that is not
 /// the root and gets data (both for the caller to check).
+#[inline]
 pub fn late_broadcast(own: Interval, root_enter: i64) -> i64 {
     own.before(root_enter)
 }
 
 /// Early reduce: `min(earliest enter of the others, leave) - enter`, ns, at the root.
+#[inline]
 pub fn early_reduce(root: Interval, earliest_other: i64) -> i64 {
     root.before(earliest_other)
 }
 
 /// Late contribution: `min(last, leave) - enter - early_reduce`, ns, at the root:
 /// what it waited beyond [`early_reduce`] for the last of the others.
+#[inline]
 pub fn late_reduce_contribution(root: Interval, latest_other: i64, early_reduce: i64) -> i64 {
     root.clip(root.before(latest_other).saturating_sub(early_reduce))
 }
 
 /// Early scan: `min(latest enter of lower ranks, leave) - enter`, ns.
+#[inline]
 pub fn early_scan(own: Interval, latest_lower: i64) -> i64 {
     own.before(latest_lower)
 }

@@ -143,12 +143,14 @@ pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
 ///
 /// Serves barriers, n-to-n collectives, finalize, windows, communicator management
 /// and collective I/O; for a non-blocking collective `own` is the Wait*.
+#[inline]
 pub fn wait_before_last(own: Interval, last_enter: i64) -> i64 {
     own.before(last_enter)
 }
 
 /// Completion: `leave - max(first_out, last)`, ns: the time in the operation after
 /// everybody was there and somebody was through.
+#[inline]
 pub fn completion(own: Interval, first_out: i64, last_enter: i64) -> i64 {
     own.clip(own.leave.saturating_sub(first_out.max(last_enter)))
 }
