@@ -37,6 +37,8 @@ pub fn analyze(
         .unwrap_or_else(|| (cores / comm::local_agents().min(cores)).max(1));
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
+        // One of them is this one: it need not hand work over and wait for it.
+        .use_current_thread()
         .build_global();
     if let Err(error) = pool {
         // Another analysis in this process set the threads already: they serve as well.

@@ -2,7 +2,9 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
-use super::calls::{Calls, Slots, Token};
+use laggard_patterns::two_sided;
+
+use super::calls::{Calls, Late, Slots, Token};
 use super::channel::End;
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
@@ -13,14 +15,27 @@ use super::wire::{Detail, POST, Question, Reply, SEND, Side};
 /// A question about a message whose other end is at this agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query {
-    token: Token,
-    /// Number of the message.
+    /// Number of the message on the channel.
     n: u64,
+    /// See [`Token::message`].
+    message: u64,
+    /// See [`Token::call`].
+    call: u32,
     /// The asking rank's channel.
     channel: u32,
     side: Side,
     /// Only the time is wanted, not what the late party did.
     bare: bool,
+}
+
+/// The largest wait of a call, as far as it is looked up.
+#[derive(Clone, Copy)]
+struct Worst<'r> {
+    severity: i64,
+    query: &'r Query,
+    source: i32,
+    peer: &'r Rank<'r>,
+    end: &'r End,
 }
 
 /// What a rank asks, and what waits for the answers.
@@ -89,33 +104,39 @@ impl Rank<'_> {
 
     #[inline]
     fn ask(&mut self, side: Side, channel: u32, n: u64, token: Token, bare: bool) {
-        let own = self.agent;
         let end = &self.asks_on(side).list[channel as usize];
-        let (local, connected) = (end.agent == own, end.declared != NONE);
+        let (is_here, is_connected) = (end.agent == self.agent, end.declared != NONE);
         self.asker.requests += 1;
-        if local {
-            if !connected {
-                self.unconnected.push((side, channel));
-            }
-            self.asker.queries.push(Query {
-                token,
-                n,
-                channel,
-                side,
-                bare,
-            });
+        if !is_here {
+            self.ask_agent(side, channel, n, token, bare);
             return;
         }
-        let interval = self.asker.calls.interval(&token);
+        if !is_connected {
+            self.unconnected.push((side, channel));
+        }
+        self.asker.queries.push(Query {
+            n,
+            message: token.message,
+            call: token.call,
+            channel,
+            side,
+            bare,
+        });
+    }
+
+    /// Asks another agent.
+    #[inline(never)]
+    fn ask_agent(&mut self, side: Side, channel: u32, n: u64, token: Token, bare: bool) {
+        let interval = self.asker.calls.interval(token.call);
         let question = Question {
             // Given by whoever sends it.
             channel: 0,
             rank: self.position,
             token: self.asker.outstanding.keep(token),
+            bare: u32::from(bare),
             n,
             enter: interval.enter,
             leave: interval.leave,
-            bare: u32::from(bare),
         };
         self.asker.questions.push((side, channel, question));
     }
@@ -144,34 +165,57 @@ impl Asker {
 
     /// Looks the queries up, `own` rank's, among the `ranks` of this agent.
     pub fn look_up(&mut self, own: &Rank, ranks: &[Rank]) {
-        let queries = std::mem::take(&mut self.queries);
         let waiting = std::mem::take(&mut self.waiting);
-        for query in waiting.iter().chain(&queries) {
-            let channel = &own.asks_on(query.side).list[query.channel as usize];
-            let peer = &ranks[channel.peer as usize];
-            match peer.end(channel.declared, query.side, query.n) {
-                Some(end) => self.found(query, peer, &end),
-                None => self.waiting.push(*query),
-            }
-        }
+        self.look_up_all(&waiting, own, ranks);
+        let mut queries = std::mem::take(&mut self.queries);
+        self.look_up_all(&queries, own, ranks);
+        queries.clear();
         self.queries = queries;
-        self.queries.clear();
     }
 
-    #[inline]
-    fn found(&mut self, query: &Query, peer: &Rank, end: &End) {
-        let token = &query.token;
-        if query.side == SEND {
-            let since = match query.bare {
-                true => end.time,
-                false => self.calls.interval(token).enter,
-            };
-            self.calls
-                .sent(token, end.time, || Some(peer.late(end, since)));
-        } else {
-            let since = self.calls.interval(token).enter;
-            self.calls
-                .posted(token, end.time, || Some(peer.late(end, since)));
+    fn look_up_all(&mut self, queries: &[Query], own: &Rank, ranks: &[Rank]) {
+        for queries in queries.chunk_by(|a, b| a.call == b.call) {
+            let call = queries[0].call;
+            let interval = self.calls.interval(call);
+            let mut answered = 0;
+            let (mut sender, mut receiver): (Option<Worst>, Option<Worst>) = (None, None);
+            for query in queries {
+                let channel = &own.asks_on(query.side).list[query.channel as usize];
+                let peer = &ranks[channel.peer as usize];
+                let Some(end) = peer.end(channel.declared, query.side, query.n) else {
+                    self.waiting.push(*query);
+                    continue;
+                };
+                answered += 1;
+                if query.side == SEND {
+                    self.calls.note_sent(query.message, end.time);
+                    if call != NONE && end.time > interval.leave {
+                        self.calls.note_violation(end.time - interval.leave);
+                    }
+                }
+                if end.time <= interval.enter || call == NONE {
+                    continue;
+                }
+                let (worst, severity) = match query.side {
+                    SEND => (&mut sender, two_sided::late_sender(interval, end.time)),
+                    _ => (&mut receiver, two_sided::late_receiver(interval, end.time)),
+                };
+                let late = Worst {
+                    severity,
+                    query,
+                    source: channel.key.1,
+                    peer,
+                    end,
+                };
+                if severity > 0 && worst.is_none_or(|worst| late.outranks(&worst)) {
+                    *worst = Some(late);
+                }
+            }
+            if call != NONE {
+                let late = |worst: Option<Worst>| worst.map(|worst| worst.late(interval.enter));
+                self.calls
+                    .answer(call, answered, late(sender), late(receiver));
+            }
         }
     }
 
@@ -182,13 +226,37 @@ impl Asker {
 
     /// Takes another agent's answer in.
     pub fn reply(&mut self, reply: &Reply, detail: Option<&Detail>) {
-        let token = self.outstanding[reply.token];
+        let Token {
+            call,
+            source,
+            message,
+        } = self.outstanding[reply.token];
         self.outstanding.drop(reply.token);
-        let detail = || detail.copied();
-        if token.message == u64::MAX {
-            self.calls.posted(&token, reply.time, detail);
-        } else {
-            self.calls.sent(&token, reply.time, detail);
+        let side = if message == u64::MAX { POST } else { SEND };
+        if side == SEND {
+            self.calls.note_sent(message, reply.time);
+        }
+        if call == NONE {
+            return;
+        }
+        let interval = self.calls.interval(call);
+        let severity = match side {
+            SEND => two_sided::late_sender(interval, reply.time),
+            _ => two_sided::late_receiver(interval, reply.time),
+        };
+        if side == SEND && reply.time > interval.leave {
+            self.calls.note_violation(reply.time - interval.leave);
+        }
+        let late = detail.map(|detail| Late {
+            severity,
+            time: reply.time,
+            message,
+            source,
+            detail: *detail,
+        });
+        match side {
+            SEND => self.calls.answer(call, 1, late, None),
+            _ => self.calls.answer(call, 1, None, late),
         }
     }
 
@@ -210,6 +278,42 @@ impl Asker {
                 },
             );
         });
+    }
+}
+
+impl Worst<'_> {
+    /// As [`Late::outranks_sender`] and [`Late::outranks_receiver`].
+    #[inline]
+    fn outranks(&self, other: &Worst) -> bool {
+        if self.severity != other.severity {
+            return self.severity > other.severity;
+        }
+        match self.query.side {
+            SEND => {
+                let key = |w: &Worst| (w.end.time, std::cmp::Reverse(w.query.message));
+                key(self) > key(other)
+            }
+            _ => {
+                let key = |w: &Worst| (w.peer.rank, w.peer.path(w.end));
+                key(self) < key(other)
+            }
+        }
+    }
+
+    /// With what the late party did since `enter`.
+    fn late(&self, enter: i64) -> Late {
+        let since = if self.query.bare {
+            self.end.time
+        } else {
+            enter
+        };
+        Late {
+            severity: self.severity,
+            time: self.end.time,
+            message: self.query.message,
+            source: self.source,
+            detail: self.peer.late(self.end, since),
+        }
     }
 }
 

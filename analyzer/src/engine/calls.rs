@@ -4,7 +4,7 @@
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
-use laggard_patterns::{Interval, PatternId, two_sided};
+use laggard_patterns::{Interval, PatternId};
 
 use super::rank::{CallAt, ORDER_WINDOW};
 use super::table::NONE;
@@ -28,18 +28,22 @@ struct Call {
 
 /// A party that was late for a call.
 #[derive(Clone, Debug)]
-struct Late {
-    severity: i64,
+pub struct Late {
+    /// Time that it cost, ns.
+    pub severity: i64,
     /// Enter of its call, ns.
-    time: i64,
-    message: u64,
-    source: i32,
-    detail: Detail,
+    pub time: i64,
+    /// Number of the message, where it was received.
+    pub message: u64,
+    /// World rank of the message's source, where it was received.
+    pub source: i32,
+    /// What it did.
+    pub detail: Detail,
 }
 
-/// An unknown time of sending: the question has no answer yet.
+/// When a message was sent whose question has no answer yet: before all times.
 const UNANSWERED: i64 = i64::MIN;
-/// Nobody knows when it was sent: the peer has no trace.
+/// When a message was sent whose sender has no trace.
 const UNKNOWN: i64 = i64::MAX;
 
 /// What an answer is for.
@@ -201,8 +205,8 @@ impl Calls {
 
     /// Enter and leave of a call, ns; equal if only a time is wanted.
     #[inline]
-    pub fn interval(&self, token: &Token) -> Interval {
-        match self.calls.list.get(token.call as usize) {
+    pub fn interval(&self, call: u32) -> Interval {
+        match self.calls.list.get(call as usize) {
             Some(call) => call.interval(),
             None => Interval::new(0, 0),
         }
@@ -217,86 +221,37 @@ impl Calls {
         }
     }
 
+    /// A message that was asked about was sent at `time`.
     #[inline]
-    fn note_sent(&mut self, message: u64, time: i64) {
-        let at = message.checked_sub(self.message_base);
-        if let Some(sent) = at.and_then(|at| self.sent.get_mut(at as usize)) {
+    pub fn note_sent(&mut self, message: u64, time: i64) {
+        let at = message.wrapping_sub(self.message_base);
+        if let Some(sent) = self.sent.get_mut(at as usize) {
             *sent = time;
         }
     }
 
-    /// A received message was sent at `time`; `detail` says what the sender did before,
-    /// asked only if it was late.
-    #[inline]
-    pub fn sent(&mut self, token: &Token, time: i64, detail: impl FnOnce() -> Option<Detail>) {
-        self.note_sent(token.message, time);
-        if token.call == NONE {
-            return;
-        }
-        let call = &mut self.calls.list[token.call as usize];
-        if time > call.enter {
-            let severity = two_sided::late_sender(call.interval(), time);
-            if time > call.leave {
-                self.violations.0 += 1;
-                self.violations.1 = self.violations.1.max((time - call.leave) as u64);
-            }
-            let key = |severity, sent, message| (severity, sent, std::cmp::Reverse(message));
-            let before = self.lates.list.get(call.sender as usize);
-            let before = before.map(|most| key(most.severity, most.time, most.message));
-            if severity > 0
-                && before.is_none_or(|before| key(severity, time, token.message) > before)
-                && let Some(detail) = detail()
-            {
-                if call.sender != NONE {
-                    self.lates.drop(call.sender);
-                }
-                call.sender = self.lates.keep(Late {
-                    severity,
-                    time,
-                    message: token.message,
-                    source: token.source,
-                    detail,
-                });
-            }
-        }
-        self.answered(token.call);
+    /// A message left after it was received, by so much. ns.
+    #[cold]
+    pub fn note_violation(&mut self, by: i64) {
+        self.violations.0 += 1;
+        self.violations.1 = self.violations.1.max(by as u64);
     }
 
-    /// The receive of a sent message was posted at `time`; `detail` says what the
-    /// receiver did before, asked only if it was late.
+    /// So many questions of a call are answered; who was late, a sender or a receiver.
     #[inline]
-    pub fn posted(&mut self, token: &Token, time: i64, detail: impl FnOnce() -> Option<Detail>) {
-        let call = &mut self.calls.list[token.call as usize];
-        let severity = two_sided::late_receiver(call.interval(), time);
-        let before = self.lates.list.get(call.receiver as usize);
-        if severity > 0
-            && before.is_none_or(|most| severity >= most.severity)
-            && let Some(detail) = detail()
-        {
-            // Ties go by who is late, so that the order of the answers does not matter.
-            let key =
-                |severity, late: &Detail| (severity, std::cmp::Reverse((late.rank, late.path)));
-            let before = before.map(|most| key(most.severity, &most.detail));
-            if before.is_none_or(|before| key(severity, &detail) > before) {
-                if call.receiver != NONE {
-                    self.lates.drop(call.receiver);
-                }
-                call.receiver = self.lates.keep(Late {
-                    severity,
-                    time,
-                    message: token.message,
-                    source: token.source,
-                    detail,
-                });
-            }
-        }
-        self.answered(token.call);
-    }
-
-    #[inline]
-    fn answered(&mut self, slot: u32) {
+    pub fn answer(&mut self, call: u32, count: u32, sender: Option<Late>, receiver: Option<Late>) {
+        let slot = call;
         let call = &mut self.calls.list[slot as usize];
-        call.open -= 1;
+        let lates = &mut self.lates;
+        if let Some(late) = sender {
+            worst(lates, &mut call.sender, late, |a, b| a.outranks_sender(b));
+        }
+        if let Some(late) = receiver {
+            worst(lates, &mut call.receiver, late, |a, b| {
+                a.outranks_receiver(b)
+            });
+        }
+        call.open -= count;
         if call.open == 0 {
             self.conclude(slot);
         }
@@ -316,8 +271,8 @@ impl Calls {
     /// Names the patterns of the calls that have all their answers. At the `end` of the
     /// trace, questions without an answer count as unmatched.
     pub fn name(&mut self, end: bool, mut found: impl FnMut(Named)) {
-        for slot in std::mem::take(&mut self.unanswerable) {
-            self.answered(slot);
+        for call in std::mem::take(&mut self.unanswerable) {
+            self.answer(call, 1, None, None);
         }
         let open = |calls: &Slots<Call>| -> Vec<u32> {
             let slots = 0..calls.list.len() as u32;
@@ -400,6 +355,38 @@ impl Calls {
             pattern = PatternId::LateSenderWrongOrderOtherSource;
         }
         is_whole.then_some(pattern)
+    }
+}
+
+/// Keeps the worse of a late party and the one kept in `slot`.
+fn worst(
+    lates: &mut Slots<Late>,
+    slot: &mut u32,
+    late: Late,
+    worse: impl Fn(&Late, &Late) -> bool,
+) {
+    if *slot == NONE {
+        *slot = lates.keep(late);
+    } else if worse(&late, &lates[*slot]) {
+        lates.list[*slot as usize] = late;
+    }
+}
+
+impl Late {
+    /// Whether a call is charged with this late sender rather than with the other.
+    fn outranks_sender(&self, other: &Late) -> bool {
+        let key = |late: &Late| (late.severity, late.time, std::cmp::Reverse(late.message));
+        key(self) > key(other)
+    }
+
+    /// Whether a call is charged with this late receiver rather than with the other.
+    /// Ties go by who is late, so that the order of the answers does not matter.
+    fn outranks_receiver(&self, other: &Late) -> bool {
+        let key = |late: &Late| {
+            let detail = &late.detail;
+            (late.severity, std::cmp::Reverse((detail.rank, detail.path)))
+        };
+        key(self) > key(other)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Channel {
 impl Channel {
     /// Counts a message and keeps its end.
     #[inline]
-    pub fn push(&mut self, end: End) -> u64 {
+    fn push(&mut self, end: End) -> u64 {
         let n = self.next;
         self.next += 1;
         if self.agent != NONE && n >= self.past {
@@ -136,6 +136,13 @@ impl Channels {
             return NONE;
         }
         self.number((signature.group, receive.peer, receive.tag), agent_of)
+    }
+
+    /// Counts a message on a channel and keeps its end.
+    #[inline]
+    pub fn push(&mut self, number: u32, end: End) -> u64 {
+        self.touch(number);
+        self.list[number as usize].push(end)
     }
 
     /// Notes that a channel's counts moved.

@@ -1,7 +1,7 @@
 //! Completions in pass one: ties Wait* and Test* to what was posted, and numbers the
 //! receives whose channel they tell.
 
-use laggard_trace::Event;
+use laggard_trace::{Event, OUTCOME_CANCELLED};
 
 use super::rank::{CallAt, Rank, Waiter};
 use super::table::{NONE, Outcome, Row};
@@ -10,21 +10,13 @@ use super::thread::Posted;
 impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.
     pub(super) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        self.complete_list(call, row.completes, row.blocks);
         let thread = call.thread as usize;
+        let next = self.threads[thread].next_post();
         let call = CallAt {
             asks: call.asks && row.blocks,
             ..*call
         };
-        let next = self.threads[thread].next_post();
-        let lists = &mut self.threads[thread].lists;
-        let list = lists.get_mut(row.completes as usize).map(std::mem::take);
-        for &(delta, outcome) in list.iter().flatten() {
-            let posted = self.threads[thread].complete(next.wrapping_sub(u64::from(delta)));
-            self.completed(&call, posted, Outcome::from(outcome));
-        }
-        if let Some(list) = list {
-            self.threads[thread].lists[row.completes as usize] = list;
-        }
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
             match completion.thread {
@@ -42,6 +34,41 @@ impl Rank<'_> {
                 }
             }
         }
+    }
+
+    /// Everything on a completion list; whether the call `blocks` until then.
+    #[inline]
+    pub(super) fn complete_list(&mut self, call: &CallAt, list: u32, blocks: bool) {
+        let call = CallAt {
+            asks: call.asks && blocks,
+            ..*call
+        };
+        let thread = &mut self.threads[call.thread as usize];
+        let next = thread.next_post();
+        let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
+            return;
+        };
+        for &(delta, outcome) in &entries {
+            let thread = &mut self.threads[call.thread as usize];
+            let number = next.wrapping_sub(u64::from(delta));
+            match thread.posted(number) {
+                Some(&mut Posted::Receive { channel, n }) => {
+                    thread.done(number);
+                    self.ask_for_send(&call, channel, n);
+                }
+                Some(&mut Posted::Send { channel, n }) => {
+                    thread.done(number);
+                    if call.asks && outcome != OUTCOME_CANCELLED {
+                        self.ask_for_post(&call, channel, n);
+                    }
+                }
+                _ => {
+                    let posted = thread.complete(number);
+                    self.completed(&call, posted, Outcome::from(outcome));
+                }
+            }
+        }
+        self.threads[call.thread as usize].lists[list as usize] = entries;
     }
 
     /// Takes in that a request ended.
@@ -115,8 +142,7 @@ impl Rank<'_> {
             let n = if ready.peeks {
                 self.receives.list[channel as usize].next
             } else {
-                self.receives.touch(channel);
-                self.receives.list[channel as usize].push(ready.end)
+                self.receives.push(channel, ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
                 self.ask_late(&receipt, channel, n, now);

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{self, Inside};
 use super::channel::{Channel, ChannelKey, Channels, End};
+use super::intern::PathKey;
 use super::rank::Rank;
 use super::table::NONE;
 use super::thread::Posted;
@@ -173,6 +174,13 @@ impl Rank<'_> {
             detail.other_path = found.paths.get(other).copied().unwrap_or_default();
         }
         Some(detail)
+    }
+
+    /// Call path of an end.
+    pub fn path(&self, end: &End) -> PathKey {
+        let paths = &self.threads[end.thread as usize].paths;
+        let path = paths.get(end.signature as usize);
+        path.copied().unwrap_or_default()
     }
 
     /// The late call alone.

@@ -180,6 +180,7 @@ pub fn ranks<'a>(
                     let row = &mut rank.threads[number].rows[id];
                     row.send_channel = send;
                     row.receive_channel = receive;
+                    row.choose_step();
                 }
             }
             for location in &locations[first..end] {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::exchange::Asked;
-use super::table::{NONE, Row};
+use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
 use super::wire::{Member, Progress, Side};
@@ -156,28 +156,77 @@ impl<'a> Rank<'a> {
 
     /// Takes the next call of a thread in.
     #[inline(always)]
-    pub(super) fn step(&mut self, number: usize) {
+    fn step(&mut self, number: usize) {
+        let in_order = self.is_in_order();
         let thread = &mut self.threads[number];
         let at = thread.at;
         thread.at += 1;
         let signature = thread.columns.signature[at];
         let row = match thread.rows.get(signature as usize) {
-            Some(row) if row.operation != 0 => *row,
+            Some(row) if row.operation != 0 => row,
             _ => {
                 thread.undefined += 1;
                 return;
             }
         };
-        let extended = match thread.columns.extended.get(thread.extended_at) {
-            Some((position, _)) if *position == at => {
-                thread.extended_at += 1;
-                Some(thread.extended_at - 1)
-            }
-            _ => None,
-        };
-        if row.active || extended.is_some() {
+        if let Some((position, _)) = thread.columns.extended.get(thread.extended_at)
+            && *position == at
+        {
+            thread.extended_at += 1;
+            let (row, extended) = (*row, Some(thread.extended_at - 1));
             self.take(number, at, signature, &row, extended);
+            return;
         }
+        if row.step == Step::Nothing {
+            return;
+        }
+        let (enter, leave) = (thread.columns.enter[at], thread.columns.leave[at]);
+        let call = CallAt {
+            thread: number as u32,
+            signature,
+            number: thread.columns.number + at as u64,
+            enter,
+            leave,
+            asks: leave - enter >= row.threshold,
+        };
+        let end = call.end();
+        match row.step {
+            Step::Send | Step::PostSend => {
+                let (channel, posts) = (row.send_channel, row.step == Step::PostSend);
+                let n = self.sends.push(channel, end);
+                if posts {
+                    self.threads[number].post(Posted::Send { channel, n });
+                } else if call.asks {
+                    self.asker.calls.begin();
+                    self.ask_for_post(&call, channel, n);
+                }
+            }
+            Step::Receive | Step::PostReceive if in_order => {
+                let (channel, posts) = (row.receive_channel, row.step == Step::PostReceive);
+                let n = self.receives.push(channel, end);
+                if posts {
+                    self.threads[number].post(Posted::Receive { channel, n });
+                } else {
+                    self.asker.calls.begin();
+                    self.ask_for_send(&call, channel, n);
+                }
+            }
+            Step::Complete => {
+                let (list, blocks) = (row.completes, row.blocks);
+                self.asker.calls.begin();
+                self.complete_list(&call, list, blocks);
+            }
+            _ => {
+                let row = *row;
+                self.take(number, at, signature, &row, None);
+            }
+        }
+    }
+
+    /// Whether receives have their number when they are posted.
+    #[inline]
+    fn is_in_order(&self) -> bool {
+        !self.cancels && self.deferred.is_empty()
     }
 
     /// A call that matters for matching.
@@ -239,13 +288,7 @@ impl<'a> Rank<'a> {
         if channel == NONE {
             return Posted::Done;
         }
-        let n = self.sends.list[channel as usize].push(End {
-            time: call.enter,
-            event: call.number,
-            signature: call.signature,
-            thread: call.thread,
-        });
-        self.sends.touch(channel);
+        let n = self.sends.push(channel, call.end());
         if posts {
             return Posted::Send { channel, n };
         }
@@ -267,12 +310,7 @@ impl<'a> Rank<'a> {
         if let Some((peer, tag)) = overridden {
             channel = self.receive_channel(call, peer, tag);
         }
-        let end = End {
-            time: call.enter,
-            event: call.number,
-            signature: call.signature,
-            thread: call.thread,
-        };
+        let end = call.end();
         let peeks = row.has(flags::PEEKS);
         if posts && (channel == NONE || self.cancels) {
             let (group, peer, tag) = self.posted_endpoint(call, overridden);
@@ -300,8 +338,7 @@ impl<'a> Rank<'a> {
             self.ask_for_send(call, channel, n);
             return Posted::Done;
         }
-        let n = self.receives.list[channel as usize].push(end);
-        self.receives.touch(channel);
+        let n = self.receives.push(channel, end);
         if posts {
             return Posted::Receive { channel, n };
         }
@@ -401,4 +438,17 @@ pub struct CallAt {
     pub leave: i64,
     /// Whether it was slow enough to ask.
     pub asks: bool,
+}
+
+impl CallAt {
+    /// The call as one end of a message.
+    #[inline]
+    fn end(&self) -> End {
+        End {
+            time: self.enter,
+            event: self.number,
+            signature: self.signature,
+            thread: self.thread,
+        }
+    }
 }

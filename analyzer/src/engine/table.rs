@@ -50,6 +50,25 @@ const NEVER_WAIT: [u16; 5] = [
     number::MPI_Request_free,
 ];
 
+/// What pass one does in a call that no extension record says more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Nothing,
+    /// Counts a message, and no more.
+    Send,
+    /// See `Send`; the call posts a request.
+    PostSend,
+    /// See `Send`; unless a wildcard is in the way.
+    Receive,
+    /// See `Receive`; the call posts a request.
+    PostReceive,
+    /// Completes requests, and no more.
+    Complete,
+    /// Anything else.
+    General,
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -61,8 +80,8 @@ pub struct Row {
     pub shape: Shape,
     /// Where its time goes.
     pub class: TimeClass,
-    /// Whether pass one has more to do than to count time.
-    pub active: bool,
+    /// What pass one does.
+    pub step: Step,
     /// Whether the call waits for the requests that it completes, or only looks.
     pub blocks: bool,
     /// Channel of the send half, rank's number.
@@ -88,7 +107,7 @@ impl Row {
         flags: 0,
         shape: Shape::Single,
         class: TimeClass::Setup,
-        active: false,
+        step: Step::Nothing,
         blocks: true,
         send_channel: NONE,
         receive_channel: NONE,
@@ -115,13 +134,33 @@ impl Row {
             },
             shape: call.shape,
             class: TimeClass::of(signature.operation),
-            active: signature.flags & matters != 0 || signature.completes != 0,
+            step: match signature.flags & matters != 0 || signature.completes != 0 {
+                true => Step::General,
+                false => Step::Nothing,
+            },
             blocks: !NEVER_WAIT.contains(&signature.operation),
             root: signature.send.peer,
             has_bytes: signature.send.bytes != 0 || signature.receive.bytes != 0,
             completes: signature.completes,
             ..Row::UNDEFINED
         }
+    }
+
+    /// Chooses the step; the channels are set.
+    pub fn choose_step(&mut self) {
+        let roles =
+            flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE | flags::PEEKS;
+        const POST_SEND: u16 = flags::POSTS | flags::SENDS;
+        const POST_RECEIVE: u16 = flags::POSTS | flags::RECEIVES;
+        let (sends, receives) = (self.send_channel != NONE, self.receive_channel != NONE);
+        self.step = match (self.flags & roles, self.completes) {
+            (flags::SENDS, 0) if sends => Step::Send,
+            (POST_SEND, 0) if sends => Step::PostSend,
+            (flags::RECEIVES, 0) if receives => Step::Receive,
+            (POST_RECEIVE, 0) if receives => Step::PostReceive,
+            (0, 1..) => Step::Complete,
+            _ => return,
+        };
     }
 
     /// Whether all bits of `flag` are set.

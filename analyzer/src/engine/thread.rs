@@ -81,26 +81,39 @@ impl<'a> Thread<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn post(&mut self, posted: Posted) {
         self.posted.push_back(posted);
     }
 
-    /// Takes the request that a completion names off the list.
-    pub(super) fn complete(&mut self, post_number: u64) -> Posted {
-        let Some(slot) = post_number
-            .checked_sub(self.posted_base)
-            .and_then(|at| self.posted.get_mut(at as usize))
-        else {
+    /// The request with this number, if it is under way.
+    #[inline]
+    pub(super) fn posted(&mut self, number: u64) -> Option<&mut Posted> {
+        let at = number.checked_sub(self.posted_base)?;
+        self.posted.get_mut(usize::try_from(at).ok()?)
+    }
+
+    /// Takes a request off the list.
+    pub(super) fn complete(&mut self, number: u64) -> Posted {
+        let Some(posted) = self.posted(number) else {
             return Posted::Done;
         };
-        let posted = std::mem::replace(slot, Posted::Done);
+        let posted = *posted;
+        self.done(number);
+        posted
+    }
+
+    /// The request with this number, which is under way, ended.
+    #[inline]
+    pub(super) fn done(&mut self, number: u64) {
+        self.posted[(number - self.posted_base) as usize] = Posted::Done;
         while matches!(self.posted.front(), Some(Posted::Done)) {
             self.posted.pop_front();
             self.posted_base += 1;
         }
-        posted
     }
 
+    #[inline]
     pub(super) fn next_post(&self) -> u64 {
         self.posted_base + self.posted.len() as u64
     }

@@ -85,6 +85,12 @@ impl Deferred {
         self.base + self.slots.len() as u64 - 1
     }
 
+    /// Whether no receive waits for its number or its completion.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// Whether a receive on this channel has to wait for its number.
     #[inline]
     pub fn blocks(&self, key: ChannelKey) -> bool {
