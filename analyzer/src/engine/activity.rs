@@ -1,6 +1,11 @@
 //! What a late party did while others waited for it.
 
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
 use super::columns::{Columns, LOOK_BACK};
+use super::intern::PathKey;
 use super::table::{Row, TimeClass};
 
 /// Parts of a waiting interval, by what the late party did in it. ns.
@@ -12,12 +17,20 @@ pub struct Activity {
     pub waiting: i64,
     /// Inside file operations.
     pub io: i64,
-    /// Signature of the operation in which most of `waiting` went by, 0 = none.
-    pub other: u32,
+    /// Where most of `waiting` went by, if it is the largest part: a signature of the
+    /// operation and call path, and the time in these. Of a window of more than
+    /// [`LOOK_BACK`] calls the last ones count.
+    pub other: Option<(u32, i64)>,
 }
 
-impl Activity {
-    /// Adds time inside an operation.
+/// Time inside operations, from the start of the trace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    waiting: i64,
+    io: i64,
+}
+
+impl Inside {
     #[inline]
     fn add(&mut self, class: TimeClass, time: i64) {
         match class {
@@ -28,47 +41,119 @@ impl Activity {
             }
         }
     }
-}
 
-/// Windows of so many calls are added up without [`Inside`].
-const FEW: usize = 24;
-
-/// Time inside operations before each call of a slab, so that a window of calls costs
-/// two look-ups. ns.
-#[derive(Debug, Default)]
-pub struct Inside {
-    waiting: Vec<i64>,
-    io: Vec<i64>,
-}
-
-impl Inside {
-    /// Sums over the calls of `columns`.
-    pub fn new(columns: &Columns, rows: &[Row]) -> Inside {
-        let mut inside = Inside::default();
-        let mut sum = Activity::default();
-        for at in 0..=columns.enter.len() {
-            inside.waiting.push(sum.waiting);
-            inside.io.push(sum.io);
-            if at < columns.enter.len() {
-                let time = columns.leave[at] - columns.enter[at];
-                sum.add(class(columns, rows, at), time);
-            }
+    fn since(self, earlier: Inside) -> Inside {
+        Inside {
+            waiting: self.waiting - earlier.waiting,
+            io: self.io - earlier.io,
         }
-        inside
     }
 }
 
+/// Calls from one sample to the next.
+const STRIDE: usize = 32;
+/// Samples looked through: windows of up to `STRIDE` times as many calls are known.
+const SAMPLES: usize = 1024;
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Enter of the call at it, ns.
+    enter: i64,
+    /// Before that call.
+    inside: Inside,
+}
+
+/// Time inside operations before every `STRIDE`th call of a location, so that a window
+/// of any length costs little.
+#[derive(Debug, Default)]
+pub struct History {
+    samples: VecDeque<Sample>,
+    /// Samples dropped at the front.
+    dropped: u64,
+    sum: Inside,
+}
+
+impl History {
+    /// Takes the calls of a new slab in.
+    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
+        // Those that a call at hand may need are kept.
+        while self.dropped + (SAMPLES as u64) < columns.number / STRIDE as u64 {
+            self.samples.pop_front();
+            self.dropped += 1;
+        }
+        for at in columns.first..columns.enter.len() {
+            if (columns.number + at as u64).is_multiple_of(STRIDE as u64) {
+                self.samples.push_back(Sample {
+                    enter: columns.enter[at],
+                    inside: self.sum,
+                });
+            }
+            let time = columns.leave[at] - columns.enter[at];
+            self.sum.add(class(columns, rows, at), time);
+        }
+    }
+
+    /// Time inside operations before the call at `position`, which is at hand with the
+    /// `STRIDE` before it.
+    fn before(&self, columns: &Columns, rows: &[Row], position: usize) -> Inside {
+        let number = columns.number + position as u64;
+        let first = position - (number % STRIDE as u64) as usize;
+        let sample = (number / STRIDE as u64 - self.dropped) as usize;
+        let mut sum = self.samples[sample].inside;
+        for at in first..position {
+            sum.add(
+                class(columns, rows, at),
+                columns.leave[at] - columns.enter[at],
+            );
+        }
+        sum
+    }
+
+    /// Time inside operations before `moment`, which is before the call with this
+    /// `number`. Between two samples it is shared out evenly. With the moment from which
+    /// on that is known: `moment` unless it is too long ago.
+    fn long_before(&self, number: u64, moment: i64) -> Option<(Inside, i64)> {
+        // Up to the sample at or before the call.
+        let end = (number / STRIDE as u64).checked_sub(self.dropped)? as usize;
+        let (a, b) = self.samples.as_slices();
+        let after = match b.first() {
+            Some(first) if first.enter <= moment => {
+                a.len() + b.partition_point(|sample| sample.enter <= moment)
+            }
+            _ => a.partition_point(|sample| sample.enter <= moment),
+        };
+        let after = after.min(end);
+        let first = end.saturating_sub(SAMPLES);
+        if after <= first {
+            let first = self.samples.get(first)?;
+            return Some((first.inside, first.enter));
+        }
+        let (one, two) = (self.samples[after - 1], self.samples.get(after)?);
+        let whole = two.enter.saturating_sub(one.enter).max(1);
+        let part = moment.saturating_sub(one.enter).clamp(0, whole);
+        let share = |time: i64| (i128::from(time) * i128::from(part) / i128::from(whole)) as i64;
+        let between = two.inside.since(one.inside);
+        let inside = Inside {
+            waiting: one.inside.waiting + share(between.waiting),
+            io: one.inside.io + share(between.io),
+        };
+        Some((inside, moment))
+    }
+}
+
+#[inline]
 fn class(columns: &Columns, rows: &[Row], at: usize) -> TimeClass {
     rows.get(columns.signature[at] as usize)
         .map_or(TimeClass::Setup, |row| row.class)
 }
 
-/// Activity of a location from `since` until it entered the call at `position`,
-/// at most [`LOOK_BACK`] calls back. `sums` are those over all of `columns`.
-pub fn before<'s>(
+/// Activity of a location from `since` until it entered the call at `position`.
+/// `paths` are the call paths of its signatures.
+pub fn before(
     columns: &Columns,
     rows: &[Row],
-    sums: impl FnOnce() -> &'s Inside,
+    paths: &[PathKey],
+    history: &History,
     position: usize,
     since: i64,
 ) -> Activity {
@@ -79,44 +164,76 @@ pub fn before<'s>(
     }
     let oldest = position.saturating_sub(LOOK_BACK);
     let first = oldest + first_after(&columns.leave[oldest..position], since);
-    if position - first <= FEW {
-        for at in first..position {
-            activity.add(
-                class(columns, rows, at),
-                columns.leave[at] - columns.enter[at],
-            );
+    let is_at_hand = first > oldest || columns.number + oldest as u64 == 0;
+    let mut begins = since;
+    let inside = if is_at_hand {
+        let mut inside = if position - first <= STRIDE {
+            let mut inside = Inside::default();
+            for at in first..position {
+                inside.add(
+                    class(columns, rows, at),
+                    columns.leave[at] - columns.enter[at],
+                );
+            }
+            inside
+        } else {
+            let before = history.before(columns, rows, first);
+            history.before(columns, rows, position).since(before)
+        };
+        // The first call may have begun before the window.
+        if first < position && columns.enter[first] < since {
+            inside.add(class(columns, rows, first), columns.enter[first] - since);
         }
+        inside
     } else {
-        let inside = sums();
-        activity.waiting = inside.waiting[position] - inside.waiting[first];
-        activity.io = inside.io[position] - inside.io[first];
-    }
-    // The first call may have begun before the window.
-    if first < position && columns.enter[first] < since {
-        activity.add(class(columns, rows, first), columns.enter[first] - since);
-    }
-    // Before its first call a location computed; before the look-back nobody knows.
-    let begins = if first > oldest || (oldest == 0 && columns.number == 0) {
-        since
-    } else {
-        columns
-            .enter
-            .get(first)
-            .map_or(since, |&enter| enter.max(since))
+        let number = columns.number + oldest as u64;
+        match history.long_before(number, since) {
+            Some((before, known_since)) => {
+                begins = known_since.max(since);
+                history.before(columns, rows, position).since(before)
+            }
+            None => return activity,
+        }
     };
+    (activity.waiting, activity.io) = (inside.waiting, inside.io);
     activity.computation = (until - begins - activity.waiting - activity.io).max(0);
     if activity.waiting > activity.computation.max(activity.io) {
-        let waits = (first..position).filter(|&at| {
-            matches!(
-                class(columns, rows, at),
-                TimeClass::Communication | TimeClass::Synchronization
-            )
-        });
-        let length = |at: usize| columns.leave[at] - columns.enter[at].max(since);
-        let longest = waits.max_by_key(|&at| (length(at), std::cmp::Reverse(at)));
-        activity.other = longest.map_or(0, |at| columns.signature[at]);
+        activity.other = longest(columns, rows, paths, first..position, since);
     }
     activity
+}
+
+/// The operation and call path that took most of these calls' time after `since` for
+/// communication or synchronisation: a signature of it and ns.
+fn longest(
+    columns: &Columns,
+    rows: &[Row],
+    paths: &[PathKey],
+    window: std::ops::Range<usize>,
+    since: i64,
+) -> Option<(u32, i64)> {
+    let waits = window.filter_map(|at| {
+        let signature = columns.signature[at];
+        let row = rows.get(signature as usize)?;
+        let path = paths.get(signature as usize)?;
+        if matches!(row.class, TimeClass::Setup | TimeClass::Io) {
+            return None;
+        }
+        let time = columns.leave[at] - columns.enter[at].max(since);
+        Some(((row.operation, *path), time, signature))
+    });
+    // Most windows hold one or two.
+    let mut sums: SmallVec<[((u16, PathKey), i64, u32); 4]> = SmallVec::new();
+    for (key, time, signature) in waits {
+        match sums.iter_mut().find(|(other, ..)| *other == key) {
+            Some((_, sum, _)) => *sum = sum.saturating_add(time),
+            None => sums.push((key, time, signature)),
+        }
+    }
+    let longest = sums
+        .into_iter()
+        .max_by_key(|(key, time, _)| (*time, std::cmp::Reverse(*key)));
+    longest.map(|(_, time, signature)| (signature, time))
 }
 
 /// Position of the first of these ascending times that is after `since`. Most windows
@@ -146,16 +263,25 @@ mod tests {
     }
 
     fn rows() -> Vec<Row> {
-        let class = |class| Row {
+        let row = |operation, class| Row {
+            operation,
             class,
             ..Row::UNDEFINED
         };
         vec![
             Row::UNDEFINED,
-            class(TimeClass::Communication),
-            class(TimeClass::Io),
-            class(TimeClass::Synchronization),
+            row(1, TimeClass::Communication),
+            row(2, TimeClass::Io),
+            row(3, TimeClass::Synchronization),
+            row(1, TimeClass::Communication),
         ]
+    }
+
+    fn at(columns: &Columns, position: usize, since: i64) -> Activity {
+        let mut history = History::default();
+        history.extend(columns, &rows());
+        let paths = vec![PathKey::default(); 5];
+        before(columns, &rows(), &paths, &history, position, since)
     }
 
     #[test]
@@ -174,40 +300,89 @@ mod tests {
     fn splits_the_window() {
         // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
         let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
-        let inside = Inside::new(&columns, &rows());
-        let since = |since| before(&columns, &rows(), || &inside, 2, since);
         let parts = |computation, waiting, io| Activity {
             computation,
             waiting,
             io,
-            other: 0,
+            other: None,
         };
-        assert_eq!(since(0), parts(50, 30, 20));
-        assert_eq!(since(60), parts(35, 5, 0));
-        assert_eq!(since(80), parts(20, 0, 0));
-        assert_eq!(since(100), parts(0, 0, 0));
+        assert_eq!(at(&columns, 2, 0), parts(50, 30, 20));
+        assert_eq!(at(&columns, 2, 60), parts(35, 5, 0));
+        assert_eq!(at(&columns, 2, 80), parts(20, 0, 0));
+        assert_eq!(at(&columns, 2, 100), parts(0, 0, 0));
     }
 
     #[test]
     fn names_the_operation_that_held_the_late_party_up() {
-        let columns = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
-        let inside = Inside::new(&columns, &rows());
-        assert_eq!(before(&columns, &rows(), || &inside, 2, 8).other, 3);
+        let calls = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
+        assert_eq!(at(&calls, 2, 8).other, Some((3, 55)));
+        // Calls with other messages of the same operation and call path count together.
+        let calls = columns(&[(0, 20, 1), (20, 45, 3), (46, 66, 4), (70, 71, 1)]);
+        assert_eq!(at(&calls, 3, 0).other, Some((1, 40)));
+    }
+
+    /// Calls of 4 ns every 10 ns, in a file every fifth.
+    fn many(calls: usize) -> Vec<(i64, i64, u32)> {
+        let call = |n: i64| (n * 10, n * 10 + 4, if n % 5 == 0 { 2 } else { 1 });
+        (0..calls as i64).map(call).collect()
     }
 
     #[test]
-    fn what_is_older_than_the_look_back_is_unknown() {
-        let calls: Vec<_> = (0..LOOK_BACK as i64 + 50)
-            .map(|n| (n * 10, n * 10 + 4, 1))
-            .collect();
+    fn long_windows_are_added_up_from_samples() {
+        let calls = many(LOOK_BACK);
         let columns = columns(&calls);
-        let inside = Inside::new(&columns, &rows());
-        let last = calls.len() - 1;
-        let activity = before(&columns, &rows(), || &inside, last, -1000);
-        let calls = LOOK_BACK as i64;
-        assert_eq!(
-            (activity.waiting, activity.computation),
-            (calls * 4, calls * 6)
-        );
+        for since in (0..calls.len() as i64 * 10 - 20).step_by(7) {
+            let position = calls.len() - 1;
+            let activity = at(&columns, position, since);
+            let part = |kind: u32| -> i64 {
+                let calls = calls[..position].iter().filter(|call| call.2 == kind);
+                calls.map(|call| (call.1 - call.0.max(since)).max(0)).sum()
+            };
+            let (waiting, io) = (part(1), part(2));
+            let computation = columns.enter[position] - since - waiting - io;
+            assert_eq!(
+                (activity.computation, activity.waiting, activity.io),
+                (computation, waiting, io)
+            );
+        }
+    }
+
+    /// The same in slabs of any size: a window longer than what is at hand is known, too.
+    #[test]
+    fn windows_reach_back_over_slabs() {
+        let calls = many(20 * LOOK_BACK);
+        let rows = rows();
+        let paths = vec![PathKey::default(); 5];
+        let mut results = Vec::new();
+        for slab in [1, 100, 3 * LOOK_BACK, calls.len()] {
+            let mut history = History::default();
+            let mut columns = Columns::default();
+            for slab in calls.chunks(slab) {
+                columns.turn();
+                for &(enter, leave, signature) in slab {
+                    columns.push(enter, leave, signature);
+                }
+                history.extend(&columns, &rows);
+            }
+            let position = columns.enter.len() - 1;
+            let since = |since| before(&columns, &rows, &paths, &history, position, since);
+            let end = columns.enter[position];
+            results.push([since(0), since(12_345), since(end - 15_000)]);
+            let all = since(0);
+            assert_eq!(all.computation + all.waiting + all.io, end);
+            let expected = end * 4 / 50;
+            assert!((all.io - expected).abs() <= 40, "{all:?}, {expected}");
+        }
+        assert!(results.windows(2).all(|two| two[0] == two[1]));
+    }
+
+    #[test]
+    fn what_is_older_than_the_samples_is_unknown() {
+        let length = (SAMPLES + 10) * STRIDE;
+        let columns = columns(&many(length));
+        let activity = at(&columns, length - 1, -1000);
+        let known = activity.computation + activity.waiting + activity.io;
+        let expected = (SAMPLES * STRIDE + LOOK_BACK) as i64 * 10;
+        assert!((known - expected).abs() <= STRIDE as i64 * 10, "{known}");
     }
 }

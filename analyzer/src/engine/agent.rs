@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use laggard_patterns::{Interval, two_sided};
 
 use super::asking::{Asker, differ};
+use super::calls::Losses;
 use super::channel::{Channel, End};
 use super::exchange::Asked;
 use super::finding::Instance;
@@ -369,13 +370,29 @@ impl<'a> Agent<'a> {
 fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
     let (number, local_ranks) = (rank.rank, &rank.local_ranks);
     let (threads, asker) = (&rank.threads, &mut rank.asker);
-    let findings = &mut asker.findings;
+    let (findings, calls) = (&mut asker.findings, &mut asker.calls);
     asker.waiters.retain(|waiter| {
         let thread = waiter.thread as usize;
         let row = &threads[thread].rows[waiter.collective as usize];
         let findings = &mut findings[thread];
         let is_settled = groups.charged(waiter, |outcome| {
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
+            if waiter.call != NONE {
+                // The call may have waited longer for something else that it completed.
+                let mut lost = Losses::default();
+                losses(
+                    waiter,
+                    outcome,
+                    number,
+                    local,
+                    row,
+                    |pattern, severity, late| {
+                        lost.0.push((pattern, severity, late.copied()));
+                    },
+                );
+                calls.collective_ended(waiter.call, lost);
+                return;
+            }
             losses(
                 waiter,
                 outcome,
@@ -383,18 +400,15 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
                 local,
                 row,
                 |pattern, severity, late| {
-                    findings.add(
-                        pattern,
-                        waiter.signature,
-                        &Instance {
-                            severity,
-                            rank: number,
-                            enter: waiter.enter,
-                            leave: waiter.leave,
-                            late,
-                            inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
-                        },
-                    );
+                    let instance = Instance {
+                        severity,
+                        rank: number,
+                        enter: waiter.enter,
+                        leave: waiter.leave,
+                        late,
+                        inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
+                    };
+                    findings.add(pattern, waiter.signature, &instance);
                 },
             );
         });

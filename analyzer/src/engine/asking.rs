@@ -273,8 +273,10 @@ impl Asker {
                     rank,
                     enter: named.enter,
                     leave: named.leave,
-                    late: Some(named.late),
-                    inter_host: differ(hosts, rank, named.late.rank),
+                    late: named.late,
+                    inter_host: named
+                        .late
+                        .is_some_and(|late| differ(hosts, rank, late.rank)),
                 },
             );
         });

@@ -1,6 +1,7 @@
 //! Blocking calls whose messages are asked about, until their patterns are named.
 //!
-//! A call is kept from its first question to its last answer. One that waited for a
+//! A call is charged once: with the sender, the receiver or the collective that it
+//! waited for longest. It is kept from its first question to its last answer. One that waited for a
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
@@ -22,6 +23,8 @@ struct Call {
     /// The largest late sender and late receiver so far, [`Late`] each.
     sender: u32,
     receiver: u32,
+    /// The non-blocking collective that it waited for longest, [`Losses`].
+    group: u32,
     /// Number of the first message after those of this call.
     messages_end: u64,
 }
@@ -39,6 +42,29 @@ pub struct Late {
     pub source: i32,
     /// What it did.
     pub detail: Detail,
+}
+
+/// What a call lost in a non-blocking collective that it completed: pattern, ns, and
+/// the late member.
+#[derive(Clone, Debug, Default)]
+pub struct Losses(pub Vec<(PatternId, i64, Option<Detail>)>);
+
+impl Losses {
+    fn total(&self) -> i64 {
+        let severities = self.0.iter().map(|(_, severity, _)| *severity);
+        severities.fold(0, i64::saturating_add)
+    }
+
+    /// Whether a call is charged with these rather than with the others. Ties go by who
+    /// is late, so that the order of the answers does not matter.
+    fn outrank(&self, other: &Losses) -> bool {
+        let key = |losses: &Losses| {
+            let late = losses.0.iter().find_map(|loss| loss.2);
+            let late = late.map(|detail| (detail.rank, detail.operation, detail.path));
+            (losses.total(), std::cmp::Reverse(late))
+        };
+        key(self) > key(other)
+    }
 }
 
 /// When a message was sent whose question has no answer yet: before all times.
@@ -72,8 +98,8 @@ pub struct Named<'a> {
     pub thread: u32,
     /// Its signature.
     pub signature: u32,
-    /// The late party.
-    pub late: &'a Detail,
+    /// The late party, if there is one.
+    pub late: Option<&'a Detail>,
 }
 
 /// Entries that come and go, by number.
@@ -130,6 +156,7 @@ pub struct Calls {
     /// Calls with open questions.
     waiting: usize,
     lates: Slots<Late>,
+    groups: Slots<Losses>,
     /// Calls that have all their answers, and somebody was late.
     concluded: Vec<Call>,
     /// Calls whose last question nobody can answer.
@@ -169,6 +196,7 @@ impl Calls {
             open: 1,
             sender: NONE,
             receiver: NONE,
+            group: NONE,
             messages_end: u64::MAX,
         });
         self.waiting += 1;
@@ -201,6 +229,21 @@ impl Calls {
             source: -1,
             message: u64::MAX,
         }
+    }
+
+    /// For the outcome of a non-blocking collective that the call completed.
+    pub fn collective(&mut self, at: &CallAt) -> u32 {
+        self.open(at)
+    }
+
+    /// What the call lost in such a collective.
+    pub fn collective_ended(&mut self, call: u32, losses: Losses) {
+        let slot = call;
+        let call = &mut self.calls.list[slot as usize];
+        if !losses.0.is_empty() {
+            keep_worst(&mut self.groups, &mut call.group, losses, Losses::outrank);
+        }
+        self.answer(slot, 1, None, None);
     }
 
     /// Enter and leave of a call, ns; equal if only a time is wanted.
@@ -244,12 +287,10 @@ impl Calls {
         let call = &mut self.calls.list[slot as usize];
         let lates = &mut self.lates;
         if let Some(late) = sender {
-            worst(lates, &mut call.sender, late, |a, b| a.outranks_sender(b));
+            keep_worst(lates, &mut call.sender, late, Late::outranks_sender);
         }
         if let Some(late) = receiver {
-            worst(lates, &mut call.receiver, late, |a, b| {
-                a.outranks_receiver(b)
-            });
+            keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver);
         }
         call.open -= count;
         if call.open == 0 {
@@ -261,7 +302,7 @@ impl Calls {
     #[inline]
     fn conclude(&mut self, slot: u32) {
         let call = self.calls[slot];
-        if call.sender != NONE || call.receiver != NONE {
+        if call.sender != NONE || call.receiver != NONE || call.group != NONE {
             self.concluded.push(call);
         }
         self.calls.drop(slot);
@@ -286,26 +327,46 @@ impl Calls {
         }
         let mut concluded = std::mem::take(&mut self.concluded);
         concluded.retain(|call| {
-            let (pattern, late) = match self.lates.list.get(call.sender as usize) {
-                Some(late) => match self.overtaken(call, late, end) {
-                    Some(pattern) => (pattern, late),
-                    None => return true,
-                },
-                None => (PatternId::LateReceiver, &self.lates[call.receiver]),
+            let mut named = |pattern, severity, late| {
+                found(Named {
+                    pattern,
+                    severity,
+                    enter: call.enter,
+                    leave: call.leave,
+                    thread: call.thread,
+                    signature: call.signature,
+                    late,
+                });
             };
-            found(Named {
-                pattern,
-                severity: late.severity,
-                enter: call.enter,
-                leave: call.leave,
-                thread: call.thread,
-                signature: call.signature,
-                late: &late.detail,
-            });
+            let sender = self.lates.list.get(call.sender as usize);
+            let message = sender.or_else(|| self.lates.list.get(call.receiver as usize));
+            let most = message.map_or(0, |late| late.severity);
+            let group = self.groups.list.get(call.group as usize);
+            match (group.filter(|losses| losses.total() > most), message) {
+                (Some(losses), _) => {
+                    for (pattern, severity, late) in &losses.0 {
+                        named(*pattern, *severity, late.as_ref());
+                    }
+                }
+                (None, Some(late)) => {
+                    let pattern = match sender {
+                        None => Some(PatternId::LateReceiver),
+                        Some(_) => self.overtaken(call, late, end),
+                    };
+                    let Some(pattern) = pattern else {
+                        return true;
+                    };
+                    named(pattern, late.severity, Some(&late.detail));
+                }
+                (None, None) => {}
+            }
             for late in [call.sender, call.receiver] {
                 if late != NONE {
                     self.lates.drop(late);
                 }
+            }
+            if call.group != NONE {
+                self.groups.drop(call.group);
             }
             false
         });
@@ -358,17 +419,12 @@ impl Calls {
     }
 }
 
-/// Keeps the worse of a late party and the one kept in `slot`.
-fn worst(
-    lates: &mut Slots<Late>,
-    slot: &mut u32,
-    late: Late,
-    worse: impl Fn(&Late, &Late) -> bool,
-) {
+/// Keeps the worse of an entry and the one in `slot`.
+fn keep_worst<T>(slots: &mut Slots<T>, slot: &mut u32, entry: T, worse: impl Fn(&T, &T) -> bool) {
     if *slot == NONE {
-        *slot = lates.keep(late);
-    } else if worse(&late, &lates[*slot]) {
-        lates.list[*slot as usize] = late;
+        *slot = slots.keep(entry);
+    } else if worse(&entry, &slots[*slot]) {
+        slots.list[*slot as usize] = entry;
     }
 }
 

@@ -4,10 +4,13 @@ use laggard_trace::{Chunk, Decoder, Event, Location, Record};
 
 use super::clock::ClockMap;
 
-/// Calls kept from the slabs before, so that a late party's activity can be looked
-/// up across the border. The look-back is bounded by the same number everywhere:
-/// what the report says must not depend on where slabs end.
-pub const LOOK_BACK: usize = 1024;
+/// A late party's calls are looked through so far back, and their sums where that is
+/// not enough. The same number everywhere: what the report says must not depend on
+/// where slabs end.
+pub const LOOK_BACK: usize = 256;
+/// Calls kept from the slabs before, at least; what is summed up begins a little before
+/// what is looked through.
+const KEPT: usize = 2 * LOOK_BACK;
 
 /// Calls of a location, column by column, times in ns of the global clock.
 #[derive(Debug, Default)]
@@ -28,18 +31,21 @@ pub struct Columns {
 
 impl Columns {
     /// Drops the last slab's calls but for the look-back.
-    fn turn(&mut self) {
-        let drop = self.enter.len().saturating_sub(LOOK_BACK);
-        self.enter.drain(..drop);
-        self.leave.drain(..drop);
-        self.signature.drain(..drop);
+    pub(super) fn turn(&mut self) {
+        // Small slabs add up before they are moved.
+        if self.enter.len() > 2 * KEPT {
+            let drop = self.enter.len() - KEPT;
+            self.enter.drain(..drop);
+            self.leave.drain(..drop);
+            self.signature.drain(..drop);
+            self.number += drop as u64;
+        }
         self.extended.clear();
-        self.number += drop as u64;
         self.first = self.enter.len();
     }
 
     #[inline]
-    fn push(&mut self, enter: i64, leave: i64, signature: u32) {
+    pub(super) fn push(&mut self, enter: i64, leave: i64, signature: u32) {
         self.enter.push(enter);
         self.leave.push(leave.max(enter));
         self.signature.push(signature);

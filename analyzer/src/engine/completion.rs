@@ -87,17 +87,24 @@ impl Rank<'_> {
                 group,
                 n,
                 signature,
-            } => self.asker.waiters.push(Waiter {
-                group,
-                n,
-                enter: call.enter,
-                leave: call.leave,
-                thread: call.thread,
-                signature: call.signature,
-                collective: signature,
-                posted: true,
-                asks: call.asks,
-            }),
+            } => {
+                let call_slot = match call.asks {
+                    true => self.asker.calls.collective(call),
+                    false => NONE,
+                };
+                self.asker.waiters.push(Waiter {
+                    group,
+                    n,
+                    enter: call.enter,
+                    leave: call.leave,
+                    thread: call.thread,
+                    signature: call.signature,
+                    collective: signature,
+                    posted: true,
+                    call: call_slot,
+                    asks: call.asks,
+                });
+            }
             Posted::Deferred { slot } => {
                 let channel = match outcome {
                     Outcome::Cancelled => {

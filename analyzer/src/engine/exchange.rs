@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::activity::{self, Inside};
+use super::activity;
 use super::channel::{Channel, ChannelKey, Channels, End};
 use super::intern::PathKey;
 use super::rank::Rank;
@@ -159,19 +159,23 @@ impl Rank<'_> {
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
-        let sums = || {
-            let sums = || Inside::new(&found.columns, &found.rows);
-            found.inside.get_or_init(sums)
-        };
-        let activity = activity::before(&found.columns, &found.rows, sums, position, since);
+        let activity = activity::before(
+            &found.columns,
+            &found.rows,
+            &found.paths,
+            &found.history,
+            position,
+            since,
+        );
         let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
         detail.computation = activity.computation;
         detail.waiting = activity.waiting;
         detail.io = activity.io;
-        if activity.other != 0 {
-            let other = activity.other as usize;
+        if let Some((other, time)) = activity.other {
+            let other = other as usize;
             detail.other_operation = found.rows.get(other).map_or(0, |row| row.operation);
             detail.other_path = found.paths.get(other).copied().unwrap_or_default();
+            detail.other = time;
         }
         Some(detail)
     }

@@ -177,7 +177,7 @@ impl Cause {
         self.waiting = self.waiting.saturating_add(share(late.waiting));
         self.io = self.io.saturating_add(share(late.io));
         if late.other_operation != 0 {
-            self.add_other((late.other_operation, late.other_path, share(late.waiting)));
+            self.add_other((late.other_operation, late.other_path, share(late.other)));
         }
     }
 

@@ -56,6 +56,9 @@ pub struct Waiter {
     pub collective: u32,
     /// Whether the collective was non-blocking.
     pub posted: bool,
+    /// The call that completed it, in [`super::calls::Calls`]; `NONE` unless it was
+    /// non-blocking and something is asked.
+    pub call: u32,
     /// Whether anything is asked, or the completion is only counted.
     pub asks: bool,
 }
@@ -124,7 +127,7 @@ impl<'a> Rank<'a> {
     pub fn pass_one(&mut self, until: i64) {
         for thread in &mut self.threads {
             thread.stream.fill(until, &mut thread.columns);
-            thread.inside.take();
+            thread.history.extend(&thread.columns, &thread.rows);
             thread.at = thread.columns.first;
             thread.extended_at = 0;
         }
@@ -377,6 +380,7 @@ impl<'a> Rank<'a> {
                 signature: call.signature,
                 collective: call.signature,
                 posted: false,
+                call: NONE,
                 asks: true,
             });
         }

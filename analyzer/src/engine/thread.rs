@@ -1,9 +1,8 @@
 //! One thread of a rank in pass one: its calls, and the requests that it has under way.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 
-use super::activity::Inside;
+use super::activity::History;
 use super::columns::{Columns, Stream};
 use super::intern::PathKey;
 use super::table::Row;
@@ -16,8 +15,8 @@ pub struct Thread<'a> {
     pub stream: Stream<'a>,
     /// The calls of this slab.
     pub columns: Columns,
-    /// Sums over `columns`, made when a late party's activity is first asked for.
-    pub(super) inside: OnceLock<Inside>,
+    /// Sums over its calls so far.
+    pub(super) history: History,
     /// By signature id.
     pub rows: Vec<Row>,
     /// Completion lists by id.
@@ -69,7 +68,7 @@ impl<'a> Thread<'a> {
             number,
             stream,
             columns: Columns::default(),
-            inside: OnceLock::new(),
+            history: History::default(),
             rows,
             lists,
             paths,

@@ -74,6 +74,8 @@ entries! {
         waiting: i64,
         /// … was inside file operations.
         io: i64,
+        /// … was inside the operation that it waited in longest.
+        other: i64,
         /// World rank.
         rank: u32,
         /// Thread.
