@@ -51,6 +51,26 @@ impl Columns {
         self.signature.push(signature);
     }
 
+    /// Takes the calls entered before `until`; how many these are. `ns` maps ticks after
+    /// the records' base.
+    fn take(&mut self, records: &[Record], until: i64, ns: impl Fn(u64) -> i64) -> usize {
+        let is_before = |record: &Record| ns(u64::from(record.enter)) < until;
+        // Most slabs end elsewhere.
+        let count = match records.last() {
+            Some(last) if !is_before(last) => records.partition_point(is_before),
+            _ => records.len(),
+        };
+        let records = &records[..count];
+        self.enter
+            .extend(records.iter().map(|r| ns(u64::from(r.enter))));
+        self.leave.extend(records.iter().map(|record| {
+            let leave = u64::from(record.enter) + u64::from(record.duration);
+            ns(leave)
+        }));
+        self.signature.extend(records.iter().map(|r| r.signature));
+        count
+    }
+
     /// Position of the call with this number, if it is still here.
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
@@ -124,23 +144,26 @@ impl<'a> Stream<'a> {
 
     /// Takes calls out of a chunk; `true` if one entered at or after `until` is next.
     fn drain(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
-        while let Some(record) = records.get(self.at) {
-            if record.is_extension() {
+        while self.at < records.len() {
+            if records[self.at].is_extension() {
                 if self.extended(records, until, columns) {
                     return true;
                 }
                 continue;
             }
-            let ticks = self.base.wrapping_add(u64::from(record.enter));
-            let enter = self.clock.ns(ticks);
-            if enter >= until {
+            let records = &records[self.at..];
+            let extension = records.iter().position(Record::is_extension);
+            let records = &records[..extension.unwrap_or(records.len())];
+            let clock = self.clock;
+            let base = self.base;
+            let taken = match clock.near(base) {
+                Some(near) => columns.take(records, until, |ticks| near.ns(ticks)),
+                None => columns.take(records, until, |ticks| clock.ns(base.wrapping_add(ticks))),
+            };
+            self.at += taken;
+            if taken < records.len() {
                 return true;
             }
-            let leave = self
-                .clock
-                .ns(ticks.wrapping_add(u64::from(record.duration)));
-            columns.push(enter, leave, record.signature);
-            self.at += 1;
         }
         false
     }
