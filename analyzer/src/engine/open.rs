@@ -68,24 +68,20 @@ pub struct Opened {
     pub clocks: Clocks,
 }
 
-/// Files to agents: those of one rank together, the largest first, each to the
-/// agent with the least so far.
+/// Files to agents: those of one rank together, and ranks in order, so that neighbours,
+/// who talk most, are mostly at one agent. Cut where the sizes add up to equal shares.
 fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
-    let mut ranks: BTreeMap<&str, (u64, Vec<usize>)> = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        let slot = ranks.entry(files::rank_part(&entry.name)).or_default();
-        slot.0 += entry.size;
-        slot.1.push(at);
-    }
-    let mut ranks: Vec<_> = ranks.into_values().collect();
-    // Stable: files of equal size stay in the order of their names.
-    ranks.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    let mut loads = vec![0u64; agents];
-    let mut agent_of = vec![0; entries.len()];
-    for (size, files) in ranks {
-        let agent = (0..agents).min_by_key(|&agent| loads[agent]).unwrap_or(0);
-        loads[agent] += size + 1;
-        files.iter().for_each(|&file| agent_of[file] = agent as u32);
+    // One more byte each: files without any are shared out, too.
+    let weight = |entry: &Entry| u128::from(entry.size) + 1;
+    let total: u128 = entries.iter().map(weight).sum();
+    let mut agent_of = Vec::with_capacity(entries.len());
+    let mut before = 0;
+    for files in entries.chunk_by(|a, b| files::rank_part(&a.name) == files::rank_part(&b.name)) {
+        let size: u128 = files.iter().map(weight).sum();
+        // Where the middle of it lies.
+        let agent = (2 * before + size) * agents as u128 / (2 * total);
+        agent_of.resize(agent_of.len() + files.len(), agent as u32);
+        before += size;
     }
     agent_of
 }
@@ -412,5 +408,12 @@ mod tests {
         ];
         assert_eq!(assign(&entries, 2), [0, 0, 1, 1]);
         assert_eq!(assign(&entries, 1), [0, 0, 0, 0]);
+        let equal: Vec<_> = (0..8)
+            .map(|rank| entry(&format!("rank{rank:06}.thread000.lgt"), 100))
+            .collect();
+        assert_eq!(assign(&equal, 3), [0, 0, 0, 1, 1, 2, 2, 2]);
+        assert_eq!(assign(&equal, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let empty = [entry("rank000000.thread000.lgt", 0)];
+        assert_eq!(assign(&empty, 5), [2]);
     }
 }
