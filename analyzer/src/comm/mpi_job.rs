@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use mpi::collective::SystemOperation;
-use mpi::datatype::{Partition, PartitionMut};
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
@@ -14,6 +13,8 @@ use super::Job;
 mod tag {
     /// A partial result on its way to the head.
     pub const TREE: mpi::Tag = 1;
+    /// What one agent has for another.
+    pub const PARCEL: mpi::Tag = 2;
 }
 
 /// Largest piece of one message: counts are `int` in MPI.
@@ -47,53 +48,6 @@ impl MpiJob {
     fn count_sent(&self, bytes: usize) {
         self.sent.set(self.sent.get() + bytes as u64);
     }
-
-    /// All-to-all of one piece for each agent, of known sizes.
-    fn exchange_piece(&self, parcels: &[&[u8]], receive_counts: &[i32]) -> Vec<Vec<u8>> {
-        let counts: Vec<i32> = parcels.iter().map(|p| p.len() as i32).collect();
-        // Never empty: the address of an empty buffer can be that of MPI_IN_PLACE.
-        let mut buffer = parcels.concat();
-        buffer.push(0);
-        let size: usize = receive_counts.iter().map(|&count| count as usize).sum();
-        let mut received = vec![0u8; size + 1];
-        let displacements = offsets(&counts);
-        let receive_displacements = offsets(receive_counts);
-        {
-            let send = Partition::new(&buffer[..], counts, &displacements[..]);
-            let mut receive = PartitionMut::new(
-                &mut received[..],
-                receive_counts,
-                &receive_displacements[..],
-            );
-            self.world.all_to_all_varcount_into(&send, &mut receive);
-        }
-        let mut rest = received.as_slice();
-        receive_counts
-            .iter()
-            .map(|&count| {
-                let (head, tail) = rest.split_at(count as usize);
-                rest = tail;
-                head.to_vec()
-            })
-            .collect()
-    }
-}
-
-/// Bytes `piece * share .. (piece + 1) * share` of so many, in as far as they exist.
-fn piece_of(length: usize, piece: usize, share: usize) -> std::ops::Range<usize> {
-    (piece * share).min(length)..((piece + 1) * share).min(length)
-}
-
-fn offsets(counts: &[i32]) -> Vec<i32> {
-    let mut sum = 0;
-    counts
-        .iter()
-        .map(|count| {
-            let at = sum;
-            sum += count;
-            at
-        })
-        .collect()
 }
 
 impl Job for MpiJob {
@@ -110,44 +64,31 @@ impl Job for MpiJob {
         // What stays here is moved, not sent.
         let own = std::mem::take(&mut parcels[me]);
         self.count_sent(parcels.iter().map(Vec::len).sum());
-        let share = PIECE / self.agents();
-        // Everybody learns what comes from whom, and how many pieces there are in all.
-        let pieces = parcels
-            .iter()
-            .map(|p| p.len().div_ceil(share))
-            .max()
-            .unwrap_or(0);
-        let mine: Vec<u64> = parcels
-            .iter()
-            .flat_map(|p| [p.len() as u64, pieces as u64])
-            .collect();
+        let mine: Vec<u64> = parcels.iter().map(|parcel| parcel.len() as u64).collect();
         let mut theirs = vec![0u64; mine.len()];
         self.world.all_to_all_into(&mine[..], &mut theirs[..]);
-        let lengths: Vec<usize> = theirs
-            .chunks_exact(2)
-            .map(|pair| pair[0] as usize)
-            .collect();
-        let pieces = theirs
-            .chunks_exact(2)
-            .map(|pair| pair[1] as usize)
-            .max()
-            .unwrap_or(0);
-        let mut received = vec![Vec::new(); parcels.len()];
-        for piece in 0..pieces {
-            let part: Vec<&[u8]> = parcels
-                .iter()
-                .map(|p| &p[piece_of(p.len(), piece, share)])
-                .collect();
-            let count = |&length: &usize| piece_of(length, piece, share).len() as i32;
-            let counts: Vec<i32> = lengths.iter().map(count).collect();
-            for (to, from) in received.iter_mut().zip(self.exchange_piece(&part, &counts)) {
-                if to.is_empty() {
-                    *to = from;
-                } else {
-                    to.extend_from_slice(&from);
+        let mut received: Vec<Vec<u8>> = theirs.iter().map(|&n| vec![0; n as usize]).collect();
+        let pieces = |lengths: &[u64]| -> usize {
+            let pieces = lengths.iter().map(|&n| (n as usize).div_ceil(PIECE));
+            pieces.sum()
+        };
+        let requests = pieces(&mine) + pieces(&theirs);
+        mpi::request::multiple_scope(requests, |scope, requests| {
+            for (agent, parcel) in received.iter_mut().enumerate() {
+                let from = self.world.process_at_rank(agent as i32);
+                for piece in parcel.chunks_mut(PIECE) {
+                    requests.add(from.immediate_receive_into_with_tag(scope, piece, tag::PARCEL));
                 }
             }
-        }
+            for (agent, parcel) in parcels.iter().enumerate() {
+                let to = self.world.process_at_rank(agent as i32);
+                for piece in parcel.chunks(PIECE) {
+                    requests.add(to.immediate_send_with_tag(scope, piece, tag::PARCEL));
+                }
+            }
+            let mut done = Vec::with_capacity(requests.incomplete());
+            requests.wait_all(&mut done);
+        });
         received[me] = own;
         received
     }

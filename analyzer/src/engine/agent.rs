@@ -42,18 +42,10 @@ pub struct Agent<'a> {
     asking: Vec<Asking>,
     answering: Vec<Answering>,
     telling: Vec<Telling>,
-    /// What each rank has to answer.
-    answers: Vec<Answers>,
 }
 
-/// What a rank has to answer to other agents, and its answers.
-#[derive(Default)]
-struct Answers {
-    asked: Vec<Asked>,
-    /// Agent, reply, and whether the next of `details` belongs to it.
-    replies: Vec<(u32, Reply, bool)>,
-    details: Vec<Detail>,
-}
+/// Questions that one thread answers at a time.
+const CHUNK: usize = 4096;
 
 /// One parcel for each agent.
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
@@ -74,7 +66,6 @@ impl<'a> Agent<'a> {
             .enumerate()
             .map(|(at, r)| (r.rank, at as u32))
             .collect();
-        let answers = ranks.iter().map(|_| Answers::default()).collect();
         Agent {
             job,
             ranks,
@@ -88,7 +79,6 @@ impl<'a> Agent<'a> {
             asking: empty(job),
             answering: empty(job),
             telling: empty(job),
-            answers,
         }
     }
 
@@ -121,13 +111,11 @@ impl<'a> Agent<'a> {
     /// Questions, answers and outcomes, between agents.
     fn exchange(&mut self) {
         let received = exchange(self.job, &mut self.asking);
-        self.take_questions(&received);
+        self.take_declarations(&received);
+        self.answer_waiting();
+        self.answer(&received);
         recycle(self.job, &mut self.asking, received);
-        self.ranks
-            .par_iter_mut()
-            .zip(&mut self.answers)
-            .for_each(|(rank, answers)| answer(rank, answers));
-        self.reply();
+        self.pass_wholes_on();
         let received = exchange(self.job, &mut self.answering);
         self.take_replies(&received);
         recycle(self.job, &mut self.answering, received);
@@ -249,24 +237,14 @@ impl<'a> Agent<'a> {
         });
     }
 
-    fn take_questions(&mut self, received: &[Asking]) {
+    /// Takes in what came on the first leg but the questions.
+    fn take_declarations(&mut self, received: &[Asking]) {
         for (agent, parcel) in received.iter().enumerate() {
             for declaration in &parcel.declarations {
                 let found = self.find_channel(declaration);
                 self.declared[agent].push(found);
             }
             let declared = &self.declared[agent];
-            for &question in &parcel.questions {
-                let (rank, side, channel) = declared[question.channel as usize];
-                if rank != NONE {
-                    self.answers[rank as usize].asked.push(Asked {
-                        agent: agent as u32,
-                        channel,
-                        side,
-                        question,
-                    });
-                }
-            }
             for entry in &parcel.progress {
                 let (rank, side, channel) = declared[entry.channel as usize];
                 if rank != NONE {
@@ -290,19 +268,64 @@ impl<'a> Agent<'a> {
         (position, declaration.side, channel)
     }
 
-    /// Fills the parcels of the second leg.
-    fn reply(&mut self) {
-        for answers in &mut self.answers {
-            let mut details = answers.details.drain(..);
-            for (agent, reply, is_late) in answers.replies.drain(..) {
-                let to = &mut self.answering[agent as usize];
-                if is_late {
-                    to.late.push(to.replies.len() as u32);
-                    to.details.extend(details.next());
+    /// Pass two: answers what was asked in earlier rounds and happened now.
+    fn answer_waiting(&mut self) {
+        let answering = &mut self.answering;
+        for rank in &mut self.ranks {
+            for asked in std::mem::take(&mut rank.waiting) {
+                match rank.end(asked.channel, asked.side, asked.question.n) {
+                    Some(end) => {
+                        let to = &mut answering[asked.agent as usize];
+                        reply_to(rank, asked.side, &asked.question, end, to);
+                    }
+                    None => rank.waiting.push(asked),
                 }
-                to.replies.push(reply);
             }
         }
+    }
+
+    /// Pass two: answers what is asked in this round.
+    fn answer(&mut self, received: &[Asking]) {
+        for (agent, parcel) in received.iter().enumerate() {
+            let (declared, ranks) = (&self.declared[agent], &self.ranks);
+            let chunks = parcel.questions.par_chunks(CHUNK).map(|questions| {
+                let mut answers = Answering::default();
+                let mut waiting = Vec::new();
+                for question in questions {
+                    let (rank, side, channel) = declared[question.channel as usize];
+                    if rank == NONE {
+                        continue;
+                    }
+                    let at = &ranks[rank as usize];
+                    if let Some(end) = at.end(channel, side, question.n) {
+                        reply_to(at, side, question, end, &mut answers);
+                        continue;
+                    }
+                    let asked = Asked {
+                        agent: agent as u32,
+                        channel,
+                        side,
+                        question: *question,
+                    };
+                    waiting.push((rank, asked));
+                }
+                (answers, waiting)
+            });
+            for (answers, waiting) in chunks.collect::<Vec<_>>() {
+                let to = &mut self.answering[agent];
+                let before = to.replies.len() as u32;
+                to.late.extend(answers.late.iter().map(|at| before + at));
+                to.replies.extend(answers.replies);
+                to.details.extend(answers.details);
+                for (rank, asked) in waiting {
+                    self.ranks[rank as usize].waiting.push(asked);
+                }
+            }
+        }
+    }
+
+    /// Sends the complete collectives that this agent joined to the late members' agents.
+    fn pass_wholes_on(&mut self) {
         for joined in std::mem::take(&mut self.owned.complete) {
             // The late member's agent, or anyone who can pass it on.
             let late = late_rank(&joined.fold);
@@ -438,39 +461,24 @@ fn late_rank(fold: &Fold) -> u32 {
     }
 }
 
-/// Pass two for one rank: answers what other agents asked now, and what they asked
-/// before and happened now.
-fn answer(rank: &mut Rank, answers: &mut Answers) {
-    let waiting = std::mem::take(&mut rank.waiting);
-    for asked in waiting.into_iter().chain(answers.asked.drain(..)) {
-        match rank.end(asked.channel, asked.side, asked.question.n) {
-            Some(end) => {
-                let (reply, detail) = reply_to(rank, asked.side, &asked.question, end);
-                answers.replies.push((asked.agent, reply, detail.is_some()));
-                answers.details.extend(detail);
-            }
-            None => rank.waiting.push(asked),
-        }
-    }
-}
-
-fn reply_to(rank: &Rank, side: Side, question: &Question, end: &End) -> (Reply, Option<Detail>) {
+/// Answers a question about this end.
+fn reply_to(rank: &Rank, side: Side, question: &Question, end: &End, answers: &mut Answering) {
     let interval = Interval::new(question.enter, question.leave);
     let severity = match side {
         SEND => two_sided::late_sender(interval, end.time),
         _ => two_sided::late_receiver(interval, end.time),
     };
-    let detail = (severity > 0).then(|| {
+    if severity > 0 {
         let since = match question.bare {
             0 => question.enter,
             _ => end.time,
         };
-        rank.late(end, since)
-    });
-    let reply = Reply {
+        answers.late.push(answers.replies.len() as u32);
+        answers.details.push(rank.late(end, since));
+    }
+    answers.replies.push(Reply {
         rank: question.rank,
         token: question.token,
         time: end.time,
-    };
-    (reply, detail)
+    });
 }
