@@ -80,6 +80,7 @@ programs! {
     wait_at_window: "wait_at_window.c";
     wait_at_window_near_miss: "wait_at_window_near_miss.c";
     waitall_send_and_receive: "waitall_send_and_receive.c";
+    waitall_with_collectives: "waitall_with_collectives.c";
     wrong_order_other_source: "wrong_order_other_source.c";
     wrong_order_other_source_near_miss: "wrong_order_other_source_near_miss.c";
     wrong_order_same_source: "wrong_order_same_source.c";
