@@ -8,7 +8,7 @@ use super::Operation;
 use super::completion::{Scratch, begin, record};
 use super::receive::Status;
 use crate::call::Call;
-use crate::constants::{Handle, MPI_UNDEFINED, SUCCESS, constants};
+use crate::constants::{Handle, MPI_UNDEFINED, constants};
 use crate::ffi::{MPI_Request, MPI_Status};
 use crate::request::{self, kind};
 
@@ -75,7 +75,6 @@ pub struct All {
     requests: *const MPI_Request,
     flag: Option<*const c_int>,
     statuses: *mut *mut MPI_Status,
-    ignored: bool,
 }
 
 /// Waits for all requests.
@@ -86,7 +85,6 @@ pub fn waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut *mut MPI
         requests,
         flag: None,
         statuses,
-        ignored: false,
     }
 }
 
@@ -108,7 +106,7 @@ impl Operation for All {
     fn before(&mut self, call: &mut Call) {
         let scratch = &mut call.thread().scratch;
         scratch.keep(self.count, self.requests);
-        self.ignored = substitute(scratch, self.statuses);
+        substitute(scratch, self.statuses);
     }
 
     fn after(&mut self, call: &mut Call) {
@@ -127,48 +125,19 @@ impl Operation for All {
                 scratch.complete(stream, thread, i, status);
             }
         }
-        if self.ignored {
-            restore_error(call, *self);
-        }
         record(call, raw);
     }
 }
 
-impl Clone for All {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl Copy for All {}
-
-/// Has the real call fill in statuses in any case; whether the program ignores them.
+/// Has the real call fill in statuses in any case. It returns the same whether the program
+/// ignores them or not: `MPI_ERR_IN_STATUS` if one of the requests failed.
 #[inline(always)]
-fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) -> bool {
+fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) {
     // SAFETY: the wrapper's own variable.
     unsafe {
-        let ignored = *statuses == constants().statuses_ignore;
-        if ignored {
+        if *statuses == constants().statuses_ignore {
             *statuses = scratch.statuses();
         }
-        ignored
-    }
-}
-
-/// Without statuses the call would have returned the error itself, not
-/// `MPI_ERR_IN_STATUS`.
-fn restore_error(call: &mut Call, all: All) {
-    if call.result != constants().err_in_status {
-        return;
-    }
-    // SAFETY: filled in by the call, as it says.
-    let errors =
-        (0..all.count.max(0) as usize).map(|i| unsafe { (*(*all.statuses).add(i)).MPI_ERROR });
-    let pending = constants().err_pending;
-    if let Some(error) = errors
-        .into_iter()
-        .find(|&error| error != SUCCESS && error != pending)
-    {
-        call.result = error;
     }
 }
 
@@ -245,7 +214,6 @@ pub struct Some_ {
     completed: *const c_int,
     indices: *const c_int,
     statuses: *mut *mut MPI_Status,
-    ignored: bool,
 }
 
 /// Waits for some of several requests.
@@ -262,7 +230,6 @@ pub fn waitsome(
         completed,
         indices,
         statuses,
-        ignored: false,
     }
 }
 
@@ -281,7 +248,7 @@ impl Operation for Some_ {
     fn before(&mut self, call: &mut Call) {
         let scratch = &mut call.thread().scratch;
         scratch.keep(self.count, self.requests);
-        self.ignored = substitute(scratch, self.statuses);
+        substitute(scratch, self.statuses);
     }
 
     fn after(&mut self, call: &mut Call) {
@@ -302,13 +269,6 @@ impl Operation for Some_ {
             let (index, status) = unsafe { (*self.indices.add(i), &*(*self.statuses).add(i)) };
             let (stream, scratch, thread) = call.parts();
             scratch.complete(stream, thread, index as usize, status);
-        }
-        if self.ignored && in_status {
-            let all = All {
-                count: n,
-                ..waitall(n, self.requests.cast_mut(), self.statuses)
-            };
-            restore_error(call, all);
         }
         record(call, raw);
     }
