@@ -50,6 +50,7 @@ programs! {
     late_sender_subcommunicator: "late_sender_subcommunicator.c";
     late_sender_test_near_miss: "late_sender_test_near_miss.c";
     late_sender_threads: "late_sender_threads.c";
+    late_sender_truncated: "late_sender_truncated.c";
     late_sender_two_paths: "late_sender_two_paths.c";
     late_sender_waitall: "late_sender_waitall.c";
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
