@@ -45,6 +45,7 @@ int laggard_fill_constants(struct laggard_constants *c, void *(*find)(const char
   c->dist_graph = MPI_DIST_GRAPH;
   c->err_in_status = MPI_ERR_IN_STATUS;
   c->err_pending = MPI_ERR_PENDING;
+  c->err_truncate = MPI_ERR_TRUNCATE;
   c->lock_exclusive = MPI_LOCK_EXCLUSIVE;
   c->lock_shared = MPI_LOCK_SHARED;
   return !missing;

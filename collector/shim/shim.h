@@ -22,7 +22,7 @@ struct laggard_constants {
   int comm_type_shared;
   int thread_multiple;
   int cart, graph, dist_graph;
-  int err_in_status, err_pending;
+  int err_in_status, err_pending, err_truncate;
   int lock_exclusive, lock_shared;
 };
 

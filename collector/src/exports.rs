@@ -26,8 +26,11 @@ macro_rules! wrapper {
             let site = laggard_callpath::call_site!();
             let mut operation = $class($($meaning)*);
             let Some(mut call) = operation.begin(site, $number) else {
+                operation.before_unrecorded();
                 // SAFETY: as above.
-                return unsafe { super::$slots::$name.get()($($p),*) };
+                let result = unsafe { super::$slots::$name.get()($($p),*) };
+                operation.after_unrecorded(result);
+                return result;
             };
             operation.before(&mut call);
             call.enter();

@@ -39,6 +39,11 @@ pub mod state {
 /// What the process does with calls.
 pub static STATE: AtomicU32 = AtomicU32::new(state::IDLE);
 
+/// Whether calls are recorded, if they are not inside other calls.
+pub fn is_recording() -> bool {
+    STATE.load(Ordering::Relaxed) & state::RECORDING != 0
+}
+
 /// The recording state of one thread.
 pub struct Thread {
     /// Stack address of the active outermost wrapper; 0 = none.

@@ -42,6 +42,7 @@ programs! {
     late_sender_irecv_near_miss: "late_sender_irecv_near_miss.c";
     late_sender_irecv_wait: "late_sender_irecv_wait.c";
     late_sender_mprobe: "late_sender_mprobe.c";
+    late_sender_nested_communicator: "late_sender_nested_communicator.c";
     late_sender_persistent: "late_sender_persistent.c";
     late_sender_probe: "late_sender_probe.c";
     late_sender_recv: "late_sender_recv.c";
@@ -50,6 +51,7 @@ programs! {
     late_sender_subcommunicator: "late_sender_subcommunicator.c";
     late_sender_test_near_miss: "late_sender_test_near_miss.c";
     late_sender_threads: "late_sender_threads.c";
+    late_sender_truncated: "late_sender_truncated.c";
     late_sender_two_paths: "late_sender_two_paths.c";
     late_sender_waitall: "late_sender_waitall.c";
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";

@@ -123,15 +123,10 @@ impl Row {
         let Some(call) = calls::call(signature.operation) else {
             return Row::UNDEFINED;
         };
-        let failed = signature.has(flags::FAILED);
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
         Row {
             operation: signature.operation,
-            flags: if failed {
-                signature.flags & !(matters & !flags::POSTS)
-            } else {
-                signature.flags
-            },
+            flags: signature.flags,
             shape: call.shape,
             class: TimeClass::of(signature.operation),
             step: match signature.flags & matters != 0 || signature.completes != 0 {

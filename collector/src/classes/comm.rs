@@ -6,11 +6,12 @@ use laggard_trace::{Signature, flags};
 
 use super::Operation;
 use super::send::post;
-use crate::call::Call;
-use crate::constants::{Handle, constants};
+use crate::call::{Call, guarded};
+use crate::constants::{Handle, SUCCESS, constants};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{self, Group, Kind, NO_ROOT, Origin};
 use crate::signature::{NOBODY, Raw};
+use crate::thread::is_recording;
 
 /// How a communicator comes to be, with the parent or the tag.
 enum How {
@@ -76,22 +77,17 @@ pub fn comm_join(new: *mut MPI_Comm) -> Create {
     }
 }
 
-impl Operation for Create {
-    fn after(&mut self, call: &mut Call) {
-        let mut raw = Raw {
-            send: NO_ROOT_HERE,
-            ..call.raw()
-        };
-        if !call.succeeded() {
-            return call.record(&raw);
-        }
+impl Create {
+    /// Gives what the call made its identity, for which every such call counts, recorded or
+    /// not: the communicator that the call is on, and the new one.
+    fn register(&self) -> (Option<&'static Group>, Option<&'static Group>) {
         // SAFETY: the real call succeeded and stored the communicator there. Of
         // MPI_Comm_idup it may be used for local queries only when it is complete, but
         // the members are those of the parent.
         let new = unsafe { *self.new };
-        let (on, made) = match self.how {
+        match self.how {
             How::Child(parent) => {
-                let parent = call.stream().communicator(parent);
+                let parent = groups::communicator(parent);
                 let made = match self.request {
                     Some(_) => Some(groups::duplicated(parent, new)),
                     None => groups::created(Origin::Child(parent), new),
@@ -101,7 +97,20 @@ impl Operation for Create {
             How::Members(tag) => on_itself(groups::created(Origin::Members(tag), new)),
             How::Pair(tag) => on_itself(groups::created(Origin::Pair(tag), new)),
             How::Joined => (None, groups::created(Origin::Pair(0), new)),
+        }
+    }
+}
+
+impl Operation for Create {
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = Raw {
+            send: NO_ROOT_HERE,
+            ..call.raw()
         };
+        if !call.succeeded() {
+            return call.record(&raw);
+        }
+        let (on, made) = self.register();
         if let Some(on) = on {
             call.stream().define_group(on);
             raw.group = on;
@@ -112,6 +121,12 @@ impl Operation for Create {
             post(call, &raw, false, request, 0);
         }
         record_with_object(call, &raw, made);
+    }
+
+    fn after_unrecorded(&mut self, result: c_int) {
+        if result == SUCCESS && is_recording() {
+            guarded(|| self.register());
+        }
     }
 }
 
@@ -154,9 +169,8 @@ pub fn comm_free(comm: *mut MPI_Comm) -> CommFree {
     CommFree { comm, group: None }
 }
 
-impl Operation for CommFree {
-    fn before(&mut self, call: &mut Call) {
-        let _ = call;
+impl CommFree {
+    fn release(&mut self) {
         // SAFETY: the program's communicator; the real call sets it to null.
         let handle = unsafe { *self.comm }.bits();
         let c = constants();
@@ -166,6 +180,12 @@ impl Operation for CommFree {
         {
             self.group = groups::released(Kind::Intra, handle);
         }
+    }
+}
+
+impl Operation for CommFree {
+    fn before(&mut self, _call: &mut Call) {
+        self.release();
     }
 
     fn after(&mut self, call: &mut Call) {
@@ -185,6 +205,18 @@ impl Operation for CommFree {
                 call.record(&raw);
             }
             None => call.record(&raw),
+        }
+    }
+
+    fn before_unrecorded(&mut self) {
+        if is_recording() {
+            guarded(|| self.release());
+        }
+    }
+
+    fn after_unrecorded(&mut self, result: c_int) {
+        if let Some(group) = self.group.filter(|_| result != SUCCESS) {
+            guarded(|| groups::restore(group));
         }
     }
 }

@@ -39,6 +39,9 @@ impl Scratch {
         self.handles.clear();
         self.known.clear();
         self.array = requests.addr();
+        if requests.is_null() {
+            return;
+        }
         for i in 0..count.max(0) as usize {
             // SAFETY: the program's array of so many requests.
             let handle = unsafe { *requests.add(i) }.bits();
@@ -53,6 +56,11 @@ impl Scratch {
     #[inline(always)]
     fn variable(&self, i: usize) -> usize {
         self.array.wrapping_add(i * size_of::<MPI_Request>())
+    }
+
+    /// How many handles were kept.
+    pub fn len(&self) -> usize {
+        self.handles.len()
     }
 
     /// The first handle kept.

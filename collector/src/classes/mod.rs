@@ -17,6 +17,8 @@ pub mod volume;
 pub mod waits;
 pub mod window;
 
+use std::ffi::c_int;
+
 use laggard_callpath::CallSite;
 
 use crate::call::Call;
@@ -33,6 +35,12 @@ pub trait Operation {
     fn before(&mut self, _call: &mut Call) {}
     /// After the real call: records it.
     fn after(&mut self, call: &mut Call);
+    /// Before a real call that is not recorded, since another call makes it.
+    #[inline(always)]
+    fn before_unrecorded(&mut self) {}
+    /// After a real call that is not recorded.
+    #[inline(always)]
+    fn after_unrecorded(&mut self, _result: c_int) {}
 }
 
 /// What the rows of the table name.

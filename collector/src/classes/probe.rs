@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use laggard_trace::{Endpoint, flags};
 
 use super::Operation;
-use super::receive::{Status, Wanted};
+use super::receive::{Status, Wanted, is_truncated};
 use super::send::post;
 use crate::call::Call;
 use crate::constants::{Handle, constants};
@@ -177,15 +177,15 @@ impl Operation for Mrecv {
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
-        if call.succeeded() {
+        if call.succeeded() || is_truncated(call) {
             if let Some((group, endpoint)) = messages::remove(self.handle) {
                 // The probe took the match: this half is for information.
                 (raw.group, raw.receive) = (group, endpoint);
             }
-            if let Some(request) = self.request {
-                raw.flags |= flags::POSTS;
-                post(call, &raw, true, request, 0);
-            }
+        }
+        if let Some(request) = self.request.filter(|_| call.succeeded()) {
+            raw.flags |= flags::POSTS;
+            post(call, &raw, true, request, 0);
         }
         call.record(&raw);
     }

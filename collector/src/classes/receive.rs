@@ -8,7 +8,10 @@ use laggard_trace::{Endpoint, flags};
 use super::Operation;
 use super::send::{Message, post};
 use crate::call::Call;
-use crate::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, constants, status_bytes};
+use crate::constants::{
+    MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, SUCCESS, constants, status_bytes,
+};
+use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::Raw;
@@ -35,7 +38,10 @@ impl Status {
         // SAFETY: the wrapper's own variable.
         unsafe {
             if *self.argument == constants().status_ignore {
-                *self.argument = self.own.as_mut_ptr();
+                // A call that fails need not fill in all of it.
+                let own = self.own.write(std::mem::zeroed());
+                own.MPI_SOURCE = MPI_PROC_NULL;
+                *self.argument = own;
             }
         }
     }
@@ -75,6 +81,32 @@ impl Wanted {
         found
     }
 
+    /// Fills in the receive half of a call that returned, if a message arrived.
+    #[inline(always)]
+    fn returned(&self, call: &mut Call, raw: &mut Raw, status: &Status) {
+        if call.succeeded() {
+            // SAFETY: filled in by a receive that succeeded.
+            self.received(call, raw, unsafe { status.get() });
+        } else if is_truncated(call) {
+            self.truncated(call, raw, status);
+        }
+    }
+
+    /// Fills in the receive half with a message that was too long. Not every library says
+    /// all of such a message in the status.
+    #[cold]
+    fn truncated(&self, call: &mut Call, raw: &mut Raw, status: &Status) {
+        // SAFETY: the program's, or ours, which has no part that was never written.
+        let mut status = unsafe { *status.get() };
+        if self.source != MPI_ANY_SOURCE {
+            status.MPI_SOURCE = self.source;
+        }
+        if self.tag != MPI_ANY_TAG {
+            status.MPI_TAG = self.tag;
+        }
+        self.received(call, raw, &status);
+    }
+
     /// Fills in the receive half with what arrived.
     #[inline(always)]
     pub fn received(&self, call: &mut Call, raw: &mut Raw, status: &MPI_Status) {
@@ -100,6 +132,23 @@ impl Wanted {
             raw.flags |= flags::RECEIVES;
         }
     }
+}
+
+/// Whether the call failed because the message was too long for the buffer: it has taken
+/// the message all the same, as the next one on its channel.
+#[cold]
+pub fn is_truncated(call: &Call) -> bool {
+    error_class(call) == constants().err_truncate
+}
+
+/// What kind of error the call returned.
+#[cold]
+#[inline(never)]
+pub fn error_class(call: &Call) -> c_int {
+    let mut class = SUCCESS;
+    // SAFETY: a code that the library returned.
+    unsafe { real::MPI_Error_class(call.result, &mut class) };
+    class
 }
 
 /// Source, tag and bytes of a message, as its status says.
@@ -137,10 +186,7 @@ impl Operation for Recv {
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
-        if call.succeeded() {
-            // SAFETY: filled in by a receive that succeeded.
-            self.0.received(call, &mut raw, unsafe { self.1.get() });
-        }
+        self.0.returned(call, &mut raw, &self.1);
         call.record(&raw);
     }
 }
@@ -190,10 +236,9 @@ impl Operation for Sendrecv {
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
-        if call.succeeded() {
+        if call.succeeded() || is_truncated(call) {
             self.0.send_half(call, &mut raw);
-            // SAFETY: filled in by a receive that succeeded.
-            self.1.received(call, &mut raw, unsafe { self.2.get() });
+            self.1.returned(call, &mut raw, &self.2);
         }
         call.record(&raw);
     }

@@ -6,9 +6,9 @@ use laggard_trace::flags;
 
 use super::Operation;
 use super::completion::{Scratch, begin, record};
-use super::receive::Status;
+use super::receive::{Status, error_class, is_truncated};
 use crate::call::Call;
-use crate::constants::{Handle, MPI_UNDEFINED, SUCCESS, constants};
+use crate::constants::{Handle, constants};
 use crate::ffi::{MPI_Request, MPI_Status};
 use crate::request::{self, kind};
 
@@ -54,15 +54,22 @@ impl Operation for One {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        // A call that failed has completed the request all the same, if it took it away.
-        // SAFETY: the program's request.
-        if call.succeeded() || is_null(unsafe { *self.request }) {
+        if call.succeeded() || completed_in_spite(call, self.request) {
             let (stream, scratch, thread) = call.parts();
             // SAFETY: filled in by a completed request.
             scratch.complete(stream, thread, 0, unsafe { self.status.get() });
         }
         record(call, raw);
     }
+}
+
+/// Whether a call that failed has completed this request all the same: it took it away, or,
+/// where it stays because it is persistent, its message.
+#[cold]
+fn completed_in_spite(call: &Call, request: *const MPI_Request) -> bool {
+    // SAFETY: the program's request, if that is not what was wrong.
+    let request = unsafe { request.as_ref() };
+    request.is_some_and(|&request| is_null(request)) || is_truncated(call)
 }
 
 fn is_null(request: MPI_Request) -> bool {
@@ -75,7 +82,6 @@ pub struct All {
     requests: *const MPI_Request,
     flag: Option<*const c_int>,
     statuses: *mut *mut MPI_Status,
-    ignored: bool,
 }
 
 /// Waits for all requests.
@@ -86,7 +92,6 @@ pub fn waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut *mut MPI
         requests,
         flag: None,
         statuses,
-        ignored: false,
     }
 }
 
@@ -108,7 +113,7 @@ impl Operation for All {
     fn before(&mut self, call: &mut Call) {
         let scratch = &mut call.thread().scratch;
         scratch.keep(self.count, self.requests);
-        self.ignored = substitute(scratch, self.statuses);
+        substitute(scratch, self.statuses);
     }
 
     fn after(&mut self, call: &mut Call) {
@@ -118,57 +123,30 @@ impl Operation for All {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        let succeeded = call.succeeded();
-        for i in 0..self.count.max(0) as usize {
+        let (succeeded, c) = (call.succeeded(), constants());
+        let in_status = !succeeded && error_class(call) == c.err_in_status;
+        for i in 0..call.thread().scratch.len() {
             // SAFETY: the program's arrays of so many elements.
             let (request, status) = unsafe { (*self.requests.add(i), &*(*self.statuses).add(i)) };
-            if succeeded || is_null(request) {
+            let settled = in_status && status.MPI_ERROR != c.err_pending;
+            if succeeded || settled || is_null(request) {
                 let (stream, scratch, thread) = call.parts();
                 scratch.complete(stream, thread, i, status);
             }
-        }
-        if self.ignored {
-            restore_error(call, *self);
         }
         record(call, raw);
     }
 }
 
-impl Clone for All {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl Copy for All {}
-
-/// Has the real call fill in statuses in any case; whether the program ignores them.
+/// Has the real call fill in statuses in any case. It returns the same whether the program
+/// ignores them or not: `MPI_ERR_IN_STATUS` if one of the requests failed.
 #[inline(always)]
-fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) -> bool {
+fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) {
     // SAFETY: the wrapper's own variable.
     unsafe {
-        let ignored = *statuses == constants().statuses_ignore;
-        if ignored {
+        if *statuses == constants().statuses_ignore {
             *statuses = scratch.statuses();
         }
-        ignored
-    }
-}
-
-/// Without statuses the call would have returned the error itself, not
-/// `MPI_ERR_IN_STATUS`.
-fn restore_error(call: &mut Call, all: All) {
-    if call.result != constants().err_in_status {
-        return;
-    }
-    // SAFETY: filled in by the call, as it says.
-    let errors =
-        (0..all.count.max(0) as usize).map(|i| unsafe { (*(*all.statuses).add(i)).MPI_ERROR });
-    let pending = constants().err_pending;
-    if let Some(error) = errors
-        .into_iter()
-        .find(|&error| error != SUCCESS && error != pending)
-    {
-        call.result = error;
     }
 }
 
@@ -220,18 +198,21 @@ impl Operation for Any {
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
-        if call.succeeded() {
-            // SAFETY: set by a call that succeeded.
-            if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
-                raw.flags |= flags::UNSUCCESSFUL;
-                return call.record_unsuccessful(&raw);
-            }
-            // SAFETY: as above.
-            let index = unsafe { *self.index };
-            if index != MPI_UNDEFINED && index >= 0 {
+        // SAFETY: set by a call that succeeded.
+        if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
+            raw.flags |= flags::UNSUCCESSFUL;
+            return call.record_unsuccessful(&raw);
+        }
+        // SAFETY: the program's, if that is not what was wrong.
+        let index = unsafe { self.index.as_ref() }.and_then(|&index| usize::try_from(index).ok());
+        let index = index.filter(|&index| index < call.thread().scratch.len());
+        if let Some(index) = index {
+            // SAFETY: inside the program's array.
+            let request = unsafe { self.requests.add(index) };
+            if call.succeeded() || completed_in_spite(call, request) {
                 let (stream, scratch, thread) = call.parts();
                 // SAFETY: filled in by a completed request.
-                scratch.complete(stream, thread, index as usize, unsafe { self.status.get() });
+                scratch.complete(stream, thread, index, unsafe { self.status.get() });
             }
         }
         record(call, raw);
@@ -245,7 +226,6 @@ pub struct Some_ {
     completed: *const c_int,
     indices: *const c_int,
     statuses: *mut *mut MPI_Status,
-    ignored: bool,
 }
 
 /// Waits for some of several requests.
@@ -262,7 +242,6 @@ pub fn waitsome(
         completed,
         indices,
         statuses,
-        ignored: false,
     }
 }
 
@@ -281,12 +260,12 @@ impl Operation for Some_ {
     fn before(&mut self, call: &mut Call) {
         let scratch = &mut call.thread().scratch;
         scratch.keep(self.count, self.requests);
-        self.ignored = substitute(scratch, self.statuses);
+        substitute(scratch, self.statuses);
     }
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
-        let in_status = call.result == constants().err_in_status;
+        let in_status = !call.succeeded() && error_class(call) == constants().err_in_status;
         let mut n = 0;
         if call.succeeded() || in_status {
             // SAFETY: set by a call that got so far.
@@ -302,13 +281,6 @@ impl Operation for Some_ {
             let (index, status) = unsafe { (*self.indices.add(i), &*(*self.statuses).add(i)) };
             let (stream, scratch, thread) = call.parts();
             scratch.complete(stream, thread, index as usize, status);
-        }
-        if self.ignored && in_status {
-            let all = All {
-                count: n,
-                ..waitall(n, self.requests.cast_mut(), self.statuses)
-            };
-            restore_error(call, all);
         }
         record(call, raw);
     }

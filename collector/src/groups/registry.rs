@@ -57,7 +57,10 @@ impl Registry {
     fn insert(&mut self, group: Group) -> &'static Group {
         let key = (family(group.kind), group.handle);
         let group: &'static Group = Box::leak(Box::new(group));
-        self.known.insert(key, group);
+        if self.known.insert(key, group).is_some() {
+            // What had this handle before was freed without our seeing it.
+            EPOCH.fetch_add(1, Ordering::Release);
+        }
         group
     }
 

@@ -75,6 +75,65 @@ static void messages(void)
         show_status("waitall", &statuses[i]);
 }
 
+/* Whether a request is still there. */
+static void show_requests(const char *what, const MPI_Request *requests, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("rank %d: %s: request %d is %s\n", rank, what, i, requests[i] == MPI_REQUEST_NULL ? "null" : "kept");
+}
+
+/* What a user's error handler is called with. */
+static void handler(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    show("handler", *code);
+}
+
+enum { ALL, TESTALL, SOME, TESTSOME, ANY, TESTANY, ONE, TEST, WAYS };
+
+/* One receive that fits and one that is too short, completed in each way, with and without
+ * statuses, under MPI_ERRORS_RETURN and under a user's error handler. */
+static void truncated_requests(int count, int ignored)
+{
+    static const char *names[WAYS] = {"waitall", "testall", "waitsome", "testsome", "waitany", "testany", "wait", "test"};
+    int values[4] = {1, 2, 3, 4}, in[2][4];
+    for (int way = 0; way < WAYS; way++) {
+        int flag = 77, done = 77, index = 77, indices[2] = {77, 77}, code = MPI_SUCCESS;
+        MPI_Status statuses[2] = {marked(), marked()};
+        MPI_Status *all = ignored ? MPI_STATUSES_IGNORE : statuses, *one = ignored ? MPI_STATUS_IGNORE : statuses;
+        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        if (rank == 0) {
+            MPI_Barrier(WORLD);
+            for (int i = 0; i < count; i++)
+                MPI_Send(values, 4, MPI_INT, 1, 20 + i, WORLD);
+            MPI_Barrier(WORLD);
+            continue;
+        }
+        for (int i = 0; i < count; i++)
+            MPI_Irecv(in[i], i == count - 1 ? 2 : 4, MPI_INT, MPI_ANY_SOURCE, 20 + i, WORLD, &requests[i]);
+        MPI_Barrier(WORLD);
+        /* Everything has arrived, so that the tests find it. */
+        MPI_Barrier(WORLD);
+        switch (way) {
+        case ALL: code = MPI_Waitall(count, requests, all); break;
+        case TESTALL: code = MPI_Testall(count, requests, &flag, all); break;
+        case SOME: code = MPI_Waitsome(count, requests, &done, indices, all); break;
+        case TESTSOME: code = MPI_Testsome(count, requests, &done, indices, all); break;
+        case ANY: code = MPI_Waitany(count, requests, &index, one); break;
+        case TESTANY: code = MPI_Testany(count, requests, &index, &flag, one); break;
+        case ONE: code = MPI_Wait(&requests[count - 1], one); break;
+        case TEST: code = MPI_Test(&requests[count - 1], &flag, one); break;
+        }
+        show(names[way], code);
+        printf("rank %d: flag %d done %d index %d indices %d %d\n", rank, flag, done, index, indices[0], indices[1]);
+        for (int i = 0; i < count; i++)
+            show_status(names[way], &statuses[i]);
+        show_requests(names[way], requests, count);
+        for (int i = 0; i < count; i++)
+            MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    }
+}
+
 /* Calls with nothing to do leave their outputs in a defined state. */
 static void nothing_to_do(void)
 {
@@ -105,5 +164,12 @@ int main(int argc, char **argv)
     MPI_Barrier(WORLD);
     messages();
     nothing_to_do();
+    for (int case_ = 0; case_ < 8; case_++) {
+        MPI_Errhandler handlers[2] = {MPI_ERRORS_RETURN};
+        MPI_Comm_create_errhandler(handler, &handlers[1]);
+        MPI_Comm_set_errhandler(WORLD, handlers[case_ / 4]);
+        truncated_requests(1 + case_ % 2, case_ / 2 % 2);
+        MPI_Errhandler_free(&handlers[1]);
+    }
     finish(1, 0);
 }
