@@ -52,7 +52,9 @@ programs! {
     late_sender_test_near_miss: "late_sender_test_near_miss.c";
     late_sender_threads: "late_sender_threads.c";
     late_sender_truncated: "late_sender_truncated.c";
+    late_sender_two_lengths: "late_sender_two_lengths.c";
     late_sender_two_paths: "late_sender_two_paths.c";
+    late_sender_uniform: "late_sender_uniform.c";
     late_sender_waitall: "late_sender_waitall.c";
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
     late_sender_waitany_waitsome: "late_sender_waitany_waitsome.c";

@@ -22,7 +22,19 @@ pub struct Entry {
     pub maximum: u64,
     /// Bytes sent and received by all calls.
     pub bytes: u64,
+    /// Who takes part in a call: 2 for a message, the members of the largest group that
+    /// a collective was called in.
+    pub members: u32,
 }
+
+/// What a call costs on a slow network: the step of a message from one member to
+/// another, and its bytes. Gigabit Ethernet with TCP takes about as long for a short
+/// message and up to eight times as long for a large one; InfiniBand, Omni-Path and
+/// shared memory take a tenth or less. A call that takes a multiple of it has waited,
+/// even if all of its kind did.
+const SLOW_STEP_NS: f64 = 50_000.0;
+/// See [`SLOW_STEP_NS`]: 1 GB/s.
+const SLOW_NS_PER_BYTE: f64 = 1.0;
 
 impl Entry {
     /// Mean duration, ns.
@@ -33,6 +45,13 @@ impl Entry {
     fn bytes_per_call(&self) -> u64 {
         self.bytes / self.count.max(1)
     }
+
+    /// What a slow network would take, ns. Collectives by a tree have a step for every
+    /// doubling of the group.
+    fn on_a_slow_network(&self) -> f64 {
+        let steps = f64::from(self.members.max(2)).log2();
+        (SLOW_STEP_NS + self.bytes_per_call() as f64 * SLOW_NS_PER_BYTE) * steps
+    }
 }
 
 /// What flagged an entry, with the number that said so.
@@ -41,7 +60,7 @@ pub enum Filter {
     /// Nothing: its instances are not asked about.
     #[default]
     None,
-    /// A hotspot that nothing of its kind can be compared with.
+    /// A hotspot, and nothing of its kind was faster.
     Hotspot,
     /// Slower than its own kind: the ratio.
     Deviation(f64),
@@ -90,11 +109,10 @@ impl Kinds {
     }
 }
 
-/// Judges an entry of a location that ran `wall` ns in a world of `ranks`.
+/// Judges an entry of a location that ran `wall` ns.
 pub fn judge(
     entry: &Entry,
     wall: f64,
-    ranks: u32,
     settings: &Settings,
     baseline: &dyn Baseline,
     kinds: &Kinds,
@@ -113,11 +131,7 @@ pub fn judge(
         return rejected;
     }
     let name = calls::name(entry.operation);
-    let group = match calls::call(entry.operation).map(|call| call.shape) {
-        Some(calls::Shape::Single) | None => 2,
-        Some(_) => ranks,
-    };
-    if let Some(expected) = baseline.lookup(name, entry.bytes_per_call(), group) {
+    if let Some(expected) = baseline.lookup(name, entry.bytes_per_call(), entry.members) {
         let ratio = entry.mean() / (expected * 1e9).max(1.0);
         if ratio < settings.baseline_ratio {
             return rejected;
@@ -131,13 +145,22 @@ pub fn judge(
     let kind = kind(entry);
     let fastest = kinds.minimum[kind].max(1) as f64;
     let spread = kinds.maximum[kind] as f64 / fastest;
+    // The fastest of its kind may itself have waited.
+    let reference = fastest.min(entry.on_a_slow_network());
+    let threshold = (reference * settings.deviation_ratio) as i64;
     let ratio = (entry.mean() / entry.minimum.max(1) as f64)
         .max(entry.maximum as f64 / entry.mean().max(1.0))
         .max(entry.mean() / fastest);
     if ratio >= settings.deviation_ratio {
-        let threshold = (fastest * settings.deviation_ratio) as i64;
         return Verdict {
             filter: Filter::Deviation(ratio),
+            threshold,
+        };
+    }
+    if entry.mean() >= reference * settings.deviation_ratio {
+        // All alike, and all slow.
+        return Verdict {
+            filter: Filter::Hotspot,
             threshold,
         };
     }
@@ -167,12 +190,17 @@ mod tests {
             minimum,
             maximum,
             bytes: 0,
+            members: 2,
         }
     }
 
-    fn verdict(entry: &Entry, all: &[Entry]) -> Filter {
+    fn judged(entry: &Entry, all: &[Entry]) -> Verdict {
         let kinds = Kinds::new(&Serial, all.iter());
-        judge(entry, 1e9, 2, &Settings::default(), &Empty, &kinds).filter
+        judge(entry, 1e9, &Settings::default(), &Empty, &kinds)
+    }
+
+    fn verdict(entry: &Entry, all: &[Entry]) -> Filter {
+        judged(entry, all).filter
     }
 
     #[test]
@@ -190,10 +218,38 @@ mod tests {
     #[test]
     fn entries_slow_throughout_are_compared_with_their_kind() {
         let slow = entry(5, 60e6, 300e6, 60e6);
-        let fast = entry(500, 1e5, 55e6, 1.2e5);
+        let fast = entry(500, 3e4, 16e6, 4e4);
         assert!(matches!(verdict(&slow, &[slow, fast]), Filter::Deviation(r) if r > 500.0));
         assert_eq!(verdict(&fast, &[slow, fast]), Filter::None);
         assert_eq!(verdict(&slow, &[slow]), Filter::Hotspot);
+    }
+
+    #[test]
+    fn waits_that_are_the_fastest_of_their_kind_are_asked_about() {
+        let many = entry(10, 39e6, 400e6, 43e6);
+        let one = entry(1, 90e6, 90e6, 90e6);
+        let verdict = judged(&many, &[many, one]);
+        assert_eq!(verdict.filter, Filter::Hotspot);
+        // The shortest of them too.
+        assert!(verdict.threshold < 1_000_000, "{verdict:?}");
+    }
+
+    #[test]
+    fn large_messages_and_groups_may_take_longer() {
+        let mut bytes = entry(1, 0.0, 0.0, 0.0);
+        bytes.bytes = 1_000_000;
+        assert_eq!(bytes.on_a_slow_network(), 1_050_000.0);
+        bytes.members = 8;
+        assert_eq!(bytes.on_a_slow_network(), 3_150_000.0);
+        let large = Entry {
+            bytes: 100_000_000,
+            ..entry(1, 60e6, 60e6, 60e6)
+        };
+        let larger = Entry {
+            bytes: 130_000_000,
+            ..entry(1, 130e6, 130e6, 130e6)
+        };
+        assert_eq!(verdict(&large, &[large, larger]), Filter::None);
     }
 
     struct Fixed;
@@ -207,7 +263,7 @@ mod tests {
     fn the_table_decides_where_it_covers() {
         let settings = Settings::default();
         let kinds = Kinds::new(&Serial, [].iter());
-        let judged = |entry: &Entry| judge(entry, 1e9, 2, &settings, &Fixed, &kinds);
+        let judged = |entry: &Entry| judge(entry, 1e9, &settings, &Fixed, &kinds);
         let slow = judged(&entry(5, 60e6, 300e6, 60e6));
         assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));
         assert_eq!(slow.threshold, 30_000_000);

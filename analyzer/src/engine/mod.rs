@@ -107,13 +107,8 @@ pub fn analyze(
         .flat_map(|location| &location.entries)
         .map(|(_, entry)| entry);
     let kinds = detect::Kinds::new(job, entries);
-    let (verdicts, profile) = prepare::detect(
-        &opened,
-        &profiled,
-        settings,
-        options.baseline.as_ref(),
-        &kinds,
-    );
+    let (verdicts, profile) =
+        prepare::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
     let (numbers, groups) = prepare::groups(job, &opened.locations);
     let ranks = prepare::ranks(
         &opened,

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use laggard_trace::calls::number::MPI_Cancel;
+use laggard_trace::calls::{self, Shape};
 use laggard_trace::{Location, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,7 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
         wall: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
         ..LocationTimes::default()
     };
+    let members = members(location);
     let mut entries = Vec::new();
     for entry in profile_of(location) {
         times.inside[TimeClass::of(entry.operation) as usize] =
@@ -92,6 +94,13 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
                 minimum: ns(entry.minimum),
                 maximum: ns(entry.maximum),
                 bytes: entry.bytes,
+                members: match calls::call(entry.operation).map(|call| call.shape) {
+                    Some(Shape::Single) | None => 2,
+                    Some(_) => members
+                        .get(&(entry.operation, entry.call_path))
+                        .copied()
+                        .unwrap_or(location.header.ranks),
+                },
             },
         ));
     }
@@ -102,24 +111,54 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
     }
 }
 
+/// Members of each group that a location knows, by the group's id; 0 = unknown.
+fn sizes(location: &Location) -> FxHashMap<u64, u32> {
+    let definitions = &location.definitions;
+    let mut sizes: FxHashMap<u64, u32> = FxHashMap::default();
+    sizes.insert(WORLD, location.header.ranks);
+    for communicator in &definitions.communicators {
+        let size = sizes.entry(communicator.id).or_default();
+        *size = size_of(communicator).max(*size);
+    }
+    for &(id, communicator, _, _) in &definitions.group_handles {
+        let size = sizes.get(&communicator).copied().unwrap_or(0);
+        sizes.insert(id, size);
+    }
+    sizes
+}
+
+/// Members of the largest group that each (operation, call path) was called in.
+fn members(location: &Location) -> FxHashMap<(u16, u32), u32> {
+    let sizes = sizes(location);
+    let mut members: FxHashMap<(u16, u32), u32> = FxHashMap::default();
+    for signature in location.definitions.signatures() {
+        if signature.has(flags::COLLECTIVE)
+            && let Some(&size) = sizes.get(&signature.group).filter(|&&size| size > 0)
+        {
+            let key = (signature.operation, signature.call_path);
+            let largest = members.entry(key).or_default();
+            *largest = size.max(*largest);
+        }
+    }
+    members
+}
+
 /// The verdicts of a location's entries, by operation and call path id.
 pub type Verdicts = FxHashMap<(u16, u32), Verdict>;
 
 /// Runs the filters on all entries of this agent, and sums its profile.
 pub fn detect(
-    opened: &Opened,
     profiled: &[Profiled],
     settings: &Settings,
     baseline: &dyn Baseline,
     kinds: &Kinds,
 ) -> (Vec<Verdicts>, Profile) {
-    let ranks = opened.agent_of.len() as u32;
     let mut profile = Profile::default();
     let verdicts = profiled.iter().map(|location| {
         let wall = location.times.wall as f64;
         let mut verdicts = Verdicts::default();
         for (path, entry) in &location.entries {
-            let verdict = judge(entry, wall, ranks, settings, baseline, kinds);
+            let verdict = judge(entry, wall, settings, baseline, kinds);
             verdicts.insert((entry.operation, *path), verdict);
             let key = location
                 .paths
@@ -243,18 +282,7 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
     let mut list: Vec<Group> = Vec::new();
     let mut members: Vec<(u32, u32)> = Vec::new();
     for location in locations {
-        let definitions = &location.definitions;
-        let mut sizes: FxHashMap<u64, u32> = FxHashMap::default();
-        sizes.insert(WORLD, location.header.ranks);
-        for communicator in &definitions.communicators {
-            let size = sizes.entry(communicator.id).or_default();
-            *size = size_of(communicator).max(*size);
-        }
-        for &(id, communicator, _, _) in &definitions.group_handles {
-            let size = sizes.get(&communicator).copied().unwrap_or(0);
-            sizes.insert(id, size);
-        }
-        let mut sizes: Vec<_> = sizes.into_iter().collect();
+        let mut sizes: Vec<_> = sizes(location).into_iter().collect();
         sizes.sort_unstable();
         for (id, size) in sizes {
             let number = numbers.number(id);
@@ -304,4 +332,48 @@ fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
         .iter()
         .map(|at| answer(at).map_or(0, |count| count[1] as u32))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::number;
+    use laggard_trace::*;
+
+    #[test]
+    fn members_are_those_of_the_largest_group_of_a_call() {
+        let mut header = FileHeader::new();
+        header.ranks = 8;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        let communicator = |id, size| {
+            Definition::Communicator(Communicator {
+                id,
+                size,
+                ..Communicator::default()
+            })
+        };
+        let signature = |id, call_path, group| {
+            Definition::Signature(Signature {
+                id,
+                operation: number::MPI_Allreduce,
+                flags: flags::COLLECTIVE,
+                group,
+                call_path,
+                ..Signature::default()
+            })
+        };
+        writer.define(&[
+            communicator(5, 2),
+            communicator(6, 4),
+            signature(1, 1, WORLD),
+            signature(2, 2, 5),
+            signature(3, 2, 6),
+            signature(4, 3, 7),
+        ]);
+        let bytes = writer.finish(End::default()).into_bytes();
+        let location = Location::from_bytes(std::path::Path::new("test.lgt"), &bytes).unwrap();
+        let members = members(&location);
+        let of = |path| members.get(&(number::MPI_Allreduce, path)).copied();
+        assert_eq!([of(1), of(2), of(3)], [Some(8), Some(4), None]);
+    }
 }
