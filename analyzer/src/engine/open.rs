@@ -344,42 +344,64 @@ pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
     if !location.profile.is_empty() || location.chunks.is_empty() {
         return location.profile.clone();
     }
-    let signatures = location.definitions.signatures();
-    let mut sums: BTreeMap<(u16, u32), ProfileEntry> = BTreeMap::new();
-    for chunk in location
+    let sums = location
         .chunks
-        .iter()
+        .par_iter()
         .filter(|chunk| location.verify(chunk))
-    {
-        let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
-        while let Some(event) = decoder.next() {
-            let Some(signature) = signatures.get(event.signature as usize) else {
-                continue;
-            };
-            if signature.has(laggard_trace::flags::PART) || signature.operation == 0 {
-                continue;
+        .fold(BTreeMap::new, |mut sums, chunk| {
+            add_chunk(&mut sums, location, chunk);
+            sums
+        })
+        .reduce(BTreeMap::new, |mut sums, others| {
+            for (key, other) in others {
+                add_entry(&mut sums, key, &other);
             }
-            let (calls, time) = match event.repeated {
-                Some((calls, ticks)) => (u64::from(calls), u64::from(ticks)),
-                None => (1, event.leave - event.enter),
-            };
-            let key = (signature.operation, signature.call_path);
-            let entry = sums.entry(key).or_insert(ProfileEntry {
-                operation: key.0,
-                call_path: key.1,
-                minimum: u64::MAX,
-                ..ProfileEntry::default()
-            });
-            entry.count = entry.count.saturating_add(calls);
-            entry.total = entry.total.saturating_add(time);
-            entry.minimum = entry.minimum.min(time / calls.max(1));
-            entry.maximum = entry.maximum.max(time);
-            entry.bytes = entry
-                .bytes
-                .saturating_add(signature.send.bytes.saturating_add(signature.receive.bytes));
-        }
-    }
+            sums
+        });
     sums.into_values().collect()
+}
+
+/// Sums by operation and call path.
+type ProfileTable = BTreeMap<(u16, u32), ProfileEntry>;
+
+fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace::Chunk) {
+    let signatures = location.definitions.signatures();
+    let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
+    while let Some(event) = decoder.next() {
+        let Some(signature) = signatures.get(event.signature as usize) else {
+            continue;
+        };
+        if signature.has(laggard_trace::flags::PART) || signature.operation == 0 {
+            continue;
+        }
+        let (calls, time) = match event.repeated {
+            Some((calls, ticks)) => (u64::from(calls), u64::from(ticks)),
+            None => (1, event.leave - event.enter),
+        };
+        let one = ProfileEntry {
+            count: calls,
+            total: time,
+            minimum: time / calls.max(1),
+            maximum: time,
+            bytes: signature.send.bytes.saturating_add(signature.receive.bytes),
+            ..ProfileEntry::default()
+        };
+        add_entry(sums, (signature.operation, signature.call_path), &one);
+    }
+}
+
+fn add_entry(sums: &mut ProfileTable, key: (u16, u32), other: &ProfileEntry) {
+    let entry = sums.entry(key).or_insert(ProfileEntry {
+        operation: key.0,
+        call_path: key.1,
+        minimum: u64::MAX,
+        ..ProfileEntry::default()
+    });
+    entry.count = entry.count.saturating_add(other.count);
+    entry.total = entry.total.saturating_add(other.total);
+    entry.minimum = entry.minimum.min(other.minimum);
+    entry.maximum = entry.maximum.max(other.maximum);
+    entry.bytes = entry.bytes.saturating_add(other.bytes);
 }
 
 /// Sum of numbers from a file, which may be anything.
