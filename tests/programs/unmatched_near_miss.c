@@ -48,6 +48,29 @@ int main(int argc, char **argv)
     REQUIRE(value == rank);
     sum += value;
 
+    /* a wildcard receive that is found complete, and freed */
+    if (rank == 1) {
+        int flag = 0;
+        MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, WORLD, &request);
+        while (!flag)
+            MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+        MPI_Request_free(&request);
+        REQUIRE(value == 18);
+        sum += value;
+        /* and one that is waited for after all, twice asked */
+        MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, WORLD, &request);
+        for (flag = 0; !flag;)
+            MPI_Request_get_status(request, &flag, &status);
+        MPI_Request_get_status(request, &flag, &status);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        REQUIRE(flag && status.MPI_SOURCE == 0 && value == 19);
+        MPI_Recv(&value, 1, MPI_INT, 0, 7, WORLD, MPI_STATUS_IGNORE);
+        REQUIRE(value == 20);
+    } else {
+        for (value = 18; value <= 20; value++)
+            MPI_Send(&value, 1, MPI_INT, 1, 7, WORLD);
+    }
+
     /* nobody as the partner */
     MPI_Send(&value, 1, MPI_INT, MPI_PROC_NULL, 1, WORLD);
     MPI_Recv(&value, 1, MPI_INT, MPI_PROC_NULL, 1, WORLD, &status);

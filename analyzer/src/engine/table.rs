@@ -42,11 +42,12 @@ impl TimeClass {
 }
 
 /// Calls that complete requests without waiting for them.
-const NEVER_WAIT: [u16; 5] = [
+const NEVER_WAIT: [u16; 6] = [
     number::MPI_Test,
     number::MPI_Testall,
     number::MPI_Testany,
     number::MPI_Testsome,
+    number::MPI_Request_get_status,
     number::MPI_Request_free,
 ];
 

@@ -91,6 +91,14 @@ impl Scratch {
         self.note(stream, thread, &entry, outcome);
     }
 
+    /// Notes that a request is complete, though it stays.
+    pub fn settle(&mut self, stream: &mut Stream, thread: u32, handle: usize, status: &MPI_Status) {
+        if let Some(entry) = request::settle(handle) {
+            let outcome = outcome(stream, thread, &entry, status);
+            self.note(stream, thread, &entry, outcome);
+        }
+    }
+
     /// Notes that nobody will ask for a request under way any more.
     pub fn freed(&mut self, stream: &Stream, thread: u32, entry: &Entry) {
         self.note(stream, thread, entry, 0);

@@ -286,6 +286,48 @@ impl Operation for Some_ {
     }
 }
 
+/// Asks for a request, which stays.
+pub struct GetStatus {
+    request: MPI_Request,
+    flag: *const c_int,
+    status: Status,
+}
+
+/// Asks for a request, which stays.
+pub fn get_status(
+    request: MPI_Request,
+    flag: *mut c_int,
+    status: *mut *mut MPI_Status,
+) -> GetStatus {
+    GetStatus {
+        request,
+        flag,
+        status: Status::new(status),
+    }
+}
+
+impl Operation for GetStatus {
+    fn before(&mut self, _call: &mut Call) {
+        self.status.prepare();
+    }
+
+    fn after(&mut self, call: &mut Call) {
+        let mut raw = begin(call);
+        if call.succeeded() {
+            // SAFETY: set by a call that succeeded.
+            if unsafe { *self.flag } == 0 {
+                raw.flags |= flags::UNSUCCESSFUL;
+                return call.record_unsuccessful(&raw);
+            }
+            let (stream, scratch, thread) = call.parts();
+            let handle = self.request.bits();
+            // SAFETY: filled in, since the request is complete.
+            scratch.settle(stream, thread, handle, unsafe { self.status.get() });
+        }
+        record(call, raw);
+    }
+}
+
 /// Gives a request back without waiting for it.
 pub struct Free(*mut MPI_Request);
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::constants::Handle;
 
+mod shared;
 mod table;
 
 pub use table::{Entry, Posted, kind};
@@ -74,14 +75,13 @@ fn with<T>(handle: usize, f: impl FnOnce(&mut Table) -> T) -> T {
 pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
     // SAFETY: the real call succeeded and stored the handle there.
     let handle = unsafe { *variable }.bits();
-    with(handle, |table| {
-        table.insert(
-            handle,
-            Entry {
-                variable: variable.addr(),
-                ..entry
-            },
-        )
+    let entry = Entry {
+        variable: variable.addr(),
+        ..entry
+    };
+    with(handle, |table| match is_shared(handle) {
+        false => table.insert(handle, entry),
+        true => table.shared(handle).push(entry),
     });
 }
 
@@ -89,17 +89,14 @@ pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
 #[inline(always)]
 pub fn find(handle: usize, variable: usize) -> Option<Entry> {
     with(handle, |table| {
-        let at = table.find(handle)?;
-        if is_shared(handle) && !table.shared.is_empty() {
-            if let Some(place) = table.meant(handle, variable) {
-                return table.shared.get(place).copied();
-            }
+        if is_shared(handle) {
+            return table.shared(handle).find(variable).copied();
         }
-        table.entries.get(at).copied()
+        table.entries.get(table.find(handle)?).copied()
     })
 }
 
-/// Changes a request that is known.
+/// Changes a request that is known and has a handle of its own.
 pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
     with(handle, |table| {
         if let Some(entry) = table.find(handle).and_then(|at| table.entries.get_mut(at)) {
@@ -111,10 +108,10 @@ pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
 /// Forgets a request.
 pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
     with(handle, |table| {
-        let at = table.find(handle)?;
         if is_shared(handle) {
-            return table.take_shared(at, variable, None);
+            return table.shared(handle).take(variable, None);
         }
+        let at = table.find(handle)?;
         let entry = table.entries[at];
         table.remove(at);
         Some(entry)
@@ -127,10 +124,10 @@ pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
 #[inline(always)]
 pub fn complete(handle: usize, variable: usize, before: Option<&Entry>) -> Option<Entry> {
     with(handle, |table| {
-        let at = table.find(handle);
         if is_shared(handle) {
-            return table.take_shared(at?, variable, before);
+            return table.shared(handle).take(variable, before);
         }
+        let at = table.find(handle);
         let now = at.and_then(|at| table.entries.get(at).copied());
         let entry = match before {
             Some(before) if !now.is_some_and(|now| now.is_same_post(before)) => {
@@ -139,15 +136,28 @@ pub fn complete(handle: usize, variable: usize, before: Option<&Entry>) -> Optio
             _ => now?,
         };
         let at = at?;
-        if !entry.is(kind::ACTIVE) {
-            return None;
-        }
         if entry.is(kind::PERSISTENT) {
             table.entries[at].kind &= !(kind::ACTIVE | kind::CANCELLED);
         } else {
             table.remove(at);
         }
-        Some(entry)
+        entry.is(kind::ACTIVE).then_some(entry)
+    })
+}
+
+/// A request is found to be complete, and stays until the program completes or frees it:
+/// what it was, if it was under way until now.
+pub fn settle(handle: usize) -> Option<Entry> {
+    // Of those with a shared handle nothing is found out: they were complete when posted.
+    if is_shared(handle) {
+        return None;
+    }
+    with(handle, |table| {
+        let at = table.find(handle)?;
+        let entry = table.entries.get_mut(at)?;
+        let before = *entry;
+        entry.kind &= !(kind::ACTIVE | kind::CANCELLED);
+        before.is(kind::ACTIVE).then_some(before)
     })
 }
 
@@ -177,6 +187,17 @@ mod tests {
         assert!(complete(handle, 0, None).is_some());
         assert!(complete(handle, 0, None).is_none());
         assert!(remove(handle, 0).is_some());
+        assert!(find(handle, 0).is_none());
+    }
+
+    #[test]
+    fn a_request_found_complete_completes_once() {
+        let variable = 0xbcd0i32;
+        let handle = variable.bits();
+        insert(&variable, entry(3));
+        assert_eq!(settle(handle).map(|entry| entry.post), Some(3));
+        assert!(settle(handle).is_none());
+        assert!(complete(handle, 0, None).is_none());
         assert!(find(handle, 0).is_none());
     }
 

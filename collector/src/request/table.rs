@@ -1,7 +1,6 @@
 //! The table of requests by handle, and what is known of each.
 
-use std::collections::VecDeque;
-
+use super::shared::Shared;
 use crate::constants::constants;
 use crate::groups::Group;
 use crate::signature::Raw;
@@ -106,13 +105,9 @@ impl Entry {
 pub struct Table {
     pub entries: Vec<Entry>,
     count: usize,
-    /// Earlier requests with the handle that many share, in the order of posting. The
-    /// latest one stands in `entries`.
-    pub shared: VecDeque<Entry>,
+    /// Requests with the handles that many share; there are few such handles.
+    shared: Vec<(usize, Shared)>,
 }
-
-/// Requests with the shared handle that are remembered.
-const MAX_SHARED: usize = 1 << 16;
 
 /// A handle that no MPI uses marks a free place.
 const FREE: usize = usize::MAX;
@@ -161,64 +156,17 @@ impl Table {
             }
             at = (at + 1) & mask;
         }
-        if self.entries[at].handle == handle && is_shared(handle) {
-            self.share(self.entries[at]);
-        }
         self.entries[at] = Entry { handle, ..entry };
     }
 
-    #[cold]
-    fn share(&mut self, earlier: Entry) {
-        if self.shared.len() >= MAX_SHARED {
-            self.shared.pop_front();
-        }
-        self.shared.push_back(earlier);
-    }
-
-    /// Which of the requests with a shared handle is meant: its place in `shared`,
-    /// `None` for the latest.
-    pub fn meant(&self, handle: usize, variable: usize) -> Option<usize> {
-        let first = self
-            .shared
-            .iter()
-            .position(|entry| entry.handle == handle)?;
-        let is_meant = |entry: &Entry| entry.handle == handle && entry.variable == variable;
-        let latest = self.find(handle)?;
-        match self.shared.iter().skip(first).position(is_meant) {
-            None if self.entries.get(latest)?.variable == variable => None,
-            None => Some(first),
-            Some(after) => Some(first + after),
-        }
-    }
-
-    /// Takes one of the requests with a shared handle out: the one posted as `post` if
-    /// given, else the one that `variable` means. `latest` is the place of the latest.
-    #[inline(never)]
-    pub fn take_shared(
-        &mut self,
-        latest: usize,
-        variable: usize,
-        post: Option<&Entry>,
-    ) -> Option<Entry> {
-        let taken = *self.entries.get(latest)?;
-        let is_same = |entry: &Entry| post.is_some_and(|post| entry.is_same_post(post));
-        let place = match post {
-            None => self.meant(taken.handle, variable),
-            Some(_) if is_same(&taken) => None,
-            Some(_) => Some(self.shared.iter().position(is_same)?),
-        };
-        if let Some(place) = place {
-            return self.shared.remove(place);
-        }
-        let earlier = self
-            .shared
-            .iter()
-            .rposition(|entry| entry.handle == taken.handle);
-        match earlier.and_then(|place| self.shared.remove(place)) {
-            Some(earlier) => self.entries[latest] = earlier,
-            None => self.remove(latest),
-        }
-        Some(taken)
+    /// The requests with a shared handle.
+    pub fn shared(&mut self, handle: usize) -> &mut Shared {
+        let known = self.shared.iter().position(|(known, _)| *known == handle);
+        let at = known.unwrap_or_else(|| {
+            self.shared.push((handle, Shared::default()));
+            self.shared.len() - 1
+        });
+        &mut self.shared[at].1
     }
 
     #[cold]
@@ -281,7 +229,7 @@ impl Table {
         Table {
             entries: Vec::new(),
             count: 0,
-            shared: VecDeque::new(),
+            shared: Vec::new(),
         }
     }
 }
@@ -321,33 +269,5 @@ mod tests {
         for (handle, post) in &model {
             assert_eq!(table.entries[table.find(*handle).unwrap()].post, *post);
         }
-    }
-
-    #[test]
-    fn requests_with_one_handle_are_told_apart_by_their_variable() {
-        // Without an MPI library Open MPI's shared handle is 0.
-        assert!(is_shared(0));
-        let mut table = Table::default();
-        for (post, variable) in [(0, 0x10), (1, 0x20), (2, 0x30), (3, 0x20)] {
-            table.insert(
-                0,
-                Entry {
-                    variable,
-                    ..entry(post)
-                },
-            );
-        }
-        let mut take = |variable| {
-            let at = table.find(0)?;
-            table
-                .take_shared(at, variable, None)
-                .map(|entry| entry.post)
-        };
-        assert_eq!(take(0x30), Some(2));
-        assert_eq!(take(0x20), Some(1));
-        assert_eq!(take(0x99), Some(0));
-        assert_eq!(take(0x99), Some(3));
-        assert_eq!(take(0x99), None);
-        assert_eq!(table.count, 0);
     }
 }

@@ -55,6 +55,7 @@ macro_rules! mpi_calls {
             47 MPI_Testsome Completion Single testsome(incount, array_of_requests, outcount, array_of_indices, &mut array_of_statuses) (incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status) -> c_int;
             48 MPI_Request_free Completion Single request_free(request) (request: *mut MPI_Request) -> c_int;
             49 MPI_Cancel Completion Single cancel(request) (request: *mut MPI_Request) -> c_int;
+            50 MPI_Request_get_status Completion Single get_status(request, flag, &mut status) (request: MPI_Request, flag: *mut c_int, status: *mut MPI_Status) -> c_int;
             // Collectives.
             60 MPI_Barrier GroupSync Barrier collective(comm, NO_ROOT, nothing(), nothing()) (comm: MPI_Comm) -> c_int;
             61 MPI_Ibarrier GroupSync Barrier icollective(comm, NO_ROOT, nothing(), nothing(), request) (comm: MPI_Comm, request: *mut MPI_Request) -> c_int;
@@ -334,7 +335,6 @@ macro_rules! mpi_calls {
             424 MPI_Register_datarep Setup Single pass() (datarep: *const c_char, read_conversion_fn: MPI_Datarep_conversion_function, write_conversion_fn: MPI_Datarep_conversion_function, dtype_file_extent_fn: MPI_Datarep_extent_function, extra_state: *mut c_void) -> c_int;
             425 MPI_Request_c2f Setup Single pass() (request: MPI_Request) -> c_int;
             426 MPI_Request_f2c Setup Single pass() (request: c_int) -> MPI_Request;
-            427 MPI_Request_get_status Setup Single pass() (request: MPI_Request, flag: *mut c_int, status: *mut MPI_Status) -> c_int;
             428 MPI_Status_c2f Setup Single pass() (c_status: *const MPI_Status, f_status: *mut c_int) -> c_int;
             429 MPI_Status_f2c Setup Single pass() (f_status: *const c_int, c_status: *mut MPI_Status) -> c_int;
             430 MPI_Status_set_cancelled Setup Single pass() (status: *mut MPI_Status, flag: c_int) -> c_int;
