@@ -146,6 +146,9 @@ fn unusable_input_is_one_line_and_exit_code_1() {
         &["info", empty],
         &["dump", "/nonexistent/trace"],
         &["analyze", file.to_str().unwrap()],
+        &["dump", trace.path(), "--rank", "99"],
+        &["dump", trace.path(), "--thread", "7"],
+        &["dump", trace.path(), "--rank", "1", "--thread", "7"],
         &["show", "/nonexistent/report.json"],
         &["show", file.to_str().unwrap()],
         &[
@@ -163,6 +166,21 @@ fn unusable_input_is_one_line_and_exit_code_1() {
     assert_eq!(code(&run(&["analyze"])), 2);
     assert_eq!(code(&run(&["analyze", empty, "--frobnicate"])), 2);
     assert_eq!(code(&run(&["--help"])), 0);
+}
+
+#[test]
+fn columns_set_the_width() {
+    let home = tempfile::tempdir().unwrap();
+    let report = home.path().join("report.json");
+    fs::write(&report, EXAMPLE).unwrap();
+    let widest = |columns: &str| {
+        let mut command = laggard(&["show", report.to_str().unwrap()]);
+        let text = stdout(&command.env("COLUMNS", columns).output().unwrap());
+        text.lines().map(|l| l.chars().count()).max().unwrap()
+    };
+    assert!(widest("80") <= 80);
+    assert!((101..=120).contains(&widest("120")));
+    assert!((81..=100).contains(&widest("many")));
 }
 
 #[test]

@@ -206,3 +206,35 @@ fn scan_waits_for_lower_ranks_only() {
     assert_eq!(total(&report, "early_scan"), 80 * MS as i64);
     assert_eq!(report.bottlenecks[0].causes[0].rank, 0);
 }
+
+#[test]
+fn threads_are_on_the_host_of_their_rank() {
+    let mut r = ranks(2);
+    r.push(Calls::new(1, 1, 2));
+    r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 62 * MS);
+    r[2].send(30, 1, 9, 10 * MS, 11 * MS);
+    r[2].recv(31, 1, 9, 12 * MS, 13 * MS);
+    let report = analyze(r);
+    assert_eq!(report.run.hosts, ["n1"]);
+    assert!(report.locations.iter().all(|l| l.host == "n1"));
+    assert_eq!(report.bottlenecks[0].inter_node_s, None);
+}
+
+#[test]
+fn groups_with_untraced_members_are_less_certain() {
+    let mut r = ranks(3);
+    r[0].collective(20, number::MPI_Barrier, -1, 10 * MS, 91 * MS);
+    r[1].collective(20, number::MPI_Barrier, -1, 60 * MS, 91 * MS);
+    r[0].recv(22, 1, 5, 100 * MS, 162 * MS);
+    r[1].send(23, 0, 5, 160 * MS, 161 * MS);
+    r.truncate(2);
+    let report = analyze(r);
+    let confidence = |pattern: &str| {
+        let found = report.bottlenecks.iter().find(|b| b.pattern == pattern);
+        found.unwrap().confidence
+    };
+    // Whom the barrier really waited for may be the rank without a trace.
+    assert_eq!(confidence("wait_at_barrier"), 0.5);
+    assert_eq!(confidence("late_sender"), 1.0);
+}

@@ -1,8 +1,8 @@
 //! The rows: one per pattern, and what is derived from them.
 
-use laggard_trace::calls::Shape;
+use laggard_trace::calls::{GenericType, Shape};
 
-use crate::{group, two_sided, unexplained};
+use crate::{group, two_sided};
 
 /// What a pattern's total is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,54 @@ impl Unit {
         match self {
             Unit::Seconds => "seconds",
             Unit::Occurrences => "occurrences",
+        }
+    }
+}
+
+/// Which calls a piece of advice is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AdviceFor {
+    /// All that can show the pattern.
+    All,
+    /// Calls that do the whole operation and return when it is done.
+    Blocking,
+    /// Waits for an operation that was started before.
+    Waits,
+}
+
+/// Something to try.
+#[derive(Debug)]
+pub struct Advice {
+    /// A sentence.
+    pub text: &'static str,
+    calls: AdviceFor,
+}
+
+/// Advice for all calls.
+pub(crate) const fn all(text: &'static str) -> Advice {
+    let calls = AdviceFor::All;
+    Advice { text, calls }
+}
+
+/// Advice for blocking calls.
+pub(crate) const fn blocking(text: &'static str) -> Advice {
+    let calls = AdviceFor::Blocking;
+    Advice { text, calls }
+}
+
+/// Advice for Wait* calls.
+pub(crate) const fn waits(text: &'static str) -> Advice {
+    let calls = AdviceFor::Waits;
+    Advice { text, calls }
+}
+
+impl Advice {
+    /// Whether it makes sense at a call of this type.
+    fn fits(&self, call: GenericType) -> bool {
+        match self.calls {
+            AdviceFor::All => true,
+            AdviceFor::Blocking => call != GenericType::Completion,
+            AdviceFor::Waits => call == GenericType::Completion,
         }
     }
 }
@@ -41,7 +89,7 @@ pub struct Pattern {
     /// The formula of the severity.
     pub severity: &'static str,
     /// What to try, the most promising first.
-    pub advice: &'static [&'static str],
+    pub advice: &'static [Advice],
     /// What totals are measured in.
     pub unit: Unit,
 }
@@ -83,11 +131,6 @@ pub static GROUPS: &[MetricGroup] = &[
         id: "setup",
         parent: "lost",
         name: "In collective set-up and shut-down",
-    },
-    MetricGroup {
-        id: "outside",
-        parent: "lost",
-        name: "Outside the program",
     },
     MetricGroup {
         id: "defects",
@@ -147,7 +190,6 @@ patterns! {
     17 WaitAtWindowFree = group::WAIT_AT_WINDOW_FREE;
     18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
     19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
-    20 Slow = unexplained::UNEXPLAINED;
 }
 
 impl PatternId {
@@ -159,6 +201,17 @@ impl PatternId {
     /// The name for people.
     pub fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// Whether it is about a collective of a group, not about messages.
+    pub fn is_about_group(self) -> bool {
+        !matches!(self.row().parent, "two_sided" | "late_sender" | "defects")
+    }
+
+    /// What to try where a call of this type shows the pattern, the most promising first.
+    pub fn hints(self, call: GenericType) -> impl Iterator<Item = &'static str> {
+        let fitting = self.row().advice.iter().filter(move |a| a.fits(call));
+        fitting.map(|advice| advice.text)
     }
 
     /// The pattern with this id.
@@ -205,7 +258,7 @@ pub fn explain(pattern: PatternId) -> String {
     wrap(&mut page, "  ", "  ", row.severity);
     page.push_str("\nWhat to try\n");
     for hint in row.advice {
-        wrap(&mut page, "  - ", "    ", hint);
+        wrap(&mut page, "  - ", "    ", hint.text);
     }
     page.push_str(&format!(
         "\nMeasured in {}, part of {}.\n",
@@ -257,7 +310,9 @@ mod tests {
                 "{}",
                 row.id
             );
-            assert!(!row.advice.is_empty(), "{}", row.id);
+            for call in [GenericType::TwoSidedReceive, GenericType::Completion] {
+                assert!(pattern.hints(call).next().is_some(), "{}", row.id);
+            }
         }
         assert_eq!(PatternId::from_number(PatternId::ALL.len() as u8), None);
         assert_eq!(PatternId::from_id("late sender"), None);
@@ -292,6 +347,28 @@ mod tests {
             assert!(page.contains(row.id) && page.contains(row.name));
             assert_eq!(page.matches("  - ").count(), row.advice.len());
         }
+    }
+
+    #[test]
+    fn groups_are_told_from_messages() {
+        assert!(!PatternId::LateSenderWrongOrderSameSource.is_about_group());
+        assert!(!PatternId::LateReceiver.is_about_group());
+        assert!(PatternId::LateBroadcast.is_about_group());
+        assert!(PatternId::WaitAtFinalize.is_about_group());
+    }
+
+    #[test]
+    fn waits_are_not_told_to_be_non_blocking() {
+        let says = |call, text: &str| {
+            let mut hints = PatternId::LateReceiver.hints(call);
+            hints.any(|hint| hint.contains(text))
+        };
+        assert!(says(GenericType::TwoSidedSend, "MPI_Isend"));
+        assert!(!says(GenericType::Completion, "MPI_Isend"));
+        assert!(says(
+            GenericType::Completion,
+            "between the send and the wait"
+        ));
     }
 
     #[test]

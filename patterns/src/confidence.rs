@@ -2,32 +2,45 @@
 
 /// Factor on the confidence of a finding that rests on a truncated trace.
 pub const TRUNCATED_FACTOR: f64 = 0.8;
+/// Factor on the confidence of a finding about a group of which some member has no trace:
+/// that one may have been the late one.
+pub const MISSING_FACTOR: f64 = 0.5;
+
+/// What a finding rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Error of the clock comparison behind it, ns; 0 where both parties share a clock.
+    pub clock_error_ns: i64,
+    /// Whether a trace involved is truncated.
+    pub truncated: bool,
+    /// Whether a member of the group that it is about has no trace.
+    pub members_missing: bool,
+}
 
 /// Confidence in a finding, 0..=1.
 ///
 /// With `s` the severity of one instance (for a finding over many, their mean) and
-/// `e` the error of the clock comparison behind it (0 where both parties share a
-/// clock), both in ns:
+/// `e` the clock error, both in ns:
 ///
 /// ```text
 /// confidence = s / (s + e)            · 0.8 if a trace involved is truncated
+///                                     · 0.5 if a member of the group has none
 /// ```
 ///
 /// 1 for exact matching on one clock, 1/2 where the clock error is as large as
 /// the wait, towards 0 where it is larger. A severity of 0 on one clock is certain.
-pub fn confidence(severity_ns: i64, clock_error_ns: i64, truncated: bool) -> f64 {
+pub fn confidence(severity_ns: i64, evidence: &Evidence) -> f64 {
     let severity = severity_ns.max(0) as f64;
-    let error = clock_error_ns.max(0) as f64;
+    let error = evidence.clock_error_ns.max(0) as f64;
     let exactness = if error == 0.0 {
         1.0
     } else {
         severity / (severity + error)
     };
-    if truncated {
-        exactness * TRUNCATED_FACTOR
-    } else {
-        exactness
-    }
+    let factor = |applies, factor| if applies { factor } else { 1.0 };
+    exactness
+        * factor(evidence.truncated, TRUNCATED_FACTOR)
+        * factor(evidence.members_missing, MISSING_FACTOR)
 }
 
 #[cfg(test)]
@@ -35,21 +48,41 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn error(clock_error_ns: i64) -> Evidence {
+        Evidence {
+            clock_error_ns,
+            ..Evidence::default()
+        }
+    }
+
     #[test]
     fn falls_with_the_clock_error() {
-        assert_eq!(confidence(1_000, 0, false), 1.0);
-        assert_eq!(confidence(0, 0, false), 1.0);
-        assert_eq!(confidence(1_000, 1_000, false), 0.5);
-        assert_eq!(confidence(0, 1_000, false), 0.0);
-        assert!(confidence(50_000_000, 1_000, false) > 0.999);
-        assert_eq!(confidence(1_000, 0, true), TRUNCATED_FACTOR);
+        assert_eq!(confidence(1_000, &error(0)), 1.0);
+        assert_eq!(confidence(0, &error(0)), 1.0);
+        assert_eq!(confidence(1_000, &error(1_000)), 0.5);
+        assert_eq!(confidence(0, &error(1_000)), 0.0);
+        assert!(confidence(50_000_000, &error(1_000)) > 0.999);
+    }
+
+    #[test]
+    fn falls_with_what_is_not_known() {
+        let truncated = Evidence {
+            truncated: true,
+            ..Evidence::default()
+        };
+        let both = Evidence {
+            members_missing: true,
+            ..truncated
+        };
+        assert_eq!(confidence(1_000, &truncated), TRUNCATED_FACTOR);
+        assert_eq!(confidence(1_000, &both), TRUNCATED_FACTOR * MISSING_FACTOR);
     }
 
     proptest! {
         #[test]
-        fn is_a_share(severity: i64, error: i64, truncated: bool) {
-            let confidence = confidence(severity, error, truncated);
-            prop_assert!((0.0..=1.0).contains(&confidence));
+        fn is_a_share(severity: i64, clock_error_ns: i64, truncated: bool, members_missing: bool) {
+            let evidence = Evidence { clock_error_ns, truncated, members_missing };
+            prop_assert!((0.0..=1.0).contains(&confidence(severity, &evidence)));
         }
     }
 }

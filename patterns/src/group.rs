@@ -8,6 +8,8 @@
 mod collective;
 mod synchronisation;
 
+use crate::catalogue::{Advice, waits};
+
 pub use collective::{early_reduce, early_scan, late_broadcast, late_reduce_contribution};
 pub use synchronisation::{completion, wait_before_last};
 
@@ -18,3 +20,7 @@ pub(crate) use synchronisation::{
     BARRIER_COMPLETION, INIT_COMPLETION, WAIT_AT_BARRIER, WAIT_AT_COLLECTIVE_IO,
     WAIT_AT_COMM_MANAGEMENT, WAIT_AT_FINALIZE, WAIT_AT_WINDOW_CREATE, WAIT_AT_WINDOW_FREE,
 };
+
+/// For the Wait* of any non-blocking collective.
+const WORK_MEANWHILE: Advice =
+    waits("Do more independent work between starting the operation and waiting for it.");

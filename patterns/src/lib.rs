@@ -20,10 +20,9 @@ mod catalogue;
 mod confidence;
 pub mod group;
 pub mod two_sided;
-mod unexplained;
 
-pub use catalogue::{GROUPS, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
-pub use confidence::{TRUNCATED_FACTOR, confidence};
+pub use catalogue::{Advice, GROUPS, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
+pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
 
 /// The time that one location spent in one operation: ns on the global clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Messages: who was late, the sender or the receiver.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::catalogue::{Pattern, Unit, all, blocking, waits};
 
 pub(crate) static LATE_SENDER: Pattern = Pattern {
     id: "late_sender",
@@ -15,10 +15,13 @@ pub(crate) static LATE_SENDER: Pattern = Pattern {
     severity: "min(enter(S), leave(R)) - enter(R), charged to the receiver. A wait that \
         completes several receives is charged once, with the largest.",
     advice: &[
-        "Give the sender less to do before the send, or move the send forward to where its data \
+        all(
+            "Give the sender less to do before the send, or move the send forward to where its data \
          is ready.",
-        "Post the receive early (MPI_Irecv) and compute between posting and waiting.",
-        "If the sender's share of the work is larger, balance the work.",
+        ),
+        blocking("Post the receive early (MPI_Irecv) and compute between posting and waiting."),
+        waits("Compute more between posting the receive and waiting for it."),
+        all("If the sender's share of the work is larger, balance the work."),
     ],
     unit: Unit::Seconds,
 };
@@ -35,9 +38,12 @@ pub(crate) static WRONG_ORDER_SAME_SOURCE: Pattern = Pattern {
         received later",
     severity: "the late sender's time, moved here",
     advice: &[
-        "Receive the messages in the order in which they are sent.",
-        "Post all receives (MPI_Irecv) and handle them as they complete (MPI_Waitany, \
+        all("Receive the messages in the order in which they are sent."),
+        blocking(
+            "Post all receives (MPI_Irecv) and handle them as they complete (MPI_Waitany, \
          MPI_Waitsome).",
+        ),
+        waits("Handle the messages as they complete (MPI_Waitany, MPI_Waitsome)."),
     ],
     unit: Unit::Seconds,
 };
@@ -54,8 +60,10 @@ pub(crate) static WRONG_ORDER_OTHER_SOURCE: Pattern = Pattern {
         received later",
     severity: "the late sender's time, moved here",
     advice: &[
-        "Take messages as they come: MPI_ANY_SOURCE, or MPI_Irecv for each rank and MPI_Waitany.",
-        "Receive from the rank that is usually first before the others.",
+        all(
+            "Take messages as they come: MPI_ANY_SOURCE, or MPI_Irecv for each rank and MPI_Waitany.",
+        ),
+        all("Receive from the rank that is usually first before the others."),
     ],
     unit: Unit::Seconds,
 };
@@ -73,9 +81,10 @@ pub(crate) static LATE_RECEIVER: Pattern = Pattern {
     severity: "post(R) - enter(B), charged to the sender. A wait that completes several sends is \
         charged once, with the largest, and not if it is a late sender already.",
     advice: &[
-        "Post the receive earlier (MPI_Irecv), before the computation that delays it.",
-        "Send without blocking (MPI_Isend) and compute before the wait.",
-        "For messages a little above the library's eager limit, raise the limit.",
+        all("Post the receive earlier (MPI_Irecv), before the computation that delays it."),
+        blocking("Send without blocking (MPI_Isend) and compute before the wait."),
+        waits("Compute more between the send and the wait for it."),
+        all("For messages a little above the library's eager limit, raise the limit."),
     ],
     unit: Unit::Seconds,
 };
@@ -89,7 +98,7 @@ pub(crate) static UNMATCHED_SEND: Pattern = Pattern {
         right; with a larger message or another library it would block for ever.",
     condition: "no receive on the channel matches the send",
     severity: "none: counted, with peer, tag, bytes and location",
-    advice: &["Add the receive, or do not send."],
+    advice: &[all("Add the receive, or do not send.")],
     unit: Unit::Occurrences,
 };
 
@@ -102,7 +111,9 @@ pub(crate) static UNMATCHED_RECEIVE: Pattern = Pattern {
         sender is missing or truncated.",
     condition: "no send on the channel matches the receive",
     severity: "none: counted, with peer, tag, bytes and location",
-    advice: &["Add the send, or cancel the receive when no message will come."],
+    advice: &[all(
+        "Add the send, or cancel the receive when no message will come.",
+    )],
     unit: Unit::Occurrences,
 };
 

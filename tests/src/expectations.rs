@@ -1,6 +1,6 @@
 //! Compares a report with what a source says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::directives::{Directives, Expect, Metric, Patterns, Place, Silent, Tolerance};
 use crate::report::{Bottleneck, Report};
@@ -75,7 +75,17 @@ pub fn invariants(report: &Report) -> Vec<Miss> {
             format!("not the largest first:{}{}", line(&pair[0]), line(&pair[1]))
         });
     }
+    let mut rows = BTreeSet::new();
     for b in &report.bottlenecks {
+        let row = (&b.pattern, &b.operation, &b.location.callpath);
+        must(rows.insert(row), &|| format!("twice:{}", line(b)));
+        let mut causes = BTreeSet::new();
+        for c in &b.causes {
+            let cause = (c.rank, &c.operation, &c.location.callpath);
+            must(causes.insert(cause), &|| {
+                format!("a cause twice:{}", line(b))
+            });
+        }
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 + 1e-6 * b.abs();
         let ranks = b.ranks.iter().map(|r| r.severity_s).sum::<f64>();
         let instances = b.ranks.iter().map(|r| r.instances).sum::<u64>();

@@ -62,6 +62,7 @@ fn profile_only() {
     let report = report(&bench);
     assert!(report.bottlenecks.is_empty(), "{report:#?}");
     assert!(report.run.operations > 10, "{:#?}", report.run);
+    assert_eq!(report.anomaly("no_events"), 2, "{:#?}", report.anomalies);
     let received: f64 = report.locations.iter().map(|l| l.communication_s).sum();
     assert!(received > 0.150, "{report:#?}");
 }

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use laggard::directory::{Trace, TracedLocation};
 use laggard::symbols::{Symbols, base_name, source_location};
+use laggard_report::rank_ranges;
 use laggard_trace::{Chunk, Decoder, Event, Signature, calls, flags};
 
 use super::call_text::{self, Posts};
@@ -16,22 +17,45 @@ use crate::cli::Dump;
 /// kept: memory does not grow with the trace.
 pub fn dump(options: &Dump) -> Result<ExitCode> {
     let trace = Trace::open(&options.directory)?;
+    let wanted = wanted(&trace, options)?;
     let mut symbols = Symbols::new();
     let mut out = screen::output();
     writeln!(
         out,
         "# rank/thread  enter, s  duration, µs  call  what  where"
     )?;
-    for traced in &trace.locations {
-        let header = &traced.location.header;
-        let is_wanted = options.rank.is_none_or(|rank| rank == header.rank)
-            && options.thread.is_none_or(|thread| thread == header.thread);
-        if is_wanted {
-            Listing::new(traced, options, &mut symbols).write(&mut out)?;
-        }
+    for traced in wanted {
+        Listing::new(traced, options, &mut symbols).write(&mut out)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The locations that were asked for; an error if there are none.
+fn wanted<'t>(trace: &'t Trace, options: &Dump) -> Result<Vec<&'t TracedLocation>> {
+    let number = |traced: &TracedLocation| {
+        let header = &traced.location.header;
+        (header.rank, header.thread)
+    };
+    let of_rank = |traced: &&TracedLocation| options.rank.is_none_or(|r| r == number(traced).0);
+    let of_thread = |traced: &&TracedLocation| options.thread.is_none_or(|t| t == number(traced).1);
+    let locations = &trace.locations;
+    let wanted: Vec<_> = locations.iter().filter(of_rank).filter(of_thread).collect();
+    if wanted.is_empty() {
+        let directory = options.directory.display();
+        let ranks = rank_ranges(locations.iter().map(|traced| number(traced).0));
+        let of_rank = || locations.iter().filter(of_rank);
+        match (options.rank, options.thread) {
+            (Some(rank), Some(thread)) if of_rank().next().is_some() => {
+                let threads = rank_ranges(of_rank().map(|traced| number(traced).1));
+                bail!("{directory}: rank {rank} has no thread {thread}, only {threads}");
+            }
+            (Some(rank), _) => bail!("{directory}: no trace of rank {rank}, only of {ranks}"),
+            (None, Some(thread)) => bail!("{directory}: no rank has a thread {thread}"),
+            (None, None) => {}
+        }
+    }
+    Ok(wanted)
 }
 
 /// The lines of one location.

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use laggard_report::{RenderOptions, Report, render_text};
 
-/// Columns where there is no terminal to ask.
+/// Columns where neither a terminal nor `COLUMNS` says.
 const DEFAULT_WIDTH: usize = 100;
 
 /// Standard output, buffered. Errors come back to the caller, a closed pipe among them.
@@ -52,9 +52,12 @@ pub fn width() -> usize {
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: `size` is valid for writing.
     let asked = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
-    if asked == 0 && size.ws_col > 0 {
-        usize::from(size.ws_col)
-    } else {
-        DEFAULT_WIDTH
-    }
+    let columns = match usize::from(size.ws_col) {
+        terminal if asked == 0 && terminal > 0 => Some(terminal),
+        _ => std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok())
+            .filter(|&columns| columns > 0),
+    };
+    columns.unwrap_or(DEFAULT_WIDTH)
 }

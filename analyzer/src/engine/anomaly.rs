@@ -72,6 +72,13 @@ impl Anomalies {
         self.0.iter().filter_map(|row| row.place)
     }
 
+    /// Gives call paths other names.
+    pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
+        for (_, path) in self.0.iter_mut().filter_map(|row| row.place.as_mut()) {
+            *path = name(*path);
+        }
+    }
+
     /// Adds another agent's rows.
     pub fn merge(&mut self, other: Anomalies) {
         self.0.extend(other.0);

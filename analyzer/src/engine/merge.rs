@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
-use super::finding::Findings;
+use super::finding::{Findings, Sums};
 use super::group::Owned;
 use super::intern::PathKey;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
@@ -48,6 +48,36 @@ impl Partial {
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
+
+    /// The same with other names for call paths; what then is about the same calls is
+    /// added up.
+    pub fn rename_paths(self, name: impl Fn(PathKey) -> PathKey) -> Partial {
+        let mut renamed = Partial {
+            findings: Findings::default(),
+            profile: Profile::default(),
+            ..self
+        };
+        for ((pattern, operation, path), mut sums) in self.findings {
+            let causes = std::mem::take(&mut sums.causes);
+            let sum = renamed.findings.entry((pattern, operation, name(path)));
+            let sum = sum.or_default();
+            sum.merge(sums);
+            for (mut key, mut cause) in causes {
+                key.path = name(key.path);
+                cause.others.iter_mut().for_each(|o| o.1 = name(o.1));
+                sum.merge(Sums {
+                    causes: std::iter::once((key, cause)).collect(),
+                    ..Sums::default()
+                });
+            }
+        }
+        for ((operation, path), sums) in self.profile {
+            let sum = renamed.profile.entry((operation, name(path))).or_default();
+            sum.merge(sums);
+        }
+        renamed.anomalies.rename_paths(name);
+        renamed
+    }
 }
 
 impl ProfileSums {
@@ -58,6 +88,7 @@ impl ProfileSums {
         if other.filter > self.filter {
             self.filter = other.filter;
         }
+        self.members_missing |= other.members_missing;
     }
 }
 

@@ -12,6 +12,7 @@ mod activity;
 mod agent;
 pub(crate) mod anomaly;
 mod asking;
+mod because;
 mod calls;
 mod channel;
 pub(crate) mod clock;
@@ -26,6 +27,7 @@ mod group;
 mod intern;
 mod merge;
 pub(crate) mod open;
+mod places;
 mod prepare;
 mod rank;
 mod report;
@@ -107,9 +109,16 @@ pub fn analyze(
         .flat_map(|location| &location.entries)
         .map(|(_, entry)| entry);
     let kinds = detect::Kinds::new(job, entries);
-    let (verdicts, profile) =
+    let (verdicts, mut profile) =
         prepare::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
     let (numbers, groups) = prepare::groups(job, &opened.locations);
+    prepare::note_missing_members(
+        &opened.locations,
+        &profiled,
+        &numbers,
+        &groups,
+        &mut profile,
+    );
     let ranks = prepare::ranks(
         &opened,
         &profiled,
@@ -154,7 +163,7 @@ pub fn analyze(
     partial.peak_memory = comm::peak_memory();
     let merged = merge_up(job, partial)?;
 
-    let texts = report::paths(job, merged.as_ref(), &opened.locations, &profiled)?;
+    let texts = places::paths(job, merged.as_ref(), &opened.locations, &profiled)?;
     let phases = phases.finish();
     Ok(merged.map(|merged| {
         let mut report = report::build(&opened, merged, &texts, options, end);

@@ -130,7 +130,8 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         .iter()
         .map(|location| describe(location, me))
         .collect();
-    let (infos, failures) = gather(job, (mine, failures))?;
+    let (mut infos, failures) = gather(job, (mine, failures))?;
+    name_hosts(&mut infos);
     if let Some((_, newer, _)) = failures.iter().find(|failure| failure.2) {
         bail!("{newer}");
     }
@@ -172,6 +173,20 @@ fn gather(job: &dyn Job, mine: Gathered) -> Result<Gathered> {
     all.0.sort_by_key(|info| (info.rank, info.thread));
     all.1.sort();
     Ok(all)
+}
+
+/// Gives every location its host's name: a rank's first thread alone writes it.
+fn name_hosts(infos: &mut [LocationInfo]) {
+    let mut names: BTreeMap<u64, String> = BTreeMap::new();
+    for info in infos.iter().filter(|info| !info.host.is_empty()) {
+        let name = names.entry(info.clock.host);
+        name.or_insert_with(|| info.host.clone());
+    }
+    for info in infos.iter_mut() {
+        if let Some(name) = names.get(&info.clock.host) {
+            info.host.clone_from(name);
+        }
+    }
 }
 
 fn describe(location: &Location, agent: u32) -> LocationInfo {

@@ -51,6 +51,8 @@ pub struct ProfileSums {
     pub bytes: u64,
     /// The strongest reason to look at it.
     pub filter: Filter,
+    /// Whether a member of a group that it was called in has no trace.
+    pub members_missing: bool,
 }
 
 /// The profile of all locations of an agent, or of several.
@@ -304,6 +306,35 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
         .for_each(|&(number, _)| list[number as usize].local += 1);
     let expected = expected(job, &list);
     (numbers, Groups::new(list, expected))
+}
+
+/// Notes in the profile the calls in groups of which some member has no trace.
+pub fn note_missing_members(
+    locations: &[Location],
+    profiled: &[Profiled],
+    numbers: &Interner<u64>,
+    groups: &Groups,
+    profile: &mut Profile,
+) {
+    for (location, profiled) in locations.iter().zip(profiled) {
+        let sizes = sizes(location);
+        for signature in location.definitions.signatures() {
+            let traced = numbers
+                .find(&signature.group)
+                .map(|number| groups.expected[number as usize]);
+            let size = sizes.get(&signature.group);
+            let path = profiled.paths.get(signature.call_path as usize);
+            if signature.has(flags::COLLECTIVE)
+                && traced
+                    .zip(size)
+                    .is_some_and(|(traced, &size)| traced < size)
+                && let Some(sums) =
+                    path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
+            {
+                sums.members_missing = true;
+            }
+        }
+    }
 }
 
 /// Members of each group that have a trace, in all agents.

@@ -1,179 +1,29 @@
 //! From merged sums to the report, at the head.
 
-use anyhow::Result;
-use laggard_patterns::{PatternId, confidence};
+use laggard_patterns::{Evidence, PatternId, confidence};
+use laggard_report::units::duration;
 use laggard_report::{
     AnomalySeverity, Bottleneck, Efficiency, Instance, LocationTimes as Times, Metric, RankShare,
-    Report, Run, SourceLocation, percent, ratio, seconds,
+    Report, Run, percent, ratio, seconds,
 };
-use laggard_trace::calls;
-use laggard_trace::{Frame, Location};
-use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use laggard_trace::calls::{self, Shape};
 
 use super::anomaly::Level;
+use super::because::because;
 use super::detect::Filter;
 use super::finding::{Cause, CauseKey, FindingKey, Sums};
-use super::intern::PathKey;
-use super::merge::{Partial, paths_of};
+use super::merge::Partial;
 use super::open::{Opened, saturating_sum};
-use super::prepare::{LocationTimes, Profiled};
+use super::places::{Paths, Places};
+use super::prepare::LocationTimes;
 use super::table::TimeClass;
-use crate::comm::Job;
 use crate::options::AnalyzeOptions;
-use crate::symbols::{Line, Symbols, source_location};
+use crate::symbols::Symbols;
 
 /// Ranks and causes of a finding that are listed; the sums are over all.
 const LISTED: usize = 32;
 /// Locations computing at least this share of the most are those that others wait for.
 const BOTTLENECK_SHARE: f64 = 0.95;
-
-/// One frame of a call path, as agents tell it.
-#[derive(Clone, Serialize, Deserialize)]
-enum FrameText {
-    Native {
-        path: String,
-        build_id: Vec<u8>,
-        offset: u64,
-    },
-    Source {
-        file: String,
-        function: String,
-        line: u32,
-    },
-}
-
-/// The frames of call paths by key.
-pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
-/// One frame.
-pub struct Frames(FrameText);
-
-/// Gathers the frames of all call paths that the merged findings name. Each travels
-/// once. Collective.
-pub fn paths(
-    job: &dyn Job,
-    merged: Option<&Partial>,
-    locations: &[Location],
-    profiled: &[Profiled],
-) -> Result<Paths> {
-    let mut wanted = match merged {
-        Some(merged) => postcard::to_stdvec(&paths_of(merged))?,
-        None => Vec::new(),
-    };
-    job.broadcast(&mut wanted);
-    let wanted: Vec<PathKey> = postcard::from_bytes(&wanted)?;
-    let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
-    for (at, location) in profiled.iter().enumerate() {
-        for (id, key) in location.paths.iter().enumerate() {
-            here.entry(*key).or_insert((at, id as u32));
-        }
-    }
-    // The first agent that has a path tells it.
-    let me = job.agent() as u64;
-    let mut holders: Vec<u64> = wanted
-        .iter()
-        .map(|key| if here.contains_key(key) { me } else { u64::MAX })
-        .collect();
-    crate::comm::reduce_min(job, &mut holders);
-    let mut told: Vec<(PathKey, Vec<FrameText>)> = Vec::new();
-    for (key, holder) in wanted.iter().zip(holders) {
-        if holder == me
-            && let Some(&(at, id)) = here.get(key)
-        {
-            told.push((*key, frames(&locations[at], id)));
-        }
-    }
-    let mut parcels = vec![Vec::new(); job.agents()];
-    parcels[0] = postcard::to_stdvec(&told)?;
-    let mut all = Paths::default();
-    for bytes in job.exchange(parcels) {
-        if !bytes.is_empty() {
-            let told: Vec<(PathKey, Vec<FrameText>)> = postcard::from_bytes(&bytes)?;
-            let named = told
-                .into_iter()
-                .map(|(key, frames)| (key, frames.into_iter().map(Frames).collect()));
-            all.extend(named);
-        }
-    }
-    Ok(all)
-}
-
-fn frames(location: &Location, id: u32) -> Vec<FrameText> {
-    let definitions = &location.definitions;
-    let told = definitions
-        .call_path(id)
-        .iter()
-        .filter_map(|frame| match *frame {
-            Frame::Native { module, offset } => {
-                definitions.module(module).map(|module| FrameText::Native {
-                    path: definitions.string(module.path).into_owned(),
-                    build_id: module.build_id.clone(),
-                    offset,
-                })
-            }
-            Frame::Source {
-                file,
-                function,
-                line,
-            } => Some(FrameText::Source {
-                file: definitions.string(file).into_owned(),
-                function: definitions.string(function).into_owned(),
-                line,
-            }),
-        });
-    told.collect()
-}
-
-/// Resolves call paths to places, each once.
-struct Places<'p> {
-    paths: &'p Paths,
-    symbols: Symbols,
-    known: FxHashMap<PathKey, SourceLocation>,
-}
-
-impl Places<'_> {
-    fn of(&mut self, key: PathKey) -> SourceLocation {
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
-        }
-        let mut lines: Vec<Line> = Vec::new();
-        for Frames(frame) in self.paths.get(&key).map_or(&[][..], Vec::as_slice) {
-            match frame {
-                FrameText::Native {
-                    path,
-                    build_id,
-                    offset,
-                } => {
-                    lines.extend_from_slice(&self.symbols.resolve(path, build_id, *offset));
-                }
-                FrameText::Source {
-                    file,
-                    function,
-                    line,
-                } => lines.push(Line {
-                    function: function.clone(),
-                    file: file.clone(),
-                    line: *line,
-                    module: "".into(),
-                }),
-            }
-        }
-        let place = source_location(&lines);
-        self.known.insert(key, place.clone());
-        place
-    }
-
-    /// `app.c:42`, or what is known.
-    fn short(&mut self, key: PathKey) -> String {
-        let place = self.of(key);
-        let file = crate::symbols::base_name(&place.file);
-        match place.line {
-            0 if place.function.is_empty() => "an unknown place".into(),
-            0 => place.function,
-            line => format!("{file}:{line}"),
-        }
-    }
-}
 
 /// Builds the report. `end` is when the run ended, ns since its start.
 pub fn build(
@@ -187,11 +37,9 @@ pub fn build(
         Some(roots) => Symbols::with_debug_roots(roots.clone()),
         None => Symbols::new(),
     };
-    let mut places = Places {
-        paths,
-        symbols,
-        known: FxHashMap::default(),
-    };
+    let mut places = Places::new(paths, symbols);
+    let same = places.same();
+    let merged = merged.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
     let mut locations = merged.locations;
     locations.sort_by_key(|location| (location.rank, location.thread));
     let total: f64 = locations.iter().map(|location| location.wall as f64).sum();
@@ -220,6 +68,7 @@ pub fn build(
         );
     }
     let mut bottlenecks = Vec::new();
+    let members_missing = merged.profile.values().any(|sums| sums.members_missing);
     for (key, sums) in findings {
         let profile = merged
             .profile
@@ -230,6 +79,7 @@ pub fn build(
             total,
             clock_error,
             any_truncated,
+            members_missing,
             single_host: opened.host_names.len() <= 1,
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, &mut places));
@@ -239,7 +89,7 @@ pub fn build(
         let (count, worst) = merged.violations;
         let detail = format!(
             "messages received before they were sent, by {} at most",
-            span(worst)
+            duration(worst as f64 / 1e9)
         );
         anomalies.add("clock_violation", Level::Warning, count, detail);
     }
@@ -356,6 +206,7 @@ struct Context {
     total: f64,
     clock_error: u64,
     any_truncated: bool,
+    members_missing: bool,
     single_host: bool,
 }
 
@@ -375,6 +226,15 @@ fn bottleneck(
         0
     } else {
         context.clock_error
+    };
+    let evidence = Evidence {
+        clock_error_ns: error as i64,
+        truncated: context.any_truncated,
+        // The wait for a non-blocking collective does not say which group that was in.
+        members_missing: match call.shape {
+            Shape::Single => context.members_missing && pattern.is_about_group(),
+            _ => profile.members_missing,
+        },
     };
     let mean = profile.total as f64 / profile.count.max(1) as f64 / 1e9;
     let (filter, measured, baseline) = match profile.filter {
@@ -408,10 +268,7 @@ fn bottleneck(
         location: places.of(path),
         severity_s: seconds(severity as i64),
         percent: percent(severity as f64, context.total),
-        confidence: ratio(
-            confidence(mean_loss as i64, error as i64, context.any_truncated),
-            1.0,
-        ),
+        confidence: ratio(confidence(mean_loss as i64, &evidence), 1.0),
         calls: profile.count,
         instances: sums.instances,
         mean_s: mean,
@@ -438,78 +295,6 @@ fn bottleneck(
             end_s: seconds(worst.leave),
             severity_s: seconds(worst.severity as i64),
         }),
-        hints: pattern
-            .row()
-            .advice
-            .iter()
-            .map(|hint| (*hint).to_owned())
-            .collect(),
+        hints: pattern.hints(call.generic).map(str::to_owned).collect(),
     })
-}
-
-/// ns as people say them.
-fn span(ns: u64) -> String {
-    let s = ns as f64 / 1e9;
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", s * 1e6),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", s * 1e3),
-        _ => format!("{s:.2} s"),
-    }
-}
-
-/// What the late party did while the others waited, in one phrase.
-fn because(pattern: PatternId, key: &CauseKey, cause: &Cause, places: &mut Places) -> String {
-    let instances = cause.instances.max(1);
-    let each = |ns: u64| {
-        let mean = span(ns / instances);
-        if instances == 1 {
-            mean
-        } else {
-            format!("{mean} each time")
-        }
-    };
-    let before = match pattern {
-        PatternId::LateReceiver => "before it posted the receive",
-        PatternId::LateSender
-        | PatternId::LateSenderWrongOrderSameSource
-        | PatternId::LateSenderWrongOrderOtherSource => "before the send",
-        _ => "before it came",
-    };
-    let known = cause
-        .computation
-        .saturating_add(cause.waiting)
-        .saturating_add(cause.io);
-    if pattern == PatternId::LateSenderWrongOrderSameSource && cause.waiting > cause.severity / 2 {
-        return format!(
-            "messages were received in another order than rank {} sent them",
-            key.rank
-        );
-    }
-    if known < cause.severity / 2 {
-        return format!("came {} later", each(cause.severity));
-    }
-    let most = cause.computation.max(cause.waiting).max(cause.io);
-    if most == cause.computation {
-        return format!("computed {} longer {before}", each(cause.computation));
-    }
-    if most == cause.io {
-        return format!("spent {} in file operations {before}", each(cause.io));
-    }
-    let mut others = cause.others.clone();
-    others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
-    match others.first() {
-        Some(&(operation, path, _)) => {
-            let place = places.short(path);
-            let name = calls::name(operation);
-            format!(
-                "was itself {} in {name} ({place}) {before}",
-                each(cause.waiting)
-            )
-        }
-        None => format!(
-            "was itself {} inside communication {before}",
-            each(cause.waiting)
-        ),
-    }
 }

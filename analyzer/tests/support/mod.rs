@@ -36,27 +36,29 @@ impl Calls {
             id,
             bytes: text.as_bytes().to_vec(),
         };
-        writer.define(&[
-            text(1, "app.c"),
-            text(2, "work"),
-            text(3, "program"),
-            text(4, "./app"),
-            text(5, "host"),
-            text(6, "n1"),
-            Definition::Property { key: 3, value: 4 },
-            Definition::Property { key: 5, value: 6 },
-            Definition::Communicator(Communicator {
-                id: WORLD,
-                size: ranks,
-                local_rank: rank,
-                members: if rank == 0 {
-                    (0..ranks).collect()
-                } else {
-                    Vec::new()
-                },
-                ..Communicator::default()
-            }),
-        ]);
+        writer.define(&[text(1, "app.c"), text(2, "work")]);
+        if thread == 0 {
+            // As the collector: a rank's first thread says what holds for all.
+            writer.define(&[
+                text(3, "program"),
+                text(4, "./app"),
+                text(5, "host"),
+                text(6, "n1"),
+                Definition::Property { key: 3, value: 4 },
+                Definition::Property { key: 5, value: 6 },
+            ]);
+        }
+        writer.define(&[Definition::Communicator(Communicator {
+            id: WORLD,
+            size: ranks,
+            local_rank: rank,
+            members: if rank == 0 {
+                (0..ranks).collect()
+            } else {
+                Vec::new()
+            },
+            ..Communicator::default()
+        })]);
         writer.clock(&[ClockPoint {
             local: 0,
             reference_ns: 0,

@@ -107,3 +107,62 @@ fn anomalies_of_many_locations_are_one_line() {
         "{text}"
     );
 }
+
+/// The text with single spaces.
+fn words(report: &Report) -> String {
+    let text = render_text(report, &RenderOptions::default());
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn negligible_findings_are_counted() {
+    let mut report = example();
+    for percent in [0.049, 0.001] {
+        let mut small = report.bottlenecks[0].clone();
+        small.percent = percent;
+        small.name = "Small fry".to_owned();
+        report.bottlenecks.push(small);
+    }
+    let text = words(&report);
+    assert!(
+        text.contains("and 2 more below 0.05 % of all time"),
+        "{text}"
+    );
+    assert!(!text.contains("Small fry"), "{text}");
+    report.bottlenecks.drain(..3);
+    let text = words(&report);
+    assert!(
+        text.contains("2 findings below 0.05 % of all time"),
+        "{text}"
+    );
+    assert!(text.contains("waiting: nothing to report."), "{text}");
+}
+
+#[test]
+fn what_was_not_recorded_is_unknown_not_zero() {
+    let mut report = example();
+    report.anomalies[0].id = "no_events".to_owned();
+    let text = words(&report);
+    assert!(text.contains("At least 40.1 % of the time"), "{text}");
+    assert!(
+        text.contains("unknown: only a profile was recorded)"),
+        "{text}"
+    );
+    report.anomalies[1].id = "missing_ranks".to_owned();
+    report.bottlenecks.clear();
+    let text = words(&report);
+    let unknown = "How much of the time was spent waiting is unknown: only a profile was \
+                   recorded, ranks have no trace.";
+    assert!(text.contains(unknown), "{text}");
+}
+
+#[test]
+fn the_headline_is_about_waiting_for_somebody() {
+    let mut report = example();
+    report.bottlenecks.swap(0, 2);
+    let text = words(&report);
+    assert!(
+        text.contains("waiting; the largest part of it in MPI_Allreduce"),
+        "{text}"
+    );
+}

@@ -1,7 +1,8 @@
 //! Collective data movement: who needs whose data.
 
+use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::catalogue::{Pattern, Unit, all, blocking};
 
 pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     id: "wait_at_nxn",
@@ -15,9 +16,12 @@ pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
         the completing wait before the last member started.",
     advice: &[
-        "Balance the work before the call: the last rank computes longer than the others.",
-        "Use the non-blocking form (MPI_Iallreduce, MPI_Ialltoall) and compute meanwhile.",
-        "Combine several small operations into one, or make them rarer (convergence tests).",
+        all("Balance the work before the call: the last rank computes longer than the others."),
+        blocking(
+            "Use the non-blocking form (MPI_Iallreduce, MPI_Ialltoall) and compute meanwhile.",
+        ),
+        WORK_MEANWHILE,
+        all("Combine several small operations into one, or make them rarer (convergence tests)."),
     ],
     unit: Unit::Seconds,
 };
@@ -33,9 +37,9 @@ pub(crate) static NXN_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     advice: &[
-        "Try another algorithm of the MPI library for this operation and size.",
-        "Bind ranks to cores, and keep one core free of ranks for the system.",
-        "Send less: fewer elements, a smaller type, fewer members.",
+        all("Try another algorithm of the MPI library for this operation and size."),
+        all("Bind ranks to cores, and keep one core free of ranks for the system."),
+        all("Send less: fewer elements, a smaller type, fewer members."),
     ],
     unit: Unit::Seconds,
 };
@@ -50,9 +54,12 @@ pub(crate) static LATE_BROADCAST: Pattern = Pattern {
     condition: "the root entered later, the member is not the root, and data is moved",
     severity: "min(enter(root), leave) - enter, at each member but the root",
     advice: &[
-        "Relieve the root of work before the call, or let another rank be the root.",
-        "Use the non-blocking form (MPI_Ibcast, MPI_Iscatter), started early by all members.",
-        "Let every rank compute the data if that is cheaper than waiting for it.",
+        all("Relieve the root of work before the call, or let another rank be the root."),
+        blocking(
+            "Use the non-blocking form (MPI_Ibcast, MPI_Iscatter), started early by all members.",
+        ),
+        WORK_MEANWHILE,
+        all("Let every rank compute the data if that is cheaper than waiting for it."),
     ],
     unit: Unit::Seconds,
 };
@@ -67,8 +74,9 @@ pub(crate) static EARLY_REDUCE: Pattern = Pattern {
     condition: "the root entered before all other members, and data is moved",
     severity: "min(earliest enter of the others, leave) - enter, at the root",
     advice: &[
-        "Give the root more work, or the others less, before the call.",
-        "Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile.",
+        all("Give the root more work, or the others less, before the call."),
+        blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
+        WORK_MEANWHILE,
     ],
     unit: Unit::Seconds,
 };
@@ -83,8 +91,9 @@ pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
     condition: "some member entered later than the root and than the first other member",
     severity: "min(last, leave) - enter - early_reduce, at the root",
     advice: &[
-        "Balance the work before the call: the last rank computes longer than the others.",
-        "Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile.",
+        all("Balance the work before the call: the last rank computes longer than the others."),
+        blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
+        WORK_MEANWHILE,
     ],
     unit: Unit::Seconds,
 };
@@ -99,8 +108,9 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
     condition: "a lower rank entered later",
     severity: "min(latest enter of the lower ranks, leave) - enter, at each member",
     advice: &[
-        "Balance the work before the call, the lower ranks first.",
-        "Use the non-blocking form (MPI_Iscan, MPI_Iexscan) and compute meanwhile.",
+        all("Balance the work before the call, the lower ranks first."),
+        blocking("Use the non-blocking form (MPI_Iscan, MPI_Iexscan) and compute meanwhile."),
+        WORK_MEANWHILE,
     ],
     unit: Unit::Seconds,
 };

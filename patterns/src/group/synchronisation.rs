@@ -1,7 +1,8 @@
 //! Meetings: everybody waits for the last.
 
+use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::catalogue::{Pattern, Unit, all, blocking};
 
 /// Condition and severity shared by all waits for the last member.
 const LAST_CONDITION: &str = "another member entered later: enter < last";
@@ -18,10 +19,13 @@ pub(crate) static WAIT_AT_BARRIER: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Balance the work before the barrier: the last rank computes longer than the others.",
-        "Check whether the barrier is needed; data dependencies are often met by the messages \
+        all("Balance the work before the barrier: the last rank computes longer than the others."),
+        all(
+            "Check whether the barrier is needed; data dependencies are often met by the messages \
          themselves.",
-        "Replace it by MPI_Ibarrier and do independent work before the wait.",
+        ),
+        blocking("Replace it by MPI_Ibarrier and do independent work before the wait."),
+        WORK_MEANWHILE,
     ],
     unit: Unit::Seconds,
 };
@@ -37,9 +41,9 @@ pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     advice: &[
-        "Bind ranks to cores, and keep one core free of ranks for the system.",
-        "Try another barrier algorithm of the MPI library.",
-        "Use fewer barriers.",
+        all("Bind ranks to cores, and keep one core free of ranks for the system."),
+        all("Try another barrier algorithm of the MPI library."),
+        all("Use fewer barriers."),
     ],
     unit: Unit::Seconds,
 };
@@ -54,8 +58,8 @@ pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Balance the last phase; often one rank alone writes the results.",
-        "Spread output over the ranks, or use parallel I/O.",
+        all("Balance the last phase; often one rank alone writes the results."),
+        all("Spread output over the ranks, or use parallel I/O."),
     ],
     unit: Unit::Seconds,
 };
@@ -70,8 +74,8 @@ pub(crate) static INIT_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     advice: &[
-        "It is paid once per run: for long runs, ignore it.",
-        "Load the program and its libraries from a file system near the nodes.",
+        all("It is paid once per run: for long runs, ignore it."),
+        all("Load the program and its libraries from a file system near the nodes."),
     ],
     unit: Unit::Seconds,
 };
@@ -85,8 +89,8 @@ pub(crate) static WAIT_AT_WINDOW_CREATE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Make windows once, outside of loops, and use them again.",
-        "Balance the work before the window is made.",
+        all("Make windows once, outside of loops, and use them again."),
+        all("Balance the work before the window is made."),
     ],
     unit: Unit::Seconds,
 };
@@ -101,8 +105,8 @@ pub(crate) static WAIT_AT_WINDOW_FREE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Free windows at the end of the run, not in loops.",
-        "Balance the work before the window is freed.",
+        all("Free windows at the end of the run, not in loops."),
+        all("Balance the work before the window is freed."),
     ],
     unit: Unit::Seconds,
 };
@@ -117,8 +121,8 @@ pub(crate) static WAIT_AT_COMM_MANAGEMENT: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Make communicators once, outside of loops, and keep them.",
-        "Balance the work before the call.",
+        all("Make communicators once, outside of loops, and keep them."),
+        all("Balance the work before the call."),
     ],
     unit: Unit::Seconds,
 };
@@ -133,8 +137,11 @@ pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        "Balance the work before the file operation.",
-        "Use the split or non-blocking forms (MPI_File_iwrite_all) and compute meanwhile.",
+        all("Balance the work before the file operation."),
+        blocking(
+            "Use the split or non-blocking forms (MPI_File_iwrite_all) and compute meanwhile.",
+        ),
+        WORK_MEANWHILE,
     ],
     unit: Unit::Seconds,
 };

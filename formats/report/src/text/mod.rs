@@ -31,6 +31,19 @@ impl Default for RenderOptions {
 
 /// Findings that are explained below the table.
 const EXPLAINED: usize = 3;
+/// Share of all time, in percent, below which findings are counted, not listed: they are
+/// not worth a change of the program, and often within what clocks and scheduling blur.
+const NEGLIGIBLE_PERCENT: f64 = 0.05;
+/// Anomalies that hide waiting, in words.
+const BLIND: &[(&str, &str)] = &[
+    ("no_events", "only a profile was recorded"),
+    ("paused", "the recording was paused"),
+    ("missing_ranks", "ranks have no trace"),
+    ("size_limit", "the trace reached its size limit"),
+    ("write_error", "the trace could not be written"),
+    ("collector_error", "the recording ended early"),
+    ("lost_calls", "calls were lost"),
+];
 /// Anomalies shown.
 const ANOMALIES: usize = 10;
 /// Narrowest and widest that a report is set.
@@ -76,27 +89,48 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
         count(run.operations)
     );
     paragraph(out, &head, screen, style, Tone::Strong);
-    let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
+    let text = waiting(report);
     let share = report.waiting_percent();
-    let text = match report.bottlenecks.first() {
-        Some(worst) => format!(
-            "{} of the time was spent waiting; {} of it in {} at {}{}.",
-            percent(share),
+    paragraph(out, &text, screen, style, style::tone_of_percent(share));
+    out.push('\n');
+}
+
+/// How much waiting there was, how sure that is, and where most of it was.
+fn waiting(report: &Report) -> String {
+    let seen = |id: &str| report.anomalies.iter().any(|anomaly| anomaly.id == id);
+    let unknown = BLIND.iter().filter(|(id, _)| seen(id));
+    let unknown: Vec<&str> = unknown.map(|(_, words)| *words).collect();
+    let unknown = unknown.join(", ");
+    let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
+    let share = percent(report.waiting_percent());
+    // Where somebody was waited for: not where the library itself was slow.
+    let worst = listed(report).iter().find(|found| !found.causes.is_empty());
+    let place = worst.map(|worst| {
+        format!(
+            "{} of it in {} at {}, for rank {}",
             part_of(worst.severity_s, wait),
             worst.operation,
             finding::place(&worst.location),
-            worst
-                .causes
-                .first()
-                .map_or(String::new(), |cause| format!(", for rank {}", cause.rank))
+            worst.causes[0].rank
+        )
+    });
+    match (place, unknown.is_empty()) {
+        (Some(place), true) => format!("{share} of the time was spent waiting; {place}."),
+        (Some(place), false) => format!(
+            "At least {share} of the time was spent waiting (the rest is unknown: {unknown}); \
+             {place}."
         ),
-        None => format!(
-            "{} of the time was spent waiting: nothing to report.",
-            percent(share)
-        ),
-    };
-    paragraph(out, &text, screen, style, style::tone_of_percent(share));
-    out.push('\n');
+        (None, true) => format!("{share} of the time was spent waiting: nothing to report."),
+        (None, false) => {
+            format!("How much of the time was spent waiting is unknown: {unknown}.")
+        }
+    }
+}
+
+/// The findings that are worth a line.
+fn listed(report: &Report) -> &[Bottleneck] {
+    let worth = |found: &Bottleneck| found.percent >= NEGLIGIBLE_PERCENT;
+    &report.bottlenecks[..report.bottlenecks.partition_point(worth)]
 }
 
 /// How much `part` is of the whole, in words.
@@ -201,25 +235,32 @@ const COLUMNS: &[Column] = &[
 ];
 
 fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style: Style) {
-    let shown = &report.bottlenecks[..report.bottlenecks.len().min(top)];
-    if shown.is_empty() {
-        return;
+    let listed = listed(report);
+    let shown = &listed[..listed.len().min(top)];
+    let negligible = report.bottlenecks.len() - listed.len();
+    if !report.bottlenecks.is_empty() {
+        out.push('\n');
     }
-    let rows: Vec<Row> = shown
-        .iter()
-        .enumerate()
-        .map(|(at, found)| row(at + 1, found))
-        .collect();
-    out.push('\n');
-    table::table(out, COLUMNS, &rows, screen, style);
-    let hidden = report.bottlenecks.len() - shown.len();
-    if hidden > 0 {
-        let text = format!(
-            "and {} more: laggard show --top {}",
-            hidden,
-            report.bottlenecks.len()
-        );
-        paragraph(out, &text, screen, style, Tone::Faint);
+    if !shown.is_empty() {
+        let rows = shown.iter().enumerate();
+        let rows: Vec<Row> = rows.map(|(at, found)| row(at + 1, found)).collect();
+        table::table(out, COLUMNS, &rows, screen, style);
+    }
+    let mut faint = |text: String| paragraph(out, &text, screen, style, Tone::Faint);
+    if listed.len() > shown.len() {
+        let hidden = listed.len() - shown.len();
+        faint(format!(
+            "and {hidden} more: laggard show --top {}",
+            listed.len()
+        ));
+    }
+    if negligible > 0 {
+        let number = match shown.len() {
+            0 => plural(negligible as u64, "finding"),
+            _ => format!("and {} more", count(negligible as u64)),
+        };
+        let limit = percent(NEGLIGIBLE_PERCENT);
+        faint(format!("{number} below {limit} of all time"));
     }
     for (at, found) in shown.iter().take(EXPLAINED).enumerate() {
         out.push('\n');

@@ -1,0 +1,196 @@
+//! Where the calls are: gathers the frames that the findings name, and resolves them.
+
+use anyhow::Result;
+use laggard_report::SourceLocation;
+use laggard_trace::{Frame, Location};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::intern::PathKey;
+use super::merge::{Partial, paths_of};
+use super::prepare::Profiled;
+use crate::comm::Job;
+use crate::symbols::{Line, Symbols, source_location};
+
+/// One frame of a call path, as agents tell it.
+#[derive(Clone, Serialize, Deserialize)]
+enum FrameText {
+    Native {
+        path: String,
+        build_id: Vec<u8>,
+        offset: u64,
+    },
+    Source {
+        file: String,
+        function: String,
+        line: u32,
+    },
+}
+
+/// The frames of call paths by key.
+pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
+/// One frame.
+pub struct Frames(FrameText);
+
+/// Gathers the frames of all call paths that the merged findings name. Each travels
+/// once. Collective.
+pub fn paths(
+    job: &dyn Job,
+    merged: Option<&Partial>,
+    locations: &[Location],
+    profiled: &[Profiled],
+) -> Result<Paths> {
+    let mut wanted = match merged {
+        Some(merged) => postcard::to_stdvec(&paths_of(merged))?,
+        None => Vec::new(),
+    };
+    job.broadcast(&mut wanted);
+    let wanted: Vec<PathKey> = postcard::from_bytes(&wanted)?;
+    let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
+    for (at, location) in profiled.iter().enumerate() {
+        for (id, key) in location.paths.iter().enumerate() {
+            here.entry(*key).or_insert((at, id as u32));
+        }
+    }
+    // The first agent that has a path tells it.
+    let me = job.agent() as u64;
+    let mut holders: Vec<u64> = wanted
+        .iter()
+        .map(|key| if here.contains_key(key) { me } else { u64::MAX })
+        .collect();
+    crate::comm::reduce_min(job, &mut holders);
+    let mut told: Vec<(PathKey, Vec<FrameText>)> = Vec::new();
+    for (key, holder) in wanted.iter().zip(holders) {
+        if holder == me
+            && let Some(&(at, id)) = here.get(key)
+        {
+            told.push((*key, frames(&locations[at], id)));
+        }
+    }
+    let mut parcels = vec![Vec::new(); job.agents()];
+    parcels[0] = postcard::to_stdvec(&told)?;
+    let mut all = Paths::default();
+    for bytes in job.exchange(parcels) {
+        if !bytes.is_empty() {
+            let told: Vec<(PathKey, Vec<FrameText>)> = postcard::from_bytes(&bytes)?;
+            let named = told
+                .into_iter()
+                .map(|(key, frames)| (key, frames.into_iter().map(Frames).collect()));
+            all.extend(named);
+        }
+    }
+    Ok(all)
+}
+
+fn frames(location: &Location, id: u32) -> Vec<FrameText> {
+    let definitions = &location.definitions;
+    let told = definitions
+        .call_path(id)
+        .iter()
+        .filter_map(|frame| match *frame {
+            Frame::Native { module, offset } => {
+                definitions.module(module).map(|module| FrameText::Native {
+                    path: definitions.string(module.path).into_owned(),
+                    build_id: module.build_id.clone(),
+                    offset,
+                })
+            }
+            Frame::Source {
+                file,
+                function,
+                line,
+            } => Some(FrameText::Source {
+                file: definitions.string(file).into_owned(),
+                function: definitions.string(function).into_owned(),
+                line,
+            }),
+        });
+    told.collect()
+}
+
+/// Resolves call paths to places, each once.
+pub struct Places<'p> {
+    paths: &'p Paths,
+    /// What resolves addresses.
+    pub symbols: Symbols,
+    known: FxHashMap<PathKey, SourceLocation>,
+}
+
+impl<'p> Places<'p> {
+    /// Nothing resolved yet.
+    pub fn new(paths: &'p Paths, symbols: Symbols) -> Self {
+        Places {
+            paths,
+            symbols,
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// The first of the call paths that look the same to the program's author: a loop
+    /// that the compiler unrolled calls from several addresses of one line. Addresses
+    /// without a line are told apart.
+    pub fn same(&mut self) -> FxHashMap<PathKey, PathKey> {
+        let mut keys: Vec<PathKey> = self.paths.keys().copied().collect();
+        keys.sort_unstable();
+        let mut first: FxHashMap<Vec<(Line, u64)>, PathKey> = FxHashMap::default();
+        let same = keys
+            .into_iter()
+            .map(|key| (key, *first.entry(self.lines(key)).or_insert(key)));
+        same.collect()
+    }
+
+    /// The lines of a call path, innermost first, those without a line number with
+    /// their address.
+    fn lines(&mut self, key: PathKey) -> Vec<(Line, u64)> {
+        let mut lines: Vec<(Line, u64)> = Vec::new();
+        for Frames(frame) in self.paths.get(&key).map_or(&[][..], Vec::as_slice) {
+            match frame {
+                FrameText::Native {
+                    path,
+                    build_id,
+                    offset,
+                } => {
+                    let found = self.symbols.resolve(path, build_id, *offset);
+                    let address = |line: &Line| if line.has_source() { 0 } else { *offset };
+                    lines.extend(found.iter().map(|line| (line.clone(), address(line))));
+                }
+                FrameText::Source {
+                    file,
+                    function,
+                    line,
+                } => {
+                    let line = Line {
+                        function: function.clone(),
+                        file: file.clone(),
+                        line: *line,
+                        module: "".into(),
+                    };
+                    lines.push((line, 0));
+                }
+            }
+        }
+        lines
+    }
+
+    /// Where a call path leads.
+    pub fn of(&mut self, key: PathKey) -> SourceLocation {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let lines = self.lines(key).into_iter().map(|(line, _)| line);
+        let place = source_location(&lines.collect::<Vec<_>>());
+        self.known.insert(key, place.clone());
+        place
+    }
+
+    /// `app.c:42`, or what is known.
+    pub fn short(&mut self, key: PathKey) -> String {
+        let place = self.of(key);
+        let file = crate::symbols::base_name(&place.file);
+        match place.line {
+            0 if place.function.is_empty() => "an unknown place".into(),
+            0 => place.function,
+            line => format!("{file}:{line}"),
+        }
+    }
+}
