@@ -50,10 +50,11 @@ impl Inside {
     }
 }
 
-/// Calls from one sample to the next.
-const STRIDE: usize = 32;
-/// Samples looked through: windows of up to `STRIDE` times as many calls are known.
-const SAMPLES: usize = 1024;
+/// Calls from one sample to the next, by level.
+const STRIDES: [u64; 3] = [1 << 5, 1 << 10, 1 << 15];
+/// Samples of a level that are looked through: windows of up to so many times the
+/// largest stride are known.
+const SAMPLES: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -63,43 +64,76 @@ struct Sample {
     inside: Inside,
 }
 
-/// Time inside operations before every `STRIDE`th call of a location, so that a window
-/// of any length costs little.
+/// Samples at every so many calls.
 #[derive(Debug, Default)]
-pub struct History {
+struct Level {
     samples: VecDeque<Sample>,
     /// Samples dropped at the front.
     dropped: u64,
+}
+
+impl Level {
+    fn get(&self, sample: u64) -> Option<&Sample> {
+        self.samples
+            .get(usize::try_from(sample.checked_sub(self.dropped)?).ok()?)
+    }
+
+    /// Number of the first sample after `moment`.
+    fn after(&self, moment: i64) -> u64 {
+        let (a, b) = self.samples.as_slices();
+        let is_before = |sample: &Sample| sample.enter <= moment;
+        let after = match b.first() {
+            Some(first) if is_before(first) => a.len() + b.partition_point(is_before),
+            _ => a.partition_point(is_before),
+        };
+        self.dropped + after as u64
+    }
+}
+
+/// Time inside operations before some calls of a location, the closer the later, so
+/// that a window of any length costs little.
+#[derive(Debug, Default)]
+pub struct History {
+    levels: [Level; STRIDES.len()],
     sum: Inside,
 }
 
 impl History {
     /// Takes the calls of a new slab in.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
-        // Those that a call at hand may need are kept.
-        while self.dropped + (SAMPLES as u64) < columns.number / STRIDE as u64 {
-            self.samples.pop_front();
-            self.dropped += 1;
+        for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
+            // Those that a call at hand may need are kept.
+            while level.dropped + SAMPLES < columns.number / stride {
+                level.samples.pop_front();
+                level.dropped += 1;
+            }
         }
         for at in columns.first..columns.enter.len() {
-            if (columns.number + at as u64).is_multiple_of(STRIDE as u64) {
-                self.samples.push_back(Sample {
-                    enter: columns.enter[at],
-                    inside: self.sum,
-                });
+            let number = columns.number + at as u64;
+            if number.is_multiple_of(STRIDES[0]) {
+                self.sample(number, columns.enter[at]);
             }
             let time = columns.leave[at] - columns.enter[at];
             self.sum.add(class(columns, rows, at), time);
         }
     }
 
+    fn sample(&mut self, number: u64, enter: i64) {
+        let inside = self.sum;
+        for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
+            if number.is_multiple_of(stride) {
+                level.samples.push_back(Sample { enter, inside });
+            }
+        }
+    }
+
     /// Time inside operations before the call at `position`, which is at hand with the
-    /// `STRIDE` before it.
+    /// calls of a stride before it.
     fn before(&self, columns: &Columns, rows: &[Row], position: usize) -> Inside {
         let number = columns.number + position as u64;
-        let first = position - (number % STRIDE as u64) as usize;
-        let sample = (number / STRIDE as u64 - self.dropped) as usize;
-        let mut sum = self.samples[sample].inside;
+        let first = position - (number % STRIDES[0]) as usize;
+        let sample = self.levels[0].get(number / STRIDES[0]);
+        let mut sum = sample.map_or(Inside::default(), |sample| sample.inside);
         for at in first..position {
             sum.add(
                 class(columns, rows, at),
@@ -113,31 +147,28 @@ impl History {
     /// `number`. Between two samples it is shared out evenly. With the moment from which
     /// on that is known: `moment` unless it is too long ago.
     fn long_before(&self, number: u64, moment: i64) -> Option<(Inside, i64)> {
-        // Up to the sample at or before the call.
-        let end = (number / STRIDE as u64).checked_sub(self.dropped)? as usize;
-        let (a, b) = self.samples.as_slices();
-        let after = match b.first() {
-            Some(first) if first.enter <= moment => {
-                a.len() + b.partition_point(|sample| sample.enter <= moment)
+        let mut oldest = None;
+        for (level, stride) in self.levels.iter().zip(STRIDES) {
+            let end = number / stride;
+            let first = level.get(end.saturating_sub(SAMPLES))?;
+            let after = level.after(moment).min(end);
+            if first.enter > moment {
+                oldest = Some((first.inside, first.enter));
+                continue;
             }
-            _ => a.partition_point(|sample| sample.enter <= moment),
-        };
-        let after = after.min(end);
-        let first = end.saturating_sub(SAMPLES);
-        if after <= first {
-            let first = self.samples.get(first)?;
-            return Some((first.inside, first.enter));
+            let (one, two) = (level.get(after.checked_sub(1)?)?, level.get(after)?);
+            let whole = two.enter.saturating_sub(one.enter).max(1);
+            let part = moment.saturating_sub(one.enter).clamp(0, whole);
+            let share =
+                |time: i64| (i128::from(time) * i128::from(part) / i128::from(whole)) as i64;
+            let between = two.inside.since(one.inside);
+            let inside = Inside {
+                waiting: one.inside.waiting + share(between.waiting),
+                io: one.inside.io + share(between.io),
+            };
+            return Some((inside, moment));
         }
-        let (one, two) = (self.samples[after - 1], self.samples.get(after)?);
-        let whole = two.enter.saturating_sub(one.enter).max(1);
-        let part = moment.saturating_sub(one.enter).clamp(0, whole);
-        let share = |time: i64| (i128::from(time) * i128::from(part) / i128::from(whole)) as i64;
-        let between = two.inside.since(one.inside);
-        let inside = Inside {
-            waiting: one.inside.waiting + share(between.waiting),
-            io: one.inside.io + share(between.io),
-        };
-        Some((inside, moment))
+        oldest
     }
 }
 
@@ -167,7 +198,7 @@ pub fn before(
     let is_at_hand = first > oldest || columns.number + oldest as u64 == 0;
     let mut begins = since;
     let inside = if is_at_hand {
-        let mut inside = if position - first <= STRIDE {
+        let mut inside = if position - first <= STRIDES[0] as usize {
             let mut inside = Inside::default();
             for at in first..position {
                 inside.add(
@@ -378,11 +409,32 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_samples_is_unknown() {
-        let length = (SAMPLES + 10) * STRIDE;
-        let columns = columns(&many(length));
-        let activity = at(&columns, length - 1, -1000);
-        let known = activity.computation + activity.waiting + activity.io;
-        let expected = (SAMPLES * STRIDE + LOOK_BACK) as i64 * 10;
-        assert!((known - expected).abs() <= STRIDE as i64 * 10, "{known}");
+        let rows = rows();
+        let paths = vec![PathKey::default(); 5];
+        let known = SAMPLES * STRIDES[STRIDES.len() - 1];
+        let length = known as i64 + 100_000;
+        let mut history = History::default();
+        let mut slab = Columns::default();
+        for n in 0..length {
+            if n % 10_000 == 0 {
+                history.extend(&slab, &rows);
+                slab.turn();
+            }
+            slab.push(n * 10, n * 10 + 4, 1);
+        }
+        history.extend(&slab, &rows);
+        let position = slab.enter.len() - 1;
+        let at = |since| before(&slab, &rows, &paths, &history, position, since);
+        let sum = |activity: Activity| activity.computation + activity.waiting + activity.io;
+        let end = slab.enter[position];
+        let activity = at(0);
+        assert!((sum(activity) - known as i64 * 10).abs() <= 10 * (1 << 15));
+        assert!((activity.waiting - sum(activity) * 4 / 10).abs() <= 4);
+        // Of what is known the times are right however long ago.
+        for calls in [10, 1_000, 30_000, 1_000_000, 8_000_000] {
+            let activity = at(end - calls * 10);
+            assert_eq!(sum(activity), calls * 10);
+            assert!((activity.waiting - calls * 4).abs() <= 4, "{activity:?}");
+        }
     }
 }

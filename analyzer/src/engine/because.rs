@@ -48,13 +48,19 @@ pub fn because(pattern: PatternId, key: &CauseKey, cause: &Cause, places: &mut P
     let mut others = cause.others.clone();
     others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
     match others.first() {
-        Some(&(operation, path, _)) => {
+        Some(&(operation, path, ns)) => {
             let place = places.short(path);
             let name = calls::name(operation);
-            format!(
-                "itself waited {}{often} in {name} ({place}) {before}",
-                mean(cause.waiting)
-            )
+            let (all, most) = (mean(cause.waiting), mean(ns));
+            // Where it waited nearly all the time in one operation, one number says it.
+            if ns >= cause.waiting / 10 * 9 {
+                format!("itself waited {all}{often} in {name} ({place}) {before}")
+            } else if ns >= cause.waiting / 4 {
+                format!("itself waited {all}{often}, {most} of it in {name} ({place}), {before}")
+            } else {
+                // So many calls that only the last are told apart.
+                format!("itself waited {all}{often}, at last in {name} ({place}), {before}")
+            }
         }
         None => format!(
             "was itself inside communication for {}{often} {before}",
