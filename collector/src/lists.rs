@@ -1,15 +1,27 @@
 //! Completion lists: which requests a Wait or Test completed, each list once.
 
-use crate::hash::FastMap;
+use std::hash::BuildHasher;
+
+use crate::hash::{BuildFast, FastMap};
 
 /// Entries of a list at most; longer ones go into extension records.
-pub const MAX_ENTRIES: usize = 64;
+pub const MAX_ENTRIES: usize = 4096;
 /// Lists of one location at most.
 const MAX_LISTS: usize = 8192;
+/// Entries of all lists of one location at most.
+const MAX_ALL_ENTRIES: usize = 1 << 18;
+/// From this length on a list takes less room than extension records, even if it comes
+/// only once. Shorter ones are lists from the second time on.
+const WORTH_IT: usize = 32;
+/// Short lists that came once are remembered in so many places.
+const REMEMBERED: usize = 1024;
 
 /// The completion lists of one location.
-#[derive(Default)]
 pub struct Lists {
+    /// Hashes of short lists that came once.
+    once: Box<[u64; REMEMBERED]>,
+    /// Entries of all lists.
+    entries: usize,
     /// Lists of one entry, the usual case.
     single: FastMap<(u32, u32), u32>,
     longer: FastMap<Box<[(u32, u32)]>, u32>,
@@ -17,35 +29,61 @@ pub struct Lists {
     all: Vec<Box<[(u32, u32)]>>,
 }
 
+impl Default for Lists {
+    fn default() -> Self {
+        Lists {
+            once: Box::new([0; REMEMBERED]),
+            entries: 0,
+            single: FastMap::default(),
+            longer: FastMap::default(),
+            all: Vec::new(),
+        }
+    }
+}
+
 impl Lists {
     /// The id of the list with these (delta, outcome) entries and whether it is new;
-    /// `None` if it is too long or there are too many.
+    /// `None` if they take less room in extension records, or there are too many.
+    #[inline]
     pub fn intern(&mut self, entries: &[(u32, u32)]) -> Option<(u32, bool)> {
         if entries.is_empty() {
             return Some((0, false));
         }
-        let next = self.all.len() as u32 + 1;
-        let full = next as usize > MAX_LISTS;
-        if let [entry] = *entries {
-            return match self.single.get(&entry) {
-                Some(&id) => Some((id, false)),
-                None if full => None,
-                None => {
-                    self.single.insert(entry, next);
-                    self.all.push(entries.into());
-                    Some((next, true))
-                }
-            };
-        }
-        match self.longer.get(entries) {
+        let known = match entries {
+            [entry] => self.single.get(entry),
+            _ => self.longer.get(entries),
+        };
+        match known {
             Some(&id) => Some((id, false)),
-            None if full || entries.len() > MAX_ENTRIES => None,
-            None => {
-                self.longer.insert(entries.into(), next);
-                self.all.push(entries.into());
-                Some((next, true))
-            }
+            None => self.add(entries).map(|id| (id, true)),
         }
+    }
+
+    #[cold]
+    fn add(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
+        let all = self.entries + entries.len();
+        let full = self.all.len() >= MAX_LISTS || all > MAX_ALL_ENTRIES;
+        if full || entries.len() > MAX_ENTRIES || !self.comes_again(entries) {
+            return None;
+        }
+        self.entries = all;
+        self.all.push(entries.into());
+        let id = self.all.len() as u32;
+        match entries {
+            [entry] => self.single.insert(*entry, id),
+            _ => self.longer.insert(entries.into(), id),
+        };
+        Some(id)
+    }
+
+    /// Whether a list came before, or is worth a definition all the same.
+    fn comes_again(&mut self, entries: &[(u32, u32)]) -> bool {
+        if entries.len() >= WORTH_IT {
+            return true;
+        }
+        let hash = BuildFast::default().hash_one(entries);
+        let place = &mut self.once[hash as usize % REMEMBERED];
+        std::mem::replace(place, hash) == hash
     }
 
     /// The entries of a list; none for 0.
@@ -60,20 +98,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_interned_up_to_the_limits() {
+    fn lists_are_interned_when_they_come_again() {
         let mut lists = Lists::default();
         assert_eq!(lists.intern(&[]), Some((0, false)));
-        assert_eq!(lists.intern(&[(1, 0)]), Some((1, true)));
-        assert_eq!(lists.intern(&[(2, 0), (1, 0)]), Some((2, true)));
-        assert_eq!(lists.intern(&[(1, 0)]), Some((1, false)));
-        assert_eq!(lists.intern(&[(2, 0), (1, 0)]), Some((2, false)));
-        assert_eq!(lists.intern(&[(1, 0); MAX_ENTRIES + 1]), None);
-        for outcome in 1.. {
-            if lists.intern(&[(9, outcome)]).is_none() {
-                assert_eq!(outcome as usize, MAX_LISTS - 1);
-                break;
-            }
+        for (list, id) in [(&[(1, 0)][..], 1), (&[(2, 0), (1, 0)], 2)] {
+            assert_eq!(lists.intern(list), None);
+            assert_eq!(lists.intern(list), Some((id, true)));
+            assert_eq!(lists.intern(list), Some((id, false)));
+            assert_eq!(lists.entries(id), list);
         }
-        assert_eq!(lists.intern(&[(1, 0)]), Some((1, false)));
+        assert_eq!(lists.intern(&[(1, 0); WORTH_IT]), Some((3, true)));
+        assert_eq!(lists.intern(&[(1, 0); WORTH_IT]), Some((3, false)));
+    }
+
+    #[test]
+    fn lists_that_come_once_leave_room_for_others() {
+        let mut lists = Lists::default();
+        for delta in 1..100_000 {
+            assert_eq!(lists.intern(&[(delta, 0)]), None);
+        }
+        lists.intern(&[(7, 0)]);
+        assert_eq!(lists.intern(&[(7, 0)]), Some((1, true)));
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        let mut lists = Lists::default();
+        assert_eq!(lists.intern(&[(1, 0); MAX_ENTRIES + 1]), None);
+        for outcome in 0..MAX_ALL_ENTRIES / MAX_ENTRIES {
+            let list = [(9, outcome as u32); MAX_ENTRIES];
+            assert_eq!(lists.intern(&list), Some((outcome as u32 + 1, true)));
+        }
+        assert_eq!(lists.intern(&[(8, 1); MAX_ENTRIES]), None);
+        assert_eq!(lists.intern(&[(9, 0); MAX_ENTRIES]), Some((1, false)));
     }
 }

@@ -30,6 +30,8 @@ pub struct Scratch {
     completed: Vec<(u32, u32)>,
     /// (thread, post, outcome) of what others posted.
     elsewhere: Vec<(u32, u32, u32)>,
+    /// Both as records.
+    extensions: Vec<Record>,
 }
 
 impl Scratch {
@@ -168,10 +170,12 @@ pub fn record(call: &mut Call, mut raw: Raw) {
 }
 
 #[cold]
-fn record_extended(stream: &mut Stream, scratch: &Scratch, raw: &Raw, enter: u64, leave: u64) {
+fn record_extended(stream: &mut Stream, scratch: &mut Scratch, raw: &Raw, enter: u64, leave: u64) {
+    let extensions = &mut scratch.extensions;
     let own = scratch.completed.iter();
     let own = own.map(|&(delta, outcome)| Record::extension(Extension::Completed, delta, outcome));
-    let mut extensions: Vec<Record> = own.collect();
+    extensions.clear();
+    extensions.extend(own);
     for &(thread, post, outcome) in &scratch.elsewhere {
         extensions.push(Record::extension(
             Extension::CompletedElsewhere,
@@ -182,7 +186,7 @@ fn record_extended(stream: &mut Stream, scratch: &Scratch, raw: &Raw, enter: u64
             extensions.push(Record::extension(Extension::Outcome, outcome, 0));
         }
     }
-    stream.record_slowly(raw, &extensions, enter, leave);
+    stream.record_slowly(raw, extensions, enter, leave);
 }
 
 /// Begins to note completions.

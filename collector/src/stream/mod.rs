@@ -175,7 +175,7 @@ impl Stream {
     #[inline(never)]
     pub fn record_slowly(&mut self, raw: &Raw, extensions: &[Record], enter: u64, leave: u64) {
         let duration = leave.wrapping_sub(enter);
-        match self.signature(raw) {
+        match self.cached_or_new(raw) {
             Lookup::Known(found) | Lookup::New(found) => {
                 self.signatures.statistics(found).add(duration);
                 self.posts += u64::from(raw.flags & flags::POSTS);

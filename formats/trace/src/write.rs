@@ -15,8 +15,8 @@ const RESERVE: usize = 24 * 1024;
 /// Payload of the first definitions block; each is larger than the one before.
 const FIRST_DEFINITIONS: usize = 2048;
 const MAX_DEFINITIONS: usize = 16 * 1024;
-/// Extension records that a single call may take.
-const MAX_EXTENSIONS: usize = 1 << 20;
+/// Extension records that a single call may take: a block's length has 32 bits.
+const MAX_EXTENSIONS: usize = (u32::MAX as usize - PAGE) / size_of::<Record>();
 
 /// Writes the records, definitions and closing blocks of one location.
 ///
@@ -142,7 +142,10 @@ impl<S: Space> LocationWriter<S> {
     #[cold]
     #[inline(never)]
     fn push_slowly(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
-        let extensions = &extensions[..extensions.len().min(MAX_EXTENSIONS)];
+        if extensions.len() > MAX_EXTENSIONS {
+            self.lost += 1;
+            return;
+        }
         let duration = leave.saturating_sub(enter);
         let needed = extensions.len() + 3;
         let room = (self.end as usize).saturating_sub(self.cursor as usize) / size_of::<Record>();

@@ -113,6 +113,21 @@ fn write(steps: &[Step], windows: Option<usize>) -> (Vec<u8>, Vec<Event>, Vec<Ve
     (bytes, events, strings, limits)
 }
 
+/// A Waitall may complete as many requests as the program has.
+#[test]
+fn a_call_has_as_many_completions_as_it_takes() {
+    let n = (1 << 20) + 7;
+    let steps = [
+        Step::Call(5, 5, 1),
+        Step::Extended(9, 9, 2, n, 3),
+        Step::Call(50, 5, 1),
+    ];
+    let (bytes, events, _, limits) = write(&steps, None);
+    let (_, found) = read(&bytes);
+    assert_eq!((limits, events[1].completed.len()), (0, n));
+    assert!(found == events);
+}
+
 fn read(bytes: &[u8]) -> (Location, Vec<Event>) {
     let location = Location::from_bytes(Path::new("memory"), bytes).expect("a header");
     let mut events = Vec::new();
