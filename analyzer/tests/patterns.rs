@@ -32,6 +32,21 @@ fn late_sender_in_a_blocking_receive() {
 }
 
 #[test]
+fn reasons_are_said_per_instance() {
+    const US: u64 = 1_000;
+    let mut r = ranks(2);
+    for start in [MS, 2 * MS, 3 * MS] {
+        r[0].send(10, 1, 5, start + 50 * US, start + 51 * US);
+        r[1].recv(20, 0, 5, start + 10 * US, start + 52 * US);
+    }
+    let report = analyze(r);
+    assert_eq!(
+        report.bottlenecks[0].causes[0].because,
+        "computed 40.0 µs longer each time before the send"
+    );
+}
+
+#[test]
 fn an_early_sender_is_silent() {
     let mut r = ranks(2);
     r[0].send(10, 1, 5, 5 * MS, 6 * MS);
@@ -71,6 +86,9 @@ fn waitall_is_charged_once_with_the_largest() {
     assert_eq!(report.metrics["late_sender"].instances, 1);
     let found = &report.bottlenecks[0];
     assert_eq!((found.location.line, found.causes[0].rank), (22, 2));
+    let says = |text: &str| found.hints.iter().any(|hint| hint.contains(text));
+    assert!(says("between posting the receive and waiting for it"));
+    assert!(!says("MPI_Irecv"), "{:?}", found.hints);
 }
 
 #[test]
@@ -228,6 +246,13 @@ fn groups_with_untraced_members_are_less_certain() {
     r[1].collective(20, number::MPI_Barrier, -1, 60 * MS, 91 * MS);
     r[0].recv(22, 1, 5, 100 * MS, 162 * MS);
     r[1].send(23, 0, 5, 160 * MS, 161 * MS);
+    for (rank, enter) in [(0, 200), (1, 260)] {
+        let post = r[rank].posts();
+        let mut start = collective(number::MPI_Iallreduce, -1);
+        start.flags |= laggard_trace::flags::POSTS;
+        r[rank].call(24, start, enter * MS, enter * MS + 1);
+        r[rank].waitall(25, &[(post, None)], (enter + 1) * MS, 291 * MS);
+    }
     r.truncate(2);
     let report = analyze(r);
     let confidence = |pattern: &str| {
@@ -236,5 +261,6 @@ fn groups_with_untraced_members_are_less_certain() {
     };
     // Whom the barrier really waited for may be the rank without a trace.
     assert_eq!(confidence("wait_at_barrier"), 0.5);
+    assert_eq!(confidence("wait_at_nxn"), 0.5);
     assert_eq!(confidence("late_sender"), 1.0);
 }

@@ -102,7 +102,7 @@ impl<'a> Program<'a> {
 
 /// The analysis that asks only about what its filters let through must name the same
 /// first bottleneck as the one that looks at everything, with about the same time.
-fn filtered(bench: &Bench, trace: &Path, all: &Report) -> Option<Miss> {
+pub fn filtered(bench: &Bench, trace: &Path, all: &Report) -> Option<Miss> {
     let path = bench.path("report-filtered.json");
     let outcome = bench.analyze(trace, 1, &path, &["-q"]);
     outcome.expect_orderly().expect_success();

@@ -12,7 +12,8 @@
 //! The modules: [`directives`] reads expectations out of a source, [`report`] is a
 //! typed view of `report.json`, [`expectations`] compares the two, [`process`] runs
 //! commands that cannot hang, [`product`] knows the collector, the command and
-//! `mpirun`, [`check`] is the whole procedure for one program.
+//! `mpirun`, [`check`] is the whole procedure for one program, [`dump`] computes some of a report
+//! anew from the calls.
 //!
 //! # Expectations in the sources
 //!
@@ -50,6 +51,7 @@
 
 pub mod check;
 pub mod directives;
+pub mod dump;
 pub mod expectations;
 pub mod process;
 pub mod product;

@@ -119,6 +119,18 @@ impl Bench {
         )
     }
 
+    /// The calls of a trace directory, as text.
+    ///
+    /// # Panics
+    /// If the command fails.
+    pub fn dump(&self, trace: &Path) -> String {
+        let mut command = Command::new(&self.command);
+        command.arg("dump").arg(trace);
+        clean_environment(&mut command);
+        let outcome = process::run(&mut command, TIMEOUT, &self.path("dump"));
+        outcome.expect_orderly().expect_success().stdout
+    }
+
     /// Analyses with one, two and three agents and `--all`; gives the report's text.
     ///
     /// # Panics
