@@ -1,6 +1,6 @@
 //! What a late party did while others waited for it.
 
-use super::columns::{Columns, LOOK_BACK};
+use super::columns::Columns;
 use super::table::{Row, TimeClass};
 
 /// Parts of a waiting interval, by what the late party did in it. ns.
@@ -63,12 +63,13 @@ fn class(columns: &Columns, rows: &[Row], at: usize) -> TimeClass {
         .map_or(TimeClass::Setup, |row| row.class)
 }
 
-/// Activity of a location from `since` until it entered the call at `position`,
-/// at most [`LOOK_BACK`] calls back. `sums` are those over all of `columns`.
+/// Activity of a location from `since` until it entered the call at `position`, as far
+/// as the calls from the one at `oldest` on tell. `sums` are those over all of `columns`.
 pub fn before<'s>(
     columns: &Columns,
     rows: &[Row],
     sums: impl FnOnce() -> &'s Inside,
+    oldest: usize,
     position: usize,
     since: i64,
 ) -> Activity {
@@ -77,7 +78,6 @@ pub fn before<'s>(
     if until <= since {
         return activity;
     }
-    let oldest = position.saturating_sub(LOOK_BACK);
     let first = oldest + first_after(&columns.leave[oldest..position], since);
     if position - first <= FEW {
         for at in first..position {
@@ -134,6 +134,7 @@ fn first_after(times: &[i64], since: i64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::columns::LOOK_BACK;
     use super::*;
 
     fn columns(calls: &[(i64, i64, u32)]) -> Columns {
@@ -175,7 +176,7 @@ mod tests {
         // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
         let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
         let inside = Inside::new(&columns, &rows());
-        let since = |since| before(&columns, &rows(), || &inside, 2, since);
+        let since = |since| before(&columns, &rows(), || &inside, 0, 2, since);
         let parts = |computation, waiting, io| Activity {
             computation,
             waiting,
@@ -192,7 +193,7 @@ mod tests {
     fn names_the_operation_that_held_the_late_party_up() {
         let columns = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
         let inside = Inside::new(&columns, &rows());
-        assert_eq!(before(&columns, &rows(), || &inside, 2, 8).other, 3);
+        assert_eq!(before(&columns, &rows(), || &inside, 0, 2, 8).other, 3);
     }
 
     #[test]
@@ -203,7 +204,8 @@ mod tests {
         let columns = columns(&calls);
         let inside = Inside::new(&columns, &rows());
         let last = calls.len() - 1;
-        let activity = before(&columns, &rows(), || &inside, last, -1000);
+        let oldest = last - LOOK_BACK;
+        let activity = before(&columns, &rows(), || &inside, oldest, last, -1000);
         let calls = LOOK_BACK as i64;
         assert_eq!(
             (activity.waiting, activity.computation),

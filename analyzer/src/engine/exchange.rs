@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{self, Inside};
 use super::channel::{Channel, ChannelKey, Channels, End};
+use super::columns::LOOK_BACK;
 use super::intern::PathKey;
 use super::rank::Rank;
 use super::table::NONE;
@@ -157,13 +158,25 @@ impl Rank<'_> {
 
     /// The late call with this number and what came before it, if it is still at hand.
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
+        self.detail_within(thread, event, event.saturating_sub(LOOK_BACK as u64), since)
+    }
+
+    /// The same, looking back to the call with the number `oldest` at most.
+    pub fn detail_within(
+        &self,
+        thread: u32,
+        event: u64,
+        oldest: u64,
+        since: i64,
+    ) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
+        let oldest = oldest.saturating_sub(found.columns.number) as usize;
         let sums = || {
             let sums = || Inside::new(&found.columns, &found.rows);
             found.inside.get_or_init(sums)
         };
-        let activity = activity::before(&found.columns, &found.rows, sums, position, since);
+        let activity = activity::before(&found.columns, &found.rows, sums, oldest, position, since);
         let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
         detail.computation = activity.computation;
         detail.waiting = activity.waiting;
