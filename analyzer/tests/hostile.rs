@@ -13,6 +13,8 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Files of a run with messages, wildcards, requests and collectives.
 fn files() -> Vec<Vec<u8>> {
     let mut r = ranks(3);
+    r[0].neighbours(&[1]);
+    r[1].neighbours(&[0, 2, 1, 77]);
     for step in 0..20u64 {
         let at = 1000 + step * 1000;
         let wild = r[0].irecv(20, -1, 5, at);
@@ -23,8 +25,12 @@ fn files() -> Vec<Vec<u8>> {
         r[0].waitall(22, &requests, at + 10, at + 320);
         for rank in &mut r {
             let late = at + 400 + u64::from(rank.rank) * 50;
-            let operation =
-                [number::MPI_Barrier, number::MPI_Scan, number::MPI_Reduce][step as usize % 3];
+            let operation = [
+                number::MPI_Barrier,
+                number::MPI_Scan,
+                number::MPI_Reduce,
+                number::MPI_Neighbor_allgather,
+            ][step as usize % 4];
             rank.collective(30, operation, 1, late, at + 600);
         }
     }

@@ -2,7 +2,10 @@
 
 mod support;
 
+use laggard::AnalyzeOptions;
+use laggard_report::{Bottleneck, Report};
 use laggard_trace::calls::number;
+use laggard_trace::{PEER_NONE, PEER_ROOT, Signature};
 use support::*;
 
 const MS: u64 = 1_000_000;
@@ -192,7 +195,7 @@ fn collectives_have_their_own_formulas() {
         }
         analyze(r)
     };
-    let ms = |report: &laggard_report::Report, id: &str| total(report, id) / MS as i64;
+    let ms = |report: &Report, id: &str| total(report, id) / MS as i64;
     assert_eq!(ms(&run(number::MPI_Allreduce, -1), "wait_at_nxn"), 80);
     assert_eq!(ms(&run(number::MPI_Bcast, 2), "late_broadcast"), 80);
     assert_eq!(ms(&run(number::MPI_Bcast, 0), "late_broadcast"), 0);
@@ -263,4 +266,190 @@ fn groups_with_untraced_members_are_less_certain() {
     assert_eq!(confidence("wait_at_barrier"), 0.5);
     assert_eq!(confidence("wait_at_nxn"), 0.5);
     assert_eq!(confidence("late_sender"), 1.0);
+}
+
+/// The finding of a pattern at a line.
+fn found<'r>(report: &'r Report, pattern: &str, line: u32) -> &'r Bottleneck {
+    let mut found = report.bottlenecks.iter();
+    found
+        .find(|b| b.pattern == pattern && b.location.line == line)
+        .unwrap_or_else(|| panic!("no {pattern} at {line}: {:?}", report.bottlenecks))
+}
+
+/// Rank, line and ms of the causes.
+fn causes(found: &Bottleneck) -> Vec<(u32, u32, f64)> {
+    let causes = found.causes.iter();
+    causes
+        .map(|c| (c.rank, c.location.line, (c.severity_s * 1e3).round()))
+        .collect()
+}
+
+#[test]
+fn every_late_member_of_a_scan_is_named_with_its_place() {
+    let mut r = ranks(4);
+    for (rank, enter) in [(0, 10), (1, 40), (2, 10), (3, 70)] {
+        let line = 20 + rank as u32;
+        r[rank].collective(line, number::MPI_Scan, -1, enter * MS, 71 * MS);
+    }
+    let report = analyze(r);
+    assert_eq!(total(&report, "early_scan"), 30 * MS as i64);
+    let found = found(&report, "early_scan", 22);
+    assert_eq!(causes(found), [(1, 21, 30.0)]);
+    let because = &found.causes[0].because;
+    assert!(because.contains("computed 30.0 ms"), "{because}");
+}
+
+#[test]
+fn beside_the_root_in_its_group_nobody_is_waited_for() {
+    // Rank 0 is the root, rank 1 beside it, ranks 2 and 3 are the other group.
+    let mut r = ranks(4);
+    let (bcast, reduce) = (number::MPI_Bcast, number::MPI_Reduce);
+    r[0].collective(20, bcast, PEER_ROOT, 60 * MS, 61 * MS);
+    r[1].without_data(21, bcast, PEER_NONE, 80 * MS, 81 * MS);
+    r[2].collective(22, bcast, 0, 10 * MS, 62 * MS);
+    r[3].collective(22, bcast, 0, 70 * MS, 71 * MS);
+    r[0].collective(30, reduce, PEER_ROOT, 100 * MS, 180 * MS);
+    r[1].without_data(31, reduce, PEER_NONE, 190 * MS, 191 * MS);
+    r[2].collective(32, reduce, 0, 120 * MS, 121 * MS);
+    r[3].collective(33, reduce, 0, 150 * MS, 151 * MS);
+    let report = analyze(r);
+    assert_eq!(report.bottlenecks.len(), 3, "{:?}", report.bottlenecks);
+    let late = found(&report, "late_broadcast", 22);
+    assert_eq!(causes(late), [(0, 20, 50.0)]);
+    let early = found(&report, "early_reduce", 30);
+    assert_eq!(causes(early), [(2, 32, 20.0)]);
+    let rest = found(&report, "late_reduce_contribution", 30);
+    assert_eq!(causes(rest), [(3, 33, 30.0)]);
+}
+
+#[test]
+fn members_that_contribute_nothing_are_not_waited_for() {
+    let gatherv = number::MPI_Gatherv;
+    let mut r = ranks(4);
+    r[0].collective(20, gatherv, 0, 10 * MS, 51 * MS);
+    r[1].collective(21, gatherv, 0, 30 * MS, 31 * MS);
+    r[2].collective(22, gatherv, 0, 50 * MS, 51 * MS);
+    r[3].without_data(23, gatherv, 0, 70 * MS, 71 * MS);
+    // Nobody contributes anything.
+    r[0].collective(24, gatherv, 0, 100 * MS, 190 * MS);
+    for rank in &mut r[1..] {
+        rank.without_data(24, gatherv, 0, 180 * MS, 190 * MS);
+    }
+    let report = analyze(r);
+    assert_eq!(report.bottlenecks.len(), 2, "{:?}", report.bottlenecks);
+    let early = found(&report, "early_reduce", 20);
+    assert_eq!(causes(early), [(1, 21, 20.0)]);
+    let rest = found(&report, "late_reduce_contribution", 20);
+    assert_eq!(causes(rest), [(2, 22, 20.0)]);
+}
+
+#[test]
+fn neighbours_alone_are_waited_for() {
+    let sources: [&[u32]; 4] = [&[1], &[0, 2], &[1, 3], &[2]];
+    let run = |is_known: bool| {
+        let mut r = ranks(4);
+        for (rank, enter) in [(0, 10), (1, 40), (2, 10), (3, 70)] {
+            if is_known {
+                r[rank].neighbours(sources[rank]);
+            }
+            let line = 20 + rank as u32;
+            let operation = number::MPI_Neighbor_alltoall;
+            r[rank].collective(line, operation, -1, enter * MS, 71 * MS);
+        }
+        analyze(r)
+    };
+    let report = run(true);
+    assert_eq!(total(&report, "wait_at_nxn"), 90 * MS as i64);
+    assert_eq!(
+        causes(found(&report, "wait_at_nxn", 20)),
+        [(1, 21, 30.0)],
+        "rank 0 gets data of rank 1 only"
+    );
+    assert_eq!(
+        causes(found(&report, "wait_at_nxn", 22)),
+        [(3, 23, 60.0)],
+        "rank 2 gets data of ranks 1 and 3"
+    );
+    // A trace without neighbours: anybody may be one.
+    assert_eq!(total(&run(false), "wait_at_nxn"), 150 * MS as i64);
+}
+
+#[test]
+fn a_rank_that_stays_in_init() {
+    let init = |leaves: [u64; 3]| {
+        let mut r = ranks(3);
+        for (rank, leave) in leaves.iter().enumerate() {
+            r[rank].collective(20, number::MPI_Init, -1, rank as u64 * MS, leave * MS);
+        }
+        analyze(r)
+    };
+    let report = init([10, 12, 60]);
+    assert_eq!(total(&report, "init_completion"), 52 * MS as i64);
+    let found = found(&report, "init_completion", 20);
+    assert_eq!((found.ranks.len(), found.causes.len()), (2, 0));
+    assert_eq!(total(&init([60, 60, 60]), "init_completion"), 0);
+}
+
+#[test]
+fn completion_is_not_the_wait_for_the_last() {
+    let cases = [
+        (number::MPI_Barrier, "barrier_completion", "wait_at_barrier"),
+        (number::MPI_Allreduce, "nxn_completion", "wait_at_nxn"),
+    ];
+    for (operation, completion, wait) in cases {
+        let run = |leaves: [u64; 3]| {
+            let mut r = ranks(3);
+            for (rank, enter) in [(0, 10), (1, 30), (2, 60)] {
+                r[rank].collective(20, operation, -1, enter * MS, leaves[rank] * MS);
+            }
+            let report = analyze(r);
+            (total(&report, completion), total(&report, wait))
+        };
+        let ms = MS as i64;
+        assert_eq!(run([61, 61, 91]), (30 * ms, 80 * ms), "{completion}");
+        assert_eq!(run([61, 61, 61]), (0, 80 * ms), "{completion}");
+    }
+}
+
+/// What a late member did is looked up where slabs end anywhere between it and the
+/// collective's last member.
+#[test]
+fn a_late_member_is_explained_alike_however_the_trace_is_cut() {
+    let run = |polls: u64, round_records| {
+        let mut r = ranks(3);
+        let poll = Signature {
+            operation: number::MPI_Iprobe,
+            ..Signature::default()
+        };
+        for at in 0..2000 {
+            r[0].call(10, poll, 1000 + at * 10, 1005 + at * 10);
+        }
+        r[1].collective(21, number::MPI_Bcast, 0, 100, 100_002);
+        r[0].collective(20, number::MPI_Bcast, 0, 100_000, 100_001);
+        for at in 0..polls {
+            r[0].call(11, poll, 200_000 + at * 10, 200_005 + at * 10);
+        }
+        r[2].collective(22, number::MPI_Bcast, 0, 1_000_000, 1_000_001);
+        let mut options = AnalyzeOptions {
+            round_records,
+            ..AnalyzeOptions::default()
+        };
+        options.settings.all = true;
+        let mut report = analyze_with(r, &options);
+        report.agents = Default::default();
+        report
+    };
+    for polls in [0, 700, 5000] {
+        let whole = run(polls, None);
+        let found = found(&whole, "late_broadcast", 21);
+        assert_eq!((causes(found)[0].0, causes(found)[0].1), (0, 20));
+        for records in [3, 500, 1500] {
+            let in_rounds = run(polls, Some(records));
+            assert_eq!(
+                in_rounds.to_json(),
+                whole.to_json(),
+                "{polls} calls after the root's, rounds of {records}"
+            );
+        }
+    }
 }

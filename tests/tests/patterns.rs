@@ -20,11 +20,14 @@ macro_rules! programs {
 
 programs! {
     completion: "completion.c";
+    completion_near_miss: "completion_near_miss.c";
     cplusplus: "cplusplus.cpp";
     early_reduce: "early_reduce.c";
     early_reduce_near_miss: "early_reduce_near_miss.c";
+    early_reduce_zero_counts: "early_reduce_zero_counts.c";
     early_scan: "early_scan.c";
     early_scan_near_miss: "early_scan_near_miss.c";
+    early_scan_two_late: "early_scan_two_late.c";
     fortran_mpif: "fortran_mpif.f";
     fortran_mpif_free: "fortran_mpif_free.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
@@ -62,11 +65,13 @@ programs! {
     late_sender_wildcard: "late_sender_wildcard.c";
     neighborhood_collectives: "neighborhood_collectives.c";
     neighborhood_near_miss: "neighborhood_near_miss.c";
+    neighborhood_path: "neighborhood_path.c";
     nonblocking_barrier: "nonblocking_barrier.c";
     nonblocking_barrier_near_miss: "nonblocking_barrier_near_miss.c";
     nonblocking_collectives: "nonblocking_collectives.c";
     nonblocking_collectives_near_miss: "nonblocking_collectives_near_miss.c";
     python_mpi4py: "python_mpi4py.py";
+    rooted_intercommunicator: "rooted_intercommunicator.c";
     unmatched_near_miss: "unmatched_near_miss.c";
     unmatched_receive: "unmatched_receive.c";
     unmatched_send: "unmatched_send.c";

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use laggard_trace::{
-    Communicator, Definitions, Endpoint, Event, OUTCOME_CANCELLED, PEER_ANY, PEER_FOREIGN,
-    PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
+    Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED, PEER_ANY,
+    PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
 };
 
 /// Numbers the requests of a location.
@@ -55,6 +55,11 @@ pub fn write(
     }
     if signature.object != 0 {
         write!(out, " object={:#x}", signature.object)?;
+        let is_object = |n: &&Neighbours| n.communicator == signature.object;
+        if let Some(found) = definitions.neighbours.iter().find(is_object) {
+            let sources: Vec<String> = found.sources.iter().map(u32::to_string).collect();
+            write!(out, " neighbours={}", sources.join(","))?;
+        }
     }
     if signature.parameter != 0 {
         write!(out, " parameter={}", signature.parameter)?;
@@ -265,6 +270,25 @@ mod tests {
         assert_eq!(
             text(signature, Event::default(), &Definitions::default(), 0),
             " root=1 sent=8 received=0 comm=0x1234"
+        );
+    }
+
+    #[test]
+    fn what_makes_a_topology_says_the_neighbours() {
+        let mut definitions = Definitions::default();
+        assert!(definitions.insert(Definition::Neighbours(Neighbours {
+            communicator: 0x77,
+            sources: vec![3, 1],
+        })));
+        let signature = Signature {
+            object: 0x77,
+            send: end(PEER_ANY, 0, 0),
+            flags: flags::COLLECTIVE,
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, Event::default(), &definitions, 0),
+            " object=0x77 neighbours=3,1"
         );
     }
 

@@ -12,12 +12,12 @@ use super::calls::Losses;
 use super::channel::{Channel, End};
 use super::exchange::Asked;
 use super::finding::Instance;
-use super::group::{Groups, Outcome, Owned, losses, owner};
+use super::group::{Groups, Owned, losses, name_late, owner};
 use super::rank::Rank;
 use super::table::NONE;
 use super::wire::{
-    Answering, Asking, Declaration, Detail, Fold, Parcel, Progress, Question, Reply, SEND, Side,
-    Telling, Whole, exchange, recycle,
+    Answering, Asking, Declaration, Detail, Fold, Inquiry, Parcel, Party, Progress, Question,
+    Reply, SEND, Side, Telling, Told, exchange, recycle,
 };
 use crate::comm::Job;
 
@@ -120,7 +120,8 @@ impl<'a> Agent<'a> {
         self.take_replies(&received);
         recycle(self.job, &mut self.answering, received);
         let received = exchange(self.job, &mut self.telling);
-        self.take_outcomes(&received);
+        let told = received.iter().flat_map(|parcel: &Telling| &parcel.told);
+        told.for_each(|told| self.groups.detail(told));
         recycle(self.job, &mut self.telling, received);
     }
 
@@ -160,17 +161,20 @@ impl<'a> Agent<'a> {
 
     /// Adds this slab's entries of the own members to their groups.
     fn fold_collectives(&mut self) {
-        for rank in &mut self.ranks {
-            let entries = std::mem::take(&mut rank.entries);
+        for at in 0..self.ranks.len() {
+            let entries = std::mem::take(&mut self.ranks[at].entries);
+            let (ranks, positions) = (&self.ranks, &self.positions);
+            let detail = |party: &Party, fold: &Fold| {
+                detail_of(party, fold.first_enter, fold.complete, ranks, positions)
+            };
             for entry in &entries {
+                let rank = &ranks[at];
                 let row = &rank.threads[entry.thread as usize].rows[entry.signature as usize];
-                self.groups.enter(entry, rank, row);
+                self.groups.enter(entry, rank, row, detail);
             }
-            rank.entries = entries;
-            rank.entries.clear();
+            self.ranks[at].entries = entries;
+            self.ranks[at].entries.clear();
         }
-        let (ranks, positions) = (&self.ranks, &self.positions);
-        self.groups.settle(|fold| detail_of(fold, ranks, positions));
     }
 
     /// Fills the parcels of the first leg, and tells ranks of this agent the progress of
@@ -326,19 +330,27 @@ impl<'a> Agent<'a> {
 
     /// Sends the complete collectives that this agent joined to the late members' agents.
     fn pass_wholes_on(&mut self) {
-        for joined in std::mem::take(&mut self.owned.complete) {
-            // The late member's agent, or anyone who can pass it on.
-            let late = late_rank(&joined.fold);
-            let agent = self.agent_of.get(late as usize).copied().unwrap_or(NONE);
-            let agent = if agent == NONE {
-                joined.wanters[0]
-            } else {
-                agent
-            };
-            let to = &mut self.answering[agent as usize];
-            to.wholes.push(joined.whole());
-            to.members.extend_from_slice(&joined.members);
-            to.wanters.extend_from_slice(&joined.wanters);
+        for mut joined in std::mem::take(&mut self.owned.complete) {
+            let fold = &mut joined.fold;
+            fold.members = joined.members.len() as u32;
+            for late in name_late(fold, &mut joined.members, &self.groups.topology) {
+                let to = &mut self.answering[self.agent_of[late.rank as usize] as usize];
+                to.inquiries.push(Inquiry {
+                    group: fold.group,
+                    n: fold.n,
+                    since: fold.first_enter,
+                    complete: fold.complete,
+                    party: late,
+                    wanters: joined.wanters.len() as u32,
+                    reserved: 0,
+                });
+                to.wanters.extend_from_slice(&joined.wanters);
+            }
+            for &wanter in &joined.wanters {
+                let to = &mut self.answering[wanter as usize];
+                to.folds.push(*fold);
+                to.members.extend_from_slice(&joined.members);
+            }
         }
     }
 
@@ -351,39 +363,27 @@ impl<'a> Agent<'a> {
                 let asker = &mut self.ranks[reply.rank as usize].asker;
                 asker.reply(reply, detail.map(|(_, detail)| detail));
             }
-            let (mut members, mut wanters) = (&parcel.members[..], &parcel.wanters[..]);
-            for whole in &parcel.wholes {
-                let own;
-                (own, members) = members.split_at(whole.members as usize);
-                let agents;
-                (agents, wanters) = wanters.split_at(whole.wanters as usize);
-                let detail = detail_of(&whole.fold, &self.ranks, &self.positions);
-                for &agent in agents {
-                    let to = &mut self.telling[agent as usize];
-                    to.details.extend(detail);
-                    to.wholes.push(Whole {
-                        detail: detail.map_or(0, |_| to.details.len() as u32),
-                        ..*whole
-                    });
-                    to.members.extend_from_slice(own);
-                }
-            }
-        }
-    }
-
-    /// Takes the outcomes of collectives in.
-    fn take_outcomes(&mut self, received: &[Telling]) {
-        for parcel in received {
             let mut members = &parcel.members[..];
-            for whole in &parcel.wholes {
+            for fold in &parcel.folds {
                 let own;
-                (own, members) = members.split_at(whole.members as usize);
-                let detail = (whole.detail as usize).checked_sub(1);
-                self.groups.outcome(Outcome {
-                    fold: whole.fold,
-                    members: own.to_vec(),
-                    detail: detail.map(|at| parcel.details[at]),
-                });
+                (own, members) = members.split_at(fold.members as usize);
+                self.groups.outcome(fold, own);
+            }
+            let mut wanters = &parcel.wanters[..];
+            for inquiry in &parcel.inquiries {
+                let agents;
+                (agents, wanters) = wanters.split_at(inquiry.wanters as usize);
+                let (ranks, positions) = (&self.ranks, &self.positions);
+                let (since, complete) = (inquiry.since, inquiry.complete);
+                if let Some(detail) = detail_of(&inquiry.party, since, complete, ranks, positions) {
+                    for &agent in agents {
+                        self.telling[agent as usize].told.push(Told {
+                            group: inquiry.group,
+                            n: inquiry.n,
+                            detail,
+                        });
+                    }
+                }
             }
         }
     }
@@ -398,67 +398,46 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
         let thread = waiter.thread as usize;
         let row = &threads[thread].rows[waiter.collective as usize];
         let findings = &mut findings[thread];
-        let is_settled = groups.charged(waiter, |outcome| {
+        let is_settled = groups.charged(waiter, |instance| {
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
             if waiter.call != NONE {
                 // The call may have waited longer for something else that it completed.
                 let mut lost = Losses::default();
-                losses(
-                    waiter,
-                    outcome,
-                    number,
-                    local,
-                    row,
-                    |pattern, severity, late| {
-                        lost.0.push((pattern, severity, late.copied()));
-                    },
-                );
+                losses(waiter, instance, local, row, |pattern, severity, late| {
+                    lost.0.push((pattern, severity, late.copied()));
+                });
                 calls.collective_ended(waiter.call, lost);
                 return;
             }
-            losses(
-                waiter,
-                outcome,
-                number,
-                local,
-                row,
-                |pattern, severity, late| {
-                    let instance = Instance {
+            losses(waiter, instance, local, row, |pattern, severity, late| {
+                findings.add(
+                    pattern,
+                    waiter.signature,
+                    &Instance {
                         severity,
                         rank: number,
                         enter: waiter.enter,
                         leave: waiter.leave,
                         late,
                         inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
-                    };
-                    findings.add(pattern, waiter.signature, &instance);
-                },
-            );
+                    },
+                );
+            });
         });
         !is_settled
     });
 }
 
-/// What the late member of a collective did since the first one entered, if it is
-/// at this agent.
-fn detail_of(fold: &Fold, ranks: &[Rank], positions: &FxHashMap<u32, u32>) -> Option<Detail> {
-    let late = late_rank(fold);
-    let rank = &ranks[*positions.get(&late)? as usize];
-    let (thread, event) = if late == fold.last_rank {
-        (fold.last_thread, fold.last_event)
-    } else {
-        (fold.root_thread, fold.root_event)
-    };
-    rank.detail_at(thread, event, fold.first_enter)
-}
-
-/// Who the members of a collective waited for.
-fn late_rank(fold: &Fold) -> u32 {
-    if fold.root_is_late != 0 && fold.root_enter != i64::MIN && fold.root_rank >= 0 {
-        fold.root_rank as u32
-    } else {
-        fold.last_rank
-    }
+/// What a late member of a collective did, if it is at this agent.
+fn detail_of(
+    late: &Party,
+    since: i64,
+    complete: i64,
+    ranks: &[Rank],
+    positions: &FxHashMap<u32, u32>,
+) -> Option<Detail> {
+    let rank = &ranks[*positions.get(&late.rank)? as usize];
+    Some(rank.before_entry(late, since, complete))
 }
 
 /// Answers a question about this end.

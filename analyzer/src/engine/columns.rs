@@ -8,9 +8,10 @@ use super::clock::ClockMap;
 /// not enough. The same number everywhere: what the report says must not depend on
 /// where slabs end.
 pub const LOOK_BACK: usize = 256;
-/// Calls kept from the slabs before, at least; what is summed up begins a little before
-/// what is looked through.
-const KEPT: usize = 2 * LOOK_BACK;
+/// Calls kept from the slabs before, at least: a party that was late in an earlier slab
+/// is looked for within [`LOOK_BACK`] calls, what it did before within as many again, and
+/// what is summed up begins a little before that.
+const KEPT: usize = 3 * LOOK_BACK;
 
 /// Calls of a location, column by column, times in ns of the global clock.
 #[derive(Debug, Default)]

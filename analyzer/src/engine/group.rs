@@ -1,17 +1,22 @@
-//! Collectives: an agent folds its own members, an owner joins the folds of all
-//! agents, the late member's agent tells what it did, and those who asked get it.
+//! Collectives: an agent folds its own members, an owner joins the folds of all agents
+//! and gives the outcome to those who asked; the agents of late members tell them what
+//! those did.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use laggard_patterns::{Interval, PatternId, group};
-use laggard_trace::calls::Shape;
+use laggard_trace::PEER_ROOT;
+use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
+use super::columns::LOOK_BACK;
 use super::intern::Group;
 use super::rank::{GroupEntry, Rank, Waiter};
-use super::table::Row;
-use super::wire::{Detail, Fold, Member, Whole};
+use super::table::{NONE, Row};
+use super::topology::Topology;
+use super::wire::{Detail, Fold, Member, Party, Told};
 
 /// Whether single members matter, not only the first and the last.
 fn keeps_members(shape: Shape) -> bool {
@@ -24,28 +29,48 @@ pub fn owner(group: u64, n: u64, agents: usize) -> usize {
     ((mixed >> 32) as usize) % agents
 }
 
-/// A collective with its outcome.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// All members.
-    pub fold: Fold,
-    /// Single members, where they matter, by local rank.
-    pub members: Vec<Member>,
-    /// What the late member did.
-    pub detail: Option<Detail>,
+/// A member's part in a collective. One that neither waits nor is awaited is only
+/// counted: it moves no data, such as those beside the root in its group of an
+/// intercommunicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// It needs something from others.
+    pub waits: bool,
+    /// Others need something from it.
+    pub is_awaited: bool,
 }
 
-/// One collective, as far as this agent's members are concerned.
+impl Part {
+    /// The part of a rank that moves data itself or not. `root` is as in the trace.
+    pub fn new(shape: Shape, root: i32, has_bytes: bool, rank: u32) -> Part {
+        let is_root = root == PEER_ROOT || root == rank as i32;
+        let (waits, is_awaited) = match shape {
+            Shape::OneToAll => (!is_root && has_bytes, is_root),
+            Shape::AllToOne => (is_root && has_bytes, !is_root && has_bytes),
+            _ => (true, true),
+        };
+        Part { waits, is_awaited }
+    }
+}
+
+/// Late members with what they did; at most two where only the first and the last
+/// matter.
+type Details = SmallVec<[Detail; 2]>;
+
+/// One collective: this agent's members, then, once it is settled, all.
 #[derive(Debug, Default)]
-struct Instance {
+pub struct Instance {
     fold: Fold,
+    /// Single members, where they matter; by local rank once it is settled.
     members: Vec<Member>,
+    details: Details,
     /// Members that may still ask for the outcome: they wait, or have not completed a
     /// non-blocking one.
     interested: AtomicU32,
-    /// Its fold is complete and on its way, or it has its outcome.
+    /// Its fold is complete and on its way, or it is settled.
     sent: bool,
-    outcome: Option<Box<Outcome>>,
+    /// The outcome is known.
+    is_settled: bool,
 }
 
 /// The collectives of one group, from the first unfinished one on.
@@ -55,21 +80,32 @@ struct Line {
     instances: VecDeque<Instance>,
 }
 
+impl Line {
+    /// The n-th collective, begun if need be; `None` if it is forgotten.
+    fn instance(&mut self, n: u64) -> Option<&mut Instance> {
+        let at = usize::try_from(n.checked_sub(self.base)?).ok()?;
+        if at >= self.instances.len() {
+            self.instances.resize_with(at + 1, Instance::default);
+        }
+        self.instances.get_mut(at)
+    }
+}
+
 /// All groups of an agent.
 pub struct Groups {
     /// By the agent's number.
     pub groups: Vec<Group>,
     /// Members with a trace, in all agents.
     pub expected: Vec<u32>,
+    /// Who is whose neighbour.
+    pub topology: Topology,
     lines: Vec<Line>,
     numbers: FxHashMap<u64, u32>,
-    /// Collectives whose members are all here and have entered: group, which one.
-    complete: Vec<(u32, u64)>,
 }
 
 impl Groups {
     /// Nothing entered yet.
-    pub fn new(groups: Vec<Group>, expected: Vec<u32>) -> Self {
+    pub fn new(groups: Vec<Group>, expected: Vec<u32>, topology: Topology) -> Self {
         let numbers = groups
             .iter()
             .enumerate()
@@ -79,36 +115,38 @@ impl Groups {
         Groups {
             groups,
             expected,
+            topology,
             lines,
             numbers,
-            complete: Vec::new(),
         }
     }
 
-    fn instance(&mut self, group: u32, n: u64) -> Option<&mut Instance> {
-        let line = &mut self.lines[group as usize];
-        let at = usize::try_from(n.checked_sub(line.base)?).ok()?;
-        if at >= line.instances.len() {
-            line.instances.resize_with(at + 1, Instance::default);
-        }
-        line.instances.get_mut(at)
-    }
-
-    /// Takes a member's entry in.
+    /// Takes a member's entry in. Where nobody else takes part and it is the last one, the
+    /// collective is settled; `detail` says what a late member did.
     #[inline]
-    pub fn enter(&mut self, entry: &GroupEntry, rank: &Rank, row: &Row) {
+    pub fn enter(
+        &mut self,
+        entry: &GroupEntry,
+        rank: &Rank,
+        row: &Row,
+        detail: impl Fn(&Party, &Fold) -> Option<Detail>,
+    ) {
         let group = entry.group as usize;
         let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
-        let Some(instance) = self.instance(entry.group, entry.n) else {
+        let Some(instance) = self.lines[group].instance(entry.n) else {
             return;
         };
-        add_entry(&mut instance.fold, entry, rank.rank, row);
+        instance.fold.add(entry, rank.rank, row.operation);
         if keeps_members(row.shape) {
             instance.members.push(rank.member(entry));
         }
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
-            self.complete.push((entry.group, entry.n));
+            instance.sent = true;
+            if *instance.interested.get_mut() > 0 {
+                instance.fold.group = self.groups[group].id;
+                instance.settle(&self.topology, detail);
+            }
         }
     }
 
@@ -117,40 +155,19 @@ impl Groups {
         self.groups[group as usize].local == self.expected[group as usize]
     }
 
-    /// Gives the collectives that nobody else takes part in their outcome. `detail`
-    /// says what a late member did.
-    pub fn settle(&mut self, detail: impl Fn(&Fold) -> Option<Detail>) {
-        for (group, n) in std::mem::take(&mut self.complete) {
-            let Some(instance) = self.instance(group, n) else {
-                continue;
-            };
-            instance.sent = true;
-            if *instance.interested.get_mut() == 0 {
-                continue;
-            }
-            let mut members = std::mem::take(&mut instance.members);
-            members.sort_unstable_by_key(|member| member.local_rank);
-            instance.outcome = Some(Box::new(Outcome {
-                fold: instance.fold,
-                members,
-                detail: detail(&instance.fold),
-            }));
-        }
-    }
-
     /// Whether a member's wait is settled. Its outcome, if it asks for one and that is
     /// known, goes to `charge`.
-    pub fn charged(&self, waiter: &Waiter, charge: impl FnOnce(&Outcome)) -> bool {
+    pub fn charged(&self, waiter: &Waiter, charge: impl FnOnce(&Instance)) -> bool {
         let line = &self.lines[waiter.group as usize];
         let at = waiter.n.checked_sub(line.base);
         let Some(instance) = at.and_then(|at| line.instances.get(at as usize)) else {
             return true;
         };
         if waiter.asks {
-            let Some(outcome) = &instance.outcome else {
+            if !instance.is_settled {
                 return false;
-            };
-            charge(outcome);
+            }
+            charge(instance);
         }
         instance.interested.fetch_sub(1, Relaxed);
         true
@@ -187,13 +204,24 @@ impl Groups {
     }
 
     /// Takes an outcome in.
-    pub fn outcome(&mut self, outcome: Outcome) {
-        let Some(&group) = self.numbers.get(&outcome.fold.group) else {
-            return;
-        };
-        if let Some(instance) = self.instance(group, outcome.fold.n) {
-            instance.outcome = Some(Box::new(outcome));
+    pub fn outcome(&mut self, fold: &Fold, members: &[Member]) {
+        if let Some(instance) = self.known(fold.group, fold.n) {
+            instance.fold = *fold;
+            instance.members = members.to_vec();
+            instance.is_settled = true;
         }
+    }
+
+    /// Takes in what a late member did.
+    pub fn detail(&mut self, told: &Told) {
+        if let Some(instance) = self.known(told.group, told.n) {
+            instance.details.push(told.detail);
+        }
+    }
+
+    fn known(&mut self, group: u64, n: u64) -> Option<&mut Instance> {
+        let number = *self.numbers.get(&group)?;
+        self.lines[number as usize].instance(n)
     }
 
     /// Forgets the collectives at the front that nobody needs any more.
@@ -211,79 +239,163 @@ impl Groups {
     }
 }
 
-/// Adds a member's entry to a fold.
-#[inline]
-fn add_entry(fold: &mut Fold, entry: &GroupEntry, rank: u32, row: &Row) {
-    let is_root = row.root >= 0 && row.root as u32 == rank;
-    if fold.count == 0 {
-        *fold = Fold {
-            first_enter: i64::MAX,
-            last_enter: i64::MIN,
-            first_leave: i64::MAX,
-            first_other: i64::MAX,
-            root_enter: i64::MIN,
-            root_rank: row.root,
-            root_is_late: u32::from(row.shape == Shape::OneToAll),
-            ..*fold
+impl Default for Fold {
+    /// Nobody yet.
+    fn default() -> Self {
+        let nobody = |enter| Party {
+            enter,
+            ..Party::default()
         };
-    }
-    fold.count += 1;
-    fold.first_enter = fold.first_enter.min(entry.enter);
-    fold.first_leave = fold.first_leave.min(entry.leave);
-    if is_later((entry.enter, rank), fold) {
-        fold.last_enter = entry.enter;
-        fold.last_event = entry.event;
-        fold.last_rank = rank;
-        fold.last_thread = entry.thread;
-    }
-    if is_root {
-        fold.root_enter = entry.enter;
-        fold.root_event = entry.event;
-        fold.root_thread = entry.thread;
-        fold.root_rank = row.root;
-    } else {
-        fold.first_other = fold.first_other.min(entry.enter);
-        if fold.root_rank < 0 {
-            fold.root_rank = row.root;
+        Fold {
+            group: 0,
+            n: 0,
+            first_enter: i64::MAX,
+            first_leave: i64::MAX,
+            complete: i64::MIN,
+            first: nobody(i64::MAX),
+            last: nobody(i64::MIN),
+            operation: u32::MAX,
+            count: 0,
+            expected: 0,
+            wanted: 0,
+            members: 0,
+            reserved: 0,
         }
     }
 }
 
-/// Whether a member, (enter, world rank), entered after the last one of a fold. Ties go
-/// to the lower rank, so that the order of joining does not matter.
-#[inline]
-fn is_later((enter, rank): (i64, u32), fold: &Fold) -> bool {
-    enter > fold.last_enter || (enter == fold.last_enter && rank < fold.last_rank)
+impl Fold {
+    /// Adds a member's entry.
+    #[inline]
+    fn add(&mut self, entry: &GroupEntry, rank: u32, operation: u16) {
+        self.count += 1;
+        self.operation = self.operation.min(u32::from(operation));
+        self.complete = self.complete.max(entry.enter);
+        self.first_leave = self.first_leave.min(entry.leave);
+        if entry.part.waits {
+            self.first_enter = self.first_enter.min(entry.enter);
+        }
+        if entry.part.is_awaited {
+            self.add_awaited(&entry.party(rank));
+        }
+    }
+
+    /// Adds another agent's members.
+    fn join(&mut self, other: &Fold) {
+        self.count += other.count;
+        self.operation = self.operation.min(other.operation);
+        self.complete = self.complete.max(other.complete);
+        self.first_leave = self.first_leave.min(other.first_leave);
+        self.first_enter = self.first_enter.min(other.first_enter);
+        if other.is_anybody_awaited() {
+            self.add_awaited(&other.first);
+            self.add_awaited(&other.last);
+        }
+    }
+
+    /// Ties go to the lower rank, so that the order of adding does not matter.
+    #[inline]
+    fn add_awaited(&mut self, party: &Party) {
+        if (party.enter, party.rank) < (self.first.enter, self.first.rank) {
+            self.first = *party;
+        }
+        if party.is_later(&self.last) {
+            self.last = *party;
+        }
+    }
+
+    /// Whether any member has something that others need.
+    fn is_anybody_awaited(&self) -> bool {
+        self.last.enter != i64::MIN
+    }
+
+    fn shape(&self) -> Shape {
+        let call = u16::try_from(self.operation).ok().and_then(calls::call);
+        call.map_or(Shape::Single, |call| call.shape)
+    }
 }
 
-/// Adds one fold to another.
-fn join(into: &mut Fold, other: &Fold) {
-    if into.count == 0 {
-        let kept = (into.group, into.n, into.expected, into.wanted, into.members);
-        *into = *other;
-        if other.group == 0 {
-            (into.group, into.n, into.expected, into.wanted, into.members) = kept;
+impl Party {
+    /// Whether it entered after another; of two at once the lower rank counts as later.
+    #[inline]
+    fn is_later(&self, other: &Party) -> bool {
+        self.enter > other.enter || (self.enter == other.enter && self.rank < other.rank)
+    }
+}
+
+/// Gives those members of a complete collective whom a loss of another can name, each
+/// once. Where single members matter they are sorted, and each learns whom it waits for.
+pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> SmallVec<[Party; 2]> {
+    let is_late = |party: &&Party| party.enter > fold.first_enter;
+    let ends: &[&Party] = match fold.shape() {
+        Shape::Init | Shape::Fence | Shape::Single => &[],
+        Shape::Prefix | Shape::Neighbourhood => {
+            members.sort_unstable_by_key(|member| (member.local_rank, member.party.rank));
+            match fold.shape() {
+                Shape::Prefix => pair_with_lower(members),
+                _ => pair_with_neighbours(fold.group, members, topology),
+            }
+            return named(members);
         }
-        return;
+        _ if !fold.is_anybody_awaited() => &[],
+        Shape::AllToOne if fold.first.rank != fold.last.rank => &[&fold.first, &fold.last],
+        _ => &[&fold.last],
+    };
+    ends.iter().copied().filter(is_late).copied().collect()
+}
+
+/// Each member waits for the latest of the lower ranks.
+fn pair_with_lower(members: &mut [Member]) {
+    let mut latest = NONE;
+    for at in 0..members.len() {
+        members[at].late = latest;
+        let party = &members[at].party;
+        if latest == NONE || party.is_later(&members[latest as usize].party) {
+            latest = at as u32;
+        }
     }
-    into.first_enter = into.first_enter.min(other.first_enter);
-    into.first_leave = into.first_leave.min(other.first_leave);
-    into.first_other = into.first_other.min(other.first_other);
-    if is_later((other.last_enter, other.last_rank), into) {
-        into.last_enter = other.last_enter;
-        into.last_event = other.last_event;
-        into.last_rank = other.last_rank;
-        into.last_thread = other.last_thread;
+}
+
+/// Each member that asks waits for the latest of its neighbours. Where those are
+/// unknown it may be anybody who entered before the member left.
+fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology) {
+    for at in 0..members.len() {
+        let own = &members[at];
+        if own.asks == 0 {
+            continue;
+        }
+        let mut latest: Option<usize> = None;
+        let mut consider = |other: usize| {
+            let is_later = |latest: usize| members[other].party.is_later(&members[latest].party);
+            if other != at && latest.is_none_or(is_later) {
+                latest = Some(other);
+            }
+        };
+        match topology.sources(group, own.party.rank) {
+            Some(sources) => {
+                let position =
+                    |source: &u32| members.binary_search_by_key(source, |m| m.local_rank).ok();
+                sources.iter().filter_map(position).for_each(&mut consider);
+            }
+            None => (0..members.len())
+                .filter(|&other| members[other].party.enter <= own.leave)
+                .for_each(&mut consider),
+        }
+        members[at].late = latest.map_or(NONE, |latest| latest as u32);
     }
-    if other.root_enter != i64::MIN {
-        into.root_enter = other.root_enter;
-        into.root_event = other.root_event;
-        into.root_thread = other.root_thread;
-        into.root_rank = other.root_rank;
-    } else if into.root_rank < 0 {
-        into.root_rank = other.root_rank;
-    }
-    into.count += other.count;
+}
+
+/// Those for whom a member that asks waited.
+fn named(members: &[Member]) -> SmallVec<[Party; 2]> {
+    let late = members.iter().filter(|member| member.asks != 0);
+    let late = late.filter_map(|member| {
+        let late = members.get(member.late as usize)?;
+        (late.party.enter > member.party.enter).then_some(member.late)
+    });
+    let mut late: Vec<u32> = late.collect();
+    late.sort_unstable();
+    late.dedup();
+    late.iter().map(|&at| members[at as usize].party).collect()
 }
 
 /// Joins the folds that agents send to the owner.
@@ -310,18 +422,16 @@ impl Owned {
     pub fn add(&mut self, agent: u32, fold: Fold, members: impl Iterator<Item = Member>) {
         let key = (fold.group, fold.n);
         let joined = self.open.entry(key).or_default();
-        join(&mut joined.fold, &fold);
+        (joined.fold.group, joined.fold.n) = key;
+        joined.fold.join(&fold);
         joined.members.extend(members);
         if fold.wanted != 0 {
             joined.wanters.push(agent);
         }
         if joined.fold.count >= fold.expected
-            && let Some(mut joined) = self.open.remove(&key)
+            && let Some(joined) = self.open.remove(&key)
             && !joined.wanters.is_empty()
         {
-            joined
-                .members
-                .sort_unstable_by_key(|member| member.local_rank);
             self.complete.push(joined);
         }
     }
@@ -332,123 +442,148 @@ impl Owned {
     }
 }
 
-impl Joined {
-    /// As an entry of a parcel; its lists follow in sections of their own.
-    pub fn whole(&self) -> Whole {
-        Whole {
-            fold: self.fold,
-            members: self.members.len() as u32,
-            wanters: self.wanters.len() as u32,
-            detail: 0,
-            reserved: 0,
-        }
+impl Instance {
+    /// All members have entered.
+    fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
+        let late = name_late(&self.fold, &mut self.members, topology);
+        let details = late.iter().filter_map(|party| detail(party, &self.fold));
+        self.details.extend(details);
+        self.is_settled = true;
+    }
+
+    /// The member that the one with this local rank waited for, where single members
+    /// matter.
+    fn awaited_by(&self, local_rank: u32) -> Option<&Party> {
+        let at = self
+            .members
+            .binary_search_by_key(&local_rank, |m| m.local_rank);
+        let late = self.members[at.ok()?].late;
+        Some(&self.members.get(late as usize)?.party)
     }
 }
 
-/// Names what a member lost in a collective. `rank` and `local_rank` are the
-/// member's, `row` is the collective's. What is `found`: pattern, severity in ns, and
-/// the late member, `None` where the library, not a member, was slow.
+/// Names what a member that waits lost in a collective. `local_rank` is the member's,
+/// `row` is the collective's. What is `found`: pattern, severity in ns, and the late
+/// member, `None` where the library, not a member, was slow.
 pub fn losses(
     waiter: &Waiter,
-    outcome: &Outcome,
-    rank: u32,
+    instance: &Instance,
     local_rank: impl FnOnce() -> u32,
     row: &Row,
     mut found: impl FnMut(PatternId, i64, Option<&Detail>),
 ) {
     let own = Interval::new(waiter.enter, waiter.leave);
-    let fold = &outcome.fold;
-    let mut lose = |pattern, severity, late: Option<u32>| {
+    let fold = &instance.fold;
+    let mut lose = |pattern, severity, late: Option<&Party>| {
         if severity <= 0 {
             return;
         }
-        match (late, &outcome.detail) {
-            (None, _) => found(pattern, severity, None),
-            (Some(late), Some(detail)) if detail.rank == late => {
-                found(pattern, severity, Some(detail));
-            }
-            (Some(late), _) => {
-                let detail = Detail {
-                    rank: late,
-                    operation: row.operation,
-                    ..Detail::default()
-                };
-                found(pattern, severity, Some(&detail));
-            }
-        }
+        let Some(late) = late else {
+            return found(pattern, severity, None);
+        };
+        let known = instance.details.iter().find(|d| d.rank == late.rank);
+        let unknown = Detail {
+            rank: late.rank,
+            operation: row.operation,
+            ..Detail::default()
+        };
+        found(pattern, severity, Some(known.unwrap_or(&unknown)));
     };
-    let last = fold.last_enter;
+    let last = fold.last.enter;
     let waited = group::wait_before_last(own, last);
     let completed = |pattern| (pattern, group::completion(own, fold.first_leave, last));
-    let mut lose_completion = |(pattern, severity): (PatternId, i64), late| {
+    let mut lose_completion = |(pattern, severity): (PatternId, i64)| {
         if !waiter.posted && fold.first_leave != i64::MAX {
-            lose(pattern, severity, late);
+            lose(pattern, severity, None);
         }
     };
-    match row.shape {
+    let for_last = match row.shape {
         Shape::Barrier => {
-            lose_completion(completed(PatternId::BarrierCompletion), None);
-            lose(PatternId::WaitAtBarrier, waited, Some(fold.last_rank));
+            lose_completion(completed(PatternId::BarrierCompletion));
+            PatternId::WaitAtBarrier
         }
         Shape::AllToAll => {
-            lose_completion(completed(PatternId::NxnCompletion), None);
-            lose(PatternId::WaitAtNxn, waited, Some(fold.last_rank));
+            lose_completion(completed(PatternId::NxnCompletion));
+            PatternId::WaitAtNxn
         }
-        Shape::Init => lose_completion(completed(PatternId::InitCompletion), None),
+        Shape::Init => return lose_completion(completed(PatternId::InitCompletion)),
         Shape::Neighbourhood => {
-            // A neighbour's data came before this member left: later ones are none.
-            let others = outcome
-                .members
-                .iter()
-                .filter(|m| m.rank != rank && m.enter <= own.leave);
-            if let Some(late) = others.max_by_key(|m| (m.enter, std::cmp::Reverse(m.rank))) {
+            // A neighbour's data came before this member left: a later one is none.
+            if let Some(late) = instance.awaited_by(local_rank())
+                && late.enter <= own.leave
+            {
                 let severity = group::wait_before_last(own, late.enter);
-                lose(PatternId::WaitAtNxn, severity, Some(late.rank));
+                lose(PatternId::WaitAtNxn, severity, Some(late));
             }
-        }
-        Shape::OneToAll => {
-            let is_root = fold.root_rank == rank as i32;
-            if !is_root && row.has_bytes && fold.root_enter != i64::MIN {
-                let severity = group::late_broadcast(own, fold.root_enter);
-                lose(
-                    PatternId::LateBroadcast,
-                    severity,
-                    Some(fold.root_rank as u32),
-                );
-            }
-        }
-        Shape::AllToOne => {
-            if fold.root_rank == rank as i32 && row.has_bytes && fold.first_other != i64::MAX {
-                let early = group::early_reduce(own, fold.first_other);
-                let rest = group::late_reduce_contribution(own, last, early);
-                lose(PatternId::EarlyReduce, early, Some(fold.last_rank));
-                lose(
-                    PatternId::LateReduceContribution,
-                    rest,
-                    Some(fold.last_rank),
-                );
-            }
+            return;
         }
         Shape::Prefix => {
-            let local_rank = local_rank();
-            let lower = outcome.members.iter().filter(|m| m.local_rank < local_rank);
-            if let Some(late) = lower.max_by_key(|m| (m.enter, std::cmp::Reverse(m.rank))) {
-                lose(
-                    PatternId::EarlyScan,
-                    group::early_scan(own, late.enter),
-                    Some(late.rank),
-                );
+            if let Some(late) = instance.awaited_by(local_rank()) {
+                let severity = group::early_scan(own, late.enter);
+                lose(PatternId::EarlyScan, severity, Some(late));
             }
+            return;
         }
-        Shape::Management => lose(
-            PatternId::WaitAtCommManagement,
-            waited,
-            Some(fold.last_rank),
-        ),
-        Shape::WindowCreate => lose(PatternId::WaitAtWindowCreate, waited, Some(fold.last_rank)),
-        Shape::WindowFree => lose(PatternId::WaitAtWindowFree, waited, Some(fold.last_rank)),
-        Shape::CollectiveIo => lose(PatternId::WaitAtCollectiveIo, waited, Some(fold.last_rank)),
-        Shape::Finalize => lose(PatternId::WaitAtFinalize, waited, Some(fold.last_rank)),
-        Shape::Fence | Shape::Single => {}
+        Shape::AllToOne if fold.is_anybody_awaited() => {
+            let early = group::early_reduce(own, fold.first.enter);
+            let rest = group::late_reduce_contribution(own, last, early);
+            lose(PatternId::EarlyReduce, early, Some(&fold.first));
+            return lose(PatternId::LateReduceContribution, rest, Some(&fold.last));
+        }
+        Shape::OneToAll => {
+            // The root alone is awaited.
+            let severity = group::late_broadcast(own, last);
+            return lose(PatternId::LateBroadcast, severity, Some(&fold.last));
+        }
+        Shape::Management => PatternId::WaitAtCommManagement,
+        Shape::WindowCreate => PatternId::WaitAtWindowCreate,
+        Shape::WindowFree => PatternId::WaitAtWindowFree,
+        Shape::CollectiveIo => PatternId::WaitAtCollectiveIo,
+        Shape::Finalize => PatternId::WaitAtFinalize,
+        Shape::AllToOne | Shape::Fence | Shape::Single => return,
+    };
+    lose(for_last, waited, Some(&fold.last));
+}
+
+impl GroupEntry {
+    fn party(&self, rank: u32) -> Party {
+        Party {
+            enter: self.enter,
+            event: self.event,
+            rank,
+            thread: self.thread,
+            signature: self.signature,
+            reserved: 0,
+        }
+    }
+}
+
+impl Rank<'_> {
+    /// This rank as a member of a collective.
+    fn member(&self, entry: &GroupEntry) -> Member {
+        Member {
+            party: entry.party(self.rank),
+            leave: entry.leave,
+            local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
+            asks: u32::from(entry.asks),
+            late: NONE,
+            reserved: 0,
+        }
+    }
+
+    /// What this rank did before it entered a collective. What is at hand of it depends
+    /// on when the collective was settled, in the slab in which it was `complete`: only
+    /// what is at most [`LOOK_BACK`] calls before that moment counts.
+    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
+        let columns = &self.threads[party.thread as usize].columns;
+        let is_at_hand = columns.position(party.event).is_some_and(|position| {
+            let limit = columns.enter.get(position + LOOK_BACK);
+            party.enter >= complete || limit.is_none_or(|&enter| enter >= complete)
+        });
+        let detail = match is_at_hand {
+            true => self.detail_at(party.thread, party.event, since),
+            false => None,
+        };
+        detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
     }
 }

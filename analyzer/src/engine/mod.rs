@@ -34,6 +34,7 @@ mod report;
 mod slab;
 mod table;
 mod thread;
+mod topology;
 mod wildcard;
 mod wire;
 

@@ -18,6 +18,7 @@ use super::open::{Opened, profile_of};
 use super::rank::Rank;
 use super::table::{NONE, Row, TimeClass};
 use super::thread::Thread;
+use super::topology::Topology;
 use super::wire::{Counting, exchange};
 use crate::comm::Job;
 use laggard_baselines::Baseline;
@@ -305,7 +306,8 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
         .iter()
         .for_each(|&(number, _)| list[number as usize].local += 1);
     let expected = expected(job, &list);
-    (numbers, Groups::new(list, expected))
+    let topology = Topology::gather(job, locations);
+    (numbers, Groups::new(list, expected, topology))
 }
 
 /// Notes in the profile the calls in groups of which some member has no trace.

@@ -7,10 +7,11 @@ use rustc_hash::FxHashMap;
 use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::exchange::Asked;
+use super::group::Part;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
-use super::wire::{Member, Progress, Side};
+use super::wire::{Progress, Side};
 
 /// Messages of other sources that may be received in the wrong order are looked for
 /// among so many receives after a late one.
@@ -33,6 +34,8 @@ pub struct GroupEntry {
     pub thread: u32,
     /// Its signature.
     pub signature: u32,
+    /// What it has to do with the other members.
+    pub part: Part,
     /// Whether the member will ask what it waited for.
     pub asks: bool,
 }
@@ -262,7 +265,7 @@ impl<'a> Rank<'a> {
             posted = self.receive(&call, row, event.as_ref(), posts);
         }
         if row.has(flags::COLLECTIVE) && row.group != NONE {
-            posted = self.collective(&call, row, posts);
+            posted = self.collective(&call, row, event.as_ref(), posts);
         }
         if row.completes != 0 || event.as_ref().is_some_and(|e| !e.completed.is_empty()) {
             self.completions(&call, row, event.as_ref());
@@ -349,7 +352,19 @@ impl<'a> Rank<'a> {
         Posted::Done
     }
 
-    pub(super) fn collective(&mut self, call: &CallAt, row: &Row, posts: bool) -> Posted {
+    pub(super) fn collective(
+        &mut self,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+        posts: bool,
+    ) -> Posted {
+        let (mut root, mut has_bytes) = (row.root, row.has_bytes);
+        if let Some(event) = event {
+            root = event.send_endpoint.map_or(root, |(root, _)| root);
+            has_bytes |= event.send_bytes.is_some() || event.receive_bytes.is_some();
+        }
+        let part = Part::new(row.shape, root, has_bytes, self.rank);
         let next = self.group_next.entry(row.group).or_insert(0);
         let n = *next;
         *next += 1;
@@ -361,8 +376,12 @@ impl<'a> Rank<'a> {
             event: call.number,
             thread: call.thread,
             signature: call.signature,
-            asks: posts || call.asks,
+            part,
+            asks: part.waits && (posts || call.asks),
         });
+        if !part.waits {
+            return Posted::Done;
+        }
         if posts {
             return Posted::Group {
                 group: row.group,
@@ -415,15 +434,6 @@ impl<'a> Rank<'a> {
             .location()
             .definitions
             .signatures()[call.signature as usize]
-    }
-
-    /// This rank as a member of a collective.
-    pub fn member(&self, entry: &GroupEntry) -> Member {
-        Member {
-            enter: entry.enter,
-            local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
-            rank: self.rank,
-        }
     }
 }
 

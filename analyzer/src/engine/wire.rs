@@ -7,7 +7,7 @@ use crate::comm::Job;
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
         #[repr(C)]
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
     )*};
@@ -63,6 +63,7 @@ entries! {
         time: i64,
     }
     /// A late party's call and what it did before.
+    #[derive(Default)]
     Detail {
         /// Call path.
         path: [u64; 2],
@@ -87,34 +88,40 @@ entries! {
         /// Zero.
         reserved: u32,
     }
-    /// One agent's members of one collective.
+    /// A member's entry into a collective.
+    #[derive(Default)]
+    Party {
+        /// ns.
+        enter: i64,
+        /// Call number in its location.
+        event: u64,
+        /// World rank.
+        rank: u32,
+        /// Position of the thread in the rank.
+        thread: u32,
+        /// Its signature.
+        signature: u32,
+        /// Zero.
+        reserved: u32,
+    }
+    /// One agent's members of one collective, or all.
     Fold {
         /// Communicator, window or file.
         group: u64,
         /// Which collective on it.
         n: u64,
-        /// First and last enter, ns.
+        /// First enter of a member that waits for others, ns.
         first_enter: i64,
-        /// See `first_enter`.
-        last_enter: i64,
         /// First leave of the members, ns; `i64::MAX` if none is known.
         first_leave: i64,
-        /// First enter of a member that is not the root.
-        first_other: i64,
-        /// Enter of the root; `i64::MIN` if it is not here.
-        root_enter: i64,
-        /// Call number of the last to enter, in its location.
-        last_event: u64,
-        /// Call number of the root's call.
-        root_event: u64,
-        /// World rank of the last to enter.
-        last_rank: u32,
-        /// Its thread.
-        last_thread: u32,
-        /// Thread of the root.
-        root_thread: u32,
-        /// World rank of the root.
-        root_rank: i32,
+        /// Last enter of the members, ns.
+        complete: i64,
+        /// The first of those that others wait for; entered at `i64::MAX` if there is none.
+        first: Party,
+        /// The last of them; entered at `i64::MIN` if there is none.
+        last: Party,
+        /// Number of the call.
+        operation: u32,
         /// Members folded.
         count: u32,
         /// Members in all, 0 = unknown to this agent.
@@ -123,33 +130,49 @@ entries! {
         wanted: u32,
         /// [`Member`] entries of this fold that follow.
         members: u32,
-        /// Whether the others wait for the root and not for the last.
-        root_is_late: u32,
         /// Zero.
         reserved: u32,
     }
     /// One member of a collective in which single members matter (scans, neighbourhoods).
     Member {
-        /// ns.
-        enter: i64,
+        /// Its entry.
+        party: Party,
+        /// ns; `i64::MAX` for a non-blocking one.
+        leave: i64,
         /// Rank in the communicator.
         local_rank: u32,
-        /// World rank.
-        rank: u32,
-    }
-    /// The whole of a collective: goes to the agent of the late member, and from
-    /// there, with its [`Detail`], to those who want it.
-    Whole {
-        /// All members.
-        fold: Fold,
-        /// `Member` entries that follow.
-        members: u32,
-        /// Agents (u32) that want it, in the list that follows; 0 on the second leg.
-        wanters: u32,
-        /// Position + 1 of the late member's detail on the second leg.
-        detail: u32,
+        /// Whether it wants the result.
+        asks: u32,
+        /// Position of the member that it waits for, once all are together.
+        late: u32,
         /// Zero.
         reserved: u32,
+    }
+    /// Asks a late member's agent what that did.
+    Inquiry {
+        /// Communicator, window or file.
+        group: u64,
+        /// Which collective on it.
+        n: u64,
+        /// What happened since then is asked for, ns.
+        since: i64,
+        /// When the last member entered, ns.
+        complete: i64,
+        /// The late member.
+        party: Party,
+        /// Agents (u32) that want to know, in the list that follows.
+        wanters: u32,
+        /// Zero.
+        reserved: u32,
+    }
+    /// What a late member of a collective did.
+    Told {
+        /// Communicator, window or file.
+        group: u64,
+        /// Which collective on it.
+        n: u64,
+        /// Of the late member.
+        detail: Detail,
     }
 }
 
@@ -208,21 +231,26 @@ parcels! {
         late: u32,
         /// What those did, in the same order.
         details: Detail,
-        /// Complete collectives, to the late member's agent.
-        wholes: Whole,
-        /// Their single members, in order.
+        /// Complete collectives, to those who want them.
+        folds: Fold,
+        /// Their single members, in the folds' order.
         members: Member,
-        /// Agents that want them, in order.
+        /// To the late members' agents.
+        inquiries: Inquiry,
+        /// Agents that want to know, in order.
         wanters: u32,
     }
     /// Third leg of a round.
     Telling {
-        /// Complete collectives, to those who want them.
-        wholes: Whole,
-        /// Their single members, in order.
-        members: Member,
-        /// What late members did.
-        details: Detail,
+        /// To those who want to know.
+        told: Told,
+    }
+    /// Lists of neighbours, to everybody.
+    Edges {
+        /// Communicator, world rank, length of its list.
+        lists: [u64; 3],
+        /// The lists, in order: ranks in the communicator.
+        sources: u32,
     }
     /// Members per group: (group, count).
     Counting {
@@ -301,9 +329,16 @@ mod tests {
     #[test]
     fn parcels_come_back_as_they_went() {
         let member = Member {
-            enter: -5,
+            party: Party {
+                enter: -5,
+                rank: 9,
+                ..Party::default()
+            },
+            leave: 7,
             local_rank: 2,
-            rank: 9,
+            asks: 1,
+            late: 3,
+            reserved: 0,
         };
         let parcel = Asking {
             progress: vec![Progress {

@@ -145,6 +145,16 @@ impl Calls {
         })
     }
 
+    /// The ranks of the world whose data this one gets in neighbourhood collectives.
+    pub fn neighbours(&mut self, sources: &[u32]) {
+        let neighbours = Neighbours {
+            communicator: WORLD,
+            sources: sources.to_vec(),
+        };
+        let writer = self.writer.as_mut().unwrap();
+        writer.define(&[Definition::Neighbours(neighbours)]);
+    }
+
     /// Posts so far.
     pub fn posts(&self) -> u64 {
         self.posts
@@ -206,6 +216,13 @@ impl Calls {
     /// A collective on the world.
     pub fn collective(&mut self, line: u32, operation: u16, root: i32, enter: u64, leave: u64) {
         self.call(line, collective(operation, root), enter, leave);
+    }
+
+    /// A member that moves no data in a collective on the world.
+    pub fn without_data(&mut self, line: u32, operation: u16, root: i32, enter: u64, leave: u64) {
+        let mut signature = collective(operation, root);
+        signature.send.bytes = 0;
+        self.call(line, signature, enter, leave);
     }
 
     /// Writes the file.

@@ -105,10 +105,7 @@ impl<S: Volume, R: Volume> Collective<S, R> {
         let all = group.peers().len();
         let (sources, destinations) = match self.neighbourhood {
             false => (all, all),
-            true => {
-                let (sources, destinations) = group.degrees(self.comm);
-                (sources as usize, destinations as usize)
-            }
+            true => group.degrees(),
         };
         let size = group.members.len();
         let rank = group.rank.max(0) as usize;

@@ -7,22 +7,21 @@
 //! and requests may outlive the handle. Tables of ranks are shared between groups.
 
 mod registry;
+mod topology;
 
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use laggard_trace::{PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT};
 
 use crate::constants::*;
-use crate::exports::real;
-use crate::ffi::MPI_Comm;
 
 use registry::EPOCH;
 pub use registry::{
     Origin, attach_failed, attached, communicator, created, duplicated, known, released, restore,
     start, stop,
 };
+use topology::Topology;
 
 /// In place of a root: the collective has none.
 pub const NO_ROOT: i32 = i32::MIN;
@@ -60,8 +59,8 @@ pub struct Group {
     children: AtomicU32,
     /// Windows and files made on this one so far.
     attached: AtomicU32,
-    /// Degrees (in, out) in the topology, once asked for.
-    degrees: OnceLock<(u32, u32)>,
+    /// This process's neighbours, in a communicator with a topology.
+    pub topology: Option<Topology>,
     handle: usize,
 }
 
@@ -76,7 +75,7 @@ impl Group {
             remote: members.remote,
             children: AtomicU32::new(0),
             attached: AtomicU32::new(0),
-            degrees: OnceLock::new(),
+            topology: members.topology,
             handle,
         }
     }
@@ -106,33 +105,13 @@ impl Group {
         }
     }
 
-    /// Degrees (in, out) of this process in the communicator's topology.
-    pub fn degrees(&self, comm: MPI_Comm) -> (u32, u32) {
-        *self.degrees.get_or_init(|| {
-            debug_assert_eq!(comm.bits(), self.handle);
-            topology_degrees(comm, self.rank)
+    /// Numbers of neighbours that data comes from and goes to, in the communicator's
+    /// topology.
+    pub fn degrees(&self) -> (usize, usize) {
+        self.topology.map_or((0, 0), |topology| {
+            (topology.sources.len(), topology.destinations as usize)
         })
     }
-}
-
-fn topology_degrees(comm: MPI_Comm, rank: i32) -> (u32, u32) {
-    let (mut topology, mut n, mut m, mut weighted) = (0, 0, 0, 0);
-    let c = constants();
-    // SAFETY: local queries on a valid communicator.
-    unsafe {
-        real::MPI_Topo_test(comm, &mut topology);
-        if topology == c.cart {
-            real::MPI_Cartdim_get(comm, &mut n);
-            n *= 2;
-            m = n;
-        } else if topology == c.graph {
-            real::MPI_Graph_neighbors_count(comm, rank, &mut n);
-            m = n;
-        } else if topology == c.dist_graph {
-            real::MPI_Dist_graph_neighbors_count(comm, &mut n, &mut m, &mut weighted);
-        }
-    }
-    (n.max(0) as u32, m.max(0) as u32)
 }
 
 /// Handles that a thread used lately.
@@ -164,12 +143,13 @@ impl HandleCache {
     }
 }
 
-/// Who is in a communicator.
+/// Who is in a communicator, and who is next to whom.
 #[derive(Clone, Copy)]
 struct Members {
     rank: i32,
     local: &'static [i32],
     remote: &'static [i32],
+    topology: Option<Topology>,
 }
 
 #[cfg(test)]
@@ -182,6 +162,7 @@ mod tests {
             rank: 0,
             local,
             remote,
+            topology: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use laggard_trace::{PEER_FOREIGN, WORLD};
 
+use super::topology::{self, Topology};
 use super::{Group, Kind, Members};
 use crate::constants::*;
 use crate::exports::real;
@@ -105,6 +106,7 @@ impl Registry {
             rank: 0,
             local: &[],
             remote: &[],
+            topology: None,
         };
         // SAFETY: local queries on a valid communicator.
         unsafe {
@@ -120,6 +122,13 @@ impl Registry {
             }
         }
         members.rank = rank;
+        if inter == 0 {
+            let found = topology::neighbours(comm, rank);
+            members.topology = found.map(|(sources, destinations)| Topology {
+                sources: self.table(sources),
+                destinations,
+            });
+        }
         (if inter != 0 { Kind::Inter } else { Kind::Intra }, members)
     }
 }
@@ -168,6 +177,7 @@ pub fn start(rank: i32, size: i32) -> (&'static Group, &'static Group) {
             rank,
             local,
             remote: &[],
+            topology: None,
         };
         let handle = c.comm_world.bits();
         let world = registry.insert(Group::new(WORLD, 0, Kind::Intra, members, handle));
@@ -177,6 +187,7 @@ pub fn start(rank: i32, size: i32) -> (&'static Group, &'static Group) {
             rank: 0,
             local,
             remote: &[],
+            topology: None,
         };
         let handle = c.comm_self.bits();
         (
@@ -250,13 +261,15 @@ pub fn created(origin: Origin, comm: MPI_Comm) -> Option<&'static Group> {
     })
 }
 
-/// Registers a duplicate that may not be used yet: its members are the parent's.
+/// Registers a duplicate that may not be used yet: its members and its topology are
+/// the parent's.
 pub fn duplicated(parent: &'static Group, comm: MPI_Comm) -> &'static Group {
     let nth = parent.children.fetch_add(1, Ordering::Relaxed);
     let members = Members {
         rank: parent.rank,
         local: parent.members,
         remote: parent.remote,
+        topology: parent.topology,
     };
     let who = members_identity(parent.kind, members);
     let id = Identity::new(domain::CHILD)
@@ -291,6 +304,7 @@ pub fn attached(kind: Kind, comm: &'static Group, handle: usize) -> &'static Gro
         rank: comm.rank,
         local: comm.members,
         remote: &[],
+        topology: None,
     };
     with_registry(|registry| registry.insert(Group::new(id, comm.id, kind, members, handle)))
 }
@@ -326,6 +340,7 @@ mod tests {
             rank: 0,
             local,
             remote,
+            topology: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use laggard_callpath::ModuleId;
-use laggard_trace::{ClockPoint, Communicator, Definition, Frame};
+use laggard_trace::{ClockPoint, Communicator, Definition, Frame, Neighbours};
 
 use super::Stream;
 use crate::groups::{Group, Kind};
@@ -14,19 +14,19 @@ impl Stream {
     /// Defines a communicator, window or file, if the file does not yet.
     pub fn define_group(&mut self, group: &'static Group) {
         if self.defined.insert(std::ptr::from_ref(group) as usize) && self.is_writing() {
-            self.write_group(group, None);
+            self.write_group(group, None, true);
         }
     }
 
     /// Defines a group again, with its name.
     pub fn define_named(&mut self, group: &'static Group, name: &[u8]) {
-        self.defined.insert(std::ptr::from_ref(group) as usize);
+        let is_new = self.defined.insert(std::ptr::from_ref(group) as usize);
         if self.is_writing() {
-            self.write_group(group, Some(name));
+            self.write_group(group, Some(name), is_new);
         }
     }
 
-    fn write_group(&mut self, group: &Group, name: Option<&[u8]>) {
+    fn write_group(&mut self, group: &Group, name: Option<&[u8]>, is_new: bool) {
         let mut definitions = Vec::new();
         let name = name.map_or(0, |name| self.string(name, &mut definitions));
         let ranks = |ranks: &[i32]| match group.rank {
@@ -51,6 +51,13 @@ impl Stream {
                 name,
             },
         });
+        if let Some(topology) = group.topology.filter(|_| is_new) {
+            let sources = topology.sources.iter();
+            definitions.push(Definition::Neighbours(Neighbours {
+                communicator: group.id,
+                sources: sources.filter_map(|&rank| rank.try_into().ok()).collect(),
+            }));
+        }
         self.writer.define(&definitions);
     }
 

@@ -56,6 +56,9 @@ fn definitions(location: &Location) {
     for communicator in &d.communicators {
         println!("{communicator:x?} {:?}", d.string(communicator.name));
     }
+    for neighbours in &d.neighbours {
+        println!("{neighbours:x?}");
+    }
     for handle in &d.group_handles {
         println!("window or file {handle:x?}");
     }

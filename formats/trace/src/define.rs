@@ -175,6 +175,8 @@ pub enum Definition {
         /// String id, 0 = none.
         name: u32,
     },
+    /// A rank's neighbours in a communicator with a topology.
+    Neighbours(Neighbours),
     /// Something about the run: program, argument, host…
     Property {
         /// String id.
@@ -205,6 +207,15 @@ pub struct Communicator {
     pub remote_members: Vec<u32>,
 }
 
+/// Whose data a rank gets in the neighbourhood collectives of a communicator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Id of the communicator.
+    pub communicator: u64,
+    /// Ranks in it. A rank may be there more than once, also the own one.
+    pub sources: Vec<u32>,
+}
+
 fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
@@ -214,6 +225,9 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 }
 
 impl Definition {
+    /// The last kind that this version knows. Readers skip later ones.
+    pub const LAST_KIND: u16 = 9;
+
     /// Appends this definition's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let kind: u16 = match self {
@@ -225,6 +239,7 @@ impl Definition {
             Definition::CompletionList { .. } => 6,
             Definition::GroupHandle { .. } => 7,
             Definition::Property { .. } => 8,
+            Definition::Neighbours(_) => 9,
         };
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&[0, 0]);
@@ -312,6 +327,12 @@ impl Definition {
             Definition::Property { key, value } => {
                 put_u32(out, *key);
                 put_u32(out, *value);
+            }
+            Definition::Neighbours(neighbours) => {
+                put_u64(out, neighbours.communicator);
+                for rank in &neighbours.sources {
+                    put_u32(out, *rank);
+                }
             }
         }
     }
@@ -430,6 +451,14 @@ fn decode_body(kind: u16, body: &[u8]) -> Option<Definition> {
             key: fields.u32()?,
             value: fields.u32()?,
         },
+        9 => {
+            let communicator = fields.u64()?;
+            let count = fields.0.len().div_ceil(4) as u32;
+            Definition::Neighbours(Neighbours {
+                communicator,
+                sources: fields.u32s(count)?,
+            })
+        }
         _ => return None,
     })
 }

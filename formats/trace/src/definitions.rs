@@ -1,6 +1,6 @@
 //! The definitions of one file, by id.
 
-use crate::define::{Communicator, Definition, Frame, Signature};
+use crate::define::{Communicator, Definition, Frame, Neighbours, Signature};
 
 /// Largest id accepted: bounds what a damaged file can make a reader allocate.
 const MAX_ID: usize = 1 << 26;
@@ -29,6 +29,8 @@ pub struct Definitions {
     pub communicators: Vec<Communicator>,
     /// (id, communicator, kind, name string) of windows and files.
     pub group_handles: Vec<(u64, u64, u32, u32)>,
+    /// Neighbours in communicators with a topology, in order of definition.
+    pub neighbours: Vec<Neighbours>,
     properties: Vec<(u32, u32)>,
 }
 
@@ -87,6 +89,10 @@ impl Definitions {
                 name,
             } => {
                 self.group_handles.push((id, communicator, kind, name));
+                true
+            }
+            Definition::Neighbours(neighbours) => {
+                self.neighbours.push(neighbours);
                 true
             }
             Definition::Property { key, value } => {

@@ -347,7 +347,8 @@ impl Location {
                 Ok(taken) => taken,
                 Err(()) => break,
             };
-            if !definition.is_some_and(|definition| self.definitions.insert(definition)) {
+            let is_known = u16::from_le_bytes([payload[0], payload[1]]) <= Definition::LAST_KIND;
+            if is_known && !definition.is_some_and(|found| self.definitions.insert(found)) {
                 self.damage.push(Damage {
                     offset: at as u64,
                     what: DamageKind::Definition,

@@ -4,10 +4,12 @@
 use std::path::Path;
 
 use laggard_trace::{
-    BlockKind, Decoder, Definition, End, Event, Extension, FileHeader, LIMIT_WRITE, Location,
-    LocationWriter, MemorySpace, Record, Signature,
+    BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Communicator, DamageKind, Decoder,
+    Definition, End, Event, Extension, FileHeader, LIMIT_WRITE, Location, LocationWriter,
+    MemorySpace, Neighbours, Record, Signature, WORLD,
 };
 use proptest::prelude::*;
+use zerocopy::{FromBytes, IntoBytes};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -216,6 +218,84 @@ fn signatures_come_back() {
     writer.define(&[Definition::Signature(signature)]);
     let bytes = writer.finish(End::default()).into_bytes();
     assert_eq!(read(&bytes).0.definitions.signatures()[1], signature);
+}
+
+/// A file with the neighbours 3, 1 and 3 and, after them, a communicator.
+fn with_neighbours() -> (Vec<u8>, Neighbours) {
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    let neighbours = Neighbours {
+        communicator: 0x1234_5678_9abc,
+        sources: vec![3, 1, 3],
+    };
+    writer.define(&[
+        Definition::Neighbours(neighbours.clone()),
+        Definition::Communicator(Communicator {
+            id: WORLD,
+            ..Communicator::default()
+        }),
+    ]);
+    (writer.finish(End::default()).into_bytes(), neighbours)
+}
+
+/// Changes a definition's head in the file and makes the checksum of its block right.
+fn with_head(mut bytes: Vec<u8>, of: &Definition, kind: u16, length: u32) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    of.encode(&mut encoded);
+    let found = bytes
+        .windows(encoded.len())
+        .position(|part| part == encoded);
+    let at = found.expect("the definition");
+    bytes[at..at + 2].copy_from_slice(&kind.to_le_bytes());
+    bytes[at + 4..at + 8].copy_from_slice(&length.to_le_bytes());
+    let is_block = |at: &usize| bytes[*at..*at + 4] == BLOCK_MAGIC.to_le_bytes();
+    let block = (0..at).rev().find(is_block).expect("its block");
+    let payload = block + BLOCK_HEADER;
+    let mut header = BlockHeader::read_from_bytes(&bytes[block..payload]).expect("a header");
+    let end = payload + header.length as usize;
+    header.checksum = header.expected_checksum(&bytes[payload..end]);
+    bytes[block..payload].copy_from_slice(header.as_bytes());
+    bytes
+}
+
+#[test]
+fn neighbours_come_back() {
+    let (bytes, neighbours) = with_neighbours();
+    let (location, _) = read(&bytes);
+    assert_eq!(location.definitions.neighbours, [neighbours]);
+    assert_eq!(location.damage, []);
+}
+
+#[test]
+fn neighbours_that_are_no_whole_list_are_damage() {
+    let (bytes, neighbours) = with_neighbours();
+    let definition = Definition::Neighbours(neighbours);
+    // A list cut within a rank, one cut within the communicator, both padded as before.
+    for (length, after) in [(17, 1), (19, 1), (5, 0)] {
+        let (location, _) = read(&with_head(bytes.clone(), &definition, 9, length));
+        assert!(location.definitions.neighbours.is_empty());
+        let damage: Vec<_> = location.damage.iter().map(|d| &d.what).collect();
+        assert!(damage.contains(&&DamageKind::Definition), "{damage:?}");
+        assert!(location.definitions.communicators.len() <= after);
+    }
+}
+
+#[test]
+fn definitions_of_later_kinds_are_skipped() {
+    let (bytes, neighbours) = with_neighbours();
+    let kind = Definition::LAST_KIND + 1;
+    let (location, _) = read(&with_head(
+        bytes,
+        &Definition::Neighbours(neighbours),
+        kind,
+        20,
+    ));
+    assert_eq!(location.damage, []);
+    assert!(location.definitions.neighbours.is_empty());
+    assert_eq!(location.definitions.communicators.len(), 1);
 }
 
 #[test]
