@@ -465,8 +465,8 @@ mod tests {
     /// Sixteen times the receives take about sixteen times as long, and not 256 times.
     #[test]
     fn the_time_grows_with_the_receives_and_not_with_their_square() {
-        let least = |n| (0..3).map(|_| seconds(n)).fold(f64::INFINITY, f64::min);
-        let (few, many) = (least(4_000), least(64_000));
-        assert!(many < 100.0 * few, "{few} s, and {many} s");
+        // A busy machine can disturb a measurement, not all of them.
+        let ratios: Vec<f64> = (0..5).map(|_| seconds(64_000) / seconds(4_000)).collect();
+        assert!(ratios.iter().any(|&ratio| ratio < 64.0), "{ratios:?}");
     }
 }
