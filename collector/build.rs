@@ -18,14 +18,14 @@ fn main() {
     let bindings = bindgen::Builder::default()
         .header("shim/shim.h")
         .clang_args(includes.iter().map(|path| format!("-I{path}")))
-        .allowlist_function("MPI_.*|laggard_.*")
+        .allowlist_function("MPI_.*|MPIX_.*_init|laggard_.*")
         .allowlist_type("MPI_.*|laggard_.*")
         .allowlist_var(
             "MPI_(PROC_NULL|ANY_SOURCE|ANY_TAG|ROOT|UNDEFINED|SUCCESS|MAX_.*)|O?MPI(CH)?_.*VERSION",
         )
         .layout_tests(false)
         .generate_comments(false)
-        .override_abi(bindgen::Abi::CUnwind, "MPI_.*")
+        .override_abi(bindgen::Abi::CUnwind, "MPIX?_.*")
         .rust_target(
             bindgen::RustTarget::stable(85, 0)
                 .map_err(drop)
@@ -117,12 +117,16 @@ fn declare_conversions(bindings: &mut String) {
     }
 }
 
-/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count.
+/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count. And
+/// `cfg(persistent_collectives)`: whether the library has those of its own.
 fn choose_implementation(bindings: &str) {
-    println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich)");
+    println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich, persistent_collectives)");
     if bindings.contains("_ucount") {
         println!("cargo:rustc-cfg=open_mpi");
     } else if bindings.contains("count_hi_and_cancelled") {
         println!("cargo:rustc-cfg=mpich");
+    }
+    if bindings.contains("fn MPIX_Barrier_init") {
+        println!("cargo:rustc-cfg=persistent_collectives");
     }
 }

@@ -4,6 +4,9 @@
 #define LAGGARD_SHIM_H
 
 #include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 struct laggard_constants {
   MPI_Comm comm_null, comm_world, comm_self;

@@ -115,3 +115,11 @@ macro_rules! check {
 }
 
 laggard_trace::mpi_calls!(exports);
+
+/// What this MPI library has beyond `mpi.h`.
+#[cfg(persistent_collectives)]
+mod extensions {
+    use super::types;
+
+    laggard_trace::mpi_extension_calls!(exports);
+}

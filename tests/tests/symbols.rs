@@ -18,7 +18,8 @@ fn functions(library: &Path) -> BTreeSet<String> {
     assert!(output.status.success(), "nm {}", library.display());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let is_function = |kind: &str| ["T", "W", "i"].contains(&kind);
-    let is_mpi = |name: &str| name.starts_with("MPI_") || name.starts_with("PMPI_");
+    let families = ["MPI_", "PMPI_", "MPIX_", "PMPIX_"];
+    let is_mpi = |name: &str| families.iter().any(|family| name.starts_with(family));
     text.lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace().rev();

@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::constants::{MPI_PROC_NULL, MPI_ROOT};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{Group, Kind, NO_ROOT};
+use crate::request::{self, Entry, Posted, kind};
 use crate::signature::Raw;
 
 /// A collective on a communicator.
@@ -69,6 +70,41 @@ pub fn ineighbour<S, R>(
     Collective {
         request: Some(request),
         ..neighbour(comm, sent, received)
+    }
+}
+
+/// A persistent collective, not started yet.
+pub struct Persistent<S, R> {
+    started: u16,
+    collective: Collective<S, R>,
+}
+
+/// A persistent collective, not started yet. Each start is recorded as the non-blocking
+/// call `started`; like those, all ranks are taken to start them in the same order.
+pub fn persistent<S, R>(started: u16, collective: Collective<S, R>) -> Persistent<S, R> {
+    Persistent {
+        started,
+        collective,
+    }
+}
+
+impl<S: Volume, R: Volume> Operation for Persistent<S, R> {
+    fn after(&mut self, call: &mut Call) {
+        let raw = call.raw();
+        if let Some(request) = self.collective.request.filter(|_| call.succeeded()) {
+            let mut started = Raw {
+                operation: self.started,
+                ..raw
+            };
+            self.collective.describe(call, &mut started);
+            let posted = Posted {
+                received: started.receive.bytes,
+                ..Posted::new(&started, false)
+            };
+            let kind = kind::PERSISTENT | kind::COLLECTIVE;
+            request::insert(request, Entry::new(posted, kind, 0, 0));
+        }
+        call.record(&raw);
     }
 }
 

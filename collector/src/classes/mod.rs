@@ -57,4 +57,5 @@ pub mod prelude {
     pub use super::waits::*;
     pub use super::window::*;
     pub use crate::groups::NO_ROOT;
+    pub use laggard_trace::calls::number;
 }

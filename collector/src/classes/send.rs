@@ -219,9 +219,14 @@ fn started(call: &mut Call, bare: Raw, handle: usize, is_last: bool) {
         tag: entry.posted.tag,
         bytes: entry.posted.bytes,
     };
-    let own = flags::SENDS | flags::RECEIVES | flags::ANY_SOURCE | flags::ANY_TAG;
-    raw.flags |= entry.posted.flags & own;
-    if entry.is(kind::SEND) {
+    const OWN: u16 =
+        flags::SENDS | flags::RECEIVES | flags::ANY_SOURCE | flags::ANY_TAG | flags::COLLECTIVE;
+    raw.flags |= entry.posted.flags & OWN;
+    if entry.is(kind::COLLECTIVE) {
+        raw.operation = entry.posted.operation;
+        raw.send = half;
+        raw.receive.bytes = entry.posted.received;
+    } else if entry.is(kind::SEND) {
         raw.send = half;
     } else {
         raw.receive = half;

@@ -17,9 +17,11 @@ pub mod kind {
     pub const CANCELLED: u8 = 8;
     /// Persistent, and its start sends a message.
     pub const SEND: u8 = 16;
+    /// Persistent, and its start is a non-blocking collective.
+    pub const COLLECTIVE: u8 = 32;
 }
 
-/// What is known of a request. 64 bytes.
+/// What is known of a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Entry {
@@ -49,6 +51,8 @@ pub struct Posted {
     pub tag: i32,
     /// Bytes.
     pub bytes: u64,
+    /// Bytes received, of a persistent collective.
+    pub received: u64,
     /// Call path.
     pub path: u32,
     /// Number of the call.
@@ -67,6 +71,7 @@ impl Posted {
             peer: half.peer,
             tag: half.tag,
             bytes: half.bytes,
+            received: 0,
             path: raw.path,
             operation: raw.operation,
             flags: raw.flags,
@@ -176,6 +181,7 @@ impl Table {
             peer: 0,
             tag: 0,
             bytes: 0,
+            received: 0,
             path: 0,
             operation: 0,
             flags: 0,

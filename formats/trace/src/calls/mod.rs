@@ -112,14 +112,13 @@ pub struct Call {
 macro_rules! rows {
     ($($number:literal $name:ident $generic:ident $shape:ident $class:ident($($meaning:tt)*)
         ($($parameters:tt)*) -> $result:ty;)*) => {
-        /// All rows, in the order of their numbers.
-        pub static CALLS: &[Call] = &[$(Call {
+        use super::{Call, GenericType, Shape};
+        pub const CALLS: &[Call] = &[$(Call {
             number: $number,
             name: stringify!($name),
             generic: GenericType::$generic,
             shape: Shape::$shape,
         },)*];
-        /// The numbers of the calls by name.
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod number {
             $(pub const $name: u16 = $number;)*
@@ -127,7 +126,34 @@ macro_rules! rows {
     };
 }
 
-crate::mpi_calls!(rows);
+mod standard {
+    crate::mpi_calls!(rows);
+}
+
+mod extension {
+    crate::mpi_extension_calls!(rows);
+}
+
+/// The numbers of the calls by name.
+pub mod number {
+    pub use super::extension::number::*;
+    pub use super::standard::number::*;
+}
+
+/// All rows, in the order of their numbers.
+pub static CALLS: &[Call] = &{
+    const FIRST: usize = standard::CALLS.len();
+    let mut all = [standard::CALLS[0]; FIRST + extension::CALLS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at {
+            ..FIRST => standard::CALLS[at],
+            _ => extension::CALLS[at - FIRST],
+        };
+        at += 1;
+    }
+    all
+};
 
 /// Numbers are below this.
 pub const NUMBERS: usize = 1024;
