@@ -344,6 +344,18 @@ fn members_that_contribute_nothing_are_not_waited_for() {
 }
 
 #[test]
+fn roots_that_only_records_tell_are_waited_for() {
+    let mut r = ranks(3);
+    r[0].fallback(20, number::MPI_Bcast, 1, 10 * MS, 61 * MS);
+    r[1].fallback(21, number::MPI_Bcast, 1, 60 * MS, 61 * MS);
+    r[2].fallback(22, number::MPI_Bcast, 1, 90 * MS, 91 * MS);
+    let report = analyze(r);
+    assert_eq!(report.bottlenecks.len(), 1, "{:?}", report.bottlenecks);
+    let late = found(&report, "late_broadcast", 20);
+    assert_eq!(causes(late), [(1, 21, 50.0)]);
+}
+
+#[test]
 fn neighbours_alone_are_waited_for() {
     let sources: [&[u32]; 4] = [&[1], &[0, 2], &[1, 3], &[2]];
     let run = |is_known: bool| {

@@ -225,6 +225,27 @@ impl Calls {
         self.call(line, signature, enter, leave);
     }
 
+    /// A collective on the world whose signature leaves root and bytes to the record.
+    pub fn fallback(&mut self, line: u32, operation: u16, root: i32, enter: u64, leave: u64) {
+        let none = Endpoint {
+            peer: PEER_NONE,
+            ..Endpoint::default()
+        };
+        let signature = Signature {
+            send: none,
+            receive: none,
+            ..collective(operation, root)
+        };
+        let id = self.signature(line, signature);
+        let extensions = [
+            Record::extension(Extension::SendEndpoint, root as u32, 0),
+            Record::extension_u64(Extension::ReceiveBytes, 8),
+        ];
+        let writer = self.writer.as_mut().unwrap();
+        writer.push_extended(&extensions, enter, leave, id);
+        self.last = leave;
+    }
+
     /// Writes the file.
     pub fn write(&mut self, directory: &Path) {
         let mut writer = self.writer.take().unwrap();
