@@ -225,6 +225,24 @@ mod tests {
     }
 
     #[test]
+    fn variables_are_explained_to_users() {
+        let readme = include_str!("../../../README.md");
+        for name in VARIABLES
+            .iter()
+            .chain(&["LAGGARD_TRACE_DIR", "LAGGARD_LIB"])
+        {
+            assert!(readme.contains(&format!("`{name}`")), "{name}");
+        }
+        let rows = readme
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `LAGGARD_"));
+        let told = rows.filter_map(|row| row.split_once('`')).map(|row| row.0);
+        let mut told: Vec<String> = told.map(|name| format!("LAGGARD_{name}")).collect();
+        told.retain(|name| name != "LAGGARD_TRACE_DIR");
+        assert_eq!(told, VARIABLES);
+    }
+
+    #[test]
     fn exit_codes_are_those_of_shells() {
         assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(exit_code(ExitStatus::from_raw(9)), 137);
