@@ -63,7 +63,8 @@ impl Call {
         })
     }
 
-    /// A call without a thread's state: MPI_Init.
+    /// A call without a thread's state: MPI_Init, and MPI_Finalize of a process that is
+    /// not recorded any more.
     pub fn outside(site: CallSite, number: u16) -> Call {
         Call {
             thread: ptr::null_mut(),
@@ -74,6 +75,11 @@ impl Call {
             result: 0,
             state: 0,
         }
+    }
+
+    /// Whether the call has no thread's state.
+    pub fn is_outside(&self) -> bool {
+        self.thread.is_null()
     }
 
     /// Lets a call that began outside go on with its thread's state.

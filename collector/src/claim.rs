@@ -22,8 +22,7 @@ pub type RunId = [u8; 16];
 /// Names tried for a directory.
 const MAX_TRIES: u32 = 10_000;
 
-/// Whether the job has several programs, of which some may not be recorded: nothing
-/// may be done with all ranks then.
+/// Whether the job has several programs, of which some may not be recorded.
 pub fn is_mixed_job() -> bool {
     let contexts = std::env::var("OMPI_NUM_APP_CTX");
     contexts.is_ok_and(|n| n.trim().parse::<u32>().is_ok_and(|n| n > 1))
@@ -57,8 +56,8 @@ fn broadcast(comm: MPI_Comm, buffer: *mut c_void, bytes: i32) -> Option<()> {
     (result == crate::constants::SUCCESS).then_some(())
 }
 
-/// The same without a message, for a job of several programs: all derive the run's
-/// identity from the job's, and whoever comes first claims the directory for it.
+/// The same without a message, for a job of which not all ranks are recorded: all derive
+/// the run's identity from the job's, and whoever comes first claims the directory for it.
 pub fn alone(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)> {
     if options.mode == Mode::Off {
         return None;
@@ -79,13 +78,7 @@ fn at_rank_0(options: &Options, run_id: RunId, size: i32) -> Option<(PathBuf, Ru
         return None;
     }
     match claim(&options.trace_dir, run_id, size, false) {
-        Ok(path) => {
-            if path.file_name() != options.trace_dir.file_name() {
-                let (wanted, taken) = (options.trace_dir.display(), path.display());
-                warning!("{wanted} already holds a trace; this run goes to {taken}");
-            }
-            Some((path, run_id))
-        }
+        Ok(path) => Some((path, run_id)),
         Err(problem) => {
             let place = options.trace_dir.display();
             error!(
@@ -96,8 +89,8 @@ fn at_rank_0(options: &Options, run_id: RunId, size: i32) -> Option<(PathBuf, Ru
     }
 }
 
-/// Finds a directory without a trace and claims it. `shared`: a claim with the same
-/// run id is as good as ours.
+/// Finds a directory without a trace and claims it, and says so if it is not the wanted
+/// one. `shared`: a claim with the same run id is as good as ours, and has been told.
 fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<PathBuf> {
     let wanted = std::path::absolute(wanted)?;
     for n in 0..MAX_TRIES {
@@ -114,7 +107,13 @@ fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<Pa
             continue;
         }
         match write_run_file(&directory, run_id, size) {
-            Ok(()) => return Ok(directory),
+            Ok(()) => {
+                if n > 0 {
+                    let (wanted, taken) = (wanted.display(), directory.display());
+                    warning!("{wanted} already holds a trace; this run goes to {taken}");
+                }
+                return Ok(directory);
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if shared && is_claimed_for(&directory, run_id) {
                     return Ok(directory);

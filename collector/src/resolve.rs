@@ -58,24 +58,36 @@ extern "C" fn absent() -> c_int {
     16 // MPI_ERR_OTHER in Open MPI; any code but MPI_SUCCESS serves.
 }
 
-/// The next definition of a symbol after this library, wherever it was loaded.
+/// How files of MPI libraries begin.
+const MPI: &[&str] = &["libmpi", "libpmpi"];
+
+/// The next definition of a symbol of MPI after this library, wherever it was loaded.
 pub fn symbol(name: &CStr) -> *mut c_void {
+    next(name, MPI)
+}
+
+/// The next definition of a symbol of PMIx: plugins of the MPI library load it.
+pub fn symbol_of_pmix(name: &CStr) -> *mut c_void {
+    next(name, &["libpmix"])
+}
+
+fn next(name: &CStr, libraries: &[&str]) -> *mut c_void {
     // SAFETY: a lookup by name.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if !next.is_null() && !is_own(next) {
         return next;
     }
-    in_local_scopes(name)
+    in_local_scopes(name, libraries)
 }
 
 /// Searches libraries that were loaded with `RTLD_LOCAL`, as extension modules of
 /// interpreters are: `RTLD_NEXT` does not see them.
-fn in_local_scopes(name: &CStr) -> *mut c_void {
+fn in_local_scopes(name: &CStr, libraries: &[&str]) -> *mut c_void {
     for path in loaded_objects() {
         let Some(file) = path.to_bytes().rsplit(|&byte| byte == b'/').next() else {
             continue;
         };
-        if !(file.starts_with(b"libmpi") || file.starts_with(b"libpmpi")) {
+        if !libraries.iter().any(|l| file.starts_with(l.as_bytes())) {
             continue;
         }
         // SAFETY: RTLD_NOLOAD loads nothing; the handle adds a reference to a library
@@ -154,7 +166,7 @@ pub unsafe extern "C" fn find_symbol(name: *const c_char) -> *mut c_void {
     // SAFETY: see above.
     let (name, first) = unsafe { (CStr::from_ptr(name), libc::dlsym(libc::RTLD_DEFAULT, name)) };
     if first.is_null() {
-        in_local_scopes(name)
+        in_local_scopes(name, MPI)
     } else {
         first
     }

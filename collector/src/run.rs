@@ -11,27 +11,24 @@ use crate::claim::{self, RunId};
 use crate::clock;
 use crate::constants::{self, constants};
 use crate::exports::real;
-use crate::ffi::MPI_Comm;
 use crate::groups;
 use crate::log::{self, debug, error, info, warning};
+use crate::memory;
 use crate::options::{Mode, Options};
+use crate::presence;
 use crate::program;
 use crate::request;
 use crate::stream::Settings;
-use crate::sync;
+use crate::sync::{self, Peers};
 use crate::thread::{self, STATE, state};
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 static LIMITS: AtomicU32 = AtomicU32::new(0);
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// The collector's own communicator, while there is one.
-static OWN: OnceLock<OwnComm> = OnceLock::new();
-
-struct OwnComm(MPI_Comm);
-// SAFETY: a handle; used by the threads that initialise and finalise MPI.
-unsafe impl Send for OwnComm {}
-// SAFETY: as above.
-unsafe impl Sync for OwnComm {}
+/// The ranks with which the clocks are compared, once there are any.
+static PEERS: OnceLock<Peers> = OnceLock::new();
+/// The other ranks will meet this one to do so before they finalise MPI.
+static AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// What the locations of this process have in common; `None` before the start.
 pub fn settings() -> Option<&'static Settings> {
@@ -82,6 +79,8 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     std::panic::set_hook(Box::new(|info| {
         debug!("{info}");
     }));
+    // Missed below, where it can be said.
+    let _ = memory::set_aside();
     let (options, complaints) = Options::from_environment();
     log::set_level(options.log);
     // SAFETY: recording has not begun.
@@ -109,15 +108,30 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     }
     clock::measure_rate();
     // A process whose options say off still takes part in what all ranks do together.
-    let place = if claim::is_mixed_job() {
-        claim::alone(&options, rank, size)
-    } else {
+    let place = if all_are_here(&options, rank, size) {
         together(&options, rank, size)
+    } else {
+        claim::alone(&options, rank, size)
     };
     let Some((directory, run_id)) = place else {
         return false;
     };
     record(call, &options, directory, run_id, rank, size)
+}
+
+/// Whether every rank of the job has a collector that does its part of what all do
+/// together: what is begun with a rank that has none would never end.
+fn all_are_here(options: &Options, rank: i32, size: i32) -> bool {
+    let Some(present) = presence::count(size) else {
+        return !claim::is_mixed_job();
+    };
+    if present.total < size && present.lowest == rank && options.mode != Mode::Off {
+        warning!(
+            "{} of {size} ranks have no collector (LD_PRELOAD is not set there): they are not recorded, and the clocks of several hosts are not compared",
+            size - present.total
+        );
+    }
+    present.total == size
 }
 
 /// Claims the directory with all ranks, on a communicator of our own.
@@ -131,16 +145,13 @@ fn together(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)>
         real::MPI_Comm_set_errhandler(own, constants().errors_return);
     }
     let place = claim::together(options, own, rank, size);
-    match place {
-        Some(_) => drop(OWN.set(OwnComm(own))),
-        None => free(own),
+    if place.is_some() && size > 1 {
+        let known = Peers::new(own).is_some_and(|peers| PEERS.set(peers).is_ok());
+        AWAITED.store(known, Ordering::Relaxed);
     }
-    place
-}
-
-fn free(mut comm: MPI_Comm) {
     // SAFETY: a communicator of our own, before MPI_Finalize.
-    unsafe { real::MPI_Comm_free(&mut comm) };
+    unsafe { real::MPI_Comm_free(&mut own) };
+    place
 }
 
 fn record(
@@ -171,11 +182,12 @@ fn record(
         records: options.mode == Mode::Trace,
     });
     let (world, own) = groups::start(rank, size);
-    let prepared = claim::make_directory(&settings.directory);
+    let prepared = claim::make_directory(&settings.directory).and_then(|()| memory::set_aside());
     if let Err(problem) = &prepared {
         error!("{shown}: {problem}; this rank is not recorded");
     }
-    let recorded = prepared.is_ok() && options.mode != Mode::Off && {
+    let wanted = options.mode != Mode::Off && !memory::is_short();
+    let recorded = prepared.is_ok() && wanted && {
         let paused = if options.paused { state::PAUSED } else { 0 };
         // Other threads wait with their calls until MPI_Init has returned to the program.
         STATE.store(state::RECORDING | paused, Ordering::SeqCst);
@@ -200,10 +212,15 @@ fn record(
 
 /// A clock point of this process.
 fn measure(kind: u32) -> ClockPoint {
-    match OWN.get() {
-        Some(own) => sync::measure(own.0, kind),
+    match PEERS.get() {
+        Some(peers) => peers.measure(kind),
         None => sync::alone(kind),
     }
+}
+
+/// Whether the other ranks wait for this one before they finalise MPI.
+pub fn is_awaited() -> bool {
+    AWAITED.load(Ordering::Relaxed)
 }
 
 /// Before the real MPI_Finalize: the last clock measurement, and nothing of ours is
@@ -211,14 +228,15 @@ fn measure(kind: u32) -> ClockPoint {
 pub fn before_finalize(call: &mut Call) {
     let point = guarded(|| {
         let point = measure(1);
-        if let Some(own) = OWN.get() {
-            free(own.0);
+        AWAITED.store(false, Ordering::Relaxed);
+        if let Some(peers) = PEERS.get() {
+            peers.free();
         }
         groups::stop();
         point
     });
     if let Some(point) = point {
-        if call.claim() {
+        if !call.is_outside() && call.claim() {
             guarded(|| call.stream().clock(&[point]));
             call.release();
         }
@@ -244,6 +262,7 @@ extern "C" fn library_loaded() {
 }
 
 unsafe extern "C" fn forked() {
+    AWAITED.store(false, Ordering::Relaxed);
     thread::forked();
 }
 

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use laggard_trace::ClockPoint;
 
 use crate::clock;
-use crate::constants::{SUCCESS, constants};
+use crate::constants::{Handle, SUCCESS, constants};
 use crate::exports::real;
 use crate::ffi::MPI_Comm;
 
@@ -33,55 +33,77 @@ fn point(kind: u32, [local, reference_ns, error_ns]: [u64; 3]) -> ClockPoint {
     }
 }
 
-/// Measures with all ranks of `comm`, where every rank comes at its own time.
-pub fn measure(comm: MPI_Comm, kind: u32) -> ClockPoint {
-    try_measure(comm).map_or_else(|| alone(kind), |values| point(kind, values))
+/// Whom a rank measures with: made at the start, so that nothing needs to be made at the
+/// end, when there may be no memory for it.
+pub struct Peers {
+    /// The ranks of this host.
+    host: MPI_Comm,
+    /// The first rank of every host; null on the others.
+    leaders: MPI_Comm,
 }
 
-fn try_measure(comm: MPI_Comm) -> Option<[u64; 3]> {
-    let c = constants();
-    let (mut rank, mut host, mut leaders) = (0, c.comm_null, c.comm_null);
-    let mut place = 0;
-    // SAFETY: every rank of `comm` comes here. Its errors return.
-    unsafe {
-        real::MPI_Comm_rank(comm, &mut rank);
-        check(real::MPI_Comm_split_type(
-            comm,
-            c.comm_type_shared,
-            rank,
-            c.info_null,
-            &mut host,
-        ))?;
-        real::MPI_Comm_rank(host, &mut place);
-        let colour = if place == 0 {
-            0
-        } else {
-            crate::constants::MPI_UNDEFINED
-        };
-        check(real::MPI_Comm_split(comm, colour, rank, &mut leaders))?;
-    }
-    let mut values = [0u64; 3];
-    let exchanged = if place == 0 {
-        exchange(leaders).map(|measured| values = measured)
-    } else {
-        Some(())
-    };
-    // SAFETY: three numbers on every rank of the host; then both are freed.
-    let told = unsafe {
-        let told = check(real::MPI_Bcast(
-            (&raw mut values).cast(),
-            24,
-            c.byte,
-            0,
-            host,
-        ));
-        real::MPI_Comm_free(&mut host);
-        if place == 0 {
-            real::MPI_Comm_free(&mut leaders);
+// SAFETY: handles; used by the threads that initialise and finalise MPI.
+unsafe impl Send for Peers {}
+// SAFETY: as above.
+unsafe impl Sync for Peers {}
+
+impl Peers {
+    /// Groups the ranks of `comm`, whose errors return; every rank comes here.
+    pub fn new(comm: MPI_Comm) -> Option<Peers> {
+        let c = constants();
+        let (mut rank, mut place) = (0, 0);
+        let (mut host, mut leaders) = (c.comm_null, c.comm_null);
+        // SAFETY: every rank of `comm` comes here.
+        unsafe {
+            real::MPI_Comm_rank(comm, &mut rank);
+            check(real::MPI_Comm_split_type(
+                comm,
+                c.comm_type_shared,
+                rank,
+                c.info_null,
+                &mut host,
+            ))?;
+            real::MPI_Comm_rank(host, &mut place);
+            let colour = if place == 0 {
+                0
+            } else {
+                crate::constants::MPI_UNDEFINED
+            };
+            check(real::MPI_Comm_split(comm, colour, rank, &mut leaders))?;
         }
-        told
-    };
-    exchanged.and(told).map(|()| values)
+        Some(Peers { host, leaders })
+    }
+
+    /// Measures with all ranks, each of which comes at its own time.
+    pub fn measure(&self, kind: u32) -> ClockPoint {
+        let measured = self.try_measure();
+        measured.map_or_else(|| alone(kind), |values| point(kind, values))
+    }
+
+    fn try_measure(&self) -> Option<[u64; 3]> {
+        let mut values = [0u64; 3];
+        let is_leader = self.leaders.bits() != constants().comm_null.bits();
+        let exchanged = if is_leader {
+            exchange(self.leaders).map(|measured| values = measured)
+        } else {
+            Some(())
+        };
+        // SAFETY: three numbers on every rank of the host.
+        let told = check(unsafe {
+            real::MPI_Bcast((&raw mut values).cast(), 24, constants().byte, 0, self.host)
+        });
+        exchanged.and(told).map(|()| values)
+    }
+
+    /// Leaves nothing of ours in the library.
+    pub fn free(&self) {
+        for mut comm in [self.host, self.leaders] {
+            if comm.bits() != constants().comm_null.bits() {
+                // SAFETY: ours, before MPI_Finalize.
+                unsafe { real::MPI_Comm_free(&mut comm) };
+            }
+        }
+    }
 }
 
 fn check(result: i32) -> Option<()> {

@@ -13,7 +13,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use laggard_callpath::CallSite;
@@ -77,6 +77,9 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads {
     next: 0,
     key: None,
 });
+
+/// Threads that called MPI and got no location.
+static LOST: AtomicU64 = AtomicU64::new(0);
 
 fn threads() -> MutexGuard<'static, Threads> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -190,8 +193,11 @@ fn create() -> Option<*mut Thread> {
     let stream = match Stream::create(settings, number) {
         Ok(stream) => stream,
         Err(error) => {
-            let place = settings.directory.display();
-            log::error!("{place}: {error}; thread {number} of this rank is not recorded");
+            // Once: it may be the same for a thousand more.
+            if LOST.fetch_add(1, Ordering::Relaxed) == 0 {
+                let place = settings.directory.display();
+                log::error!("{place}: {error}; thread {number} of this rank is not recorded");
+            }
             return None;
         }
     };
@@ -249,7 +255,7 @@ unsafe extern "C" fn thread_ends(value: *mut c_void) {
         // SAFETY: made by `create`, and nobody else knows it any more.
         let thread = unsafe { Box::from_raw(thread) };
         if let Some(stream) = thread.stream {
-            stream.close(2, run::limits());
+            stream.close(2, run::limits(), 0);
         }
     });
 }
@@ -276,8 +282,13 @@ pub fn close_all(reason: u32, own_busy: bool) {
         if is_free {
             // SAFETY: recording is off and the thread is not at its stream: it will
             // not come back to it.
-            if let Some(stream) = unsafe { (*thread).stream.take() } {
-                stream.close(reason, run::limits());
+            let (number, stream) = unsafe { ((*thread).number, (*thread).stream.take()) };
+            let unrecorded = match number {
+                0 => LOST.load(Ordering::Relaxed),
+                _ => 0,
+            };
+            if let Some(stream) = stream {
+                stream.close(reason, run::limits(), unrecorded);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
-use laggard_tests::report::{Bottleneck, Report};
+use laggard_tests::report::{Anomaly, Bottleneck, Report};
 
 /// What the programs with three rounds of 60 ms lose, give or take scheduling.
 const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
@@ -295,6 +295,104 @@ fn off() {
         "a trace in spite of LAGGARD_MODE=off"
     );
     assert_eq!(outcome.stderr, "");
+}
+
+/// Runs with the collector preloaded, or set otherwise, on one rank of two only.
+#[track_caller]
+fn one_rank_is_different(test: &str, rank: u32, everywhere: bool, set: &str) -> (Bench, Outcome) {
+    let bench = Bench::new(test);
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    let script =
+        format!("[ ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = {rank} ] && export {set}; exec \"$0\"");
+    let words = [
+        "sh".as_ref(),
+        "-c".as_ref(),
+        script.as_ref(),
+        program.as_os_str(),
+    ];
+    let plain = bench.plain(2, &[program.as_os_str()]);
+    let run = match everywhere {
+        true => bench.traced(2, &words, "trace"),
+        false => bench.plain(2, &words).env("LAGGARD_TRACE_DIR", "trace"),
+    };
+    let plain = plain.run().expect_orderly();
+    let outcome = run.timeout(30).run().expect_orderly();
+    assert_same(&plain, &outcome);
+    (bench, outcome)
+}
+
+/// What ranks do together must not be begun where one has no collector.
+#[test]
+fn preloaded_on_one_rank_only() {
+    for rank in [0, 1] {
+        let library = Bench::new("preloaded-on-one").library.clone();
+        let preload = format!("LD_PRELOAD={}", library.display());
+        let (bench, outcome) = one_rank_is_different("preloaded-on-one", rank, false, &preload);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert!(
+            lines.len() == 1 && lines[0].starts_with(&format!("laggard[{rank}]: 1 of 2 ranks")),
+            "{outcome}"
+        );
+        let report = Report::parse(&bench.analyze_all(&bench.path("trace")));
+        let report = report.expect("a report of the promised shape");
+        assert_eq!(report.anomaly("missing_ranks"), 1, "{report:#?}");
+    }
+}
+
+/// A rank that records nothing still takes part in the clock measurement at the end.
+#[test]
+fn off_on_one_rank_only() {
+    let (bench, _) = one_rank_is_different("off-on-one", 1, true, "LAGGARD_MODE=off");
+    let report = Report::parse(&bench.analyze_all(&bench.path("trace")));
+    let report = report.expect("a report of the promised shape");
+    assert_eq!(report.anomaly("missing_ranks"), 1, "{report:#?}");
+}
+
+/// Without memory recording ends, and the program does not.
+#[test]
+fn memory_is_short() {
+    let attack = Attack::new("memory", "memory.c", &[]);
+    let outcome = attack.run();
+    let mut lines: Vec<&str> = outcome.stderr.lines().collect();
+    lines.sort();
+    let said = |rank: usize| format!("laggard[{rank}]: memory is short");
+    assert!(
+        lines.len() == 2 && (0..2).all(|rank| lines[rank].starts_with(&said(rank))),
+        "{outcome}"
+    );
+    attack.bench.analyze_all(&attack.trace());
+}
+
+/// Descriptors are the program's; a thread without one for a moment goes unrecorded, and the
+/// report says so.
+#[test]
+fn descriptors_are_the_programs() {
+    let attack = Attack::new("descriptors", "descriptors.c", &[]);
+    let report = attack.report();
+    assert_eq!(report.anomaly("unrecorded_threads"), 2, "{report:#?}");
+    let other = |a: &&Anomaly| a.severity != "info" && a.id != "unrecorded_threads";
+    let other = report.anomalies.iter().filter(other);
+    assert_eq!(other.count(), 0, "{:#?}", report.anomalies);
+    let info = Command::new(&attack.bench.command)
+        .arg("info")
+        .arg(attack.trace())
+        .output()
+        .expect("info");
+    let text = String::from_utf8_lossy(&info.stdout);
+    assert!(text.contains("unrecorded threads (2 times)"), "{text}");
+}
+
+/// A signal while the file grows is no full disk.
+#[test]
+fn interrupted_by_signals() {
+    let mut attack = Attack::new("interrupted", "wrapped.c", &[]);
+    let cflags = ["-shared", "-fPIC", "-D_GNU_SOURCE"];
+    let library = attack.bench.compile("attacks/interrupted.c", &cflags, &[]);
+    let library = library.to_string_lossy().into_owned();
+    attack.env.push(("LD_PRELOAD", library));
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
 }
 
 #[test]

@@ -68,6 +68,17 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         let detail = "calls could not be recorded".to_owned();
         add("lost_calls", AnomalySeverity::Warning, end.lost, detail);
     }
+    if end.unrecorded_threads > 0 {
+        let detail =
+            "threads that called MPI could not be recorded: no file could be made for them";
+        let count = end.unrecorded_threads;
+        add(
+            "unrecorded_threads",
+            AnomalySeverity::Warning,
+            count,
+            detail.to_owned(),
+        );
+    }
     if end.reason == 3 {
         let detail = "the program called MPI_Abort".to_owned();
         add("aborted", AnomalySeverity::Warning, 1, detail);
@@ -148,12 +159,19 @@ mod tests {
         let end = End {
             limits: LIMIT_SIZE | LIMIT_PAUSED,
             lost: 7,
+            unrecorded_threads: 2,
             reason: 3,
             ..End::default()
         };
         assert_eq!(
             ids(&written(Some(end))),
-            ["size_limit", "paused", "lost_calls", "aborted"]
+            [
+                "size_limit",
+                "paused",
+                "lost_calls",
+                "unrecorded_threads",
+                "aborted"
+            ]
         );
         assert_eq!(ids(&written(None)), ["truncated_trace"]);
     }

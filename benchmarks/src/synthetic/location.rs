@@ -1,7 +1,6 @@
 //! One rank's file.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,14 +96,9 @@ impl Location {
         identity: u64,
     ) -> io::Result<Location> {
         let path = directory.join(file_name(rank, 0));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
         let shared_now = Arc::new(AtomicU64::new(START));
         let space = Simulated {
-            file: FileSpace::new(file, WINDOW),
+            file: FileSpace::create(&path, WINDOW)?,
             now: shared_now.clone(),
         };
         let header = FileHeader {

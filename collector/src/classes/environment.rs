@@ -13,6 +13,7 @@ use crate::constants::{Handle, constants};
 use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Datatype};
 use crate::groups::{self, NO_ROOT};
+use crate::presence;
 use crate::run;
 use crate::thread::{STATE, state};
 use crate::types;
@@ -38,9 +39,11 @@ impl Operation for Init {
 
     fn before(&mut self, _call: &mut Call) {
         clock::choose();
+        presence::set_starting(true);
     }
 
     fn after(&mut self, call: &mut Call) {
+        presence::set_starting(false);
         if !call.succeeded() {
             return;
         }
@@ -76,6 +79,11 @@ pub fn finalize() -> Finalize {
 }
 
 impl Operation for Finalize {
+    /// Also where recording has ended: the other ranks wait for this one.
+    fn begin(&self, site: CallSite, number: u16) -> Option<Call> {
+        Call::begin(site, number).or_else(|| run::is_awaited().then(|| Call::outside(site, number)))
+    }
+
     fn before(&mut self, call: &mut Call) {
         // The program is in the call while the clocks are compared.
         self.enter = clock::now();
@@ -83,6 +91,9 @@ impl Operation for Finalize {
     }
 
     fn after(&mut self, call: &mut Call) {
+        if call.is_outside() {
+            return;
+        }
         call.enter = self.enter;
         let world = groups::known(groups::Kind::Intra, constants().comm_world.bits());
         let mut raw = call.raw();

@@ -2,7 +2,6 @@
 
 mod definitions;
 
-use std::fs::OpenOptions;
 use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, Tracer};
@@ -83,13 +82,7 @@ impl Stream {
         header.thread = thread;
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
         let name = laggard_trace::file_name(header.rank, thread);
-        let path = settings.directory.join(name);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)?;
-        let space = FileSpace::new(file, settings.window);
+        let space = FileSpace::create(&settings.directory.join(name), settings.window)?;
         Ok(Stream {
             writer: LocationWriter::new(space, header, settings.max_bytes)?,
             records: settings.records,
@@ -407,7 +400,7 @@ impl Stream {
     }
 
     /// Writes profile and end, and closes the file.
-    pub fn close(mut self, reason: u32, limits: u32) {
+    pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64) {
         self.flush_polling();
         let profile = self.signatures.profile.entries();
         // Blocks of a size that fits what is kept in reserve.
@@ -432,7 +425,8 @@ impl Stream {
             end_ticks: clock::now(),
             reason,
             limits: limits | paused,
-            reserved: [0; 3],
+            unrecorded_threads,
+            reserved: [0; 2],
         });
     }
 }

@@ -243,8 +243,10 @@ pub struct End {
     pub reason: u32,
     /// Bit 0 size limit, 1 write error, 2 internal error, 3 paused at times.
     pub limits: u32,
+    /// Threads of the process that got no location; in the end of thread 0.
+    pub unrecorded_threads: u64,
     /// Zero.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 2],
 }
 
 const _: () = assert!(size_of::<End>() == 64 && size_of::<ClockPoint>() == 32);

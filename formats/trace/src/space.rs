@@ -1,8 +1,10 @@
 //! Where a location's bytes go: windows of a mapped file, or memory.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use memmap2::{MmapMut, MmapOptions};
 
@@ -22,29 +24,79 @@ pub trait Space {
 
 /// A file mapped window by window. What was stored is in the kernel's hands at
 /// once and survives the process however it ends.
+///
+/// No descriptor stays open: those of the process are the program's, which may need
+/// them all, or close what it did not open and have the number again for a file of its own.
 #[derive(Debug)]
 pub struct FileSpace {
-    file: File,
+    path: PathBuf,
+    identity: Identity,
     map: Option<MmapMut>,
     /// File size that has blocks on disk behind it.
     allocated: u64,
     /// End of the current window.
     mapped: u64,
+    /// Bytes of the next window.
     window: usize,
+    /// Bytes of a window at most.
+    largest: usize,
 }
 
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Identity> {
+        let metadata = file.metadata()?;
+        Ok(Identity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+}
+
+/// Bytes of the first window: many threads make a few calls only.
+const FIRST_WINDOW: usize = 16 * 4096;
+/// Interruptions of one allocation by signals that are put up with.
+const INTERRUPTIONS: usize = 100;
+
 impl FileSpace {
-    /// Writes to `file` (new, empty, open for reading and writing) in windows of
-    /// `window` bytes.
-    pub fn new(file: File, window: usize) -> Self {
-        let window = window.max(16 * 4096).next_multiple_of(4096);
-        FileSpace {
-            file,
+    /// Makes the file `path`, which must not be there yet, to be written in windows of
+    /// up to `largest` bytes.
+    pub fn create(path: &Path, largest: usize) -> io::Result<Self> {
+        // The program may change its directory.
+        let path = std::path::absolute(path)?;
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        Ok(FileSpace {
+            identity: Identity::of(&file)?,
+            path,
             map: None,
             allocated: 0,
             mapped: 0,
-            window,
+            window: FIRST_WINDOW,
+            largest: largest.max(FIRST_WINDOW).next_multiple_of(4096),
+        })
+    }
+
+    /// Opens the file, if it is still the one that was made.
+    fn open(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(&self.path)?;
+        if Identity::of(&file)? != self.identity {
+            return Err(io::Error::other("another file has taken its place"));
         }
+        Ok(file)
     }
 
     fn size_for(&self, minimum: usize) -> usize {
@@ -52,10 +104,7 @@ impl FileSpace {
     }
 
     /// Real blocks, so that a full disk is an error here and not a SIGBUS at a store.
-    fn allocate(&mut self, end: u64) -> io::Result<()> {
-        if end <= self.allocated {
-            return Ok(());
-        }
+    fn allocate(&mut self, file: &File, end: u64) -> io::Result<()> {
         let mut limit = libc::rlimit {
             rlim_cur: 0,
             rlim_max: 0,
@@ -65,15 +114,25 @@ impl FileSpace {
         if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && end > limit.rlim_cur {
             return Err(io::Error::from_raw_os_error(libc::EFBIG));
         }
-        let length = end - self.allocated;
-        // SAFETY: a call on an open descriptor with plain numbers.
-        let error = unsafe {
-            libc::posix_fallocate(self.file.as_raw_fd(), self.allocated as i64, length as i64)
-        };
-        if error != 0 {
-            return Err(io::Error::from_raw_os_error(error));
+        let mut piece = end.saturating_sub(self.allocated);
+        let mut interruptions = 0;
+        while self.allocated < end {
+            let length = piece.min(end - self.allocated);
+            // SAFETY: a call on an open descriptor with plain numbers.
+            let error = unsafe {
+                libc::posix_fallocate(file.as_raw_fd(), self.allocated as i64, length as i64)
+            };
+            match error {
+                0 => self.allocated += length,
+                // A signal handler ran, and the file system begins anew: less at a time,
+                // for a program whose timer is faster than the file system.
+                libc::EINTR if interruptions < INTERRUPTIONS => {
+                    interruptions += 1;
+                    piece = (piece / 2).next_multiple_of(4096);
+                }
+                _ => return Err(io::Error::from_raw_os_error(error)),
+            }
         }
-        self.allocated = end;
         Ok(())
     }
 }
@@ -81,30 +140,36 @@ impl FileSpace {
 impl Space for FileSpace {
     fn prepare(&mut self, minimum: usize) -> io::Result<()> {
         let end = self.mapped + self.size_for(minimum) as u64;
-        self.allocate(end)
+        if end <= self.allocated {
+            return Ok(());
+        }
+        let file = self.open()?;
+        self.allocate(&file, end)
     }
 
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
         let size = self.size_for(minimum);
-        self.allocate(self.mapped + size as u64)?;
+        let file = self.open()?;
+        self.allocate(&file, self.mapped + size as u64)?;
         // SAFETY: the file is this recorder's own; nobody else changes it.
         let mut map = unsafe {
             MmapOptions::new()
                 .offset(self.mapped)
                 .len(size)
-                .map_mut(&self.file)?
+                .map_mut(&file)?
         };
         // Spares a page fault for every few hundred records; older kernels refuse.
         let _ = map.advise(memmap2::Advice::PopulateWrite);
         let pointer = map.as_mut_ptr();
         self.map = Some(map);
         self.mapped += size as u64;
+        self.window = (self.window * 2).min(self.largest);
         Ok((pointer, size))
     }
 
     fn finish(&mut self, length: u64) -> io::Result<()> {
         self.map = None;
-        self.file.set_len(length)
+        self.open()?.set_len(length)
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -302,12 +302,7 @@ fn definitions_of_later_kinds_are_skipped() {
 fn a_killed_writer_leaves_everything_up_to_its_last_record() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("killed.lgt");
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path);
-    let space = laggard_trace::FileSpace::new(file.expect("a file"), 1 << 16);
+    let space = laggard_trace::FileSpace::create(&path, 1 << 16).expect("a file");
     let header = FileHeader {
         ranks: 1,
         ..FileHeader::new()
