@@ -110,7 +110,7 @@ impl History {
         }
         for at in columns.first..columns.enter.len() {
             let number = columns.number + at as u64;
-            if number.is_multiple_of(STRIDES[0]) {
+            if number % STRIDES[0] == 0 {
                 self.sample(number, columns.enter[at]);
             }
             let time = columns.leave[at] - columns.enter[at];
@@ -121,7 +121,7 @@ impl History {
     fn sample(&mut self, number: u64, enter: i64) {
         let inside = self.sum;
         for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
-            if number.is_multiple_of(stride) {
+            if number % stride == 0 {
                 level.samples.push_back(Sample { enter, inside });
             }
         }
@@ -234,6 +234,9 @@ pub fn before(
     activity
 }
 
+/// Operation and call path, ns in it, a signature of it.
+type Sum = ((u16, PathKey), i64, u32);
+
 /// The operation and call path that took most of these calls' time after `since` for
 /// communication or synchronisation: a signature of it and ns.
 fn longest(
@@ -254,7 +257,7 @@ fn longest(
         Some(((row.operation, *path), time, signature))
     });
     // Most windows hold one or two.
-    let mut sums: SmallVec<[((u16, PathKey), i64, u32); 4]> = SmallVec::new();
+    let mut sums: SmallVec<[Sum; 4]> = SmallVec::new();
     for (key, time, signature) in waits {
         match sums.iter_mut().find(|(other, ..)| *other == key) {
             Some((_, sum, _)) => *sum = sum.saturating_add(time),
