@@ -182,9 +182,26 @@ pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
     Some(thread)
 }
 
+/// Bytes of stack that a thread's first call may take here.
+const FIRST_CALL: u64 = 8 * 1024;
+
+/// Notes that the calling thread goes unrecorded; says why, but only once: it may be the
+/// same for a thousand more.
+fn give_up(why: std::fmt::Arguments<'_>) -> Option<*mut Thread> {
+    if LOST.fetch_add(1, Ordering::Relaxed) == 0 {
+        log::error!("{why}; a thread of this rank is not recorded");
+    }
+    None
+}
+
 /// Makes a state and a location for the calling thread.
 fn create() -> Option<*mut Thread> {
     let settings = run::settings()?;
+    let stack = stack();
+    let here = (&raw const stack) as u64;
+    if stack.contains(&here) && here - stack.start < FIRST_CALL {
+        return give_up(format_args!("too little stack is left"));
+    }
     let number = {
         let mut threads = threads();
         threads.next += 1;
@@ -193,18 +210,14 @@ fn create() -> Option<*mut Thread> {
     let stream = match Stream::create(settings, number) {
         Ok(stream) => stream,
         Err(error) => {
-            // Once: it may be the same for a thousand more.
-            if LOST.fetch_add(1, Ordering::Relaxed) == 0 {
-                let place = settings.directory.display();
-                log::error!("{place}: {error}; thread {number} of this rank is not recorded");
-            }
-            return None;
+            let place = settings.directory.display();
+            return give_up(format_args!("{place}: {error}"));
         }
     };
     let thread = Box::into_raw(Box::new(Thread {
         active: 0,
         frame: [0; 2],
-        stack: stack(),
+        stack,
         busy: AtomicBool::new(false),
         number,
         stream: Some(stream),

@@ -396,6 +396,13 @@ fn interrupted_by_signals() {
 }
 
 #[test]
+fn small_stacks() {
+    let attack = Attack::new("small-stacks", "small_stacks.c", &[]);
+    let report = attack.report();
+    assert!(report.locations.len() > 2, "{report:#?}");
+}
+
+#[test]
 fn error_codes_and_statuses() {
     let attack = Attack::new("errors", "errors.c", &[]);
     let report = attack.report();

@@ -8,7 +8,8 @@
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, NativeEndian, Operation, Register,
-    RegisterRule, UnwindContext, UnwindExpression, UnwindSection, X86_64,
+    RegisterRule, UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection,
+    UnwindTableRow, X86_64,
 };
 
 use crate::modules::{Module, mapped_bytes};
@@ -50,15 +51,23 @@ pub(crate) enum Rule {
     Unknown,
 }
 
+/// Room for what is read, not on the stack: a thread's may be small.
+struct Storage;
+
+impl UnwindContextStorage<usize> for Storage {
+    type Rules = Vec<(Register, RegisterRule<usize>)>;
+    type Stack = Vec<UnwindTableRow<usize, Self>>;
+}
+
 /// Reads rules; holds what reading needs to reuse.
 pub(crate) struct RuleReader {
-    context: Box<UnwindContext<usize>>,
+    context: UnwindContext<usize, Storage>,
 }
 
 impl RuleReader {
     pub(crate) fn new() -> Self {
         Self {
-            context: Box::new(UnwindContext::new()),
+            context: UnwindContext::new_in(),
         }
     }
 

@@ -3,6 +3,9 @@
 use std::ffi::c_void;
 use std::ops::Range;
 
+/// Bytes that reading unwind tables may take of the stack.
+const NEEDED: u64 = 6 * 1024;
+
 /// Limits of the calling thread's stack, as far as they are known.
 pub(crate) struct Stack {
     limits: Range<u64>,
@@ -15,6 +18,12 @@ impl Stack {
             limits: 0..0,
             known: false,
         }
+    }
+
+    /// Whether the thread's stack has too little below `sp` to unwind; after
+    /// [`reader`](Self::reader).
+    pub(crate) fn is_short(&self, sp: u64) -> bool {
+        self.limits.contains(&sp) && sp - self.limits.start < NEEDED
     }
 
     /// A reader of what lies above `sp`.

@@ -220,11 +220,17 @@ impl Tracer {
         unwound.clear();
         let reader = self.stack.reader(site.sp);
         let mut extent = Extent::new(snapshot, depth);
-        // SAFETY: `snapshot` was compared with the linker's counters just now,
-        // and what live frames of this thread return to stays mapped.
-        unsafe {
-            self.unwinder
-                .unwind(site, snapshot, &reader, &mut extent, unwound);
+        let is_short = self.stack.is_short(site.sp);
+        if is_short {
+            // The calling line is known without reading tables.
+            unwound.frames.push(site.ra);
+        } else {
+            // SAFETY: `snapshot` was compared with the linker's counters just now,
+            // and what live frames of this thread return to stays mapped.
+            unsafe {
+                self.unwinder
+                    .unwind(site, snapshot, &reader, &mut extent, unwound);
+            }
         }
         let mut frames = Vec::with_capacity(depth.min(unwound.frames.len()));
         for &ra in extent.kept(&unwound.frames) {
@@ -237,7 +243,7 @@ impl Tracer {
             }
         }
         let path = self.paths.intern(&frames);
-        let sp = if depth == 1 && unwound.checks.is_empty() {
+        let sp = if depth == 1 && unwound.checks.is_empty() && !is_short {
             ANY_SP
         } else {
             site.sp

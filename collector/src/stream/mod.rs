@@ -60,8 +60,9 @@ pub struct Stream {
     signatures: Signatures,
     lists: Lists,
     tracer: Tracer,
-    handles: HandleCache,
-    types: TypeSizes,
+    // Apart, so that what moves while a thread's first call is made fits a small stack.
+    handles: Box<HandleCache>,
+    types: Box<TypeSizes>,
     /// Requests posted so far.
     posts: u64,
     /// Calls that became records.
@@ -92,8 +93,8 @@ impl Stream {
             signatures: Signatures::new(),
             lists: Lists::default(),
             tracer: Tracer::new(),
-            handles: HandleCache::new(),
-            types: TypeSizes::new(),
+            handles: boxed(HandleCache::new),
+            types: boxed(TypeSizes::new),
             posts: 0,
             recorded: 0,
             skipped: 0,
@@ -429,6 +430,12 @@ impl Stream {
             reserved: [0; 2],
         });
     }
+}
+
+/// Makes something large in a frame of its own, which is gone when the next is made.
+#[inline(never)]
+fn boxed<T>(make: impl FnOnce() -> T) -> Box<T> {
+    Box::new(make())
 }
 
 /// Whether the extra word of this operation is a completion list.
