@@ -1,18 +1,18 @@
 /* Neighbourhood exchanges on a path 0-1-2-3, long enough for the library to keep everybody until all
  * data is there: rank 0 waits for rank 1, its only neighbour, and rank 2 for rank 3. The path is a
- * grid, a duplicate and a part of one, a graph and a distributed graph.
+ * grid, duplicates and a part of one, a graph, and distributed graphs.
  *
  * RUN np=4
- * EXPECT wait_at_nxn at=@first ranks=0 severity=0.180 instances=6 operation=MPI_Neighbor_allgather
+ * EXPECT wait_at_nxn at=@first ranks=0 severity=0.240 instances=8 operation=MPI_Neighbor_allgather
  *   cause_rank=1 cause_line=@other because=computed
- * EXPECT wait_at_nxn at=@other ranks=2 severity=0.360 instances=6 cause_rank=3 cause_line=@other
- * METRIC wait_at_nxn 0.540
+ * EXPECT wait_at_nxn at=@other ranks=2 severity=0.480 instances=8 cause_rank=3 cause_line=@other
+ * METRIC wait_at_nxn 0.720
  */
 #include "common.h"
 
-enum { BYTES = 1 << 20 };
+enum { BYTES = 1 << 20, WAYS = 8 };
 
-static int sides[1] = {4}, grid[2] = {2, 4}, open_ends[2] = {0, 0}, lines[2] = {0, 1};
+static int sides[1] = {4}, grid[2] = {1, 4}, open_ends[2] = {0, 0}, lines[2] = {0, 1};
 
 /* The path, made in one of several ways. */
 static MPI_Comm path(int way)
@@ -36,12 +36,18 @@ static MPI_Comm path(int way)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         break;
     case 3:
-        grid[0] = 1;
         MPI_Cart_create(WORLD, 2, grid, open_ends, 0, &base);
         MPI_Cart_sub(base, lines, &made);
         break;
     case 4:
         MPI_Graph_create(WORLD, 4, index, edges, 0, &made);
+        break;
+    case 5:
+        MPI_Dist_graph_create(WORLD, 1, &rank, &ends, neighbours, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
+        break;
+    case 6:
+        MPI_Cart_create(WORLD, 1, sides, open_ends, 0, &base);
+        MPI_Comm_dup_with_info(base, MPI_INFO_NULL, &made);
         break;
     default:
         MPI_Dist_graph_create_adjacent(WORLD, ends, neighbours, ones, ends, neighbours, ones, MPI_INFO_NULL, 0, &made);
@@ -56,7 +62,7 @@ int main(int argc, char **argv)
     long sum = 0;
     char *out = calloc(1, BYTES), *in = calloc(2, BYTES);
     start(&argc, &argv);
-    for (int way = 0; way < 6; way++) {
+    for (int way = 0; way < WAYS; way++) {
         MPI_Comm comm = path(way);
         out[0] = (char)(rank + way);
         at(way + 1, rank == 1 ? 30 : rank == 3 ? 60 : 0);
@@ -67,5 +73,5 @@ int main(int argc, char **argv)
         sum += in[0] + in[BYTES];
         MPI_Comm_free(&comm);
     }
-    finish(7, sum);
+    finish(WAYS + 1, sum);
 }

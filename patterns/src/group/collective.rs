@@ -10,8 +10,9 @@ pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     name: "Wait at N x N",
     summary: "Ranks waited in an all-to-all operation for the last one to arrive.",
     description: "In MPI_Allreduce, MPI_Alltoall, MPI_Allgather and the like everybody needs \
-        data of everybody, so nobody can leave before the last member has entered. The reason is \
-        what the last member did since the ranks were together before.",
+        data of everybody, so nobody can leave before the last member has entered. In a \
+        neighbourhood operation it is the last neighbour. The reason is what the late member did \
+        since the ranks were together before.",
     condition: "another member entered later: enter < last",
     severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
         the completing wait before the last member started.",
@@ -71,8 +72,8 @@ pub(crate) static EARLY_REDUCE: Pattern = Pattern {
     summary: "The root of a reduce or gather waited before anybody else was there.",
     description: "The root needs data of the others and entered before the first of them. Until \
         that one came, nothing could be done.",
-    condition: "the root entered before all other members, and data is moved",
-    severity: "min(earliest enter of the others, leave) - enter, at the root",
+    condition: "the root entered before all members that have data for it",
+    severity: "min(earliest enter of those members, leave) - enter, at the root",
     advice: &[
         all("Give the root more work, or the others less, before the call."),
         blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
@@ -88,7 +89,7 @@ pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
     summary: "The root of a reduce or gather waited for the last contribution.",
     description: "The root needs data of everybody. From the first contribution on it can work, \
         but it cannot leave before the last member has entered.",
-    condition: "some member entered later than the root and than the first other member",
+    condition: "a member that has data entered later than the root and than the first of them",
     severity: "min(last, leave) - enter - early_reduce, at the root",
     advice: &[
         all("Balance the work before the call: the last rank computes longer than the others."),
