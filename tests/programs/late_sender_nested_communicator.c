@@ -49,12 +49,13 @@ int main(int argc, char **argv)
     MPI_Comm_dup(WORLD, first);
     MPI_Comm_set_attr(base, key, first);
     for (int round = 0; round < 3; round++) {
-        at(round, 0);
+        at(3 * round, 0);
         MPI_Comm_dup(base, &one);
         MPI_Comm_dup(base, &two);
+        at(3 * round + 1, 0);
         if (rank == 0) {
             MPI_Send(&round, 1, MPI_INT, 1, 0, inner_of(one, key));
-            at(round, 60);
+            at(3 * round + 1, 60);
             MPI_Send(&round, 1, MPI_INT, 1, 0, inner_of(two, key)); /* MARK late_send */
         } else {
             MPI_Recv(&in, 1, MPI_INT, 0, 0, inner_of(two, key), MPI_STATUS_IGNORE); /* MARK second */
@@ -64,8 +65,9 @@ int main(int argc, char **argv)
         MPI_Comm_free(&one);
         MPI_Comm_free(&two);
         MPI_Comm_dup(WORLD, &three);
+        at(3 * round + 2, 0);
         if (rank == 0) {
-            at(round, 80);
+            at(3 * round + 2, 20);
             MPI_Send(&round, 1, MPI_INT, 1, 0, three); /* MARK last_send */
         } else {
             MPI_Recv(&in, 1, MPI_INT, 0, 0, three, MPI_STATUS_IGNORE); /* MARK third */
@@ -74,5 +76,5 @@ int main(int argc, char **argv)
         MPI_Comm_free(&three);
     }
     MPI_Comm_free(&base);
-    finish(3, sum);
+    finish(9, sum);
 }

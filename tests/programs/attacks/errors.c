@@ -47,6 +47,9 @@ static void wrong_arguments(void)
     show("null communicator", MPI_Send(&value, 1, MPI_INT, 0, 0, none));
     show("split", MPI_Comm_split(WORLD, -77, 0, &made));
     show("group", MPI_Comm_create(WORLD, MPI_GROUP_NULL, &made));
+    show("wait for nothing", MPI_Wait(NULL, MPI_STATUS_IGNORE));
+    show("wait for no array", MPI_Waitall(2, NULL, MPI_STATUSES_IGNORE));
+    show("wait for any of none", MPI_Waitany(2, NULL, NULL, MPI_STATUS_IGNORE));
     show("file", MPI_File_open(MPI_COMM_SELF, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
 }
 
