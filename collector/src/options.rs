@@ -1,7 +1,9 @@
 //! What the user can choose: one table of environment variables.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::log::Level;
@@ -54,7 +56,7 @@ impl Default for Options {
 struct Row {
     name: &'static str,
     values: &'static str,
-    set: fn(&mut Options, &str) -> Option<()>,
+    set: fn(&mut Options, &OsStr) -> Option<()>,
     show: fn(&Options) -> String,
 }
 
@@ -72,7 +74,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_CALLPATH_DEPTH",
         values: "a number from 0 to 128",
         set: |options, value| {
-            options.callpath_depth = value.parse().ok().filter(|&depth| depth <= 128)?;
+            options.callpath_depth = value.to_str()?.parse().ok().filter(|&depth| depth <= 128)?;
             Some(())
         },
         show: |options| options.callpath_depth.to_string(),
@@ -81,7 +83,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_MODE",
         values: "trace, profile or off",
         set: |options, value| {
-            options.mode = match value {
+            options.mode = match value.to_str()? {
                 "trace" => Mode::Trace,
                 "profile" => Mode::Profile,
                 "off" => Mode::Off,
@@ -95,7 +97,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_MAX_TRACE_MB",
         values: "a number of megabytes",
         set: |options, value| {
-            let megabytes: u64 = value.parse().ok()?;
+            let megabytes: u64 = value.to_str()?.parse().ok()?;
             options.max_trace_bytes = Some(megabytes.checked_mul(1_000_000)?);
             Some(())
         },
@@ -108,7 +110,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_BUFFER_KB",
         values: "a number from 64 to 1048576",
         set: |options, value| {
-            let kilobytes: usize = value.parse().ok()?;
+            let kilobytes: usize = value.to_str()?.parse().ok()?;
             options.buffer = (64..=1 << 20)
                 .contains(&kilobytes)
                 .then_some(kilobytes << 10)?;
@@ -120,7 +122,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_PAUSED",
         values: "0 or 1",
         set: |options, value| {
-            options.paused = match value {
+            options.paused = match value.to_str()? {
                 "0" => false,
                 "1" => true,
                 _ => return None,
@@ -133,7 +135,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_LOG",
         values: "error, warn, info or debug",
         set: |options, value| {
-            options.log = match value {
+            options.log = match value.to_str()? {
                 "error" => Level::Error,
                 "warn" => Level::Warn,
                 "info" => Level::Info,
@@ -149,21 +151,23 @@ const ROWS: &[Row] = &[
 impl Options {
     /// The choices in the environment, and what is wrong with them.
     pub fn from_environment() -> (Options, Vec<String>) {
-        Options::from_values(|name| env::var_os(name).map(|v| v.to_string_lossy().into_owned()))
+        Options::from_values(|name| env::var_os(name))
     }
 
-    fn from_values(value: impl Fn(&str) -> Option<String>) -> (Options, Vec<String>) {
+    fn from_values(value: impl Fn(&str) -> Option<OsString>) -> (Options, Vec<String>) {
         let (mut options, mut complaints) = (Options::default(), Vec::new());
         for row in ROWS {
             let Some(value) = value(row.name) else {
                 continue;
             };
             let mut changed = options.clone();
-            if (row.set)(&mut changed, value.trim()).is_some() {
+            // A directory's name may be anything but a zero byte.
+            let trimmed = OsStr::from_bytes(value.as_bytes().trim_ascii());
+            if (row.set)(&mut changed, trimmed).is_some() {
                 options = changed;
             } else {
                 let used = (row.show)(&options);
-                let (name, values) = (row.name, row.values);
+                let (name, value, values) = (row.name, value.to_string_lossy(), row.values);
                 complaints.push(format!("{name}={value}: not {values}; {used} is used"));
             }
         }
@@ -194,7 +198,7 @@ mod tests {
                 "LAGGARD_PAUSED" => "1",
                 _ => return None,
             };
-            Some(value.to_owned())
+            Some(value.into())
         });
         assert_eq!(options.callpath_depth, 3);
         assert_eq!(options.mode, Mode::Trace);
@@ -207,13 +211,22 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_may_have_any_name() {
+        let name = OsStr::from_bytes(b"r\xe9sum\xe9");
+        let (options, complaints) =
+            Options::from_values(|row| (row == "LAGGARD_TRACE_DIR").then(|| name.to_owned()));
+        assert_eq!(options.trace_dir, PathBuf::from(name));
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
     fn every_default_can_be_given() {
         let defaults = Options::default();
         for row in ROWS {
             let shown = (row.show)(&defaults);
             let mut options = defaults.clone();
             assert!(
-                shown == "none" || (row.set)(&mut options, &shown).is_some(),
+                shown == "none" || (row.set)(&mut options, OsStr::new(&shown)).is_some(),
                 "{}",
                 row.name
             );

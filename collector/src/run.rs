@@ -18,6 +18,7 @@ use crate::options::{Mode, Options};
 use crate::presence;
 use crate::program;
 use crate::request;
+use crate::resolve;
 use crate::stream::Settings;
 use crate::sync::{self, Peers};
 use crate::thread::{self, STATE, state};
@@ -29,6 +30,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 static PEERS: OnceLock<Peers> = OnceLock::new();
 /// The other ranks will meet this one to do so before they finalise MPI.
 static AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// The process was forked: its parent speaks for it.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// What the locations of this process have in common; `None` before the start.
 pub fn settings() -> Option<&'static Settings> {
@@ -250,8 +254,32 @@ pub fn finish(reason: u32) {
 
 /// The process exits.
 fn exits() {
-    if STATE.load(Ordering::Relaxed) & state::RECORDING != 0 {
-        guarded(|| thread::close_all(1, false));
+    match STATE.load(Ordering::Relaxed) {
+        state::IDLE => drop(guarded(note_unseen)),
+        s if s & state::RECORDING != 0 => drop(guarded(|| thread::close_all(1, false))),
+        _ => {}
+    }
+}
+
+/// Says so if the program used MPI and nothing of it came here: it looked the functions
+/// up in the library itself, where no preloaded library is asked.
+fn note_unseen() {
+    let initialized = resolve::symbol(c"PMPI_Initialized");
+    if initialized.is_null() || IS_CHILD.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut flag = 0;
+    // SAFETY: the function with this name, which may be called at any time.
+    unsafe {
+        let initialized: unsafe extern "C" fn(*mut i32) -> i32 = std::mem::transmute(initialized);
+        initialized(&mut flag);
+    }
+    let (options, _) = Options::from_environment();
+    log::set_level(options.log);
+    if flag != 0 && options.mode != Mode::Off {
+        warning!(
+            "nothing is recorded: this program did not call MPI_Init by its name, but found it in the MPI library by itself (dlopen and dlsym)"
+        );
     }
 }
 
@@ -263,6 +291,7 @@ extern "C" fn library_loaded() {
 
 unsafe extern "C" fn forked() {
     AWAITED.store(false, Ordering::Relaxed);
+    IS_CHILD.store(true, Ordering::Relaxed);
     thread::forked();
 }
 

@@ -250,7 +250,10 @@ fn library_loaded_and_unloaded() {
 
 #[test]
 fn mpi_itself_is_loaded() {
-    Attack::new("dlopen-mpi", "dlopen_mpi.c", &[]).run();
+    let outcome = Attack::new("dlopen-mpi", "dlopen_mpi.c", &[]).run();
+    // What cannot be seen is said.
+    let said = |line: &&str| line.starts_with("laggard: nothing is recorded: ");
+    assert_eq!(outcome.stderr.lines().filter(said).count(), 2, "{outcome}");
 }
 
 #[test]
@@ -283,6 +286,21 @@ fn paused_from_the_start() {
     attack.env.push(("LAGGARD_PAUSED", "1".into()));
     let report = attack.report();
     assert!(late_senders(&report, "main").is_empty(), "{report:#?}");
+    let mut info = Command::new(&attack.bench.command);
+    info.arg("info").arg(attack.trace());
+    let info = process::run(&mut info, TIMEOUT, &attack.bench.path("info")).expect_success();
+    // All calls are counted, and no more are in records than there were.
+    let count = |before: &str| {
+        let end = info.stdout.find(before).expect("a number of calls");
+        let from = info.stdout[..end].rfind(", ").map_or(0, |at| at + 2);
+        let digits = info.stdout[from..end].chars().filter(char::is_ascii_digit);
+        digits.collect::<String>().parse::<u64>().expect("a number")
+    };
+    let calls = count(" calls");
+    assert!(calls > 10, "{info}");
+    if info.stdout.contains(" of them in records") {
+        assert!(count(" of them in records") < calls, "{info}");
+    }
 }
 
 #[test]

@@ -201,6 +201,26 @@ fn a_location_that_is_no_trace() {
     spoiled.not_hidden();
 }
 
+/// Whoever opens a pipe to read waits for a writer.
+#[test]
+fn a_location_that_is_a_pipe() {
+    let spoiled = Spoiled::new("pipe");
+    for (n, path) in spoiled.locations().iter().enumerate() {
+        fs::remove_file(path).expect("removed");
+        let made = Command::new("mkfifo").arg(path).status();
+        assert!(made.expect("mkfifo").success());
+        if n == 0 {
+            spoiled.not_hidden();
+        }
+    }
+    spoiled.refused("not a regular file");
+    let mut info = Command::new(&spoiled.bench.command);
+    info.arg("info").arg(&spoiled.trace);
+    let log = spoiled.bench.path("info");
+    let outcome = laggard_tests::process::run(&mut info, laggard_tests::product::TIMEOUT, &log);
+    assert_eq!(outcome.expect_orderly().code, Some(1));
+}
+
 #[test]
 fn nothing_but_garbage() {
     let spoiled = Spoiled::new("garbage");

@@ -103,6 +103,39 @@ fn wrong_settings_do_not_stop_the_program() {
     late_sender(&report(&bench));
 }
 
+/// The current directory can be the trace directory, and is what was asked for.
+#[test]
+fn here_is_a_directory() {
+    let bench = Bench::new("here");
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    let library = bench.library.to_string_lossy().into_owned();
+    let run = bench.plain(2, &[program.as_os_str()]);
+    let run = run.env("LD_PRELOAD", library).env("LAGGARD_TRACE_DIR", ".");
+    let outcome = run.run().expect_orderly().expect_success();
+    assert_eq!(outcome.stderr, "", "{outcome}");
+    late_sender(
+        &Report::parse(&bench.analyze_all(&bench.dir)).expect("a report of the promised shape"),
+    );
+}
+
+/// Where a run goes if its directory has a trace is said once, also by a job of several programs.
+#[test]
+fn another_directory_is_announced() {
+    let bench = Bench::new("announced");
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    for (directory, lines) in [("trace", 0), ("trace.1", 1)] {
+        let run = bench.traced(1, &[program.as_os_str()], "trace");
+        let mut command = run.command();
+        let second: Vec<_> = command.get_args().map(OsStr::to_owned).collect();
+        let at = second.iter().position(|word| word == "-n").expect("-n");
+        command.arg(":").args(&second[at..]);
+        let outcome = run_in(&bench, &mut command).expect_success();
+        assert_eq!(outcome.stderr.lines().count(), lines, "{outcome}");
+        assert!(lines == 0 || outcome.stderr.contains("already holds a trace"));
+        assert!(bench.path(directory).join("run.json").exists());
+    }
+}
+
 #[test]
 fn quiet_unless_asked() {
     let (_, outcome) = recorded("quiet", &[]);

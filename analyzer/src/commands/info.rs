@@ -38,7 +38,7 @@ fn text(trace: &Trace) -> String {
         }
     }
     let mut text = String::new();
-    head(&mut text, trace, &sums);
+    head(&mut text, trace);
     operations(&mut text, trace, sums);
     if !trace.anomalies.is_empty() {
         text.push_str("\nAnomalies\n");
@@ -63,13 +63,17 @@ fn text(trace: &Trace) -> String {
     text
 }
 
-fn head(text: &mut String, trace: &Trace, sums: &BTreeMap<u16, Sum>) {
+fn head(text: &mut String, trace: &Trace) {
     let bytes: u64 = trace
         .locations
         .iter()
         .map(|traced| traced.location.size())
         .sum();
-    let calls: u64 = sums.values().map(|sum| sum.calls).sum();
+    // Those made while recording was paused are in no profile.
+    let calls = trace.locations.iter().fold(0u64, |calls, traced| {
+        let profiled = || traced.profile().iter().map(|entry| entry.count).sum();
+        calls.saturating_add(traced.location.end.map_or_else(profiled, |end| end.calls))
+    });
     // Calls beyond a size limit, or in profile mode, are in no record.
     let recorded: Option<u64> = trace
         .locations

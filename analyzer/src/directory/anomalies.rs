@@ -61,7 +61,8 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         );
     }
     if end.limits & LIMIT_PAUSED != 0 {
-        let detail = "the recording was paused at times; calls in between are not in the trace";
+        let detail = "the recording was paused for some time or throughout: calls meanwhile are not \
+            judged, and only those that other ranks' calls may match are in the trace";
         add("paused", AnomalySeverity::Info, 1, detail.to_owned());
     }
     if end.lost > 0 {

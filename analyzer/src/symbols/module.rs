@@ -1,6 +1,7 @@
 //! One executable or library.
 
-use std::fs::File;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -178,7 +179,10 @@ fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
 
 /// Maps a file for reading.
 pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
-    let file = File::open(path)?;
+    // A trace may name anything; a pipe must not be waited for.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path)?;
     if !file.metadata()?.is_file() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }

@@ -1,6 +1,7 @@
 //! Reads one location's file: mapped, checked, nothing copied but definitions.
 
-use std::fs::File;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::{Mmap, MmapOptions};
@@ -78,8 +79,18 @@ impl Location {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        // What is no file, a pipe for example, must not be waited for.
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = opened.map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(Error::NotATrace {
+                path: path.to_owned(),
+                why: "not a regular file",
+            });
+        }
+        let length = metadata.len();
         if length < size_of::<FileHeader>() as u64 {
             return Err(Error::NotATrace {
                 path: path.to_owned(),
