@@ -223,6 +223,7 @@ pub fn ranks<'a>(
                     row.send_channel = send;
                     row.receive_channel = receive;
                     row.choose_step();
+                    rank.number_group(number, id);
                 }
             }
             for location in &locations[first..end] {

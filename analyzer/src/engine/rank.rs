@@ -76,8 +76,9 @@ pub struct Rank<'a> {
     pub sends: Channels,
     /// Channels on which it receives.
     pub receives: Channels,
-    /// Collectives so far, by the agent's group number.
-    group_next: FxHashMap<u32, u64>,
+    /// Collectives so far, and the groups' own numbers by the agent's.
+    group_next: Vec<u64>,
+    own_groups: FxHashMap<u32, u32>,
     /// Its number in communicators, by the agent's group number.
     pub local_ranks: FxHashMap<u32, u32>,
     /// Receives whose number is not known yet.
@@ -110,7 +111,8 @@ impl<'a> Rank<'a> {
             threads,
             sends: Channels::default(),
             receives: Channels::default(),
-            group_next: FxHashMap::default(),
+            group_next: Vec::new(),
+            own_groups: FxHashMap::default(),
             local_ranks: FxHashMap::default(),
             deferred: Deferred::default(),
             cancels: false,
@@ -216,6 +218,10 @@ impl<'a> Rank<'a> {
                     self.asker.calls.begin();
                     self.ask_for_send(&call, channel, n);
                 }
+            }
+            Step::Collective => {
+                let row = *row;
+                self.collective(&call, &row, None, false);
             }
             Step::Complete => {
                 let (list, blocks) = (row.completes, row.blocks);
@@ -352,6 +358,15 @@ impl<'a> Rank<'a> {
         Posted::Done
     }
 
+    /// Gives a row the rank's own number of its group.
+    pub fn number_group(&mut self, thread: usize, signature: usize) {
+        let row = &mut self.threads[thread].rows[signature];
+        let next = self.own_groups.len() as u32;
+        row.own_group = *self.own_groups.entry(row.group).or_insert(next);
+        self.group_next.resize(self.own_groups.len(), 0);
+    }
+
+    #[inline]
     pub(super) fn collective(
         &mut self,
         call: &CallAt,
@@ -365,7 +380,7 @@ impl<'a> Rank<'a> {
             has_bytes |= event.send_bytes.is_some() || event.receive_bytes.is_some();
         }
         let part = Part::new(row.shape, root, has_bytes, self.rank);
-        let next = self.group_next.entry(row.group).or_insert(0);
+        let next = &mut self.group_next[row.own_group as usize];
         let n = *next;
         *next += 1;
         self.entries.push(GroupEntry {

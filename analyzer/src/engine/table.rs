@@ -66,6 +66,8 @@ pub enum Step {
     PostReceive,
     /// Completes requests, and no more.
     Complete,
+    /// Enters a collective that blocks, and no more.
+    Collective,
     /// Anything else.
     General,
 }
@@ -91,6 +93,8 @@ pub struct Row {
     pub receive_channel: u32,
     /// Group, agent's number.
     pub group: u32,
+    /// The same, rank's number.
+    pub own_group: u32,
     /// Instances at least this long are asked about, ns; `i64::MAX` = none.
     pub threshold: i64,
     /// Root of a collective, world rank.
@@ -113,6 +117,7 @@ impl Row {
         send_channel: NONE,
         receive_channel: NONE,
         group: NONE,
+        own_group: 0,
         threshold: i64::MAX,
         root: -1,
         has_bytes: false,
@@ -155,6 +160,7 @@ impl Row {
             (flags::RECEIVES, 0) if receives => Step::Receive,
             (POST_RECEIVE, 0) if receives => Step::PostReceive,
             (0, 1..) => Step::Complete,
+            (flags::COLLECTIVE, 0) if self.group != NONE => Step::Collective,
             _ => return,
         };
     }
