@@ -69,10 +69,12 @@ fn head(text: &mut String, trace: &Trace) {
         .iter()
         .map(|traced| traced.location.size())
         .sum();
-    // Those made while recording was paused are in no profile.
     let calls = trace.locations.iter().fold(0u64, |calls, traced| {
-        let profiled = || traced.profile().iter().map(|entry| entry.count).sum();
-        calls.saturating_add(traced.location.end.map_or_else(profiled, |end| end.calls))
+        let profile = traced.profile();
+        let profiled = profile.iter().fold(0, |n, e| e.count.saturating_add(n));
+        // Those made while recording was paused are in no profile.
+        let counted = traced.location.end.map_or(0, |end| end.calls);
+        calls.saturating_add(counted.max(profiled))
     });
     // Calls beyond a size limit, or in profile mode, are in no record.
     let recorded: Option<u64> = trace

@@ -246,7 +246,7 @@ fn longest(
     window: std::ops::Range<usize>,
     since: i64,
 ) -> Option<(u32, i64)> {
-    let waits = window.filter_map(|at| {
+    let mut waits = window.filter_map(|at| {
         let signature = columns.signature[at];
         let row = rows.get(signature as usize)?;
         let path = paths.get(signature as usize)?;
@@ -257,6 +257,10 @@ fn longest(
         Some(((row.operation, *path), time, signature))
     });
     // Most windows hold one or two.
+    let is_one = waits.clone().nth(1).is_none();
+    if is_one {
+        return waits.map(|(_, time, signature)| (signature, time)).next();
+    }
     let mut sums: SmallVec<[Sum; 4]> = SmallVec::new();
     for (key, time, signature) in waits {
         match sums.iter_mut().find(|(other, ..)| *other == key) {

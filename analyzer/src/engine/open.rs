@@ -386,7 +386,8 @@ fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace
         let Some(signature) = signatures.get(event.signature as usize) else {
             continue;
         };
-        if signature.has(laggard_trace::flags::PART) || signature.operation == 0 {
+        let unprofiled = laggard_trace::flags::PART | laggard_trace::flags::PAUSED;
+        if signature.flags & unprofiled != 0 || signature.operation == 0 {
             continue;
         }
         let (calls, time) = match event.repeated {
