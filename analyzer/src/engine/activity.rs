@@ -246,7 +246,7 @@ fn longest(
     window: std::ops::Range<usize>,
     since: i64,
 ) -> Option<(u32, i64)> {
-    let mut waits = window.filter_map(|at| {
+    let waits = window.filter_map(|at| {
         let signature = columns.signature[at];
         let row = rows.get(signature as usize)?;
         let path = paths.get(signature as usize)?;
