@@ -1,5 +1,7 @@
 //! What was found, in sums that do not depend on who added them in which order.
 
+use std::hash::{Hash, Hasher};
+
 use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use super::intern::PathKey;
 use super::wire::Detail;
 
 /// The late party of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CauseKey {
     /// World rank.
     pub rank: u32,
@@ -16,6 +18,14 @@ pub struct CauseKey {
     pub operation: u16,
     /// Call path of it.
     pub path: PathKey,
+}
+
+impl Hash for CauseKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Half of a path's key tells it apart.
+        state.write_u64(self.path[0] ^ u64::from(self.operation));
+        state.write_u32(self.rank);
+    }
 }
 
 /// What the late parties did while others waited. ns.
