@@ -21,6 +21,8 @@ pub struct Options {
     pub sizes: Vec<u64>,
     /// Ranks of the traces.
     pub ranks: u32,
+    /// What these did.
+    pub program: Program,
     /// Cores that agents or threads are spread over.
     pub cores: usize,
     /// Rounds of all configurations.
@@ -124,7 +126,8 @@ fn measure_size(
         "--all"
     };
     let title = format!(
-        "Analysis of {millions} million calls, {} ranks, {mode}",
+        "Analysis of {millions} million calls, {} on {} ranks, {mode}",
+        options.program.name(),
         options.ranks
     );
     let head = [
@@ -156,7 +159,11 @@ fn measure_size(
         ]);
         add_raw(
             outcome,
-            &format!("{millions}m {mode} {}", configuration.name()),
+            &format!(
+                "{} {millions}m {mode} {}",
+                options.program.name(),
+                configuration.name()
+            ),
             runs,
         );
     }
@@ -184,7 +191,8 @@ fn add_raw(outcome: &mut Outcome, name: &str, runs: &[Run]) {
 
 /// The trace of this size: the one that is there, or a new one.
 fn trace(options: &Options, millions: u64) -> Result<(PathBuf, bool)> {
-    let name = format!("stencil-{}-{millions}m", options.ranks);
+    let program = options.program.name();
+    let name = format!("{program}-{}-{millions}m", options.ranks);
     let trace = options.directory.join(&name);
     if trace.is_dir() {
         return Ok((trace, false));
@@ -204,7 +212,7 @@ fn trace(options: &Options, millions: u64) -> Result<(PathBuf, bool)> {
     let settings = Settings {
         ranks: options.ranks,
         calls,
-        program: Program::Stencil,
+        program: options.program,
         seed: 1,
     };
     // Under another name until it is whole.

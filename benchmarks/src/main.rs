@@ -56,6 +56,9 @@ struct Analysis {
     /// Ranks of the traces
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
     ranks: u32,
+    /// What the ranks did
+    #[arg(long, value_enum, default_value_t = Program::Stencil)]
+    program: Program,
     /// Rounds of all configurations
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -119,6 +122,7 @@ fn main() -> Result<()> {
                 let options = Analysis {
                     sizes,
                     ranks,
+                    program: Program::Stencil,
                     rounds,
                     cores,
                     keep: false,
@@ -139,6 +143,7 @@ fn analyze(options: Analysis, directory: PathBuf, outcome: &mut Outcome) -> Resu
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = analysis::Options {
         sizes: options.sizes,
+        program: options.program,
         ranks: options.ranks,
         cores: options.cores.unwrap_or(cores),
         rounds: options.rounds as usize,
