@@ -176,7 +176,11 @@ impl Location {
 
     fn walk(&mut self) {
         let bytes = std::mem::replace(&mut self.bytes, Bytes::Owned(Vec::new(), 0));
-        self.walk_blocks(bytes.get(), matches!(bytes, Bytes::Mapped(_)));
+        let is_mapped = matches!(bytes, Bytes::Mapped(_));
+        self.walk_blocks(bytes.get(), is_mapped);
+        if is_mapped {
+            forget(bytes.get());
+        }
         self.bytes = bytes;
     }
 
