@@ -79,6 +79,9 @@ impl Columns {
     }
 }
 
+/// Records that are looked through and converted at once.
+const BATCH: usize = 512;
+
 /// Reads one location slab by slab.
 pub struct Stream<'a> {
     location: &'a Location,
@@ -152,7 +155,8 @@ impl<'a> Stream<'a> {
                 }
                 continue;
             }
-            let records = &records[self.at..];
+            // No further: the slab may end after a few records of a long chunk.
+            let records = &records[self.at..records.len().min(self.at + BATCH)];
             let extension = records.iter().position(Record::is_extension);
             let records = &records[..extension.unwrap_or(records.len())];
             let clock = self.clock;

@@ -130,10 +130,10 @@ pub fn analyze(
     );
 
     phases.begin("causes");
-    let round = options.round_records.unwrap_or(match job.agents() {
-        1 => 1 << 15,
-        _ => 1 << 17,
-    });
+    let round = match options.round_records {
+        Some(records) => records,
+        None => slab::size(job, opened.locations.len()),
+    };
     let borders = slab::borders(job, &opened, &clocks, end, round);
     let mut agent = Agent::new(job, ranks, groups, &opened.agent_of, &opened.hosts);
     let progress = phases.bar(borders.len() as u64 + 1);
