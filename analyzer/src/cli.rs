@@ -145,7 +145,7 @@ pub enum Format {
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The report file
+    /// The report file, or the trace directory in which it is
     #[arg(value_name = "REPORT")]
     pub report: PathBuf,
     /// Bottlenecks in the table

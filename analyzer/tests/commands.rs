@@ -103,8 +103,10 @@ fn analysis_writes_and_prints_a_report() {
     assert_eq!(agents(&stdout(&again)), agents(&json));
     let quiet = run(&["analyze", trace.path(), "-q"]);
     assert!(quiet.stdout.is_empty() && quiet.stderr.is_empty() && code(&quiet) == 0);
-    let shown = run(&["show", trace.file("report.json").to_str().unwrap()]);
-    assert!(stdout(&shown).starts_with("app: 2 ranks"));
+    for report in [trace.file("report.json").to_str().unwrap(), trace.path()] {
+        let shown = run(&["show", report]);
+        assert!(stdout(&shown).starts_with("app: 2 ranks"));
+    }
 }
 
 #[test]
@@ -122,6 +124,11 @@ fn limits_on_waiting_fail_the_run() {
     };
     assert_eq!(with("1"), 3);
     assert_eq!(with("100"), 0);
+    // What is not in the trace may have waited.
+    fs::remove_file(trace.file("rank000001.thread000.lgt")).unwrap();
+    let output = run(&["analyze", trace.path(), "-q", "--fail-above", "100"]);
+    assert_eq!(code(&output), 1);
+    assert!(complaint(&output).contains("ranks have no trace"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use laggard::AnalyzeOptions;
 use laggard_baselines::Table;
 use laggard_report::{Report, Settings};
@@ -36,10 +36,24 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     let written = report.write(&output);
     print(options, &report, &output, written.is_ok())?;
     written?;
-    match options.fail_above {
-        Some(limit) if report.waiting_percent() > limit => Ok(ExitCode::from(ABOVE)),
-        _ => Ok(ExitCode::SUCCESS),
+    let Some(limit) = options.fail_above else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (share, unknown) = (report.waiting_percent(), report.unknown_waiting());
+    if share > limit {
+        eprintln!(
+            "laggard: {share:.1} % of the time was spent waiting, more than --fail-above {limit}"
+        );
+        return Ok(ExitCode::from(ABOVE));
     }
+    // A recording that is broken must not pass for a program that is fast.
+    if !unknown.is_empty() && !report.is_paused_only() {
+        bail!(
+            "{}: whether --fail-above {limit} holds is unknown: {unknown}; record it again",
+            options.directory.display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn settings(options: &Analyze) -> Result<AnalyzeOptions> {

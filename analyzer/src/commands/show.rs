@@ -10,7 +10,12 @@ use crate::cli::Show;
 
 /// Prints a report file as text.
 pub fn show(options: &Show) -> Result<ExitCode> {
-    let report = Report::read(&options.report)?;
+    // A trace directory is as good: `analyze` leaves its report there.
+    let path = match options.report.is_dir() {
+        true => options.report.join("report.json"),
+        false => options.report.clone(),
+    };
+    let report = Report::read(&path)?;
     screen::print_report(&report, options.top)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Anomalies that hide waiting, in words.
+const BLIND: &[(&str, &str)] = &[
+    ("no_events", "only a profile was recorded"),
+    ("paused", "the recording was paused"),
+    ("missing_ranks", "ranks have no trace"),
+    ("size_limit", "the trace reached its size limit"),
+    ("write_error", "the trace could not be written"),
+    ("collector_error", "the recording ended early"),
+    ("lost_calls", "calls were lost"),
+];
+
 /// Everything that one analysis found. Times are seconds, sizes bytes, percents
 /// are of the sum over all locations of their wall time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +45,22 @@ impl Report {
     pub fn waiting_percent(&self) -> f64 {
         let wait = self.locations.iter().map(|location| location.wait_s).sum();
         crate::percent(wait, self.location_seconds())
+    }
+
+    /// Why there may have been more waiting than that, in words; empty if all is known.
+    pub fn unknown_waiting(&self) -> String {
+        let seen = |id: &str| self.anomalies.iter().any(|anomaly| anomaly.id == id);
+        let unknown = BLIND.iter().filter(|(id, _)| seen(id));
+        let words: Vec<&str> = unknown.map(|(_, words)| *words).collect();
+        words.join(", ")
+    }
+
+    /// Whether waiting is unknown only where the program, or its user, paused the
+    /// recording of some of its calls.
+    pub fn is_paused_only(&self) -> bool {
+        let is_blind = |id: &str| BLIND.iter().any(|(blind, _)| *blind == id);
+        let mut blind = self.anomalies.iter().filter(|anomaly| is_blind(&anomaly.id));
+        self.run.operations > 0 && blind.all(|anomaly| anomaly.id == "paused")
     }
 
     /// Sum over all locations of their wall time.

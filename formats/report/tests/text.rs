@@ -72,7 +72,10 @@ fn top_cuts_the_table() {
         ..Default::default()
     };
     let text = render_text(&example(), &options);
-    assert!(text.contains("and 2 more: laggard show --top 3"), "{text}");
+    assert!(
+        text.contains("and 2 more: laggard show REPORT --top 3"),
+        "{text}"
+    );
     assert!(!text.contains("Wait at N x N"), "{text}");
 }
 

@@ -34,16 +34,6 @@ const EXPLAINED: usize = 3;
 /// Share of all time, in percent, below which findings are counted, not listed: they are
 /// not worth a change of the program, and often within what clocks and scheduling blur.
 const NEGLIGIBLE_PERCENT: f64 = 0.05;
-/// Anomalies that hide waiting, in words.
-const BLIND: &[(&str, &str)] = &[
-    ("no_events", "only a profile was recorded"),
-    ("paused", "the recording was paused"),
-    ("missing_ranks", "ranks have no trace"),
-    ("size_limit", "the trace reached its size limit"),
-    ("write_error", "the trace could not be written"),
-    ("collector_error", "the recording ended early"),
-    ("lost_calls", "calls were lost"),
-];
 /// Anomalies shown.
 const ANOMALIES: usize = 10;
 /// Narrowest and widest that a report is set.
@@ -97,10 +87,7 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
 
 /// How much waiting there was, how sure that is, and where most of it was.
 fn waiting(report: &Report) -> String {
-    let seen = |id: &str| report.anomalies.iter().any(|anomaly| anomaly.id == id);
-    let unknown = BLIND.iter().filter(|(id, _)| seen(id));
-    let unknown: Vec<&str> = unknown.map(|(_, words)| *words).collect();
-    let unknown = unknown.join(", ");
+    let unknown = report.unknown_waiting();
     let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
     let share = percent(report.waiting_percent());
     // Where somebody was waited for: not where the library itself was slow.
@@ -250,7 +237,7 @@ fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style:
     if listed.len() > shown.len() {
         let hidden = listed.len() - shown.len();
         faint(format!(
-            "and {hidden} more: laggard show --top {}",
+            "and {hidden} more: laggard show REPORT --top {}",
             listed.len()
         ));
     }
