@@ -59,7 +59,10 @@ impl Report {
     /// recording of some of its calls.
     pub fn is_paused_only(&self) -> bool {
         let is_blind = |id: &str| BLIND.iter().any(|(blind, _)| *blind == id);
-        let mut blind = self.anomalies.iter().filter(|anomaly| is_blind(&anomaly.id));
+        let mut blind = self
+            .anomalies
+            .iter()
+            .filter(|anomaly| is_blind(&anomaly.id));
         self.run.operations > 0 && blind.all(|anomaly| anomaly.id == "paused")
     }
 
