@@ -55,9 +55,11 @@ pub(crate) static WRONG_ORDER_OTHER_SOURCE: Pattern = Pattern {
     summary: "A receive waited although another sender's message was already there.",
     description: "The receiver waited for a message of one rank while a message of another rank \
         had arrived, which it received only later. Taking messages as they come would have used \
-        the time.",
+        the time. Only where the program chose the order: a call that takes what comes first \
+        (MPI_ANY_SOURCE, MPI_Waitany, MPI_Waitsome) or a message of both ranks at once (MPI_Waitall) \
+        is a plain late sender.",
     condition: "a late sender, and a message from another source that had been sent before is \
-        received later",
+        received later; the call neither takes what comes first nor took a message of that source",
     severity: "the late sender's time, moved here",
     advice: &[
         all(

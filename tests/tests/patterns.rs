@@ -96,6 +96,8 @@ programs! {
     wrong_order_other_source_near_miss: "wrong_order_other_source_near_miss.c";
     wrong_order_same_source: "wrong_order_same_source.c";
     wrong_order_same_source_near_miss: "wrong_order_same_source_near_miss.c";
+    wrong_order_waitall_near_miss: "wrong_order_waitall_near_miss.c";
+    wrong_order_wildcard_near_miss: "wrong_order_wildcard_near_miss.c";
 }
 
 /// The sources in the directory, without headers and the programs of other tests.

@@ -25,8 +25,21 @@ struct Call {
     receiver: u32,
     /// The non-blocking collective that it waited for longest, [`Losses`].
     group: u32,
+    /// Number of the first message that it received.
+    messages: u64,
     /// Number of the first message after those of this call.
     messages_end: u64,
+}
+
+/// Who sent a message, and how it was received.
+#[derive(Clone, Copy, Debug)]
+struct Receipt {
+    /// World rank.
+    source: i32,
+    /// Receiving thread.
+    thread: u32,
+    /// Whether the program took what came first.
+    any: bool,
 }
 
 /// A party that was late for a call.
@@ -165,8 +178,8 @@ pub struct Calls {
     /// When the messages that are asked about were sent, in the order of their
     /// receipt; kept as long as a late sender before them is not named.
     sent: Vec<i64>,
-    /// Their sources and receiving threads.
-    senders: Vec<(i32, u32)>,
+    /// How they were received.
+    receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
     /// The call being taken in, if it is in `calls`.
@@ -198,6 +211,7 @@ impl Calls {
             sender: NONE,
             receiver: NONE,
             group: NONE,
+            messages: u64::MAX,
             messages_end: u64::MAX,
         });
         self.waiting += 1;
@@ -210,11 +224,17 @@ impl Calls {
     pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
         let message = self.message_base + self.sent.len() as u64;
         self.sent.push(UNANSWERED);
-        self.senders.push((source, at.thread));
+        self.receipts.push(Receipt {
+            source,
+            thread: at.thread,
+            any: at.any,
+        });
         let mut call = NONE;
         if charge {
             call = self.open(at);
-            self.calls.list[call as usize].messages_end = message + 1;
+            let call = &mut self.calls.list[call as usize];
+            call.messages = call.messages.min(message);
+            call.messages_end = message + 1;
         }
         Token {
             call,
@@ -374,24 +394,29 @@ impl Calls {
         self.concluded = concluded;
         let mut needed = self.message_base + self.sent.len() as u64;
         for call in &self.concluded {
-            needed = needed.min(call.messages_end);
+            needed = needed.min(call.messages);
         }
         if self.waiting > 0 {
             for slot in open(&self.calls) {
-                needed = needed.min(self.calls[slot].messages_end);
+                needed = needed.min(self.calls[slot].messages);
             }
         }
         let done = needed.saturating_sub(self.message_base) as usize;
         self.sent.drain(..done);
-        self.senders.drain(..done);
+        self.receipts.drain(..done);
         self.message_base += done as u64;
     }
 
     /// Which late sender it is: whether a message that was sent before the late one is
     /// received after it, by the same thread. `None` while the answers that decide it
     /// are not there.
+    ///
+    /// Another source's message is in the wrong order only where the program chose the
+    /// order: not if the call took whatever came first, and not if it took a message of
+    /// that source as well, as a Waitall over all neighbours does.
     fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
-        let first = usize::try_from(call.messages_end - self.message_base).ok()?;
+        let position = |message: u64| usize::try_from(message - self.message_base).ok();
+        let first = position(call.messages_end)?;
         let last = self.sent.len().min(first + ORDER_WINDOW as usize);
         let window = &self.sent[first..last];
         let is_whole = end || window.len() == ORDER_WINDOW as usize;
@@ -402,18 +427,22 @@ impl Calls {
         if signs >= 0 {
             return is_whole.then_some(PatternId::LateSender);
         }
+        let own = &self.receipts[position(call.messages)?..first];
+        let any = self.receipts[position(late.message)?].any;
         let mut pattern = PatternId::LateSender;
-        for (&sent, &(source, thread)) in window.iter().zip(&self.senders[first..last]) {
+        for (&sent, receipt) in window.iter().zip(&self.receipts[first..last]) {
             if sent == UNANSWERED && !end {
                 return None;
             }
-            if sent == UNANSWERED || thread != call.thread || sent >= late.time {
+            if sent == UNANSWERED || receipt.thread != call.thread || sent >= late.time {
                 continue;
             }
-            if source == late.source {
+            if receipt.source == late.source {
                 return Some(PatternId::LateSenderWrongOrderSameSource);
             }
-            pattern = PatternId::LateSenderWrongOrderOtherSource;
+            if !any && own.iter().all(|own| own.source != receipt.source) {
+                pattern = PatternId::LateSenderWrongOrderOtherSource;
+            }
         }
         is_whole.then_some(pattern)
     }

@@ -127,6 +127,11 @@ impl Rank<'_> {
                 match channel {
                     Some(channel) => {
                         let key = self.receives.list[channel as usize].key;
+                        let posted = self.deferred.key(slot);
+                        let call = &CallAt {
+                            any: call.any || posted.is_some_and(|(_, peer, _)| peer < 0),
+                            ..*call
+                        };
                         self.deferred.resolve(slot, channel, key);
                         let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {

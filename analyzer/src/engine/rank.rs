@@ -196,6 +196,7 @@ impl<'a> Rank<'a> {
             enter,
             leave,
             asks: leave - enter >= row.threshold,
+            any: row.any,
         };
         let end = call.end();
         match row.step {
@@ -260,6 +261,7 @@ impl<'a> Rank<'a> {
             enter,
             leave,
             asks: leave - enter >= row.threshold,
+            any: row.any,
         };
         self.asker.calls.begin();
         let posts = row.has(flags::POSTS);
@@ -467,6 +469,8 @@ pub struct CallAt {
     pub leave: i64,
     /// Whether it was slow enough to ask.
     pub asks: bool,
+    /// See [`Row::any`].
+    pub any: bool,
 }
 
 impl CallAt {

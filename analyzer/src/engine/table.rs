@@ -51,6 +51,9 @@ const NEVER_WAIT: [u16; 6] = [
     number::MPI_Request_free,
 ];
 
+/// Calls that complete whichever requests are done first.
+const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
+
 /// What pass one does in a call that no extension record says more of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -87,6 +90,8 @@ pub struct Row {
     pub step: Step,
     /// Whether the call waits for the requests that it completes, or only looks.
     pub blocks: bool,
+    /// Whether the call takes what comes first: any source's message, any of its requests.
+    pub any: bool,
     /// Channel of the send half, rank's number.
     pub send_channel: u32,
     /// Channel of the receive half, rank's number.
@@ -114,6 +119,7 @@ impl Row {
         class: TimeClass::Setup,
         step: Step::Nothing,
         blocks: true,
+        any: false,
         send_channel: NONE,
         receive_channel: NONE,
         group: NONE,
@@ -140,6 +146,7 @@ impl Row {
                 false => Step::Nothing,
             },
             blocks: !NEVER_WAIT.contains(&signature.operation),
+            any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: signature.send.peer,
             has_bytes: signature.send.bytes != 0 || signature.receive.bytes != 0,
             completes: signature.completes,
