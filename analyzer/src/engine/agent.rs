@@ -85,8 +85,9 @@ impl<'a> Agent<'a> {
     /// One round: the calls entered before `until`. The `last` one also settles what
     /// never got an answer.
     pub fn round(&mut self, until: i64, last: bool) {
+        let alone = self.ranks.len() < rayon::current_num_threads();
         self.ranks.par_iter_mut().for_each(|rank| {
-            rank.pass_one(until);
+            rank.pass_one(until, alone);
             if last {
                 rank.finish();
             }

@@ -1,5 +1,7 @@
 //! The calls of one location in a slab of global time, decoded.
 
+use rayon::prelude::*;
+
 use laggard_trace::{Chunk, Decoder, Event, Location, Record};
 
 use super::clock::ClockMap;
@@ -72,6 +74,17 @@ impl Columns {
         count
     }
 
+    /// Adds the calls that follow those of a part.
+    fn append(&mut self, part: &Columns) {
+        let before = self.enter.len();
+        self.enter.extend_from_slice(&part.enter);
+        self.leave.extend_from_slice(&part.leave);
+        self.signature.extend_from_slice(&part.signature);
+        let extended = part.extended.iter();
+        self.extended
+            .extend(extended.map(|(at, event)| (before + at, event.clone())));
+    }
+
     /// Position of the call with this number, if it is still here.
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
@@ -79,6 +92,8 @@ impl Columns {
     }
 }
 
+/// Chunks that are decoded at the same time, at most.
+const MOST_CHUNKS: usize = 32;
 /// Records that are looked through and converted at once.
 const BATCH: usize = 512;
 
@@ -114,10 +129,14 @@ impl<'a> Stream<'a> {
         self.location
     }
 
-    /// Fills `columns` with the calls entered before `until`.
-    pub fn fill(&mut self, until: i64, columns: &mut Columns) {
+    /// Fills `columns` with the calls entered before `until`. If it is `alone`, because there
+    /// are fewer locations than threads, chunks are decoded at the same time.
+    pub fn fill(&mut self, until: i64, alone: bool, columns: &mut Columns) {
         columns.turn();
         while let Some(chunk) = self.location.chunks.get(self.chunk) {
+            if !self.opened && alone && self.fill_from_chunks(until, columns) {
+                continue;
+            }
             if !self.opened && !self.open(chunk, until) {
                 return;
             }
@@ -125,10 +144,46 @@ impl<'a> Stream<'a> {
             if self.drain(records, until, columns) {
                 return;
             }
-            self.location.release(chunk);
-            self.chunk += 1;
-            self.opened = false;
+            self.leave_chunk(chunk);
         }
+    }
+
+    fn leave_chunk(&mut self, chunk: &Chunk) {
+        self.location.release(chunk);
+        self.chunk += 1;
+        self.opened = false;
+    }
+
+    /// Takes the next chunks that lie before `until` as a whole, if there are several. All
+    /// that begin before it but the last do, in a sound trace; what else a file may say is
+    /// left to be read in order.
+    fn fill_from_chunks(&mut self, until: i64, columns: &mut Columns) -> bool {
+        let next = &self.location.chunks[self.chunk..];
+        let begins_before = |chunk: &&Chunk| self.clock.ns(chunk.base) < until;
+        let begun = next.iter().take(MOST_CHUNKS + 1).take_while(begins_before);
+        let whole = begun.count().saturating_sub(1);
+        if whole < 2 {
+            return false;
+        }
+        let parts = (self.chunk..self.chunk + whole).into_par_iter().map(|at| {
+            let mut stream = Stream::new(self.location, self.clock);
+            let mut part = Columns::default();
+            let chunk = &self.location.chunks[at];
+            stream.open(chunk, i64::MAX);
+            stream.drain(self.location.records(chunk), i64::MAX, &mut part);
+            (part, stream.damaged_chunks)
+        });
+        let parts: Vec<(Columns, u64)> = parts.collect();
+        let last = parts.iter().flat_map(|(part, _)| &part.enter).max();
+        if last.is_some_and(|&last| last >= until) {
+            return false;
+        }
+        for (part, damaged) in &parts {
+            columns.append(part);
+            self.damaged_chunks += damaged;
+            self.leave_chunk(&self.location.chunks[self.chunk]);
+        }
+        true
     }
 
     /// Begins a chunk; `false` if it begins after `until`.
@@ -191,5 +246,72 @@ impl<'a> Stream<'a> {
         self.at += read;
         self.base = base;
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use laggard_trace::{End, Extension, FileHeader, LocationWriter, MemorySpace};
+
+    use super::*;
+    use crate::engine::clock::{ClockEvidence, Clocks};
+
+    /// A location of many chunks, some calls with extension records; `late` calls are
+    /// out of order. Damaged are the bytes at `damage`.
+    fn location(late: &[u64], damage: Option<usize>) -> Location {
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        for call in 0..60_000u64 {
+            let enter = call * 10 + if late.contains(&call) { 100_000 } else { 0 };
+            match call % 4_999 {
+                17 => {
+                    let value = Record::extension_u64(Extension::Value, call);
+                    writer.push_extended(&[value], enter, enter + 5, 3);
+                }
+                _ => writer.push(enter, enter + 5, 1 + call as u32 % 2),
+            }
+        }
+        let mut bytes = writer.finish(End::default()).into_bytes();
+        if let Some(at) = damage {
+            bytes[at] ^= 0xff;
+        }
+        Location::from_bytes(Path::new("test.lgt"), &bytes).unwrap()
+    }
+
+    /// All that comes of reading in slabs of `slab` ns: columns at the end of each.
+    fn read(location: &Location, slab: i64, alone: bool) -> Vec<String> {
+        let evidence = ClockEvidence {
+            ticks_per_s: 1_000_000_000,
+            ..ClockEvidence::default()
+        };
+        let clock = Clocks::new(&[evidence]).of(&evidence);
+        let mut stream = Stream::new(location, clock);
+        let mut columns = Columns::default();
+        let borders = (1..=800_000 / slab).map(|n| n * slab).chain([i64::MAX]);
+        let read = borders.map(|until| {
+            stream.fill(until, alone, &mut columns);
+            format!("{columns:?} {}", stream.damaged_chunks)
+        });
+        read.collect()
+    }
+
+    #[test]
+    fn chunks_read_at_the_same_time_are_those_read_in_order() {
+        for (late, damage) in [
+            (&[][..], None),
+            (&[], Some(300_000)),
+            (&[5_000, 30_000], None),
+        ] {
+            let location = location(late, damage);
+            assert!(location.chunks.len() > 8, "{}", location.chunks.len());
+            for slab in [7_000, 190_000, 800_000] {
+                let (alone, shared) = (read(&location, slab, true), read(&location, slab, false));
+                assert!(alone == shared, "{late:?} {damage:?} {slab}");
+                assert_eq!(damage.is_some(), !alone.last().unwrap().ends_with(" 0"));
+            }
+        }
     }
 }

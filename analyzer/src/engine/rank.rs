@@ -128,10 +128,11 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Decodes the slab that ends at `until` and takes all its calls in.
-    pub fn pass_one(&mut self, until: i64) {
+    /// Decodes the slab that ends at `until` and takes all its calls in. If the rank is
+    /// `alone`, its chunks are what threads share.
+    pub fn pass_one(&mut self, until: i64, alone: bool) {
         for thread in &mut self.threads {
-            thread.stream.fill(until, &mut thread.columns);
+            thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
             thread.at = thread.columns.first;
             thread.extended_at = 0;
