@@ -5,7 +5,7 @@
 use laggard_patterns::two_sided;
 
 use super::calls::{Calls, Late, Slots, Token};
-use super::channel::End;
+use super::channel::{Channel, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::table::NONE;
@@ -179,37 +179,45 @@ impl Asker {
             let interval = self.calls.interval(call);
             let mut answered = 0;
             let (mut sender, mut receiver): (Option<Worst>, Option<Worst>) = (None, None);
-            for query in queries {
-                let channel = &own.asks_on(query.side).list[query.channel as usize];
+            for query in queries.iter().filter(|query| query.side == SEND) {
+                let channel = &own.receives.list[query.channel as usize];
                 let peer = &ranks[channel.peer as usize];
-                let Some(end) = peer.end(channel.declared, query.side, query.n) else {
+                let Some(end) = peer.end(channel.declared, SEND, query.n) else {
                     self.waiting.push(*query);
                     continue;
                 };
                 answered += 1;
-                if query.side == SEND {
-                    self.calls.note_sent(query.message, end.time);
-                    if call != NONE && end.time > interval.leave {
-                        self.calls.note_violation(end.time - interval.leave);
-                    }
-                }
+                self.calls.note_sent(query.message, end.time);
                 if end.time <= interval.enter || call == NONE {
                     continue;
                 }
-                let (worst, severity) = match query.side {
-                    SEND => (&mut sender, two_sided::late_sender(interval, end.time)),
-                    _ => (&mut receiver, two_sided::late_receiver(interval, end.time)),
-                };
-                let late = Worst {
-                    severity,
-                    query,
-                    source: channel.key.1,
-                    peer,
-                    end,
-                };
-                if severity > 0 && worst.is_none_or(|worst| late.outranks(&worst)) {
-                    *worst = Some(late);
+                if end.time > interval.leave {
+                    self.calls.note_violation(end.time - interval.leave);
                 }
+                let severity = two_sided::late_sender(interval, end.time);
+                let late = Worst::new(severity, query, channel, peer, end);
+                late.replace_if_worse(&mut sender);
+            }
+            // A call that waited for a sender is not charged with a receiver.
+            let is_charged = sender.is_some() || self.calls.has_sender(call);
+            for query in queries.iter().filter(|query| query.side == POST) {
+                if is_charged {
+                    answered += 1;
+                    continue;
+                }
+                let channel = &own.sends.list[query.channel as usize];
+                let peer = &ranks[channel.peer as usize];
+                let Some(end) = peer.end(channel.declared, POST, query.n) else {
+                    self.waiting.push(*query);
+                    continue;
+                };
+                answered += 1;
+                if end.time <= interval.enter {
+                    continue;
+                }
+                let severity = two_sided::late_receiver(interval, end.time);
+                let late = Worst::new(severity, query, channel, peer, end);
+                late.replace_if_worse(&mut receiver);
             }
             if call != NONE {
                 let late = |worst: Option<Worst>| worst.map(|worst| worst.late(interval.enter));
@@ -283,7 +291,31 @@ impl Asker {
     }
 }
 
-impl Worst<'_> {
+impl<'r> Worst<'r> {
+    #[inline]
+    fn new(
+        severity: i64,
+        query: &'r Query,
+        channel: &Channel,
+        peer: &'r Rank<'r>,
+        end: &'r End,
+    ) -> Self {
+        Worst {
+            severity,
+            query,
+            source: channel.key.1,
+            peer,
+            end,
+        }
+    }
+
+    #[inline]
+    fn replace_if_worse(self, worst: &mut Option<Self>) {
+        if self.severity > 0 && worst.is_none_or(|worst| self.outranks(&worst)) {
+            *worst = Some(self);
+        }
+    }
+
     /// As [`Late::outranks_sender`] and [`Late::outranks_receiver`].
     #[inline]
     fn outranks(&self, other: &Worst) -> bool {

@@ -276,6 +276,13 @@ impl Calls {
         }
     }
 
+    /// Whether a late sender of the call is known.
+    #[inline]
+    pub fn has_sender(&self, call: u32) -> bool {
+        let call = self.calls.list.get(call as usize);
+        call.is_some_and(|call| call.sender != NONE)
+    }
+
     /// A question that nobody can answer: the peer has no trace.
     pub fn unanswerable(&mut self, token: Token) {
         self.note_sent(token.message, UNKNOWN);
