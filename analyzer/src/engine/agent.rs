@@ -5,19 +5,17 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use laggard_patterns::{Interval, two_sided};
-
 use super::asking::{Asker, differ};
 use super::calls::Losses;
-use super::channel::{Channel, End};
+use super::channel::Channel;
 use super::exchange::Asked;
 use super::finding::Instance;
 use super::group::{Groups, Owned, losses, name_late, owner};
 use super::rank::Rank;
 use super::table::NONE;
 use super::wire::{
-    Answering, Asking, Declaration, Detail, Fold, Inquiry, Parcel, Party, Progress, Question,
-    Reply, SEND, Side, Telling, Told, exchange, recycle,
+    Answering, Asking, Declaration, Describing, Description, Detail, Fold, Inquiry, Parcel, Party,
+    Progress, Question, Requesting, Side, Told, exchange, recycle,
 };
 use crate::comm::Job;
 
@@ -33,19 +31,20 @@ pub struct Agent<'a> {
     pub owned: Owned,
     /// Channels that other agents declared: (rank's position, side, channel), by agent.
     declared: Vec<Vec<(u32, Side, u32)>>,
-    /// How many channels this agent declared to each other.
-    declares: Vec<u32>,
+    /// Channels that this agent declared to each other: (rank's position, side, channel).
+    declares: Vec<Vec<(u32, Side, u32)>>,
     /// Agent of each world rank; this agent may hold none.
     agent_of: &'a [u32],
     /// Host of each world rank.
     hosts: &'a [u32],
     asking: Vec<Asking>,
     answering: Vec<Answering>,
-    telling: Vec<Telling>,
+    requesting: Vec<Requesting>,
+    describing: Vec<Describing>,
 }
 
-/// Questions that one thread answers at a time.
-const CHUNK: usize = 4096;
+/// Requests that one thread answers at a time.
+const CHUNK: usize = 256;
 
 /// One parcel for each agent.
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
@@ -73,12 +72,13 @@ impl<'a> Agent<'a> {
             groups,
             owned: Owned::default(),
             declared: vec![Vec::new(); job.agents()],
-            declares: vec![0; job.agents()],
+            declares: vec![Vec::new(); job.agents()],
             agent_of,
             hosts,
             asking: empty(job),
             answering: empty(job),
-            telling: empty(job),
+            requesting: empty(job),
+            describing: empty(job),
         }
     }
 
@@ -118,12 +118,21 @@ impl<'a> Agent<'a> {
         recycle(self.job, &mut self.asking, received);
         self.pass_wholes_on();
         let received = exchange(self.job, &mut self.answering);
-        self.take_replies(&received);
+        self.take_times(&received);
+        self.take_outcomes(&received);
         recycle(self.job, &mut self.answering, received);
-        let received = exchange(self.job, &mut self.telling);
-        let told = received.iter().flat_map(|parcel: &Telling| &parcel.told);
+        self.request();
+        let received = exchange(self.job, &mut self.requesting);
+        let told = received.iter().flat_map(|parcel| &parcel.told);
         told.for_each(|told| self.groups.detail(told));
-        recycle(self.job, &mut self.telling, received);
+        self.describe(&received);
+        recycle(self.job, &mut self.requesting, received);
+        let received = exchange(self.job, &mut self.describing);
+        for description in received.iter().flat_map(|parcel| &parcel.descriptions) {
+            let calls = &mut self.ranks[description.rank as usize].asker.calls;
+            calls.describe(description.token, &description.detail);
+        }
+        recycle(self.job, &mut self.describing, received);
     }
 
     /// Finds the other ends, at this agent, of channels that are asked about for the
@@ -183,40 +192,45 @@ impl<'a> Agent<'a> {
     fn ask(&mut self, last: bool) {
         let own_agent = self.job.agent() as u32;
         let asking = &mut self.asking;
-        let count = &mut self.declares;
+        let declared = &mut self.declares;
         let mut local = Vec::new();
         for (at, rank) in self.ranks.iter_mut().enumerate() {
             let world_rank = rank.rank;
-            let mut declares = |asking: &mut [Asking], channel: &mut Channel, side: Side| {
-                let agent = channel.agent as usize;
-                if channel.declared == NONE {
-                    channel.declared = count[agent];
-                    count[agent] += 1;
-                    let (group, peer, tag) = channel.key;
-                    asking[agent].declarations.push(Declaration {
-                        group,
-                        rank: peer as u32,
-                        peer: world_rank as i32,
-                        tag,
-                        side,
+            let mut declares =
+                |asking: &mut [Asking], number: u32, channel: &mut Channel, side: Side| {
+                    let agent = channel.agent as usize;
+                    if channel.declared == NONE {
+                        channel.declared = declared[agent].len() as u32;
+                        declared[agent].push((at as u32, side, number));
+                        let (group, peer, tag) = channel.key;
+                        asking[agent].declarations.push(Declaration {
+                            group,
+                            rank: peer as u32,
+                            peer: world_rank as i32,
+                            tag,
+                            side,
+                        });
+                    }
+                    (agent, channel.declared)
+                };
+            for (side, number) in std::mem::take(&mut rank.asker.unsent) {
+                let channel = &mut rank.asks_on_mut(side).list[number as usize];
+                let (agent, declared) = declares(asking, number, channel, side);
+                let questions = &mut asking[agent].questions;
+                channel.take_unsent(|n, count| {
+                    questions.push(Question {
+                        channel: declared,
+                        count,
+                        n,
                     });
-                }
-                (agent, channel.declared)
-            };
-            let mut questions = std::mem::take(&mut rank.asker.questions);
-            for (side, channel, mut question) in questions.drain(..) {
-                let channel = &mut rank.asks_on_mut(side).list[channel as usize];
-                let (agent, declared) = declares(asking, channel, side);
-                question.channel = declared;
-                asking[agent].questions.push(question);
+                });
             }
-            rank.asker.questions = questions;
             rank.progress(last, |number, channel, side, n| {
                 if channel.agent == own_agent {
                     local.push((at, side, number, n));
                     return;
                 }
-                let (agent, declared) = declares(asking, channel, side);
+                let (agent, declared) = declares(asking, number, channel, side);
                 asking[agent].progress.push(Progress {
                     channel: declared,
                     last: u32::from(last),
@@ -277,55 +291,92 @@ impl<'a> Agent<'a> {
     fn answer_waiting(&mut self) {
         let answering = &mut self.answering;
         for rank in &mut self.ranks {
-            for asked in std::mem::take(&mut rank.waiting) {
-                match rank.end(asked.channel, asked.side, asked.question.n) {
-                    Some(end) => {
-                        let to = &mut answering[asked.agent as usize];
-                        reply_to(rank, asked.side, &asked.question, end, to);
-                    }
-                    None => rank.waiting.push(asked),
-                }
-            }
+            let mut waiting = std::mem::take(&mut rank.waiting);
+            waiting.retain_mut(|asked| {
+                let to = &mut answering[asked.agent as usize];
+                to.replies.extend(asked.answer(rank, &mut to.times));
+                asked.question.count > 0
+            });
+            rank.waiting = waiting;
         }
     }
 
     /// Pass two: answers what is asked in this round.
     fn answer(&mut self, received: &[Asking]) {
         for (agent, parcel) in received.iter().enumerate() {
-            let (declared, ranks) = (&self.declared[agent], &self.ranks);
-            let chunks = parcel.questions.par_chunks(CHUNK).map(|questions| {
-                let mut answers = Answering::default();
-                let mut waiting = Vec::new();
-                for question in questions {
-                    let (rank, side, channel) = declared[question.channel as usize];
-                    if rank == NONE {
-                        continue;
-                    }
-                    let at = &ranks[rank as usize];
-                    if let Some(end) = at.end(channel, side, question.n) {
-                        reply_to(at, side, question, end, &mut answers);
-                        continue;
-                    }
-                    let asked = Asked {
-                        agent: agent as u32,
-                        channel,
-                        side,
-                        question: *question,
-                    };
-                    waiting.push((rank, asked));
+            let to = &mut self.answering[agent];
+            for question in &parcel.questions {
+                let (rank, side, channel) = self.declared[agent][question.channel as usize];
+                if rank == NONE {
+                    continue;
                 }
-                (answers, waiting)
-            });
-            for (answers, waiting) in chunks.collect::<Vec<_>>() {
-                let to = &mut self.answering[agent];
-                let before = to.replies.len() as u32;
-                to.late.extend(answers.late.iter().map(|at| before + at));
-                to.replies.extend(answers.replies);
-                to.details.extend(answers.details);
-                for (rank, asked) in waiting {
-                    self.ranks[rank as usize].waiting.push(asked);
+                let rank = &mut self.ranks[rank as usize];
+                let mut asked = Asked {
+                    agent: agent as u32,
+                    channel,
+                    side,
+                    question: *question,
+                };
+                to.replies.extend(asked.answer(rank, &mut to.times));
+                if asked.question.count > 0 {
+                    rank.waiting.push(asked);
                 }
             }
+        }
+    }
+
+    /// Takes the times in that other agents answered with.
+    fn take_times(&mut self, received: &[Answering]) {
+        let mut by_rank: Vec<Vec<(Side, u32, u64, &[i64])>> = vec![Vec::new(); self.ranks.len()];
+        for (declared, parcel) in self.declares.iter().zip(received) {
+            let mut times = &parcel.times[..];
+            for reply in &parcel.replies {
+                let own;
+                (own, times) = times.split_at(reply.count as usize);
+                let (rank, side, channel) = declared[reply.channel as usize];
+                by_rank[rank as usize].push((side, channel, reply.n, own));
+            }
+        }
+        let ranks = self.ranks.par_iter_mut().zip(by_rank);
+        ranks.for_each(|(rank, replies)| {
+            for (side, channel, n, times) in replies {
+                rank.take_times(side, channel, n, times);
+            }
+        });
+    }
+
+    /// Asks for descriptions of those who turned out to be late.
+    fn request(&mut self) {
+        let requesting = &mut self.requesting;
+        for rank in &mut self.ranks {
+            rank.take_candidates(|agent, request| {
+                requesting[agent as usize].requests.push(request);
+            });
+        }
+    }
+
+    /// Describes those who were late.
+    fn describe(&mut self, received: &[Requesting]) {
+        for (agent, parcel) in received.iter().enumerate() {
+            let (declared, ranks) = (&self.declared[agent], &self.ranks);
+            let chunks = parcel.requests.par_chunks(CHUNK).map(|requests| {
+                let described = requests.iter().filter_map(|request| {
+                    let (rank, side, channel) = declared[request.channel as usize];
+                    let rank = &ranks[rank as usize];
+                    let end = rank.end(channel, side, request.n)?;
+                    Some(Description {
+                        rank: request.rank,
+                        token: request.token,
+                        detail: rank.late(end, request.since),
+                    })
+                });
+                described.collect::<Vec<_>>()
+            });
+            let to = &mut self.describing[agent].descriptions;
+            chunks
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|chunk| to.extend(chunk));
         }
     }
 
@@ -355,15 +406,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Takes the answers in, and fills the parcels of the third leg.
-    fn take_replies(&mut self, received: &[Answering]) {
+    /// Takes the outcomes of collectives in, and tells about the late members of this agent.
+    fn take_outcomes(&mut self, received: &[Answering]) {
         for parcel in received {
-            let mut late = parcel.late.iter().zip(&parcel.details).peekable();
-            for (at, reply) in parcel.replies.iter().enumerate() {
-                let detail = late.next_if(|(position, _)| **position == at as u32);
-                let asker = &mut self.ranks[reply.rank as usize].asker;
-                asker.reply(reply, detail.map(|(_, detail)| detail));
-            }
             let mut members = &parcel.members[..];
             for fold in &parcel.folds {
                 let own;
@@ -378,7 +423,7 @@ impl<'a> Agent<'a> {
                 let (since, complete) = (inquiry.since, inquiry.complete);
                 if let Some(detail) = detail_of(&inquiry.party, since, complete, ranks, positions) {
                     for &agent in agents {
-                        self.telling[agent as usize].told.push(Told {
+                        self.requesting[agent as usize].told.push(Told {
                             group: inquiry.group,
                             n: inquiry.n,
                             detail,
@@ -439,26 +484,4 @@ fn detail_of(
 ) -> Option<Detail> {
     let rank = &ranks[*positions.get(&late.rank)? as usize];
     Some(rank.before_entry(late, since, complete))
-}
-
-/// Answers a question about this end.
-fn reply_to(rank: &Rank, side: Side, question: &Question, end: &End, answers: &mut Answering) {
-    let interval = Interval::new(question.enter, question.leave);
-    let severity = match side {
-        SEND => two_sided::late_sender(interval, end.time),
-        _ => two_sided::late_receiver(interval, end.time),
-    };
-    if severity > 0 {
-        let since = match question.bare {
-            0 => question.enter,
-            _ => end.time,
-        };
-        answers.late.push(answers.replies.len() as u32);
-        answers.details.push(rank.late(end, since));
-    }
-    answers.replies.push(Reply {
-        rank: question.rank,
-        token: question.token,
-        time: end.time,
-    });
 }

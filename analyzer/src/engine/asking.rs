@@ -4,19 +4,19 @@
 
 use laggard_patterns::two_sided;
 
-use super::calls::{Calls, Late, Slots, Token};
-use super::channel::{Channel, End};
+use super::calls::{Calls, Late, Token};
+use super::channel::{Channel, ChannelKey, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::table::NONE;
 use super::wildcard::Receipt;
-use super::wire::{Detail, POST, Question, Reply, SEND, Side};
+use super::wire::{Detail, POST, Request, SEND, Side};
 
-/// A question about a message whose other end is at this agent.
+/// A question about a message's other end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Query {
+pub struct Query {
     /// Number of the message on the channel.
-    n: u64,
+    pub n: u64,
     /// See [`Token::message`].
     message: u64,
     /// See [`Token::call`].
@@ -33,9 +33,25 @@ pub(super) struct Query {
 struct Worst<'r> {
     severity: i64,
     query: &'r Query,
-    source: i32,
+    key: ChannelKey,
     peer: &'r Rank<'r>,
     end: &'r End,
+}
+
+/// A late party at another agent.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// The call that waited.
+    call: u32,
+    /// See [`Calls::answer`].
+    late: u32,
+    /// Number of the message on the channel.
+    n: u64,
+    /// The asking rank's channel.
+    channel: u32,
+    side: Side,
+    /// What it did since then is asked for, ns.
+    since: i64,
 }
 
 /// What a rank asks, and what waits for the answers.
@@ -48,10 +64,10 @@ pub struct Asker {
     queries: Vec<Query>,
     /// Queries about messages that did not happen yet.
     waiting: Vec<Query>,
-    /// Questions to other agents: the asking rank's channel, what is asked.
-    pub questions: Vec<(Side, u32, Question)>,
-    /// What answers of other agents are for, by [`Question::token`].
-    outstanding: Slots<Token>,
+    /// Channels with questions to other agents that are not sent yet.
+    pub unsent: Vec<(Side, u32)>,
+    /// Late parties of other agents that are to be described.
+    candidates: Vec<Candidate>,
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
     /// What was found, by thread.
@@ -107,38 +123,71 @@ impl Rank<'_> {
         let end = &self.asks_on(side).list[channel as usize];
         let (is_here, is_connected) = (end.agent == self.agent, end.declared != NONE);
         self.asker.requests += 1;
-        if !is_here {
-            self.ask_agent(side, channel, n, token, bare);
-            return;
-        }
-        if !is_connected {
-            self.unconnected.push((side, channel));
-        }
-        self.asker.queries.push(Query {
+        let query = Query {
             n,
             message: token.message,
             call: token.call,
             channel,
             side,
             bare,
-        });
+        };
+        if !is_here {
+            let asked = &mut self.asks_on_mut(side).list[channel as usize];
+            asked.asked.push_back(query);
+            asked.unsent += 1;
+            if asked.unsent == 1 {
+                self.asker.unsent.push((side, channel));
+            }
+            return;
+        }
+        if !is_connected {
+            self.unconnected.push((side, channel));
+        }
+        self.asker.queries.push(query);
     }
 
-    /// Asks another agent.
-    #[inline(never)]
-    fn ask_agent(&mut self, side: Side, channel: u32, n: u64, token: Token, bare: bool) {
-        let interval = self.asker.calls.interval(token.call);
-        let question = Question {
-            // Given by whoever sends it.
-            channel: 0,
-            rank: self.position,
-            token: self.asker.outstanding.keep(token),
-            bare: u32::from(bare),
-            n,
-            enter: interval.enter,
-            leave: interval.leave,
+    /// Takes another agent's answers in: `times` of successive messages from `n` on.
+    pub fn take_times(&mut self, side: Side, channel: u32, n: u64, times: &[i64]) {
+        let (channels, asker) = match side {
+            SEND => (&mut self.receives, &mut self.asker),
+            _ => (&mut self.sends, &mut self.asker),
         };
-        self.asker.questions.push((side, channel, question));
+        let channel = &mut channels.list[channel as usize];
+        for (n, &time) in (n..).zip(times) {
+            if let Some(query) = channel.take_asked(n) {
+                asker.take_time(&query, channel.key, time);
+            }
+        }
+    }
+
+    /// The late parties at other agents that calls are charged with, as far as is known:
+    /// the agent and what is requested of it.
+    pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request)) {
+        let mut candidates = std::mem::take(&mut self.asker.candidates);
+        for candidate in candidates.drain(..) {
+            let calls = &self.asker.calls;
+            let Candidate {
+                call, late, side, ..
+            } = candidate;
+            let channel = &self.asks_on(side).list[candidate.channel as usize];
+            let message = (channel.key.1, channel.key.2, candidate.n);
+            // Another one may have turned out to be later.
+            if !calls.is_charged_with(call, late, message, side == POST) {
+                continue;
+            }
+            request(
+                channel.agent,
+                Request {
+                    channel: channel.declared,
+                    rank: self.position,
+                    n: candidate.n,
+                    since: candidate.since,
+                    token: late,
+                    reserved: 0,
+                },
+            );
+        }
+        self.asker.candidates = candidates;
     }
 }
 
@@ -232,39 +281,50 @@ impl Asker {
         self.waiting.iter().map(|q| (q.side, q.channel, q.n))
     }
 
-    /// Takes another agent's answer in.
-    pub fn reply(&mut self, reply: &Reply, detail: Option<&Detail>) {
-        let Token {
-            call,
-            source,
-            message,
-        } = self.outstanding[reply.token];
-        self.outstanding.drop(reply.token);
-        let side = if message == u64::MAX { POST } else { SEND };
+    /// Takes in when the other end of a message at another agent happened.
+    #[inline]
+    fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64) {
+        let Query { call, side, .. } = *query;
         if side == SEND {
-            self.calls.note_sent(message, reply.time);
+            self.calls.note_sent(query.message, time);
         }
         if call == NONE {
             return;
         }
         let interval = self.calls.interval(call);
         let severity = match side {
-            SEND => two_sided::late_sender(interval, reply.time),
-            _ => two_sided::late_receiver(interval, reply.time),
+            SEND => {
+                if time > interval.leave {
+                    self.calls.note_violation(time - interval.leave);
+                }
+                two_sided::late_sender(interval, time)
+            }
+            // A call that waited for a sender is not charged with a receiver.
+            _ if self.calls.has_sender(call) => 0,
+            _ => two_sided::late_receiver(interval, time),
         };
-        if side == SEND && reply.time > interval.leave {
-            self.calls.note_violation(reply.time - interval.leave);
-        }
-        let late = detail.map(|detail| Late {
+        let late = (severity > 0).then(|| Late {
             severity,
-            time: reply.time,
-            message,
-            source,
-            detail: *detail,
+            time,
+            message: query.message,
+            n: query.n,
+            source: key.1,
+            tag: key.2,
+            detail: Detail::default(),
         });
-        match side {
+        let kept = match side {
             SEND => self.calls.answer(call, 1, late, None),
             _ => self.calls.answer(call, 1, None, late),
+        };
+        if let Some(late) = kept {
+            self.candidates.push(Candidate {
+                call,
+                late,
+                n: query.n,
+                channel: query.channel,
+                side,
+                since: if query.bare { time } else { interval.enter },
+            });
         }
     }
 
@@ -303,7 +363,7 @@ impl<'r> Worst<'r> {
         Worst {
             severity,
             query,
-            source: channel.key.1,
+            key: channel.key,
             peer,
             end,
         }
@@ -328,7 +388,7 @@ impl<'r> Worst<'r> {
                 key(self) > key(other)
             }
             _ => {
-                let key = |w: &Worst| (w.peer.rank, w.peer.path(w.end));
+                let key = |w: &Worst| (w.key.1, w.key.2, w.query.n);
                 key(self) < key(other)
             }
         }
@@ -345,7 +405,9 @@ impl<'r> Worst<'r> {
             severity: self.severity,
             time: self.end.time,
             message: self.query.message,
-            source: self.source,
+            n: self.query.n,
+            source: self.key.1,
+            tag: self.key.2,
             detail: self.peer.late(self.end, since),
         }
     }

@@ -49,10 +49,14 @@ pub struct Late {
     pub severity: i64,
     /// Enter of its call, ns.
     pub time: i64,
-    /// Number of the message, where it was received.
+    /// Number of the message among those that its receiver asks about; of no use for a blocked send.
     pub message: u64,
-    /// World rank of the message's source, where it was received.
+    /// Number of the message on its channel.
+    pub n: u64,
+    /// World rank of the party.
     pub source: i32,
+    /// Tag of the message.
+    pub tag: i32,
     /// What it did.
     pub detail: Detail,
 }
@@ -91,8 +95,6 @@ const UNKNOWN: i64 = i64::MAX / 2;
 pub struct Token {
     /// The call; `NONE` if only the time of a send is wanted.
     pub call: u32,
-    /// World rank of the sender, of a received message.
-    pub source: i32,
     /// Number of the received message; of no use for a blocked send.
     pub message: u64,
 }
@@ -236,18 +238,13 @@ impl Calls {
             call.messages = call.messages.min(message);
             call.messages_end = message + 1;
         }
-        Token {
-            call,
-            source,
-            message,
-        }
+        Token { call, message }
     }
 
     /// For a question about a message that the call sent.
     pub fn blocked_send(&mut self, at: &CallAt) -> Token {
         Token {
             call: self.open(at),
-            source: -1,
             message: u64::MAX,
         }
     }
@@ -308,22 +305,54 @@ impl Calls {
         self.violations.1 = self.violations.1.max(by as u64);
     }
 
-    /// So many questions of a call are answered; who was late, a sender or a receiver.
+    /// So many questions of a call are answered; who was late, a sender or a receiver. The
+    /// number of the one that is kept, if it is the worst so far.
     #[inline]
-    pub fn answer(&mut self, call: u32, count: u32, sender: Option<Late>, receiver: Option<Late>) {
+    pub fn answer(
+        &mut self,
+        call: u32,
+        count: u32,
+        sender: Option<Late>,
+        receiver: Option<Late>,
+    ) -> Option<u32> {
         let slot = call;
         let call = &mut self.calls.list[slot as usize];
         let lates = &mut self.lates;
-        if let Some(late) = sender {
-            keep_worst(lates, &mut call.sender, late, Late::outranks_sender);
+        let mut kept = None;
+        if let Some(late) = sender
+            && keep_worst(lates, &mut call.sender, late, Late::outranks_sender)
+        {
+            kept = Some(call.sender);
         }
-        if let Some(late) = receiver {
-            keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver);
+        if let Some(late) = receiver
+            && keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver)
+        {
+            kept = Some(call.receiver);
         }
         call.open -= count;
         if call.open == 0 {
             self.conclude(slot);
         }
+        kept
+    }
+
+    /// Whether a call that had answers in this round is still to be charged with this late
+    /// party: source, tag, and number of the message on its channel; a receiver if the call
+    /// `sends`.
+    pub fn is_charged_with(
+        &self,
+        call: u32,
+        late: u32,
+        message: (i32, i32, u64),
+        sends: bool,
+    ) -> bool {
+        let late = &self.lates[late];
+        (late.source, late.tag, late.n) == message && !(sends && self.has_sender(call))
+    }
+
+    /// What a late party did.
+    pub fn describe(&mut self, late: u32, detail: &Detail) {
+        self.lates.list[late as usize].detail = *detail;
     }
 
     /// A call has all its answers.
@@ -455,13 +484,21 @@ impl Calls {
     }
 }
 
-/// Keeps the worse of an entry and the one in `slot`.
-fn keep_worst<T>(slots: &mut Slots<T>, slot: &mut u32, entry: T, worse: impl Fn(&T, &T) -> bool) {
+/// Keeps the worse of an entry and the one in `slot`; whether that is the entry.
+fn keep_worst<T>(
+    slots: &mut Slots<T>,
+    slot: &mut u32,
+    entry: T,
+    worse: impl Fn(&T, &T) -> bool,
+) -> bool {
     if *slot == NONE {
         *slot = slots.keep(entry);
     } else if worse(&entry, &slots[*slot]) {
         slots.list[*slot as usize] = entry;
+    } else {
+        return false;
     }
+    true
 }
 
 impl Late {
@@ -472,11 +509,11 @@ impl Late {
     }
 
     /// Whether a call is charged with this late receiver rather than with the other.
-    /// Ties go by who is late, so that the order of the answers does not matter.
+    /// Ties go by what both ends know, so that the order of the answers does not matter.
     fn outranks_receiver(&self, other: &Late) -> bool {
         let key = |late: &Late| {
-            let detail = &late.detail;
-            (late.severity, std::cmp::Reverse((detail.rank, detail.path)))
+            let channel = (late.source, late.tag, late.n);
+            (late.severity, std::cmp::Reverse(channel))
         };
         key(self) > key(other)
     }

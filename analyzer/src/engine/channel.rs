@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
+use super::asking::Query;
 use super::table::NONE;
 
 /// What identifies a channel at one of its ends: communicator, peer, tag.
@@ -50,9 +51,42 @@ pub struct Channel {
     past: u64,
     /// How many messages the peer counted at the end of its trace.
     pub final_count: Option<u64>,
+    /// What this rank asked another agent about and has no answer to, in order.
+    pub asked: VecDeque<Query>,
+    /// How many of these at the end are not sent yet.
+    pub unsent: u32,
 }
 
 impl Channel {
+    /// The question that an answer about message `n` is for.
+    #[inline]
+    pub fn take_asked(&mut self, n: u64) -> Option<Query> {
+        if self.asked.front().is_some_and(|query| query.n == n) {
+            return self.asked.pop_front();
+        }
+        let at = self.asked.iter().position(|query| query.n == n)?;
+        self.asked.remove(at)
+    }
+
+    /// The unsent questions, successive messages together: first one and count.
+    pub fn take_unsent(&mut self, mut send: impl FnMut(u64, u32)) {
+        let first = self.asked.len() - std::mem::take(&mut self.unsent) as usize;
+        let mut range: Option<(u64, u32)> = None;
+        for query in self.asked.range(first..) {
+            match &mut range {
+                Some((n, count)) if *n + u64::from(*count) == query.n => *count += 1,
+                _ => {
+                    if let Some((n, count)) = range.replace((query.n, 1)) {
+                        send(n, count);
+                    }
+                }
+            }
+        }
+        if let Some((n, count)) = range {
+            send(n, count);
+        }
+    }
+
     /// Counts a message and keeps its end.
     #[inline]
     fn push(&mut self, end: End) -> u64 {
@@ -112,6 +146,8 @@ impl Channels {
             touched: false,
             past: 0,
             final_count: None,
+            asked: VecDeque::new(),
+            unsent: 0,
         });
         let number = self.list.len() as u32 - 1;
         self.numbers.insert(key, number);

@@ -4,13 +4,12 @@ use rustc_hash::FxHashMap;
 
 use super::activity;
 use super::channel::{Channel, ChannelKey, Channels, End};
-use super::intern::PathKey;
 use super::rank::Rank;
 use super::table::NONE;
 use super::thread::Posted;
-use super::wire::{Detail, POST, Progress, Question, SEND, Side};
+use super::wire::{Detail, POST, Progress, Question, Reply, SEND, Side};
 
-/// A question that arrived.
+/// A question that arrived, or what is left of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The agent that asks.
@@ -21,6 +20,25 @@ pub struct Asked {
     pub side: Side,
     /// What is asked.
     pub question: Question,
+}
+
+impl Asked {
+    /// Takes the messages out of the question whose ends happened: the reply, if there
+    /// are any, and their times.
+    pub fn answer(&mut self, rank: &Rank, times: &mut Vec<i64>) -> Option<Reply> {
+        let Question { channel, count, n } = self.question;
+        let before = times.len();
+        let ends = (n..n + u64::from(count)).map_while(|n| rank.end(self.channel, self.side, n));
+        times.extend(ends.map(|end| end.time));
+        let answered = (times.len() - before) as u32;
+        self.question.n += u64::from(answered);
+        self.question.count -= answered;
+        (answered > 0).then_some(Reply {
+            channel,
+            count: answered,
+            n,
+        })
+    }
 }
 
 impl Rank<'_> {
@@ -178,13 +196,6 @@ impl Rank<'_> {
             detail.other = time;
         }
         Some(detail)
-    }
-
-    /// Call path of an end.
-    pub fn path(&self, end: &End) -> PathKey {
-        let paths = &self.threads[end.thread as usize].paths;
-        let path = paths.get(end.signature as usize);
-        path.copied().unwrap_or_default()
     }
 
     /// The late call alone.

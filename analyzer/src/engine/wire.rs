@@ -27,22 +27,14 @@ entries! {
         /// What will be asked about on it.
         side: Side,
     }
-    /// Asks when the other end of a message happened.
+    /// Asks when the other ends of successive messages happened.
     Question {
         /// Declared number of the channel.
         channel: u32,
-        /// The asking rank, its agent's number.
-        rank: u32,
-        /// What the answer is for.
-        token: u32,
-        /// 1 = only the time is wanted, not what the late party did.
-        bare: u32,
-        /// Number of the message on the channel.
+        /// How many messages.
+        count: u32,
+        /// Number of the first one on the channel.
         n: u64,
-        /// The waiting interval, ns.
-        enter: i64,
-        /// See `enter`.
-        leave: i64,
     }
     /// Says which messages of a channel will not be asked for any more.
     Progress {
@@ -53,14 +45,38 @@ entries! {
         /// All messages before this.
         n: u64,
     }
-    /// The other end of a message.
+    /// The other ends of successive messages happened at times that follow.
     Reply {
-        /// As asked.
+        /// Declared number of the channel, as asked.
+        channel: u32,
+        /// How many messages.
+        count: u32,
+        /// Number of the first one on the channel.
+        n: u64,
+    }
+    /// Asks what the party did that was late for a call.
+    Request {
+        /// Declared number of the channel.
+        channel: u32,
+        /// The asking rank, its agent's number.
         rank: u32,
-        /// As asked.
+        /// Number of the message on the channel.
+        n: u64,
+        /// What happened since then is asked for, ns.
+        since: i64,
+        /// What the answer is for.
         token: u32,
-        /// Enter of the send or the posting, ns.
-        time: i64,
+        /// Zero.
+        reserved: u32,
+    }
+    /// What a party did that was late for a call.
+    Description {
+        /// As requested.
+        rank: u32,
+        /// As requested.
+        token: u32,
+        /// What it did.
+        detail: Detail,
     }
     /// A late party's call and what it did before.
     #[derive(Default)]
@@ -227,10 +243,8 @@ parcels! {
     Answering {
         /// To the first leg's questions.
         replies: Reply,
-        /// Positions in `replies` of those about a late party.
-        late: u32,
-        /// What those did, in the same order.
-        details: Detail,
+        /// Their times, in order, ns.
+        times: i64,
         /// Complete collectives, to those who want them.
         folds: Fold,
         /// Their single members, in the folds' order.
@@ -241,9 +255,16 @@ parcels! {
         wanters: u32,
     }
     /// Third leg of a round.
-    Telling {
-        /// To those who want to know.
+    Requesting {
+        /// About those who turned out to be late.
+        requests: Request,
+        /// About late members of collectives, to those who want to know.
         told: Told,
+    }
+    /// Fourth leg of a round.
+    Describing {
+        /// To the third leg's requests.
+        descriptions: Description,
     }
     /// Lists of neighbours, to everybody.
     Edges {
