@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::asking::{Asker, differ};
+use super::asking::{Asker, Times, differ};
 use super::calls::Losses;
 use super::channel::Channel;
 use super::exchange::Asked;
@@ -327,20 +327,25 @@ impl<'a> Agent<'a> {
 
     /// Takes the times in that other agents answered with.
     fn take_times(&mut self, received: &[Answering]) {
-        let mut by_rank: Vec<Vec<(Side, u32, u64, &[i64])>> = vec![Vec::new(); self.ranks.len()];
+        let mut by_rank: Vec<Vec<Times>> = vec![Vec::new(); self.ranks.len()];
         for (declared, parcel) in self.declares.iter().zip(received) {
             let mut times = &parcel.times[..];
             for reply in &parcel.replies {
                 let own;
                 (own, times) = times.split_at(reply.count as usize);
                 let (rank, side, channel) = declared[reply.channel as usize];
-                by_rank[rank as usize].push((side, channel, reply.n, own));
+                by_rank[rank as usize].push(Times {
+                    side,
+                    channel,
+                    n: reply.n,
+                    times: own,
+                });
             }
         }
         let ranks = self.ranks.par_iter_mut().zip(by_rank);
         ranks.for_each(|(rank, replies)| {
-            for (side, channel, n, times) in replies {
-                rank.take_times(side, channel, n, times);
+            for reply in &replies {
+                rank.take_times(reply);
             }
         });
     }

@@ -38,6 +38,19 @@ struct Worst<'r> {
     end: &'r End,
 }
 
+/// When the other ends of successive messages happened, as another agent says.
+#[derive(Clone, Copy, Debug)]
+pub struct Times<'a> {
+    /// What was asked about.
+    pub side: Side,
+    /// The asking rank's channel.
+    pub channel: u32,
+    /// Number of the first message.
+    pub n: u64,
+    /// ns.
+    pub times: &'a [i64],
+}
+
 /// A late party at another agent.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
@@ -146,14 +159,14 @@ impl Rank<'_> {
         self.asker.queries.push(query);
     }
 
-    /// Takes another agent's answers in: `times` of successive messages from `n` on.
-    pub fn take_times(&mut self, side: Side, channel: u32, n: u64, times: &[i64]) {
-        let (channels, asker) = match side {
+    /// Takes another agent's answers in.
+    pub fn take_times(&mut self, reply: &Times) {
+        let (channels, asker) = match reply.side {
             SEND => (&mut self.receives, &mut self.asker),
             _ => (&mut self.sends, &mut self.asker),
         };
-        let channel = &mut channels.list[channel as usize];
-        for (n, &time) in (n..).zip(times) {
+        let channel = &mut channels.list[reply.channel as usize];
+        for (n, &time) in (reply.n..).zip(reply.times) {
             if let Some(query) = channel.take_asked(n) {
                 asker.take_time(&query, channel.key, time);
             }
