@@ -282,9 +282,12 @@ impl Asker {
                 late.replace_if_worse(&mut receiver);
             }
             if call != NONE {
-                let late = |worst: Option<Worst>| worst.map(|worst| worst.late(interval.enter));
-                self.calls
-                    .answer(call, answered, late(sender), late(receiver));
+                let late = |worst: &Option<Worst>| worst.as_ref().map(Worst::late);
+                let (sent, posted) = (late(&sender), late(&receiver));
+                let kept = self.calls.answer(call, answered, sent, posted);
+                if let (Some(late), Some(worst)) = (kept, sender.or(receiver)) {
+                    self.calls.describe(late, &worst.describe(interval.enter));
+                }
             }
         }
     }
@@ -323,7 +326,6 @@ impl Asker {
             n: query.n,
             source: key.1,
             tag: key.2,
-            detail: Detail::default(),
         });
         let kept = match side {
             SEND => self.calls.answer(call, 1, late, None),
@@ -407,13 +409,7 @@ impl<'r> Worst<'r> {
         }
     }
 
-    /// With what the late party did since `enter`.
-    fn late(&self, enter: i64) -> Late {
-        let since = if self.query.bare {
-            self.end.time
-        } else {
-            enter
-        };
+    fn late(&self) -> Late {
         Late {
             severity: self.severity,
             time: self.end.time,
@@ -421,8 +417,17 @@ impl<'r> Worst<'r> {
             n: self.query.n,
             source: self.key.1,
             tag: self.key.2,
-            detail: self.peer.late(self.end, since),
         }
+    }
+
+    /// What the late party did since the call's `enter`.
+    fn describe(&self, enter: i64) -> Detail {
+        let since = if self.query.bare {
+            self.end.time
+        } else {
+            enter
+        };
+        self.peer.late(self.end, since)
     }
 }
 

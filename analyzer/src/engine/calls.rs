@@ -43,7 +43,7 @@ struct Receipt {
 }
 
 /// A party that was late for a call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Late {
     /// Time that it cost, ns.
     pub severity: i64,
@@ -57,8 +57,6 @@ pub struct Late {
     pub source: i32,
     /// Tag of the message.
     pub tag: i32,
-    /// What it did.
-    pub detail: Detail,
 }
 
 /// What a call lost in a non-blocking collective that it completed: pattern, ns, and
@@ -172,6 +170,8 @@ pub struct Calls {
     /// Calls with open questions.
     waiting: usize,
     lates: Slots<Late>,
+    /// What these did.
+    details: Vec<Detail>,
     groups: Slots<Losses>,
     /// Calls that have all their answers, and somebody was late.
     concluded: Vec<Call>,
@@ -305,8 +305,8 @@ impl Calls {
         self.violations.1 = self.violations.1.max(by as u64);
     }
 
-    /// So many questions of a call are answered; who was late, a sender or a receiver. The
-    /// number of the one that is kept, if it is the worst so far.
+    /// So many questions of a call are answered; who was late, a sender or else a receiver.
+    /// The number of the late one if it is the worst so far: it is to be described.
     #[inline]
     pub fn answer(
         &mut self,
@@ -318,17 +318,11 @@ impl Calls {
         let slot = call;
         let call = &mut self.calls.list[slot as usize];
         let lates = &mut self.lates;
-        let mut kept = None;
-        if let Some(late) = sender
-            && keep_worst(lates, &mut call.sender, late, Late::outranks_sender)
-        {
-            kept = Some(call.sender);
-        }
-        if let Some(late) = receiver
-            && keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver)
-        {
-            kept = Some(call.receiver);
-        }
+        let kept = match (sender, receiver) {
+            (Some(late), _) => keep_worst(lates, &mut call.sender, late, Late::outranks_sender),
+            (_, Some(late)) => keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver),
+            (None, None) => None,
+        };
         call.open -= count;
         if call.open == 0 {
             self.conclude(slot);
@@ -352,7 +346,12 @@ impl Calls {
 
     /// What a late party did.
     pub fn describe(&mut self, late: u32, detail: &Detail) {
-        self.lates.list[late as usize].detail = *detail;
+        let late = late as usize;
+        if self.details.len() <= late {
+            self.details
+                .resize(self.lates.list.len(), Detail::default());
+        }
+        self.details[late] = *detail;
     }
 
     /// A call has all its answers.
@@ -396,7 +395,12 @@ impl Calls {
                 });
             };
             let sender = self.lates.list.get(call.sender as usize);
-            let message = sender.or_else(|| self.lates.list.get(call.receiver as usize));
+            let worst = if call.sender != NONE {
+                call.sender
+            } else {
+                call.receiver
+            };
+            let message = self.lates.list.get(worst as usize);
             let most = message.map_or(0, |late| late.severity);
             let group = self.groups.list.get(call.group as usize);
             match (group.filter(|losses| losses.total() > most), message) {
@@ -413,7 +417,7 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, late.severity, Some(&late.detail));
+                    named(pattern, late.severity, self.details.get(worst as usize));
                 }
                 (None, None) => {}
             }
@@ -484,21 +488,21 @@ impl Calls {
     }
 }
 
-/// Keeps the worse of an entry and the one in `slot`; whether that is the entry.
+/// Keeps the worse of an entry and the one in `slot`; the slot's number if that is the entry.
 fn keep_worst<T>(
     slots: &mut Slots<T>,
     slot: &mut u32,
     entry: T,
     worse: impl Fn(&T, &T) -> bool,
-) -> bool {
+) -> Option<u32> {
     if *slot == NONE {
         *slot = slots.keep(entry);
     } else if worse(&entry, &slots[*slot]) {
         slots.list[*slot as usize] = entry;
     } else {
-        return false;
+        return None;
     }
-    true
+    Some(*slot)
 }
 
 impl Late {
