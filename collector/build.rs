@@ -10,6 +10,7 @@ fn main() {
     println!("cargo:rerun-if-changed=shim/shim.h");
     println!("cargo:rerun-if-env-changed=MPICC");
     require_frame_pointers();
+    export_dlsym();
 
     let compiler = env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     let includes = include_directories(&compiler);
@@ -66,6 +67,21 @@ fn require_frame_pointers() {
         "\n\nlaggard-collector needs frame pointers: RUSTFLAGS in the environment replaces \
          the flags of .cargo/config.toml; add `-C force-frame-pointers=yes` to it\n"
     );
+}
+
+/// `cfg(dlsym_exported)`, where the collector has a `dlsym` of its own (`src/lookup.rs`):
+/// where it knows the machine's instructions and how to find the C library's.
+///
+/// Exported is what the compiler knows as a Rust function; what must be called are the
+/// instructions. The linker gives the one's name to the other.
+fn export_dlsym() {
+    println!("cargo:rustc-check-cfg=cfg(dlsym_exported)");
+    let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    let is_known = ["x86_64", "aarch64"].contains(&target("ARCH").as_str());
+    if is_known && target("OS") == "linux" && target("ENV") == "gnu" {
+        println!("cargo:rustc-cfg=dlsym_exported");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,--defsym=dlsym=laggard_dlsym");
+    }
 }
 
 /// Include directories that the MPI compiler wrapper would use.

@@ -3,6 +3,17 @@
 //! The macros here only lay out the calls; what a call means is in
 //! [`crate::classes`], an ordinary type for each class of the table.
 
+use crate::resolve::Target;
+
+/// What the wrappers pass on to, `MPI_x` and `PMPI_x` of every call.
+pub fn targets() -> impl Iterator<Item = (&'static Target, &'static Target)> {
+    #[cfg(not(persistent_collectives))]
+    const EXTENSIONS: &[(&Target, &Target)] = &[];
+    #[cfg(persistent_collectives)]
+    use extensions::TARGETS as EXTENSIONS;
+    TARGETS.iter().chain(EXTENSIONS).copied()
+}
+
 /// Types that the rows of the table name.
 mod types {
     pub use crate::ffi::*;
@@ -80,6 +91,11 @@ macro_rules! exports {
             )*
         }
 
+        /// What every row's two wrappers, `MPI_x` and `PMPI_x`, pass on to.
+        pub static TARGETS: &[(&Target, &Target)] = &[
+            $((mpi_slots::$name.target(), pmpi_slots::$name.target())),*
+        ];
+
         /// What programs call.
         #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
         mod mpi {
@@ -120,6 +136,7 @@ laggard_trace::mpi_calls!(exports);
 #[cfg(persistent_collectives)]
 mod extensions {
     use super::types;
+    use crate::resolve::Target;
 
     laggard_trace::mpi_extension_calls!(exports);
 }

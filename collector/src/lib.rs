@@ -1,6 +1,7 @@
 //! The preloaded library that records what every call did.
 //!
 //! *Data flow.* A program's `MPI_x` comes to the wrapper of that name (`exports`),
+//! (`lookup` for a program that asks `dlsym` for it),
 //! which calls the real function (`resolve`) between two readings of the clock
 //! (`clock`). The call's class (`classes`) then says what it did: a
 //! `signature` that repeats, and a record of twelve bytes in the location's
@@ -25,6 +26,7 @@ mod groups;
 mod hash;
 mod lists;
 mod log;
+mod lookup;
 mod memory;
 mod options;
 mod presence;

@@ -9,19 +9,28 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::lookup;
+
 /// A function of the MPI library, looked up at its first use.
 pub struct Slot<F> {
+    target: Target,
+    function: PhantomData<F>,
+}
+
+/// What a wrapper passes on to, of whatever type.
+pub struct Target {
     name: &'static str,
     address: AtomicPtr<c_void>,
-    function: PhantomData<F>,
 }
 
 impl<F: Copy> Slot<F> {
     /// A slot for the function with this name (terminated by a zero byte).
     pub const fn new(name: &'static str) -> Self {
         Slot {
-            name,
-            address: AtomicPtr::new(ptr::null_mut()),
+            target: Target {
+                name,
+                address: AtomicPtr::new(ptr::null_mut()),
+            },
             function: PhantomData,
         }
     }
@@ -29,9 +38,9 @@ impl<F: Copy> Slot<F> {
     /// The function.
     #[inline(always)]
     pub fn get(&self) -> F {
-        let mut address = self.address.load(Ordering::Relaxed);
+        let mut address = self.target.address.load(Ordering::Relaxed);
         if address.is_null() {
-            address = self.find();
+            address = self.target.find();
         }
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         // SAFETY: `F` is the type of the function with this name in `mpi.h`, which
@@ -39,16 +48,57 @@ impl<F: Copy> Slot<F> {
         unsafe { mem::transmute_copy(&address) }
     }
 
+    /// The same without its type.
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+impl Target {
+    /// Its name.
+    pub fn name(&self) -> &'static CStr {
+        CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or(c"")
+    }
+
+    /// Where it is; null if no library that is loaded has it.
+    pub fn address(&self) -> *mut c_void {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() {
+            symbol(self.name())
+        } else {
+            address
+        }
+    }
+
+    /// From now on it is at this address, where it was not elsewhere already. Gives where
+    /// it is.
+    pub fn settle(&self, address: *mut c_void) -> *mut c_void {
+        let known = self.address.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        keep_loaded(address);
+        let settled = self.address.compare_exchange(
+            ptr::null_mut(),
+            address,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        settled.map_or_else(|earlier| earlier, |_| address)
+    }
+
     #[cold]
     #[inline(never)]
     fn find(&self) -> *mut c_void {
-        let name = CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or(c"");
-        let mut address = symbol(name);
+        let address = symbol(self.name());
+        // A failed lookup of ours is not what the program's next dlerror() is about.
+        // SAFETY: may be called at any time.
+        unsafe { libc::dlerror() };
         if address.is_null() {
-            address = absent as *mut c_void;
+            // Not for good: the library may be loaded later.
+            return absent as *mut c_void;
         }
-        self.address.store(address, Ordering::Relaxed);
-        address
+        self.settle(address)
     }
 }
 
@@ -73,7 +123,7 @@ pub fn symbol_of_pmix(name: &CStr) -> *mut c_void {
 
 fn next(name: &CStr, libraries: &[&str]) -> *mut c_void {
     // SAFETY: a lookup by name.
-    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let next = unsafe { lookup::real()(libc::RTLD_NEXT, name.as_ptr()) };
     if !next.is_null() && !is_own(next) {
         return next;
     }
@@ -97,7 +147,7 @@ fn in_local_scopes(name: &CStr, libraries: &[&str]) -> *mut c_void {
             if handle.is_null() {
                 continue;
             }
-            libc::dlsym(handle, name.as_ptr())
+            lookup::real()(handle, name.as_ptr())
         };
         if !address.is_null() && !is_own(address) {
             return address;
@@ -129,17 +179,72 @@ fn loaded_objects() -> Vec<std::ffi::CString> {
 
 /// Whether an address lies in this library.
 fn is_own(address: *mut c_void) -> bool {
-    let base = |address: *const c_void| {
-        // SAFETY: `info` is valid for writing; dladdr accepts any address.
-        unsafe {
-            let mut info: libc::Dl_info = mem::zeroed();
-            match libc::dladdr(address, &mut info) {
-                0 => ptr::null_mut(),
-                _ => info.dli_fbase,
-            }
+    object_of(address).dli_fbase == object_of(absent as *mut c_void).dli_fbase
+}
+
+/// The library in which an address lies; all zero if it is in none.
+fn object_of(address: *mut c_void) -> libc::Dl_info {
+    // SAFETY: all zero is valid, and is what is left where dladdr fails.
+    unsafe {
+        let mut info: libc::Dl_info = mem::zeroed();
+        match libc::dladdr(address, &mut info) {
+            0 => mem::zeroed(),
+            _ => info,
         }
-    };
-    base(address) == base(absent as *const c_void)
+    }
+}
+
+/// Keeps the library of an address loaded to the end, also where the program closes its
+/// last handle.
+///
+/// Slots keep addresses, and programs keep wrappers that they looked up. Loaded again, the
+/// library would be elsewhere, and these would lead to where it was. Linked with MPI, or
+/// with a handle on it, most programs never unload it; nor can MPI be initialised again
+/// for those that do.
+fn keep_loaded(address: *mut c_void) {
+    static LAST: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let object = object_of(address);
+    if object.dli_fname.is_null() || LAST.load(Ordering::Relaxed) == object.dli_fbase {
+        return;
+    }
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    // SAFETY: RTLD_NOLOAD loads nothing, and the handle is never closed. Where it fails,
+    // as for the program itself, the program's next dlerror() must not say so.
+    unsafe {
+        if libc::dlopen(object.dli_fname, flags).is_null() {
+            libc::dlerror();
+        }
+    }
+    LAST.store(object.dli_fbase, Ordering::Relaxed);
+}
+
+/// The function of this name that this library exports; null if there is none.
+///
+/// By a handle on this library. Its own references to the name lead to whatever comes
+/// first in the process, which may be another tool's.
+pub fn own_function(name: &CStr) -> *mut c_void {
+    static OWN: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let mut own = OWN.load(Ordering::Relaxed);
+    if own.is_null() {
+        let path = object_of(absent as *mut c_void).dli_fname;
+        if path.is_null() {
+            return ptr::null_mut();
+        }
+        // SAFETY: RTLD_NOLOAD loads nothing; this library is never unloaded.
+        own = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        OWN.store(own, Ordering::Relaxed);
+    }
+    if own.is_null() {
+        return own;
+    }
+    // SAFETY: a valid handle, a lookup by name.
+    let function = unsafe { lookup::real()(own, name.as_ptr()) };
+    // The libraries that this one needs are asked, too.
+    if is_own(function) {
+        function
+    } else {
+        ptr::null_mut()
+    }
 }
 
 /// Addresses may come to mean other code: call paths must know.
@@ -164,7 +269,9 @@ unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
 /// `name` is a string.
 pub unsafe extern "C" fn find_symbol(name: *const c_char) -> *mut c_void {
     // SAFETY: see above.
-    let (name, first) = unsafe { (CStr::from_ptr(name), libc::dlsym(libc::RTLD_DEFAULT, name)) };
+    let name = unsafe { CStr::from_ptr(name) };
+    // SAFETY: a lookup by name.
+    let first = unsafe { lookup::real()(libc::RTLD_DEFAULT, name.as_ptr()) };
     if first.is_null() {
         in_local_scopes(name, MPI)
     } else {

@@ -13,6 +13,7 @@ use crate::constants::{self, constants};
 use crate::exports::real;
 use crate::groups;
 use crate::log::{self, debug, error, info, warning};
+use crate::lookup;
 use crate::memory;
 use crate::options::{Mode, Options};
 use crate::presence;
@@ -261,8 +262,9 @@ fn exits() {
     }
 }
 
-/// Says so if the program used MPI and nothing of it came here: it looked the functions
-/// up in the library itself, where no preloaded library is asked.
+/// Says so if the program used MPI and nothing of it came here: no preloaded library is
+/// asked for calls within one binary, in libraries that are loaded with RTLD_DEEPBIND, or
+/// where a program reads the MPI library's symbol table by itself.
 fn note_unseen() {
     let initialized = resolve::symbol(c"PMPI_Initialized");
     if initialized.is_null() || IS_CHILD.load(Ordering::Relaxed) {
@@ -278,12 +280,13 @@ fn note_unseen() {
     log::set_level(options.log);
     if flag != 0 && options.mode != Mode::Off {
         warning!(
-            "nothing is recorded: this program did not call MPI_Init by its name, but found it in the MPI library by itself (dlopen and dlsym)"
+            "nothing is recorded: this program initialised MPI, but its call of MPI_Init cannot be seen by a preloaded library (as with RTLD_DEEPBIND or static linking)"
         );
     }
 }
 
 extern "C" fn library_loaded() {
+    lookup::loaded();
     clock::loaded();
     // SAFETY: registers a handler that only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

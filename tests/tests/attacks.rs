@@ -13,6 +13,9 @@ use laggard_tests::report::{Anomaly, Bottleneck, Report};
 /// What the programs with three rounds of 60 ms lose, give or take scheduling.
 const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
 
+/// Links with MPI only what calls it by its names.
+const AS_NEEDED: &str = "-Wl,--as-needed";
+
 /// A program of `programs/attacks/` with what it needs.
 struct Attack {
     bench: Bench,
@@ -31,6 +34,26 @@ impl Attack {
             words,
             env: Vec::new(),
         }
+    }
+
+    /// A program that is not linked with MPI.
+    fn unlinked(test: &str, source: &str, arguments: &[&str]) -> Attack {
+        let bench = Bench::new(test);
+        let program = bench.compile(&format!("attacks/{source}"), &[AS_NEEDED], &["-ldl"]);
+        let mut words = vec![program];
+        words.extend(arguments.iter().map(PathBuf::from));
+        Attack {
+            bench,
+            words,
+            env: Vec::new(),
+        }
+    }
+
+    /// Compiles a library of `programs/attacks/` that the program or its linker loads.
+    fn library(&self, source: &str) -> PathBuf {
+        let cflags = ["-shared", "-fPIC", AS_NEEDED];
+        let source = format!("attacks/{source}");
+        self.bench.compile(&source, &cflags, &["-ldl"])
     }
 
     fn trace(&self) -> PathBuf {
@@ -248,10 +271,178 @@ fn library_loaded_and_unloaded() {
     );
 }
 
+/// All calls of `dlopen_mpi.c` and `ctypes_mpi.py`, no more and no less.
+#[track_caller]
+fn assert_all_calls(attack: &Attack) {
+    let dump = attack.bench.dump(&attack.trace());
+    let expected = [
+        ("MPI_Init", 2),
+        ("MPI_Allreduce", 2),
+        ("MPI_Send", 3),
+        ("MPI_Recv", 3),
+        ("MPI_Finalize", 2),
+    ];
+    for (call, times) in expected {
+        let lines = dump
+            .lines()
+            .filter(|l| l.split_whitespace().any(|w| w == call));
+        assert_eq!(lines.count(), times, "{call} in\n{dump}");
+    }
+}
+
+/// The program looks the functions up in the MPI library: recorded like any other.
+fn loading_mpi(how: &str) {
+    let attack = Attack::unlinked(&format!("dlopen-mpi-{how}"), "dlopen_mpi.c", &[how]);
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
+    assert_all_calls(&attack);
+    let found = late_senders(&report, "main");
+    assert!(
+        found.iter().all(|b| b.location.is("dlopen_mpi.c", 75)),
+        "{found:#?}"
+    );
+}
+
 #[test]
-fn mpi_itself_is_loaded() {
-    let outcome = Attack::new("dlopen-mpi", "dlopen_mpi.c", &[]).run();
-    // What cannot be seen is said.
+fn mpi_is_loaded_for_all() {
+    loading_mpi("global");
+}
+
+#[test]
+fn mpi_is_loaded_for_the_program_only() {
+    loading_mpi("local");
+}
+
+#[test]
+fn mpi_is_loaded_with_its_own_functions_first() {
+    loading_mpi("deepbind");
+}
+
+/// What was looked up still leads somewhere after MPI was closed and loaded again.
+#[test]
+fn mpi_is_loaded_again() {
+    loading_mpi("again");
+}
+
+fn python_without_a_module(scope: &str) {
+    let script = laggard_tests::product::programs().join("attacks/ctypes_mpi.py");
+    let attack = Attack {
+        bench: Bench::new(&format!("ctypes-{scope}")),
+        words: vec![laggard_tests::product::python(), script, scope.into()],
+        env: Vec::new(),
+    };
+    let report = attack.report();
+    assert_three_rounds(&report, "receive");
+    assert_no_anomalies(&report);
+    assert_all_calls(&attack);
+    let found = late_senders(&report, "receive");
+    assert!(
+        found.iter().all(|b| b.location.is("ctypes_mpi.py", 18)),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn python_with_ctypes() {
+    python_without_a_module("local");
+}
+
+#[test]
+fn python_with_ctypes_and_mpi_for_all() {
+    python_without_a_module("global");
+}
+
+/// Another tool looks up what it passes on to in the MPI library: before or behind the collector,
+/// under a program that is linked with MPI or one that looks it up itself.
+fn tool_by_handle(test: &str, is_first: bool, is_linked: bool) {
+    let attack = match is_linked {
+        true => Attack::new(test, "wrapped.c", &[]),
+        false => Attack::unlinked(test, "dlopen_mpi.c", &["local"]),
+    };
+    let tool = attack.library("handle_tool.c");
+    let words: Vec<&OsStr> = attack.words.iter().map(|w| w.as_os_str()).collect();
+    let [tool, collector] = [&tool, &attack.bench.library].map(|l| l.display().to_string());
+    let run = |preload: String| {
+        let trace = attack.trace().to_string_lossy().into_owned();
+        let run = attack.bench.plain(2, &words).env("LD_PRELOAD", preload);
+        let run = run.env("LAGGARD_TRACE_DIR", trace).run();
+        run.expect_orderly().expect_success()
+    };
+    let plain = run(tool.clone());
+    let traced = run(match is_first {
+        true => format!("{tool}:{collector}"),
+        false => format!("{collector}:{tool}"),
+    });
+    assert_same(&plain, &traced);
+    assert_eq!(traced.stderr, "");
+    let report = Report::parse(&attack.bench.analyze_all(&attack.trace()));
+    let report = report.expect("a report of the promised shape");
+    // In front of the collector the tool's function is the one that calls.
+    assert_three_rounds(&report, "");
+    assert_no_anomalies(&report);
+    assert_all_calls(&attack);
+}
+
+#[test]
+fn before_a_tool_that_looks_up_by_handle() {
+    tool_by_handle("before-handle-tool", false, true);
+}
+
+#[test]
+fn behind_a_tool_that_looks_up_by_handle() {
+    tool_by_handle("behind-handle-tool", true, true);
+}
+
+#[test]
+fn before_a_tool_that_looks_up_by_handle_as_the_program_does() {
+    tool_by_handle("before-handle-tool-unlinked", false, false);
+}
+
+#[test]
+fn behind_a_tool_that_looks_up_by_handle_as_the_program_does() {
+    tool_by_handle("behind-handle-tool-unlinked", true, false);
+}
+
+/// Lookups that depend on who asks, and what dlerror() says of them, are as ever.
+#[test]
+fn lookups_of_the_program_and_a_plugin() {
+    let mut attack = Attack::unlinked("dlsym", "dlsym.c", &[]);
+    let plugin = attack.library("dlsym_plugin.c");
+    attack.words.push(plugin);
+    let outcome = attack.run();
+    let found = |line: &str| outcome.stdout.lines().filter(|l| *l == line).count();
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert_eq!(outcome.stderr, "");
+    // The program does depend on it, or the comparison would show nothing.
+    let plugins = "plugin, default only_in_plugin: dlsym_plugin, no error";
+    assert_eq!(found(plugins), 2, "{outcome}");
+    assert_eq!(
+        found("MPI_Send after an error: MPI, no error"),
+        2,
+        "{outcome}"
+    );
+}
+
+/// Looked up by handle or not: another family's handles mean nothing here.
+#[test]
+fn mpi_of_another_family_is_loaded() {
+    let mut attack = Attack::unlinked("other-mpi", "other_mpi.c", &[]);
+    let library = attack.library("libmpi_other.c");
+    attack.words.push(library);
+    let outcome = attack.run();
+    let said = |line: &&str| line.contains("another MPI library than the one");
+    assert_eq!(outcome.stderr.lines().filter(said).count(), 2, "{outcome}");
+    assert!(!attack.trace().exists(), "a trace of another MPI");
+}
+
+/// What cannot be seen is said.
+#[test]
+fn mpi_that_no_preloaded_library_sees() {
+    let mut attack = Attack::unlinked("deepbind", "deepbind.c", &[]);
+    let plugin = attack.library("deepbind_plugin.c");
+    attack.words.push(plugin);
+    let outcome = attack.run();
     let said = |line: &&str| line.starts_with("laggard: nothing is recorded: ");
     assert_eq!(outcome.stderr.lines().filter(said).count(), 2, "{outcome}");
 }

@@ -95,3 +95,20 @@ fn every_function_is_exported_or_listed() {
         "listed as left out, but exported: {both:?}"
     );
 }
+
+/// `dlsym` is to be the instructions that jump on: a function with a frame of its own would be
+/// taken for the caller. That it is depends on the linker.
+#[test]
+fn dlsym_is_the_one_that_jumps() {
+    let bench = Bench::new("dlsym-symbol");
+    let address = |option: &str, symbol: &str| {
+        let output = Command::new("nm").arg(option).arg(&bench.library).output();
+        let text = String::from_utf8_lossy(&output.expect("nm").stdout).into_owned();
+        let mut lines = text
+            .lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>());
+        let line = lines.find(|words| words.last() == Some(&symbol) && words.len() == 3);
+        line.unwrap_or_else(|| panic!("no {symbol}"))[0].to_string()
+    };
+    assert_eq!(address("-D", "dlsym"), address("-a", "laggard_dlsym"));
+}

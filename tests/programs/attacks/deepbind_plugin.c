@@ -1,0 +1,3 @@
+/* The plugin of deepbind.c. */
+#define PLUGIN
+#include "deepbind.c"

@@ -1,0 +1,3 @@
+/* The plugin of dlsym.c. */
+#define PLUGIN
+#include "dlsym.c"
