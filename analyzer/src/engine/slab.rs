@@ -9,20 +9,17 @@ const BINS: usize = 1 << 14;
 /// What a record counts in it.
 const ONE: i64 = 1 << 16;
 
+/// Records of an agent in a slab, so that what is in flight fits into a cache.
+const RECORDS: u64 = 1 << 15;
 /// Records of a location in a slab, at least, on average: every slab costs something
 /// for each location, however short it is.
 const RECORDS_OF_LOCATION: u64 = 32;
 
 /// How many records an agent should have in a slab. Collective.
 pub fn size(job: &dyn Job, locations: usize) -> u64 {
-    // Slabs that fit into a cache; with several agents rather few exchanges.
-    let least = match job.agents() {
-        1 => 1 << 15,
-        _ => 1 << 17,
-    };
     let mut size = [locations as u64 * RECORDS_OF_LOCATION];
     job.reduce_max(&mut size);
-    least.max(size[0])
+    RECORDS.max(size[0])
 }
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all
