@@ -319,7 +319,7 @@ impl Asker {
             _ if self.calls.has_sender(call) => 0,
             _ => two_sided::late_receiver(interval, time),
         };
-        let late = (severity > 0).then(|| Late {
+        let late = (severity > 0).then_some(Late {
             severity,
             time,
             message: query.message,
