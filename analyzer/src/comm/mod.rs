@@ -1,5 +1,9 @@
 //! How agents talk. Nothing outside this module knows whether there is an MPI.
 
+use anyhow::Result;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 mod mpi_job;
 mod serial;
 
@@ -34,6 +38,36 @@ pub trait Job {
     fn bytes_sent(&self) -> u64;
     /// Ends all agents after an error that only this one saw.
     fn abort(&self, code: i32) -> !;
+}
+
+/// Combines all agents' values up the tree; the result is at the head. Collective.
+///
+/// # Errors
+/// A value that cannot be packed, or unpacked.
+pub fn merge_up<T: Serialize + DeserializeOwned>(
+    job: &dyn Job,
+    mine: T,
+    mut combine: impl FnMut(T, T) -> T,
+) -> Result<Option<T>> {
+    if job.agents() == 1 {
+        return Ok(Some(mine));
+    }
+    let mut failed = None;
+    let merged = job.tree(postcard::to_stdvec(&mine)?, &mut |a, b| {
+        let unpacked =
+            postcard::from_bytes(&a).and_then(|one| Ok((one, postcard::from_bytes(&b)?)));
+        let packed = unpacked.and_then(|(one, other)| postcard::to_stdvec(&combine(one, other)));
+        packed.unwrap_or_else(|error| {
+            failed = Some(error);
+            a
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    Ok(merged
+        .map(|bytes| postcard::from_bytes(&bytes))
+        .transpose()?)
 }
 
 /// Element-wise minimum over all agents.

@@ -63,6 +63,11 @@ impl Worst {
     fn key(&self) -> (u64, std::cmp::Reverse<(i64, u32)>) {
         (self.severity, std::cmp::Reverse((self.enter, self.rank)))
     }
+
+    /// The worse of two.
+    pub fn worse(one: Option<Worst>, other: Option<Worst>) -> Option<Worst> {
+        one.into_iter().chain(other).max_by_key(Worst::key)
+    }
 }
 
 /// Sums of one pattern in one (operation, call path) on some ranks. ns.
@@ -109,12 +114,15 @@ impl Sums {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
         add_rank(&mut self.ranks, (instance.rank, severity, 1));
-        self.keep_worst(Worst {
+        let worst = Worst {
             severity,
             rank: instance.rank,
             enter: instance.enter,
             leave: instance.leave,
-        });
+        };
+        if self.worst.is_none_or(|other| worst.key() > other.key()) {
+            self.worst = Some(worst);
+        }
         if let Some(late) = instance.late {
             let key = CauseKey {
                 rank: late.rank,
@@ -125,13 +133,7 @@ impl Sums {
         }
     }
 
-    fn keep_worst(&mut self, other: Worst) {
-        if self.worst.is_none_or(|worst| other.key() > worst.key()) {
-            self.worst = Some(other);
-        }
-    }
-
-    /// Adds another agent's sums.
+    /// Adds other sums.
     pub fn merge(&mut self, other: Sums) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
@@ -139,9 +141,7 @@ impl Sums {
         for rank in other.ranks {
             add_rank(&mut self.ranks, rank);
         }
-        if let Some(worst) = other.worst {
-            self.keep_worst(worst);
-        }
+        self.worst = Worst::worse(self.worst, other.worst);
         for (key, cause) in other.causes {
             self.causes.entry(key).or_default().merge(cause);
         }
@@ -202,7 +202,8 @@ impl Cause {
         }
     }
 
-    fn merge(&mut self, other: Cause) {
+    /// Adds what the same party did in other instances.
+    pub fn merge(&mut self, other: Cause) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.computation = self.computation.saturating_add(other.computation);

@@ -1,24 +1,44 @@
 //! Everything that goes to the head, in one value that is added up a tree of agents.
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
-use super::finding::{Findings, Sums};
+use super::finding::{Cause, CauseKey, FindingKey, Findings};
+use super::fold::{self, FoldedFindings, Locations};
 use super::group::Owned;
 use super::intern::PathKey;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::rank::Rank;
 use super::table::NONE;
+use crate::comm::{self, Job};
+
+/// What an agent found.
+#[derive(Default)]
+pub struct Own {
+    /// What was found.
+    pub findings: Findings,
+    /// The profile.
+    pub profile: Profile,
+    /// Times of its locations.
+    pub locations: Vec<LocationTimes>,
+    /// What is odd.
+    pub anomalies: Anomalies,
+    /// Messages received before they were sent, and by how much at most, ns.
+    pub violations: (u64, u64),
+    /// Questions sent.
+    pub requests: u64,
+}
 
 /// What an agent, or several, have to say.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Partial {
     /// What was found.
-    pub findings: Findings,
+    pub findings: FoldedFindings,
     /// The profile.
     pub profile: Profile,
-    /// Times of the locations, ascending by rank and thread when complete.
-    pub locations: Vec<LocationTimes>,
+    /// Times of the locations.
+    pub locations: Locations,
     /// What is odd.
     pub anomalies: Anomalies,
     /// Messages received before they were sent, and by how much at most, ns.
@@ -32,15 +52,15 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Adds what another has to say.
-    pub fn merge(&mut self, other: Partial) {
-        for (key, sums) in other.findings {
-            self.findings.entry(key).or_default().merge(sums);
+    /// Adds what another has to say, of `locations` in all agents.
+    pub fn merge(&mut self, other: Partial, locations: usize) {
+        for (key, folded) in other.findings {
+            self.findings.entry(key).or_default().merge(folded);
         }
         for (key, sums) in other.profile {
             self.profile.entry(key).or_default().merge(sums);
         }
-        self.locations.extend(other.locations);
+        self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.violations.0 += other.violations.0;
         self.violations.1 = self.violations.1.max(other.violations.1);
@@ -48,35 +68,71 @@ impl Partial {
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
+}
 
+impl Own {
     /// The same with other names for call paths; what then is about the same calls is
     /// added up.
-    pub fn rename_paths(self, name: impl Fn(PathKey) -> PathKey) -> Partial {
-        let mut renamed = Partial {
-            findings: Findings::default(),
-            profile: Profile::default(),
-            ..self
-        };
-        for ((pattern, operation, path), mut sums) in self.findings {
+    pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
+        for ((pattern, operation, path), mut sums) in std::mem::take(&mut self.findings) {
             let causes = std::mem::take(&mut sums.causes);
-            let sum = renamed.findings.entry((pattern, operation, name(path)));
+            let sum = self.findings.entry((pattern, operation, name(path)));
             let sum = sum.or_default();
             sum.merge(sums);
             for (mut key, mut cause) in causes {
                 key.path = name(key.path);
                 cause.others.iter_mut().for_each(|o| o.1 = name(o.1));
-                sum.merge(Sums {
-                    causes: std::iter::once((key, cause)).collect(),
-                    ..Sums::default()
-                });
+                sum.causes.entry(key).or_default().merge(cause);
             }
         }
-        for ((operation, path), sums) in self.profile {
-            let sum = renamed.profile.entry((operation, name(path))).or_default();
+        for ((operation, path), sums) in std::mem::take(&mut self.profile) {
+            let sum = self.profile.entry((operation, name(path))).or_default();
             sum.merge(sums);
         }
-        renamed.anomalies.rename_paths(name);
-        renamed
+        self.anomalies.rename_paths(name);
+    }
+
+    /// Sends the causes to the agents that hold their ranks, so that all about one is at
+    /// one agent, and gives those that are held here. Collective.
+    fn deal_causes(
+        &mut self,
+        job: &dyn Job,
+        agent_of: &[u32],
+    ) -> Result<Vec<(FindingKey, CauseKey, Cause)>> {
+        let mut parcels: Vec<Vec<(FindingKey, CauseKey, Cause)>> = vec![Vec::new(); job.agents()];
+        for (finding, sums) in &mut self.findings {
+            for (key, cause) in std::mem::take(&mut sums.causes) {
+                // Somebody holds the ranks that nobody has a trace of.
+                let agent = agent_of.get(key.rank as usize).copied();
+                let agent = agent.filter(|&agent| agent != NONE).unwrap_or(0);
+                parcels[agent as usize].push((*finding, key, cause));
+            }
+        }
+        let mut here = std::mem::take(&mut parcels[job.agent()]);
+        let packed = parcels.iter().map(|parcel| match parcel.is_empty() {
+            true => Ok(Vec::new()),
+            false => postcard::to_stdvec(parcel),
+        });
+        let packed = packed.collect::<Result<Vec<_>, _>>()?;
+        for bytes in job.exchange(packed).iter().filter(|b| !b.is_empty()) {
+            here.extend(postcard::from_bytes::<Vec<_>>(bytes)?);
+        }
+        Ok(here)
+    }
+
+    /// What goes to the head, of `locations` in all agents. Collective.
+    pub fn fold(mut self, job: &dyn Job, agent_of: &[u32], locations: usize) -> Result<Partial> {
+        let causes = self.deal_causes(job, agent_of)?;
+        Ok(Partial {
+            findings: fold::findings(self.findings, causes),
+            profile: self.profile,
+            locations: Locations::new(job, self.locations, locations),
+            anomalies: self.anomalies,
+            violations: self.violations,
+            requests: self.requests,
+            bytes_exchanged: job.bytes_sent(),
+            peak_memory: comm::peak_memory(),
+        })
     }
 }
 
@@ -93,7 +149,7 @@ impl ProfileSums {
 }
 
 /// Takes the findings of a rank's threads, and its time lost per thread.
-pub fn collect(rank: &mut Rank, partial: &mut Partial) {
+pub fn collect(rank: &mut Rank, partial: &mut Own) {
     let number = rank.rank;
     for (thread, findings) in rank.threads.iter().zip(&mut rank.asker.findings) {
         let (rows, paths) = (&thread.rows, &thread.paths);
@@ -229,17 +285,17 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
-/// Every call path that the findings and anomalies name.
-pub fn paths_of(partial: &Partial) -> Vec<PathKey> {
+/// Every call path that the findings and anomalies name, ascending.
+pub fn paths_of(own: &Own) -> Vec<PathKey> {
     let mut paths: Vec<PathKey> = Vec::new();
-    for ((_, _, path), sums) in &partial.findings {
+    for ((_, _, path), sums) in &own.findings {
         paths.push(*path);
         for (key, cause) in &sums.causes {
             paths.push(key.path);
             paths.extend(cause.others.iter().map(|other| other.1));
         }
     }
-    paths.extend(partial.anomalies.places().map(|place| place.1));
+    paths.extend(own.anomalies.places().map(|place| place.1));
     paths.sort_unstable();
     paths.dedup();
     paths

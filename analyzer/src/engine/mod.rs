@@ -23,6 +23,7 @@ mod exchange;
 
 mod files;
 mod finding;
+mod fold;
 mod group;
 mod intern;
 mod merge;
@@ -45,11 +46,12 @@ use anyhow::Result;
 use laggard_report::Report;
 use rayon::prelude::*;
 
-use crate::comm::{self, Job};
+use crate::comm::{Job, merge_up};
 use crate::options::AnalyzeOptions;
+use crate::symbols::Symbols;
 use agent::Agent;
 use anomaly::Anomalies;
-use merge::Partial;
+use merge::Own;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -145,29 +147,35 @@ pub fn analyze(
     progress.finish_and_clear();
 
     phases.begin("merge");
-    let mut partial = Partial {
+    let mut own = Own {
         profile,
         locations: profiled
             .iter()
             .map(|location| location.times.clone())
             .collect(),
         anomalies,
-        ..Partial::default()
+        ..Own::default()
     };
     for rank in &mut agent.ranks {
-        merge::collect(rank, &mut partial);
-        merge::unmatched(rank, &opened.truncated, &mut partial.anomalies);
+        merge::collect(rank, &mut own);
+        merge::unmatched(rank, &opened.truncated, &mut own.anomalies);
     }
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
-    merge::incomplete(&agent.owned, any_truncated, &mut partial.anomalies);
-    partial.bytes_exchanged = job.bytes_sent();
-    partial.peak_memory = comm::peak_memory();
-    let merged = merge_up(job, partial)?;
-
-    let texts = places::paths(job, merged.as_ref(), &opened.locations, &profiled)?;
+    merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
+    let texts = places::paths(job, &merge::paths_of(&own), &opened.locations, &profiled)?;
+    let mut places = places::Places::new(&texts, symbols(options));
+    // Before anything is folded: what is one line of the program is one finding.
+    let same = places.same(job)?;
+    own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
+    let locations = opened.infos.len();
+    let partial = own.fold(job, &opened.agent_of, locations)?;
+    let merged = merge_up(job, partial, |mut sum, other| {
+        sum.merge(other, locations);
+        sum
+    })?;
     let phases = phases.finish();
     Ok(merged.map(|merged| {
-        let mut report = report::build(&opened, merged, &texts, options, end);
+        let mut report = report::build(&opened, merged, &mut places, options, end);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = phases;
@@ -175,26 +183,11 @@ pub fn analyze(
     }))
 }
 
-/// Adds up what all agents have to say; the sum is at the head.
-fn merge_up(job: &dyn Job, partial: Partial) -> Result<Option<Partial>> {
-    let mine = postcard::to_stdvec(&partial)?;
-    let mut failed = None;
-    let merged = job.tree(mine, &mut |a, b| {
-        let combined = postcard::from_bytes::<Partial>(&a).and_then(|mut sum| {
-            sum.merge(postcard::from_bytes(&b)?);
-            postcard::to_stdvec(&sum)
-        });
-        combined.unwrap_or_else(|error| {
-            failed = Some(error);
-            a
-        })
-    });
-    if let Some(error) = failed {
-        return Err(error.into());
+fn symbols(options: &AnalyzeOptions) -> Symbols {
+    match &options.debug_roots {
+        Some(roots) => Symbols::with_debug_roots(roots.clone()),
+        None => Symbols::new(),
     }
-    Ok(merged
-        .map(|bytes| postcard::from_bytes(&bytes))
-        .transpose()?)
 }
 
 /// Times and bytes of the phases, and the progress bar.

@@ -68,6 +68,16 @@ pub struct Opened {
     pub clocks: Clocks,
 }
 
+impl Opened {
+    /// Name of a rank's host.
+    pub fn host_of(&self, rank: u32) -> &str {
+        let host = self.hosts.get(rank as usize).copied().unwrap_or(0);
+        self.host_names
+            .get(host as usize)
+            .map_or("", String::as_str)
+    }
+}
+
 /// Files to agents: those of one rank together, and ranks in order, so that neighbours,
 /// who talk most, are mostly at one agent. Cut where the sizes add up to equal shares.
 fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {

@@ -7,9 +7,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::intern::PathKey;
-use super::merge::{Partial, paths_of};
 use super::prepare::Profiled;
-use crate::comm::Job;
+use crate::comm::{Job, merge_up};
 use crate::symbols::{Line, Symbols, source_location};
 
 /// One frame of a call path, as agents tell it.
@@ -32,16 +31,23 @@ pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
 /// One frame.
 pub struct Frames(FrameText);
 
-/// Gathers the frames of all call paths that the merged findings name. Each travels
-/// once. Collective.
+/// Gathers the frames of all call paths that agents' findings name, `own` those of this
+/// one, ascending, at the head. Each travels once. Collective.
 pub fn paths(
     job: &dyn Job,
-    merged: Option<&Partial>,
+    own: &[PathKey],
     locations: &[Location],
     profiled: &[Profiled],
 ) -> Result<Paths> {
-    let mut wanted = match merged {
-        Some(merged) => postcard::to_stdvec(&paths_of(merged))?,
+    let union = |a: Vec<PathKey>, b: Vec<PathKey>| {
+        let mut all = [a, b].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let wanted = merge_up(job, own.to_vec(), union)?;
+    let mut wanted = match wanted {
+        Some(wanted) => postcard::to_stdvec(&wanted)?,
         None => Vec::new(),
     };
     job.broadcast(&mut wanted);
@@ -128,15 +134,20 @@ impl<'p> Places<'p> {
 
     /// The first of the call paths that look the same to the program's author: a loop
     /// that the compiler unrolled calls from several addresses of one line. Addresses
-    /// without a line are told apart.
-    pub fn same(&mut self) -> FxHashMap<PathKey, PathKey> {
+    /// without a line are told apart. The head, which has the texts, tells the others; paths
+    /// that look like no other one are left out. Collective.
+    pub fn same(&mut self, job: &dyn Job) -> Result<FxHashMap<PathKey, PathKey>> {
         let mut keys: Vec<PathKey> = self.paths.keys().copied().collect();
         keys.sort_unstable();
         let mut first: FxHashMap<Vec<(Line, u64)>, PathKey> = FxHashMap::default();
         let same = keys
             .into_iter()
             .map(|key| (key, *first.entry(self.lines(key)).or_insert(key)));
-        same.collect()
+        let same: Vec<(PathKey, PathKey)> = same.filter(|(key, first)| key != first).collect();
+        let mut bytes = postcard::to_stdvec(&same)?;
+        job.broadcast(&mut bytes);
+        let same: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
+        Ok(same.into_iter().collect())
     }
 
     /// The lines of a call path, innermost first, those without a line number with

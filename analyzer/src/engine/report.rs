@@ -3,51 +3,38 @@
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, Efficiency, Instance, LocationTimes as Times, Metric, RankShare,
-    Report, Run, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, Efficiency, Instance, LocationSums, LocationTimes as Times,
+    Metric, RankShare, Report, Run, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
+use rustc_hash::FxHashSet;
 
 use super::anomaly::Level;
 use super::because::because;
 use super::detect::Filter;
-use super::finding::{Cause, CauseKey, FindingKey, Sums};
+use super::finding::FindingKey;
+use super::fold::{self, FirstThreads, Folded, Locations};
 use super::merge::Partial;
-use super::open::{Opened, saturating_sum};
-use super::places::{Paths, Places};
+use super::open::Opened;
+use super::places::Places;
 use super::prepare::LocationTimes;
-use super::table::TimeClass;
 use crate::options::AnalyzeOptions;
-use crate::symbols::Symbols;
-
-/// Ranks and causes of a finding that are listed; the sums are over all.
-const LISTED: usize = 32;
-/// Locations computing at least this share of the most are those that others wait for.
-const BOTTLENECK_SHARE: f64 = 0.95;
 
 /// Builds the report. `end` is when the run ended, ns since its start.
 pub fn build(
     opened: &Opened,
     merged: Partial,
-    paths: &Paths,
+    places: &mut Places,
     options: &AnalyzeOptions,
     end: i64,
 ) -> Report {
-    let symbols = match &options.debug_roots {
-        Some(roots) => Symbols::with_debug_roots(roots.clone()),
-        None => Symbols::new(),
-    };
-    let mut places = Places::new(paths, symbols);
-    let same = places.same();
-    let merged = merged.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
-    let mut locations = merged.locations;
-    locations.sort_by_key(|location| (location.rank, location.thread));
-    let total: f64 = locations.iter().map(|location| location.wall as f64).sum();
+    let locations = &merged.locations;
+    let total = locations.sums.wall as f64;
     let clock_error = opened.clocks.error_ns();
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
     let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
-    let mut findings: Vec<(FindingKey, Sums)> = merged.findings.into_iter().collect();
+    let mut findings: Vec<(FindingKey, Folded)> = merged.findings.into_iter().collect();
     findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
     let mut totals: std::collections::BTreeMap<PatternId, (u64, u64)> = Default::default();
     for ((pattern, ..), sums) in &findings {
@@ -82,7 +69,7 @@ pub fn build(
             members_missing,
             single_host: opened.host_names.len() <= 1,
         };
-        bottlenecks.extend(bottleneck(key, sums, &profile, &context, &mut places));
+        bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
     let mut anomalies = merged.anomalies;
     if merged.violations.0 > 0 {
@@ -119,12 +106,12 @@ pub fn build(
             program: program.next().unwrap_or_default(),
             arguments: program.collect(),
             ranks: opened.agent_of.len() as u32,
-            locations: locations.len() as u32,
+            locations: locations.count as u32,
             hosts: opened.host_names.clone(),
             models: vec!["mpi".to_owned()],
             wall_time_s: seconds(end),
             trace_bytes: opened.infos.iter().map(|info| info.size).sum(),
-            operations: saturating_sum(locations.iter().map(|location| location.calls)),
+            operations: locations.sums.calls,
             mpi_library: first.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
         },
@@ -135,34 +122,22 @@ pub fn build(
             peak_memory_bytes: Some(merged.peak_memory),
             ..Default::default()
         },
-        efficiency: efficiency(&locations),
-        locations: times(&locations, opened),
+        efficiency: efficiency(&locations.first_threads),
+        location_sums: Some(location_sums(locations)),
+        locations: times(locations, opened),
         metrics,
         bottlenecks,
         anomalies: rows,
     }
 }
 
-/// ns in [`LocationTimes::inside`] of a class.
-fn inside(location: &LocationTimes, class: TimeClass) -> u64 {
-    location.inside[class as usize]
-}
-
-fn computation(location: &LocationTimes) -> u64 {
-    location
-        .wall
-        .saturating_sub(saturating_sum(location.inside.iter().copied()))
-}
-
 /// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
 /// the computation, communication = maximum of the computation / wall time.
-fn efficiency(locations: &[LocationTimes]) -> Efficiency {
-    let first: Vec<&LocationTimes> = locations.iter().filter(|l| l.thread == 0).collect();
-    let most = first.iter().map(|l| computation(l)).max().unwrap_or(0) as f64;
-    let sum = saturating_sum(first.iter().map(|l| computation(l)));
-    let wall = first.iter().map(|l| l.wall).max().unwrap_or(0) as f64;
-    let load_balance = ratio(sum as f64 / first.len().max(1) as f64, most);
-    let communication = ratio(most, wall);
+fn efficiency(first: &FirstThreads) -> Efficiency {
+    let most = first.most_computation as f64;
+    let mean = first.computation as f64 / first.count.max(1) as f64;
+    let load_balance = ratio(mean, most);
+    let communication = ratio(most, first.longest_wall as f64);
     Efficiency {
         parallel: ratio(load_balance * communication, 1.0),
         load_balance,
@@ -170,35 +145,42 @@ fn efficiency(locations: &[LocationTimes]) -> Efficiency {
     }
 }
 
-fn times(locations: &[LocationTimes], opened: &Opened) -> Vec<Times> {
-    let most = locations.iter().map(computation).max().unwrap_or(0) as f64;
-    let least = locations.iter().map(computation).min().unwrap_or(0) as f64;
-    // Where all compute alike, nobody holds the others up.
-    let uneven = least < most * BOTTLENECK_SHARE;
+fn location_sums(locations: &Locations) -> LocationSums {
     let seconds = |ns: u64| seconds(ns as i64);
-    let host = |rank: u32| opened.hosts.get(rank as usize).copied().unwrap_or(0) as usize;
-    locations
-        .iter()
-        .map(|location| Times {
+    let sums = &locations.sums;
+    LocationSums {
+        computation_s: seconds(sums.computation),
+        communication_s: seconds(sums.communication),
+        synchronization_s: seconds(sums.synchronization),
+        io_s: seconds(sums.io),
+        wait_s: seconds(sums.waiting),
+        wall_s: seconds(sums.wall),
+        busiest: laggard_report::rank_ranges(locations.busiest.iter()),
+    }
+}
+
+fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
+    let seconds = |ns: u64| seconds(ns as i64);
+    let busiest: FxHashSet<u32> = locations.busiest.iter().collect();
+    let most = locations.listed.iter().map(LocationTimes::computation);
+    let most = most.max().unwrap_or(0) as f64;
+    let listed = locations.listed.iter().map(|location| {
+        let times = fold::Times::of(location);
+        Times {
             rank: location.rank,
             thread: location.thread,
-            host: opened
-                .host_names
-                .get(host(location.rank))
-                .cloned()
-                .unwrap_or_default(),
-            computation_s: seconds(computation(location)),
-            communication_s: seconds(
-                inside(location, TimeClass::Communication)
-                    .saturating_add(inside(location, TimeClass::Setup)),
-            ),
-            synchronization_s: seconds(inside(location, TimeClass::Synchronization)),
-            io_s: seconds(inside(location, TimeClass::Io)),
-            wait_s: seconds(location.waiting),
-            bottleneck: uneven && computation(location) as f64 >= most * BOTTLENECK_SHARE,
-            wall_s: Some(seconds(location.wall)),
-        })
-        .collect()
+            host: opened.host_of(location.rank).to_owned(),
+            computation_s: seconds(times.computation),
+            communication_s: seconds(times.communication),
+            synchronization_s: seconds(times.synchronization),
+            io_s: seconds(times.io),
+            wait_s: seconds(times.waiting),
+            bottleneck: busiest.contains(&location.rank)
+                && times.computation as f64 >= most * fold::BOTTLENECK_SHARE,
+            wall_s: Some(seconds(times.wall)),
+        }
+    });
+    listed.collect()
 }
 
 /// What all findings share.
@@ -212,7 +194,7 @@ struct Context {
 
 fn bottleneck(
     key: FindingKey,
-    sums: Sums,
+    sums: Folded,
     profile: &super::prepare::ProfileSums,
     context: &Context,
     places: &mut Places,
@@ -244,11 +226,9 @@ fn bottleneck(
         Filter::Baseline(ratio, expected) => ("baseline", Some(ratio), Some(expected)),
         Filter::All => ("all", None, None),
     };
-    let mut causes: Vec<(CauseKey, Cause)> = sums.causes.into_iter().collect();
-    causes.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
-    let causes = causes
+    let causes = sums
+        .causes
         .iter()
-        .take(LISTED)
         .map(|(key, cause)| laggard_report::Cause {
             rank: key.rank,
             operation: calls::name(key.operation).to_owned(),
@@ -258,8 +238,6 @@ fn bottleneck(
             because: because(pattern, key, cause, places),
         });
     let causes: Vec<_> = causes.collect();
-    let mut ranks = sums.ranks.clone();
-    ranks.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),
@@ -275,18 +253,16 @@ fn bottleneck(
         baseline_s: baseline,
         ratio: measured.map(|value| ratio(value, 1.0)),
         filter: filter.to_owned(),
-        ranks: ranks
+        ranks: sums
+            .ranks
             .iter()
-            .take(LISTED)
             .map(|&(rank, severity, instances)| RankShare {
                 rank,
                 severity_s: seconds(severity as i64),
                 instances,
             })
             .collect(),
-        rank_set: Some(laggard_report::rank_ranges(
-            sums.ranks.iter().map(|rank| rank.0),
-        )),
+        rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host as i64)),
         causes,
         worst_instance: sums.worst.map(|worst| Instance {

@@ -29,7 +29,10 @@ pub struct Report {
     pub agents: Agents,
     /// Efficiency of the run.
     pub efficiency: Efficiency,
-    /// One entry per location, by rank and thread.
+    /// Times of all locations together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location_sums: Option<LocationSums>,
+    /// One entry per location, by rank and thread; of a large run those that stand out.
     pub locations: Vec<LocationTimes>,
     /// Total per pattern, by pattern id; patterns that lost nothing are left out.
     pub metrics: BTreeMap<String, Metric>,
@@ -43,8 +46,8 @@ impl Report {
     /// Time that was spent waiting, in percent of the sum over all locations of their
     /// wall time.
     pub fn waiting_percent(&self) -> f64 {
-        let wait = self.locations.iter().map(|location| location.wait_s).sum();
-        crate::percent(wait, self.location_seconds())
+        let sums = self.sums();
+        crate::percent(sums.wait_s, sums.wall_s)
     }
 
     /// Why there may have been more waiting than that, in words; empty if all is known.
@@ -66,10 +69,22 @@ impl Report {
         self.run.operations > 0 && blind.all(|anomaly| anomaly.id == "paused")
     }
 
-    /// Sum over all locations of their wall time.
-    pub fn location_seconds(&self) -> f64 {
-        let wall = |location: &LocationTimes| location.wall_s.unwrap_or(self.run.wall_time_s);
-        self.locations.iter().map(wall).sum()
+    /// Times of all locations together.
+    pub fn sums(&self) -> LocationSums {
+        if let Some(sums) = &self.location_sums {
+            return sums.clone();
+        }
+        let sum = |part: &dyn Fn(&LocationTimes) -> f64| self.locations.iter().map(part).sum();
+        let busiest = self.locations.iter().filter(|l| l.bottleneck);
+        LocationSums {
+            computation_s: sum(&|l| l.computation_s),
+            communication_s: sum(&|l| l.communication_s),
+            synchronization_s: sum(&|l| l.synchronization_s),
+            io_s: sum(&|l| l.io_s),
+            wait_s: sum(&|l| l.wait_s),
+            wall_s: sum(&|l| l.wall_s.unwrap_or(self.run.wall_time_s)),
+            busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
+        }
     }
 }
 
@@ -195,6 +210,25 @@ pub struct LocationTimes {
     /// From its first to its last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
+}
+
+/// Times of all locations together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocationSums {
+    /// Outside of all recorded calls.
+    pub computation_s: f64,
+    /// In calls that move data.
+    pub communication_s: f64,
+    /// In calls whose purpose is that ranks meet.
+    pub synchronization_s: f64,
+    /// In file operations.
+    pub io_s: f64,
+    /// Time, inside the calls, that patterns charged.
+    pub wait_s: f64,
+    /// From first to last record.
+    pub wall_s: f64,
+    /// Ranks that compute most and that others wait for, as ranges; "" if none does.
+    pub busiest: String,
 }
 
 /// Total of one pattern.

@@ -4,7 +4,8 @@ mod finding;
 pub(crate) mod style;
 mod table;
 
-use crate::{Anomaly, Bottleneck, LocationTimes, Report, list_of_ranks};
+use crate::ranks::list_of_ranges;
+use crate::{Anomaly, Bottleneck, Report};
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
@@ -88,7 +89,7 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
 /// How much waiting there was, how sure that is, and where most of it was.
 fn waiting(report: &Report) -> String {
     let unknown = report.unknown_waiting();
-    let wait: f64 = report.locations.iter().map(|l| l.wait_s).sum();
+    let wait = report.sums().wait_s;
     let share = percent(report.waiting_percent());
     // Where somebody was waited for: not where the library itself was slow.
     let worst = listed(report).iter().find(|found| !found.causes.is_empty());
@@ -143,23 +144,20 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         percent(efficiency.communication * 100.0)
     );
     finding::labelled(out, "Efficiency", &text, screen, style);
-    let sum = |part: fn(&LocationTimes) -> f64| -> f64 { report.locations.iter().map(part).sum() };
-    let wall = report.location_seconds();
-    if wall > 0.0 {
-        let share = |part| percent(crate::percent(sum(part), wall));
+    let sums = report.sums();
+    if sums.wall_s > 0.0 {
+        let share = |part| percent(crate::percent(part, sums.wall_s));
         let text = format!(
             "{} computation, {} communication, {} synchronisation, {} I/O",
-            share(|l| l.computation_s),
-            share(|l| l.communication_s),
-            share(|l| l.synchronization_s),
-            share(|l| l.io_s)
+            share(sums.computation_s),
+            share(sums.communication_s),
+            share(sums.synchronization_s),
+            share(sums.io_s)
         );
         finding::labelled(out, "Time", &text, screen, style);
     }
-    let busiest = report.locations.iter().filter(|l| l.bottleneck);
-    let busiest: Vec<u32> = busiest.map(|location| location.rank).collect();
-    if !busiest.is_empty() {
-        let mean = sum(|l| l.computation_s) / report.locations.len() as f64;
+    if !sums.busiest.is_empty() {
+        let mean = sums.computation_s / f64::from(report.run.locations.max(1));
         let most = report
             .locations
             .iter()
@@ -167,7 +165,7 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
             .fold(0.0, f64::max);
         let text = format!(
             "{}: up to {} of computation, the mean is {}",
-            list_of_ranks(busiest, 8),
+            list_of_ranges(&sums.busiest, 8),
             duration(most),
             duration(mean)
         );
