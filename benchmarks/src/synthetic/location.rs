@@ -21,10 +21,10 @@ pub const NOBODY: Endpoint = Endpoint {
     tag: 0,
     bytes: 0,
 };
-/// Bytes of the windows of all files together, about.
-const ALL_WINDOWS: usize = 512 << 20;
-/// Bytes of a window.
-const WINDOW: (usize, usize) = (8 << 10, 1 << 20);
+/// Bytes of the windows of all files together, about, if there are not too many files.
+const ALL_WINDOWS: usize = 256 << 20;
+/// Bytes of a window at most.
+const LARGEST_WINDOW: usize = 1 << 20;
 /// Signatures of a location, as the collector bounds them; the calls after these share
 /// fallback signatures.
 const MAX_SIGNATURES: usize = 65_536;
@@ -84,7 +84,7 @@ impl Location {
     /// Begins the file of `rank` with what the collector writes at the start.
     pub fn create(run: &Run, rank: u32, clock: Rc<HostClock>, host: u32) -> io::Result<Location> {
         let path = run.directory.join(file_name(rank, 0));
-        let window = (ALL_WINDOWS / run.ranks as usize).clamp(WINDOW.0, WINDOW.1);
+        let window = (ALL_WINDOWS / run.ranks as usize).min(LARGEST_WINDOW);
         let now = Rc::new(Cell::new(clock.monotonic_ns(0)));
         let space = Buffered::new(path.clone(), window / 4096 * 4096, now.clone());
         let header = FileHeader {

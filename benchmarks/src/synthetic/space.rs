@@ -8,6 +8,9 @@ use std::rc::Rc;
 
 use laggard_trace::Space;
 
+/// Bytes of the first window: enough for a location that makes few calls.
+const FIRST_WINDOW: usize = 8 << 10;
+
 /// A file that is appended to, window by window, and open only meanwhile.
 ///
 /// The collector maps its one file; a process that writes the files of 65,536 ranks at
@@ -15,8 +18,10 @@ use laggard_trace::Space;
 pub struct Buffered {
     path: PathBuf,
     window: Vec<u64>,
-    /// Bytes of a window.
+    /// Bytes of the next window.
     size: usize,
+    /// Bytes of a window at most.
+    largest: usize,
     /// Bytes of the windows that are in the file.
     written: u64,
     /// `CLOCK_MONOTONIC` of the host now, ns.
@@ -24,12 +29,13 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// A file that is not there yet, of windows of `size` bytes.
-    pub fn new(path: PathBuf, size: usize, now: Rc<Cell<u64>>) -> Buffered {
+    /// A file that is not there yet, of windows of up to `largest` bytes.
+    pub fn new(path: PathBuf, largest: usize, now: Rc<Cell<u64>>) -> Buffered {
         Buffered {
             path,
             window: Vec::new(),
-            size,
+            size: FIRST_WINDOW,
+            largest: largest.max(FIRST_WINDOW),
             written: 0,
             now,
         }
@@ -65,7 +71,8 @@ impl Space for Buffered {
         let size = minimum.max(self.size).next_multiple_of(4096);
         self.window.clear();
         self.window.resize(size / 8, 0);
-        self.window.shrink_to(self.size / 8);
+        self.window.shrink_to(size / 8);
+        self.size = (self.size * 2).min(self.largest);
         Ok((self.window.as_mut_ptr().cast(), size))
     }
 
