@@ -42,10 +42,14 @@ pub enum Program {
     Halo3d,
     /// Halo exchange in two dimensions with Irecv, Isend, computation and Waitall
     HaloNonblocking,
+    /// The same with receives from any source, tags of even and odd steps
+    HaloWildcard,
     /// Transposes of a Fourier transform: Alltoall among rows, then among columns
     Transpose,
     /// Rank 0 hands out tasks and takes results as they come, with wildcards
     MasterWorker,
+    /// Rank 0 receives from all others in the order of their numbers, then Barrier
+    OrderedGather,
     /// A wave over a grid from one corner to the other: Recv twice, Send twice
     Wavefront,
     /// A chain of ranks, each working on what the one before has finished
@@ -105,8 +109,10 @@ impl Program {
             Program::Halo2d => "halo2d",
             Program::Halo3d => "halo3d",
             Program::HaloNonblocking => "halo-nonblocking",
+            Program::HaloWildcard => "halo-wildcard",
             Program::Transpose => "transpose",
             Program::MasterWorker => "master-worker",
+            Program::OrderedGather => "ordered-gather",
             Program::Wavefront => "wavefront",
             Program::Pipeline => "pipeline",
         }
@@ -145,7 +151,10 @@ impl Program {
         };
         let is_periodic = match self {
             Program::Stencil | Program::Ring => true,
-            Program::Halo2d | Program::Halo3d | Program::HaloNonblocking => settings.periodic,
+            Program::Halo2d
+            | Program::Halo3d
+            | Program::HaloNonblocking
+            | Program::HaloWildcard => settings.periodic,
             // A wave has to begin somewhere.
             _ => false,
         };
@@ -168,8 +177,10 @@ impl Program {
             Program::Halo2d => Box::new(halo::Blocking(shape)),
             Program::Halo3d => Box::new(halo::Mixed(shape)),
             Program::HaloNonblocking => Box::new(halo::NonBlocking(shape)),
+            Program::HaloWildcard => Box::new(halo::Wildcard(shape)),
             Program::Transpose => Box::new(transpose::Transpose(shape)),
             Program::MasterWorker => Box::new(workers::MasterWorker::new(shape, steps)),
+            Program::OrderedGather => Box::new(workers::OrderedGather(shape)),
             Program::Wavefront => Box::new(flow::Wavefront(shape)),
             Program::Pipeline => Box::new(flow::Pipeline(shape)),
         }

@@ -281,3 +281,45 @@ impl Script for Mixed {
         true
     }
 }
+
+/// Two dimensions, receives that take what comes first.
+pub struct Wildcard(pub Shape);
+
+impl Script for Wildcard {
+    fn sites(&self) -> &'static [Site] {
+        const SITES: [Site; 4] = [
+            exchange(
+                number::MPI_Irecv,
+                &[("exchange", 20), ("step", 71), ("main", 40)],
+            ),
+            exchange(
+                number::MPI_Isend,
+                &[("exchange", 24), ("step", 71), ("main", 40)],
+            ),
+            exchange(
+                number::MPI_Waitall,
+                &[("exchange", 27), ("step", 71), ("main", 40)],
+            ),
+            SUM,
+        ];
+        &SITES
+    }
+
+    fn step(&self, rank: u32, step: u64, _: i32, ops: &mut VecDeque<Op>) -> bool {
+        let shape = &self.0;
+        // A neighbour can be one step ahead, and no more.
+        let tag = (step % 2) as i32;
+        let ways = [(0, false), (0, true), (1, false), (1, true)];
+        let neighbours = ways.map(|(dimension, after)| shape.neighbour(rank, dimension, after));
+        ops.push_back(Op::Compute(shape.computation));
+        for _ in neighbours.iter().flatten() {
+            ops.push_back(Op::Irecv(FIRST, shape.half(Peer::Any, tag)));
+        }
+        for &to in neighbours.iter().flatten() {
+            ops.push_back(Op::Isend(FIRST + 1, shape.half(to, tag)));
+        }
+        ops.push_back(Op::Waitall(FIRST + 2));
+        reduce(FIRST + 3, step, ops);
+        true
+    }
+}

@@ -1,4 +1,4 @@
-//! Tasks and results.
+//! One rank and all others: tasks and results.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use laggard_trace::calls::number;
 
 use super::super::op::{Half, Op, Peer};
 use super::super::site::{FIRST, Site};
-use super::{Script, Shape};
+use super::{Script, Shape, on_world};
 
 /// Rank 0.
 const MASTER: u32 = 0;
@@ -96,5 +96,39 @@ impl Script for MasterWorker {
     fn calls_of_ten_steps(&self, _: u32) -> u64 {
         // Two of the master and two of a worker for each task.
         4 * 10 * self.workers
+    }
+}
+
+/// All compute and send to rank 0, which receives in the order of ranks, whoever is
+/// there already.
+pub struct OrderedGather(pub Shape);
+
+impl Script for OrderedGather {
+    fn sites(&self) -> &'static [Site] {
+        const fn at(operation: u16, frames: &'static [(&'static str, u32)]) -> Site {
+            Site {
+                operation,
+                file: "gather.c",
+                frames,
+            }
+        }
+        const SITES: [Site; 3] = [
+            at(number::MPI_Recv, &[("collect", 17), ("main", 41)]),
+            at(number::MPI_Send, &[("deliver", 25), ("main", 43)]),
+            at(number::MPI_Barrier, &[("main", 46)]),
+        ];
+        &SITES
+    }
+
+    fn step(&self, rank: u32, _: u64, _: i32, ops: &mut VecDeque<Op>) -> bool {
+        let half = |peer: u32| Half::new(peer, RESULT, self.0.bytes);
+        if rank == MASTER {
+            ops.extend((1..self.0.ranks).map(|from| Op::Recv(FIRST, half(from))));
+        } else {
+            ops.push_back(Op::Compute(self.0.computation));
+            ops.push_back(Op::Send(FIRST + 1, half(MASTER)));
+        }
+        ops.push_back(on_world(FIRST + 2));
+        true
     }
 }
