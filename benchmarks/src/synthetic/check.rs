@@ -33,6 +33,11 @@ fn ns(seconds: f64) -> i64 {
     (seconds * 1e9).round() as i64
 }
 
+/// Expected ns as a report can tell them: sums of more than 2⁵³ ns do not fit its numbers.
+fn told(expected: u64) -> i64 {
+    ns(expected as f64 / 1e9)
+}
+
 fn place(operation: &str, location: &SourceLocation) -> Place {
     Place {
         operation: operation.to_owned(),
@@ -81,7 +86,7 @@ impl Check {
     /// Times that add up so many instances.
     fn time(&mut self, what: &str, instances: u64, expected: u64, reported: f64) {
         let allowed = self.error.saturating_mul(instances.max(1) as i64);
-        let off = ns(reported) - expected as i64;
+        let off = ns(reported) - told(expected);
         if off.abs() > allowed {
             let reported = ns(reported);
             self.found.push(format!(
@@ -161,7 +166,7 @@ impl Check {
             let [wanted, _] = sums.entry(key).or_default();
             *wanted = (
                 wanted.0 + finding.instances,
-                wanted.1 + finding.severity_ns as i64,
+                wanted.1 + told(finding.severity_ns),
             );
         }
         for found in &report.bottlenecks {
@@ -224,7 +229,7 @@ impl Check {
             found.rank_set.as_ref(),
         );
         let other_hosts = found.inter_node_s.map(ns);
-        let wanted_there = (!single_host).then_some(wanted.inter_host_ns as i64);
+        let wanted_there = (!single_host).then_some(told(wanted.inter_host_ns));
         self.same(
             &format!("{what}: lost to other hosts"),
             wanted_there,
@@ -236,7 +241,7 @@ impl Check {
             .collect();
         let wanted_ranks = wanted.ranks.iter();
         let wanted_ranks: Vec<_> = wanted_ranks
-            .map(|r| (r.rank, r.severity_ns as i64, r.instances))
+            .map(|r| (r.rank, told(r.severity_ns), r.instances))
             .collect();
         self.same(&format!("{what}: ranks"), wanted_ranks, ranks);
         self.causes(what, wanted, found);
@@ -247,7 +252,7 @@ impl Check {
         let times = [expected.start_ns, expected.end_ns, expected.severity_ns];
         self.same(
             &format!("{what}: worst instance"),
-            (expected.rank, times.map(|t| t as i64)),
+            (expected.rank, times.map(told)),
             worst,
         );
     }
@@ -256,7 +261,7 @@ impl Check {
         let mut expected: Vec<_> = wanted
             .causes
             .iter()
-            .map(|cause| (cause.rank, cause.at.clone(), cause.severity_ns as i64))
+            .map(|cause| (cause.rank, cause.at.clone(), told(cause.severity_ns)))
             .collect();
         let mut reported: Vec<_> = found
             .causes
@@ -313,7 +318,7 @@ impl Check {
             let reported = location.wall_s.unwrap_or_default();
             self.time(&format!("wall time of rank {number}"), 1, wall, reported);
             // Reports take it from a profile in ticks, where every call is rounded.
-            let off = (ns(location.computation_s) - computation as i64).unsigned_abs();
+            let off = (ns(location.computation_s) - told(computation)).unsigned_abs();
             let rounding = 2 * expected.run.calls + computation / 1_000_000;
             if off > rounding.max(self.error.unsigned_abs()) {
                 let reported = ns(location.computation_s);
