@@ -27,7 +27,7 @@ pub const LISTED: usize = 32;
 /// Everything that is expected of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// [`SCHEMA`].
+    /// `laggard-expected/1`.
     pub schema: String,
     /// What was generated.
     pub run: Run,

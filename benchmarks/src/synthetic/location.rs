@@ -71,6 +71,8 @@ pub struct Location {
     now: Rc<Cell<u64>>,
     clock: Rc<HostClock>,
     signatures: FxHashMap<Signature, u32>,
+    /// The latest of each place: the next call there is most likely the same.
+    latest: Vec<(Signature, u32)>,
     /// Ids of signatures so far.
     ids: u32,
     lists: FxHashMap<Vec<(u32, u32)>, u32>,
@@ -105,6 +107,7 @@ impl Location {
             now,
             clock,
             signatures: FxHashMap::default(),
+            latest: vec![Default::default(); run.sites.len()],
             ids: 0,
             lists: FxHashMap::default(),
             profile: run.sites.iter().map(Location::entry).collect(),
@@ -220,9 +223,9 @@ impl Location {
             ..Signature::default()
         };
         let (enter, leave) = (self.clock.ticks(enter), self.clock.ticks(leave));
-        match self.signature(&signature) {
-            Some(id) => self.writer.push(enter, leave, id),
-            None => self.push_fallback(&signature, &completed, enter, leave),
+        match self.latest[call.site as usize] {
+            (latest, id) if latest == signature => self.writer.push(enter, leave, id),
+            _ => self.push_other(&signature, &completed, call.site, (enter, leave)),
         }
         self.posts += u64::from(signature.has(flags::POSTS));
         self.calls += 1;
@@ -233,6 +236,23 @@ impl Location {
         entry.maximum = entry.maximum.max(duration);
         entry.sum_of_squares += u128::from(duration) * u128::from(duration);
         entry.bytes += call.send.bytes + call.receive.bytes;
+    }
+
+    /// Writes a call that is not the same as the one before at its place.
+    fn push_other(
+        &mut self,
+        signature: &Signature,
+        completed: &[(u32, u32)],
+        site: SiteId,
+        (enter, leave): (u64, u64),
+    ) {
+        match self.signature(signature) {
+            Some(id) => {
+                self.latest[site as usize] = (*signature, id);
+                self.writer.push(enter, leave, id);
+            }
+            None => self.push_fallback(signature, completed, enter, leave),
+        }
     }
 
     /// The id of a signature, `None` if there are too many.

@@ -193,21 +193,23 @@ impl World<'_> {
         if count == 0 {
             return;
         }
-        let covered: Vec<Request> = own.requests.drain(first..first + count).collect();
         if let Some(ledger) = &mut self.ledger
-            && let Some(loss) = loss_in_messages(own, rank, &call, &covered)
+            && let Some(loss) = loss_in_messages(own, rank, &call)
         {
             ledger.book(loss);
         }
+        own.requests.drain(first..first + count);
     }
 }
 
 /// What a call lost to its messages: the largest late sender, else the largest late
 /// receiver; of equal ones the first message, and the receiver with the lowest rank.
-fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall, covered: &[Request]) -> Option<Loss> {
+fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall) -> Option<Loss> {
     let times = (call.enter, call.leave?);
+    let (first, count) = call.covers;
     let ends = |sends: bool| {
-        let requests = covered.iter().filter(move |request| request.sends == sends);
+        let covered = own.requests.range(first..first + count);
+        let requests = covered.filter(move |request| request.sends == sends);
         requests.filter_map(|request| request.partner)
     };
     let loss = |pattern, severity, partner: &Partner| Loss {
@@ -221,7 +223,7 @@ fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall, covered: &[Request])
     let senders = ends(false).map(|end| (Ledger::late_sender(times, end.time), end));
     let sender = senders.rev().max_by_key(|(severity, _)| *severity);
     if let Some((severity @ 1.., sender)) = sender {
-        let order = order(own, &sender, covered);
+        let order = order(own, &sender, call);
         return Some(loss(order, severity, &sender));
     }
     let receivers = ends(true).map(|end| (Ledger::late_receiver(times, end.time), end));
@@ -234,15 +236,19 @@ fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall, covered: &[Request])
 /// still there, to be received later. One of another rank counts only where the program
 /// chose the order: not if the receive took any source, and not if the call took a message
 /// of that rank as well.
-fn order(own: &Rank, late: &Partner, covered: &[Request]) -> Pattern {
+fn order(own: &Rank, late: &Partner, call: &OpenCall) -> Pattern {
+    let (first, count) = call.covers;
+    let (before, from_here) = (own.requests.range(..first), own.requests.range(first..));
     let unread = own
         .inbox
         .iter()
         .map(|message| (message.source, message.sent));
-    let under_way = own.requests.iter().filter(|request| !request.sends);
+    let others = before.chain(from_here.skip(count));
+    let under_way = others.filter(|request| !request.sends);
     let under_way = under_way.filter_map(|request| request.partner);
     let under_way = under_way.map(|partner| (partner.rank, partner.time));
-    let taken = || covered.iter().filter(|request| !request.sends);
+    let covered = || own.requests.range(first..first + count);
+    let taken = || covered().filter(|request| !request.sends);
     let took = |rank: u32, request: &Request| request.partner.is_some_and(|end| end.rank == rank);
     let takes_any =
         taken().any(|request| took(late.rank, request) && request.half.peer == Peer::Any);
