@@ -20,6 +20,8 @@ const SHIFT: u32 = 22;
 const NOMINAL: f64 = (1u64 << SHIFT) as f64 * 1e9 / TICKS_PER_S as f64;
 /// Where counters start, but for their offset: far from zero, so that an offset fits.
 const START: u64 = 1 << 60;
+/// Larger offsets, s, do not fit, and larger drifts, parts per million, nobody believes.
+const LARGEST: (f64, f64) = (1e8, 1e5);
 /// The reference clock when the run starts, ns: the host has been up for a while.
 const REFERENCE_START: i64 = 5_000_000_000_000;
 /// Less between two measurements says nothing about a rate, ns.
@@ -53,8 +55,12 @@ impl HostClock {
     pub fn new(skew: &Skew, host: u32, seed: u64) -> HostClock {
         let mut random = Random::part(seed, 0xc10c << 32 | u64::from(host));
         let mut signed = || (random.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
-        let offset = (signed() * skew.offset_s * TICKS_PER_S as f64) as i64;
-        let rate = (NOMINAL / (1.0 + signed() * skew.drift_ppm * 1e-6)).round() as u64;
+        let most = (
+            skew.offset_s.clamp(0.0, LARGEST.0),
+            skew.drift_ppm.clamp(0.0, LARGEST.1),
+        );
+        let offset = (signed() * most.0 * TICKS_PER_S as f64) as i64;
+        let rate = (NOMINAL / (1.0 + signed() * most.1 * 1e-6)).round() as u64;
         let mut error = || match host {
             0 => 0,
             _ => (signed() * skew.error_ns as f64) as i64,

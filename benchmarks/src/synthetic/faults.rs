@@ -75,14 +75,14 @@ pub enum Fault {
 /// The ways to write a fault.
 pub const SYNTAX: &str = "\
 Faults (each may be given several times, and all may be combined; steps count from 0):
-  slow-rank=RANK:PERCENT           computes longer in every step
+  slow-rank=RANK:PERCENT              computes longer in every step
   slow-phase=RANK:FIRST-LAST:PERCENT  computes longer from step FIRST to step LAST
   late-chain=RANK:STEP:MICROSECONDS   is held up once; who needs its data is late in turn
-  alternating=PERCENT              even ranks compute longer in even steps, odd in odd ones
-  lost-message=RANK:STEP           sends a message that nobody receives
-  lost-receive=RANK:STEP           posts a receive that nothing is sent to
-  noise=PERCENT                    every computation takes longer by up to so much
-  bursts=N:PERCENT                 one computation in N, at random, takes longer";
+  alternating=PERCENT                 even ranks compute longer in even steps, odd in odd
+  lost-message=RANK:STEP              sends a message that nobody receives
+  lost-receive=RANK:STEP              posts a receive that nothing is sent to
+  noise=PERCENT                       every computation takes longer by up to so much
+  bursts=N:PERCENT                    one computation in N, at random, takes longer";
 
 /// Longest computation that a fault may make of a shorter one, as a multiple in per cent.
 const MOST_PERCENT: u64 = 100_000;
