@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Usage};
 use crate::runs::Outcome;
-use crate::synthetic::{self, Program, Settings};
+use crate::synthetic::{self, Length, Program, Settings};
 use crate::table::{Table, median};
 
 /// Bytes per call that a trace may need at most.
@@ -210,10 +210,10 @@ fn trace(options: &Options, millions: u64) -> Result<(PathBuf, bool)> {
         );
     }
     let settings = Settings {
-        ranks: options.ranks,
-        calls,
-        program: options.program,
-        seed: 1,
+        faults: options.program.usual_faults(options.ranks),
+        // The disk is for the calls, and nobody reads them.
+        expectations: false,
+        ..Settings::new(options.program, options.ranks, Length::Calls(calls))
     };
     // Under another name until it is whole.
     let part = options.directory.join(format!("{name}.part"));

@@ -4,8 +4,8 @@
 //! a shared machine: things that are compared run in turns, medians count, and
 //! results are ratios or differences of things of the same run.
 //!
-//! *Parts.* [`synthetic`] writes traces of programs that never ran, with times that
-//! fit together. [`analysis`] measures the analyzer on them. [`calls`] and [`bytes`]
+//! *Parts.* [`synthetic`] writes traces of programs that never ran, and what an analysis
+//! must find in them. [`analysis`] measures the analyzer on them. [`calls`] and [`bytes`]
 //! measure the collector with small programs ([`micro`]). [`process`] runs what is
 //! measured, [`table`] and [`runs`] print and keep what was found.
 //!

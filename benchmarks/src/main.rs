@@ -1,12 +1,14 @@
 //! `laggard-benchmarks`: what to measure.
 
-use std::path::PathBuf;
-use std::time::Instant;
+mod generate;
 
-use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
-use laggard_benchmarks::synthetic::{self, Program, Settings};
+use laggard_benchmarks::synthetic::Program;
 use laggard_benchmarks::{analysis, bytes, calls};
 
 /// Rounds of the cheap measurements.
@@ -36,8 +38,10 @@ enum What {
     Analysis(Analysis),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
-    /// Write a trace of a program that never ran
-    Generate(Generate),
+    /// Write a trace of a program that never ran, and what an analysis must find in it
+    Generate(generate::Generate),
+    /// Compare a report with what its trace was made to say
+    Check(generate::Check),
 }
 
 #[derive(Debug, Args)]
@@ -73,33 +77,17 @@ struct Analysis {
     filtered: bool,
 }
 
-#[derive(Debug, Args)]
-struct Generate {
-    /// Ranks
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    ranks: u32,
-    /// Calls of all ranks together, about
-    #[arg(long, default_value_t = 5_000_000)]
-    calls: u64,
-    /// Where the trace goes
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// What the ranks do
-    #[arg(long, value_enum, default_value = "stencil")]
-    program: Program,
-    /// Another seed, other times
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     let directory = cli
         .directory
         .unwrap_or_else(|| std::env::temp_dir().join("laggard-benchmarks"));
     let mut outcome = Outcome::default();
     let what = match cli.what {
-        What::Generate(options) => return generate(&options),
+        What::Generate(options) => {
+            return generate::generate(&options).map(|()| ExitCode::SUCCESS);
+        }
+        What::Check(options) => return generate::check(&options),
         What::Calls(options) => {
             calls::measure(&directory, options.rounds as usize, &mut outcome)?;
             "calls"
@@ -136,7 +124,7 @@ fn main() -> Result<()> {
     if cli.save {
         println!("Kept in {}", outcome.save(what)?.display());
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn analyze(options: Analysis, directory: PathBuf, outcome: &mut Outcome) -> Result<()> {
@@ -152,25 +140,4 @@ fn analyze(options: Analysis, directory: PathBuf, outcome: &mut Outcome) -> Resu
         filtered: options.filtered,
     };
     analysis::measure(&options, outcome)
-}
-
-fn generate(options: &Generate) -> Result<()> {
-    let settings = Settings {
-        ranks: options.ranks,
-        calls: options.calls,
-        program: options.program,
-        seed: options.seed,
-    };
-    let start = Instant::now();
-    let written = synthetic::generate(&settings, &options.out)
-        .with_context(|| options.out.display().to_string())?;
-    let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{} calls, {:.1} MB, {:.2} bytes per call, {:.1} million calls/s",
-        written.calls,
-        written.bytes as f64 / 1e6,
-        written.bytes as f64 / written.calls as f64,
-        written.calls as f64 / seconds / 1e6,
-    );
-    Ok(())
 }

@@ -93,7 +93,7 @@ pub fn is_installed(program: &str) -> bool {
 }
 
 /// A file that the release build made: what `variable` names, else beside this
-/// program, else in the workspace.
+/// program (of a test, above it), else in the workspace.
 ///
 /// # Errors
 /// It is nowhere.
@@ -103,7 +103,11 @@ pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
     }
     let program = std::env::current_exe()?;
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release");
-    let places = [program.with_file_name(name), workspace.join(name)];
+    let beside = program.ancestors().skip(1).take(2);
+    let places: Vec<PathBuf> = beside
+        .chain([workspace.as_path()])
+        .map(|directory| directory.join(name))
+        .collect();
     let found = places.iter().find(|path| path.is_file());
     found.cloned().with_context(|| {
         format!("{name} is not built; run `cargo build --release` or set {variable}")

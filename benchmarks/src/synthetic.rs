@@ -1,50 +1,138 @@
-//! Traces of programs that never ran, as the collector would have written them.
+//! Traces of programs that never ran, as the collector would have written them, and
+//! beside them what an analysis must find.
 //!
-//! A [`World`] has one [`Location`] for each rank, and each location a clock of its
-//! own; [`Program`]s advance those clocks so that times fit together: nobody leaves a
-//! receive before the message can have come, nobody a collective before the last has
-//! entered. The same [`Settings`] give the same calls and times.
+//! *How.* [`Program`]s are scripts of calls for each rank; a simulation runs them all in
+//! the order of time, with [`Fault`]s put in, and knows both ends of every message and
+//! all members of every collective. Calls go to the files through the same crate that the
+//! collector writes with; losses are booked from the catalogue's specification, and
+//! become [`Expected`]. The same [`Settings`] give the same bytes.
+//!
+//! *Size.* Any number of ranks: files are open only while a buffer is written to them,
+//! and memory is bounded by the number of ranks, not of calls.
+//!
+//! *Not simulated.* What networks and libraries really do: a message travels for a fixed
+//! time and one per byte; larger ones than the eager limit wait for their receive.
 
+mod check;
+mod clock;
+mod expected;
+mod faults;
+mod grid;
+mod ledger;
 mod location;
+mod meeting;
+mod messages;
+mod op;
 mod programs;
 mod random;
+mod rank;
+mod site;
+mod space;
+mod world;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+use std::rc::Rc;
 
 use laggard_trace::RUN_FILE;
 
-pub use location::{Location, TICKS_PER_S, ticks};
+pub use check::differences;
+pub use clock::Skew;
+pub use expected::{Cause, Expected, FILE as EXPECTED_FILE, Finding};
+pub use faults::{Fault, SYNTAX as FAULT_SYNTAX};
 pub use programs::Program;
-use random::Random;
+pub use site::Place;
 
-/// Ticks that a call takes by itself, at least.
-const CALL: u64 = ticks(100);
-/// A message's way.
-const LATENCY: u64 = ticks(1_500);
-/// What a rank computes in a step, on average.
-const COMPUTATION: u64 = ticks(20_000);
-/// What the slow rank computes longer, per cent.
-const SLOWNESS: u64 = 25;
-/// Every how many steps of a rank, on average, something holds it up.
-const DISTURBANCE: u64 = 64;
+use clock::{HostClock, START_UNIX_NS};
+use location::{Location, Run};
+use random::Random;
+use rank::Rank;
+use world::World;
+
+/// How long the program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// So many steps.
+    Steps(u64),
+    /// Calls of all ranks together; it becomes the nearest number of whole steps.
+    Calls(u64),
+}
 
 /// What a trace should be.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Ranks, from 1.
-    pub ranks: u32,
-    /// Calls of all ranks together; it becomes the nearest number of whole steps.
-    pub calls: u64,
     /// What the ranks do.
     pub program: Program,
+    /// Ranks, from 1.
+    pub ranks: u32,
+    /// Ranks on each host; 0 = all on one.
+    pub ranks_per_host: u32,
+    /// For how long.
+    pub length: Length,
+    /// Bytes of a message.
+    pub message_bytes: u64,
+    /// Messages up to so many bytes are buffered, the sender of others waits.
+    pub eager_limit: u64,
+    /// What a rank computes in a step, ns.
+    pub computation_ns: u64,
+    /// Whether halo exchanges have no borders.
+    pub periodic: bool,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// How clocks differ.
+    pub skew: Skew,
     /// Another seed, other times.
     pub seed: u64,
+    /// Whether to write down what an analysis must find.
+    pub expectations: bool,
+}
+
+impl Settings {
+    /// So many ranks of a program that makes so many calls, with nothing special.
+    pub fn new(program: Program, ranks: u32, length: Length) -> Settings {
+        Settings {
+            program,
+            ranks,
+            ranks_per_host: 0,
+            length,
+            message_bytes: 4096,
+            eager_limit: 65_536,
+            computation_ns: 20_000,
+            periodic: false,
+            faults: Vec::new(),
+            skew: Skew::default(),
+            seed: 1,
+            expectations: true,
+        }
+    }
+
+    /// Ranks that share a host, at most.
+    fn ranks_on_host(&self) -> u32 {
+        match self.ranks_per_host {
+            0 => self.ranks,
+            some => some,
+        }
+    }
+
+    fn hosts(&self) -> u32 {
+        self.ranks.div_ceil(self.ranks_on_host())
+    }
+
+    /// What is asked for that cannot be.
+    fn problem(&self) -> Option<String> {
+        let ranks = self.ranks;
+        if ranks == 0 {
+            return Some("no ranks".to_owned());
+        }
+        let beyond = |fault: &&Fault| fault.rank().is_some_and(|rank| rank >= ranks);
+        let fault = self.faults.iter().find(beyond)?;
+        Some(format!("{fault}: there are ranks 0 to {} only", ranks - 1))
+    }
 }
 
 /// What was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Calls in the trace.
     pub calls: u64,
@@ -55,136 +143,59 @@ pub struct Written {
 /// Writes a trace into `directory`, which is made and must not hold a trace.
 ///
 /// # Errors
-/// What the file system says.
+/// What the file system says, settings that contradict themselves, or a program that
+/// comes to a standstill with them (sends that wait for each other).
 pub fn generate(settings: &Settings, directory: &Path) -> io::Result<Written> {
+    if let Some(problem) = settings.problem() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
     fs::create_dir_all(directory)?;
-    let mut world = World::new(settings, directory)?;
-    world.start();
-    programs::run(&mut world, settings);
-    world.finish()
+    let steps = match settings.length {
+        Length::Steps(steps) => steps,
+        Length::Calls(calls) => settings.program.steps(settings, calls),
+    };
+    let script = settings.program.script(settings, steps);
+    let sites = [&site::COMMON[..], script.sites()].concat();
+    let ranks = begin(settings, directory, &sites)?;
+    let grid = settings.program.grid(settings);
+    let mut world = World::new(settings, script, sites, steps, grid, ranks);
+    world.run()?;
+    if let Some(expected) = Expected::new(&world, steps) {
+        expected.write(directory)?;
+    }
+    Ok(world.written)
 }
 
-/// The ranks of a program.
-pub struct World {
-    locations: Vec<Location>,
-    random: Random,
-}
-
-impl World {
-    fn new(settings: &Settings, directory: &Path) -> io::Result<World> {
-        let ranks = settings.ranks;
-        let identity = Random::new(settings.seed ^ u64::from(ranks)).next();
-        let name = settings.program.name();
-        let run_file = format!(
-            "{{\n  \"format\": 1,\n  \"run_id\": \"{}\",\n  \"program\": \"{name}\",\n  \
-             \"arguments\": [],\n  \"ranks\": {ranks},\n  \"mpi\": \"none\",\n  \
-             \"start_unix_ns\": {}\n}}\n",
-            location::run_id(identity)
-                .map(|byte| format!("{byte:02x}"))
-                .concat(),
-            location::START_UNIX_NS,
-        );
-        let path = directory.join(RUN_FILE);
-        fs::File::create_new(path)
-            .and_then(|mut f| io::Write::write_all(&mut f, run_file.as_bytes()))?;
-        let locations =
-            (0..ranks).map(|rank| Location::create(directory, name, rank, ranks, identity));
-        Ok(World {
-            locations: locations.collect::<io::Result<_>>()?,
-            random: Random::new(settings.seed),
-        })
-    }
-
-    /// Ranks.
-    pub fn ranks(&self) -> u32 {
-        self.locations.len() as u32
-    }
-
-    /// MPI_Init on all ranks, at somewhat different times.
-    fn start(&mut self) {
-        for location in &mut self.locations {
-            location.compute(ticks(1_000_000) + self.random.below(ticks(200_000)));
-        }
-        let init: Vec<u32> = self.locations.iter_mut().map(Location::init).collect();
-        self.meet(&init);
-    }
-
-    /// Lets a rank compute for a step: some jitter, the slow rank longer, and now and
-    /// then a disturbance.
-    #[inline]
-    fn compute(&mut self, rank: usize) {
-        let jitter = self.random.below(COMPUTATION / 8);
-        let mut work = COMPUTATION - COMPUTATION / 16 + jitter;
-        if rank == self.locations.len() / 2 {
-            work += COMPUTATION * SLOWNESS / 100;
-        }
-        if self.random.below(DISTURBANCE) == 0 {
-            work += COMPUTATION / 2;
-        }
-        self.locations[rank].compute(work);
-    }
-
-    /// What a call takes by itself.
-    #[inline]
-    fn overhead(&mut self) -> u64 {
-        CALL + self.random.below(CALL)
-    }
-
-    /// A call that waits for nobody; returns when it was entered.
-    #[inline]
-    fn call(&mut self, rank: usize, signature: u32) -> u64 {
-        let overhead = self.overhead();
-        let location = &mut self.locations[rank];
-        let enter = location.now();
-        location.call(signature, overhead);
-        enter
-    }
-
-    /// A call that cannot end before `arrival`.
-    #[inline]
-    fn call_until(&mut self, rank: usize, signature: u32, arrival: u64) {
-        let overhead = self.overhead();
-        let location = &mut self.locations[rank];
-        let waiting = arrival.saturating_sub(location.now());
-        location.call(signature, waiting + overhead);
-    }
-
-    /// A collective that nobody leaves before the last has entered. `signatures` by rank.
-    fn meet(&mut self, signatures: &[u32]) {
-        let last = self.locations.iter().map(Location::now).max().unwrap_or(0);
-        for (rank, &signature) in signatures.iter().enumerate() {
-            self.call_until(rank, signature, last + LATENCY);
-        }
-    }
-
-    /// A collective in which all but rank 0 wait for its data.
-    fn distribute(&mut self, signatures: &[u32]) {
-        let sent = self.call(0, signatures[0]);
-        for (rank, &signature) in signatures.iter().enumerate().skip(1) {
-            self.call_until(rank, signature, sent + LATENCY);
-        }
-    }
-
-    /// A collective in which rank 0 waits for the data of all.
-    fn collect_at_root(&mut self, signatures: &[u32]) {
-        let mut last = self.locations[0].now();
-        for (rank, &signature) in signatures.iter().enumerate().skip(1) {
-            last = last.max(self.call(rank, signature));
-        }
-        self.call_until(0, signatures[0], last + LATENCY);
-    }
-
-    fn finish(mut self) -> io::Result<Written> {
-        let finalize: Vec<u32> = self.locations.iter_mut().map(Location::finalize).collect();
-        self.meet(&finalize);
-        let mut written = Written { calls: 0, bytes: 0 };
-        for location in self.locations {
-            let (calls, bytes) = location.close()?;
-            written.calls += calls;
-            written.bytes += bytes;
-        }
-        Ok(written)
-    }
+/// Claims the directory, and begins the files of all ranks.
+fn begin(settings: &Settings, directory: &Path, sites: &[site::Site]) -> io::Result<Vec<Rank>> {
+    let (seed, ranks) = (settings.seed, settings.ranks);
+    let id = location::run_id(Random::part(seed, u64::from(ranks)).next());
+    let run = Run {
+        directory,
+        program: settings.program.name(),
+        ranks,
+        id,
+        sites,
+    };
+    let text = format!(
+        "{{\n  \"format\": 1,\n  \"run_id\": \"{}\",\n  \"program\": \"{}\",\n  \
+         \"arguments\": [],\n  \"ranks\": {ranks},\n  \"mpi\": \"none\",\n  \
+         \"start_unix_ns\": {START_UNIX_NS}\n}}\n",
+        id.map(|byte| format!("{byte:02x}")).concat(),
+        run.program,
+    );
+    fs::File::create_new(directory.join(RUN_FILE))?.write_all(text.as_bytes())?;
+    let clock = |host| Rc::new(HostClock::new(&settings.skew, host, seed));
+    let clocks: Vec<_> = (0..settings.hosts()).map(clock).collect();
+    let ranks = (0..ranks).map(|rank| {
+        let host = rank / settings.ranks_on_host();
+        let location = Location::create(&run, rank, clocks[host as usize].clone(), host)?;
+        Ok(Rank::new(
+            location,
+            Random::part(seed, (1 << 32) + u64::from(rank)),
+        ))
+    });
+    ranks.collect()
 }
 
 #[cfg(test)]

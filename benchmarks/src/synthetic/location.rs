@@ -1,40 +1,393 @@
 //! One rank's file.
 
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::rc::Rc;
 
-use laggard_trace::calls::number;
 use laggard_trace::{
-    Clock, ClockPoint, Communicator, Definition, End, Endpoint, FileHeader, FileSpace, Frame,
-    LocationWriter, PEER_ANY, PEER_NONE, ProfileEntry, Signature, Space, WORLD, file_name, flags,
+    Clock, ClockPoint, Communicator, Definition, End, Endpoint, Extension, FileHeader, Frame,
+    LocationWriter, PEER_NONE, ProfileEntry, Record, Signature, WORLD, file_name, flags,
 };
+use rustc_hash::FxHashMap;
 
-/// Rate of the clocks, Hz.
-pub const TICKS_PER_S: u64 = 2_500_000_000;
-/// Wall clock when the runs start: 2025-01-01.
-pub const START_UNIX_NS: u64 = 1_735_689_600_000_000_000;
-/// Where the clocks start.
-const START: u64 = 1 << 40;
-/// Bytes mapped at a time.
-const WINDOW: usize = 1 << 20;
+use super::clock::{HostClock, START_UNIX_NS, TICKS_PER_S};
+use super::site::{Site, SiteId};
+use super::space::Buffered;
+
 /// No message.
-const NOBODY: Endpoint = Endpoint {
+pub const NOBODY: Endpoint = Endpoint {
     peer: PEER_NONE,
     tag: 0,
     bytes: 0,
 };
+/// Bytes of the windows of all files together, about, if there are not too many files.
+const ALL_WINDOWS: usize = 256 << 20;
+/// Bytes of a window at most.
+const LARGEST_WINDOW: usize = 1 << 20;
+/// Signatures of a location, as the collector bounds them; the calls after these share
+/// fallback signatures.
+const MAX_SIGNATURES: usize = 65_536;
 
-/// Ticks of so many ns.
-pub const fn ticks(ns: u64) -> u64 {
-    ns * (TICKS_PER_S / 500_000_000) / 2
+/// What all files of a run have in common.
+pub struct Run<'a> {
+    /// Where they go.
+    pub directory: &'a Path,
+    /// Name of the program.
+    pub program: &'a str,
+    /// Its ranks.
+    pub ranks: u32,
+    /// The run's identity.
+    pub id: [u8; 16],
+    /// The places that it makes calls from.
+    pub sites: &'a [Site],
 }
 
-/// Time of the reference clock, ns.
-fn reference_ns(ticks: u64) -> u64 {
-    (ticks - START) * 2 / (TICKS_PER_S / 500_000_000)
+/// A call to be written; times in ns.
+pub struct Call<'a> {
+    /// Where it is.
+    pub site: SiteId,
+    /// Enter and leave, ns.
+    pub times: (u64, u64),
+    /// Of its signature.
+    pub flags: u16,
+    /// The communicator, 0 = none.
+    pub group: u64,
+    /// Message sent; of a collective, root and bytes.
+    pub send: Endpoint,
+    /// Message received.
+    pub receive: Endpoint,
+    /// The communicator that it made, 0 = none.
+    pub object: u64,
+    /// Requests that it completed: post number and, of a wildcard, what was received.
+    pub completes: &'a [(u64, Option<Signature>)],
+}
+
+/// One rank's file and profile.
+pub struct Location {
+    writer: LocationWriter<Buffered>,
+    path: PathBuf,
+    /// `CLOCK_MONOTONIC` of the host, for the blocks' headers.
+    now: Rc<Cell<u64>>,
+    clock: Rc<HostClock>,
+    signatures: FxHashMap<Signature, u32>,
+    /// The latest of each place: the next call there is most likely the same.
+    latest: Vec<(Signature, u32)>,
+    /// Ids of signatures so far.
+    ids: u32,
+    lists: FxHashMap<Vec<(u32, u32)>, u32>,
+    /// By place.
+    profile: Vec<ProfileEntry>,
+    calls: u64,
+    posts: u64,
+}
+
+impl Location {
+    /// Begins the file of `rank` with what the collector writes at the start.
+    pub fn create(run: &Run, rank: u32, clock: Rc<HostClock>, host: u32) -> io::Result<Location> {
+        let path = run.directory.join(file_name(rank, 0));
+        let window = (ALL_WINDOWS / run.ranks as usize).min(LARGEST_WINDOW);
+        let now = Rc::new(Cell::new(clock.monotonic_ns(0)));
+        let space = Buffered::new(path.clone(), window / 4096 * 4096, now.clone());
+        let header = FileHeader {
+            run_id: run.id,
+            rank,
+            ranks: run.ranks,
+            clock: Clock::TimeStampCounter as u32,
+            ticks_per_s: TICKS_PER_S,
+            host_id: u64::from(host) + 1,
+            start_ticks: clock.ticks(0),
+            start_unix_ns: START_UNIX_NS,
+            pid: 1000 + rank,
+            ..FileHeader::new()
+        };
+        let mut location = Location {
+            writer: LocationWriter::new(space, header, None)?,
+            path,
+            now,
+            clock,
+            signatures: FxHashMap::default(),
+            latest: vec![Default::default(); run.sites.len()],
+            ids: 0,
+            lists: FxHashMap::default(),
+            profile: run.sites.iter().map(Location::entry).collect(),
+            calls: 0,
+            posts: 0,
+        };
+        location.define_run(run, rank, host);
+        Ok(location)
+    }
+
+    fn entry(site: &Site) -> ProfileEntry {
+        ProfileEntry {
+            operation: site.operation,
+            minimum: u64::MAX,
+            ..ProfileEntry::default()
+        }
+    }
+
+    /// Properties, places, the world, the clock. Ids of places and their texts are the
+    /// same in all files.
+    fn define_run(&mut self, run: &Run, rank: u32, host: u32) {
+        let mut texts: Vec<String> = Vec::new();
+        let mut definitions = Vec::new();
+        let mut string = |text: String, definitions: &mut Vec<Definition>| {
+            let at = texts.iter().position(|known| *known == text);
+            let at = at.unwrap_or_else(|| {
+                let (id, bytes) = (texts.len() as u32 + 1, text.as_bytes().to_vec());
+                definitions.push(Definition::String { id, bytes });
+                texts.push(text);
+                texts.len() - 1
+            });
+            at as u32 + 1
+        };
+        for (key, value) in [
+            ("program", run.program.to_owned()),
+            ("host", host_name(host)),
+            ("mpi_library", "none".to_owned()),
+        ] {
+            let key = string(key.to_owned(), &mut definitions);
+            let value = string(value, &mut definitions);
+            definitions.push(Definition::Property { key, value });
+        }
+        for (at, site) in run.sites.iter().enumerate() {
+            let file = string(site.file.to_owned(), &mut definitions);
+            let frames = site.frames.iter().map(|&(function, line)| Frame::Source {
+                file,
+                function: string(function.to_owned(), &mut definitions),
+                line,
+            });
+            let frames = frames.collect();
+            let id = call_path(at as SiteId);
+            definitions.push(Definition::CallPath { id, frames });
+        }
+        let name = string("MPI_COMM_WORLD".to_owned(), &mut definitions);
+        self.writer.define(&definitions);
+        let members = if rank == 0 {
+            (0..run.ranks).collect()
+        } else {
+            Vec::new()
+        };
+        self.communicator(Communicator {
+            id: WORLD,
+            size: run.ranks,
+            local_rank: rank,
+            name,
+            members,
+            ..Communicator::default()
+        });
+        self.clock_point(0, self.clock.first_measurement());
+    }
+
+    /// Tells of a communicator.
+    pub fn communicator(&mut self, communicator: Communicator) {
+        self.writer
+            .define(&[Definition::Communicator(communicator)]);
+    }
+
+    fn clock_point(&mut self, kind: u32, (local, reference_ns, error_ns): (u64, i64, u64)) {
+        let reserved = 0;
+        self.writer.clock(&[ClockPoint {
+            local,
+            reference_ns,
+            error_ns,
+            kind,
+            reserved,
+        }]);
+    }
+
+    /// Requests posted so far.
+    pub fn posts(&self) -> u64 {
+        self.posts
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Writes a call that has returned.
+    pub fn call(&mut self, call: &Call) {
+        let (enter, leave) = call.times;
+        self.now.set(self.clock.monotonic_ns(enter));
+        let completed = self.completed(call);
+        let signature = Signature {
+            operation: self.profile[call.site as usize].operation,
+            flags: call.flags,
+            call_path: call_path(call.site),
+            completes: self.completion_list(&completed),
+            group: call.group,
+            send: call.send,
+            receive: call.receive,
+            object: call.object,
+            ..Signature::default()
+        };
+        let (enter, leave) = (self.clock.ticks(enter), self.clock.ticks(leave));
+        match self.latest[call.site as usize] {
+            (latest, id) if latest == signature => self.writer.push(enter, leave, id),
+            _ => self.push_other(&signature, &completed, call.site, (enter, leave)),
+        }
+        self.posts += u64::from(signature.has(flags::POSTS));
+        self.calls += 1;
+        let (entry, duration) = (&mut self.profile[call.site as usize], leave - enter);
+        entry.count += 1;
+        entry.total += duration;
+        entry.minimum = entry.minimum.min(duration);
+        entry.maximum = entry.maximum.max(duration);
+        entry.sum_of_squares += u128::from(duration) * u128::from(duration);
+        entry.bytes += call.send.bytes + call.receive.bytes;
+    }
+
+    /// Writes a call that is not the same as the one before at its place.
+    fn push_other(
+        &mut self,
+        signature: &Signature,
+        completed: &[(u32, u32)],
+        site: SiteId,
+        (enter, leave): (u64, u64),
+    ) {
+        match self.signature(signature) {
+            Some(id) => {
+                self.latest[site as usize] = (*signature, id);
+                self.writer.push(enter, leave, id);
+            }
+            None => self.push_fallback(signature, completed, enter, leave),
+        }
+    }
+
+    /// The id of a signature, `None` if there are too many.
+    #[inline]
+    fn signature(&mut self, signature: &Signature) -> Option<u32> {
+        match self.signatures.get(signature) {
+            Some(&id) => Some(id),
+            None if self.signatures.len() >= MAX_SIGNATURES => None,
+            None => Some(self.define_signature(signature)),
+        }
+    }
+
+    #[cold]
+    fn define_signature(&mut self, signature: &Signature) -> u32 {
+        self.ids += 1;
+        self.signatures.insert(*signature, self.ids);
+        let id = self.ids;
+        let definition = Signature { id, ..*signature };
+        self.writer.define(&[Definition::Signature(definition)]);
+        id
+    }
+
+    /// A call whose signature says what and where only; the record says the rest.
+    #[cold]
+    fn push_fallback(
+        &mut self,
+        signature: &Signature,
+        completed: &[(u32, u32)],
+        enter: u64,
+        leave: u64,
+    ) {
+        let fallback = Signature {
+            completes: 0,
+            send: NOBODY,
+            receive: NOBODY,
+            ..*signature
+        };
+        let known = self.signatures.get(&fallback).copied();
+        let id = known.unwrap_or_else(|| self.define_signature(&fallback));
+        let mut extensions = Vec::new();
+        for (half, endpoint, bytes) in [
+            (
+                &signature.send,
+                Extension::SendEndpoint,
+                Extension::SendBytes,
+            ),
+            (
+                &signature.receive,
+                Extension::ReceiveEndpoint,
+                Extension::ReceiveBytes,
+            ),
+        ] {
+            if *half != NOBODY {
+                extensions.push(Record::extension(
+                    endpoint,
+                    half.peer as u32,
+                    half.tag as u32,
+                ));
+                extensions.push(Record::extension_u64(bytes, half.bytes));
+            }
+        }
+        for &(delta, outcome) in completed {
+            extensions.push(Record::extension(Extension::Completed, delta, outcome));
+        }
+        self.writer.push_extended(&extensions, enter, leave, id);
+    }
+
+    /// What a call completed: how many posts ago it was posted, and the signature that
+    /// tells the source of a wildcard's message. These are not bounded: a record could not
+    /// say it otherwise.
+    fn completed(&mut self, call: &Call) -> Vec<(u32, u32)> {
+        let entries = call.completes.iter().map(|(post, outcome)| {
+            let outcome = outcome.as_ref().map_or(0, |outcome| {
+                let known = self.signature(outcome);
+                known.unwrap_or_else(|| self.define_signature(outcome))
+            });
+            ((self.posts - post) as u32, outcome)
+        });
+        entries.collect()
+    }
+
+    /// The id of a list; 0 = nothing.
+    fn completion_list(&mut self, entries: &[(u32, u32)]) -> u32 {
+        if entries.is_empty() {
+            return 0;
+        }
+        if let Some(&id) = self.lists.get(entries) {
+            return id;
+        }
+        let (id, entries) = (self.lists.len() as u32 + 1, entries.to_vec());
+        self.lists.insert(entries.clone(), id);
+        self.writer
+            .define(&[Definition::CompletionList { id, entries }]);
+        id
+    }
+
+    /// Ends the file at `end`, ns; gives its bytes.
+    pub fn close(mut self, end: u64) -> io::Result<u64> {
+        self.clock_point(1, self.clock.last_measurement(end));
+        for (at, entry) in self.profile.iter_mut().enumerate() {
+            entry.call_path = call_path(at as SiteId);
+        }
+        self.profile.retain(|entry| entry.count > 0);
+        self.writer.profile(&self.profile);
+        if self.writer.lost() > 0 {
+            return Err(io::Error::other("the disk is full"));
+        }
+        let calls = self.calls;
+        let end_ticks = self.clock.ticks(end);
+        let (bytes, end) = (
+            self.writer.bytes(),
+            End {
+                calls,
+                recorded: calls,
+                end_ticks,
+                ..End::default()
+            },
+        );
+        self.writer.finish(end);
+        let written = self.path.metadata()?.len();
+        if written < bytes {
+            return Err(io::Error::other("the disk is full"));
+        }
+        Ok(written)
+    }
+}
+
+/// The id of a place's call path.
+pub fn call_path(site: SiteId) -> u32 {
+    u32::from(site) + 1
+}
+
+/// Name of a host.
+pub fn host_name(host: u32) -> String {
+    format!("node{host:05}")
 }
 
 /// The run's identity from a random number.
@@ -43,323 +396,4 @@ pub fn run_id(identity: u64) -> [u8; 16] {
     id[..8].copy_from_slice(&identity.to_le_bytes());
     id[8..].copy_from_slice(&(!identity).to_le_bytes());
     id
-}
-
-/// A file whose blocks carry the location's time instead of the real one.
-struct Simulated {
-    file: FileSpace,
-    now: Arc<AtomicU64>,
-}
-
-impl Space for Simulated {
-    fn prepare(&mut self, minimum: usize) -> io::Result<()> {
-        self.file.prepare(minimum)
-    }
-
-    fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
-        self.file.advance(minimum)
-    }
-
-    fn finish(&mut self, length: u64) -> io::Result<()> {
-        self.file.finish(length)
-    }
-
-    fn monotonic_ns(&self) -> u64 {
-        reference_ns(self.now.load(Ordering::Relaxed))
-    }
-}
-
-/// One rank: its clock, its file and its profile.
-pub struct Location {
-    writer: LocationWriter<Simulated>,
-    path: PathBuf,
-    rank: u32,
-    ranks: u32,
-    now: u64,
-    shared_now: Arc<AtomicU64>,
-    calls: u64,
-    /// By signature id − 1.
-    signatures: Vec<Signature>,
-    statistics: Vec<ProfileEntry>,
-    strings: HashMap<String, u32>,
-    paths: u32,
-    lists: u32,
-}
-
-impl Location {
-    /// Makes the file of `rank` with what the collector writes at the start.
-    pub(super) fn create(
-        directory: &Path,
-        program: &str,
-        rank: u32,
-        ranks: u32,
-        identity: u64,
-    ) -> io::Result<Location> {
-        let path = directory.join(file_name(rank, 0));
-        let shared_now = Arc::new(AtomicU64::new(START));
-        let space = Simulated {
-            file: FileSpace::create(&path, WINDOW)?,
-            now: shared_now.clone(),
-        };
-        let header = FileHeader {
-            run_id: run_id(identity),
-            rank,
-            ranks,
-            clock: Clock::TimeStampCounter as u32,
-            ticks_per_s: TICKS_PER_S,
-            host_id: identity | 1,
-            start_ticks: START,
-            start_unix_ns: START_UNIX_NS,
-            pid: 1000 + rank,
-            ..FileHeader::new()
-        };
-        let mut location = Location {
-            writer: LocationWriter::new(space, header, None)?,
-            path,
-            rank,
-            ranks,
-            now: START,
-            shared_now,
-            calls: 0,
-            signatures: Vec::new(),
-            statistics: Vec::new(),
-            strings: HashMap::new(),
-            paths: 0,
-            lists: 0,
-        };
-        location.define_run(program);
-        Ok(location)
-    }
-
-    fn define_run(&mut self, program: &str) {
-        for (key, value) in [
-            ("program", program),
-            ("host", "synthetic"),
-            ("mpi_library", "none"),
-        ] {
-            let (key, value) = (self.string(key), self.string(value));
-            self.define(Definition::Property { key, value });
-        }
-        let name = self.string("MPI_COMM_WORLD");
-        let members = if self.rank == 0 {
-            (0..self.ranks).collect()
-        } else {
-            Vec::new()
-        };
-        self.define(Definition::Communicator(Communicator {
-            id: WORLD,
-            size: self.ranks,
-            local_rank: self.rank,
-            name,
-            members,
-            ..Communicator::default()
-        }));
-        self.clock_point(0);
-    }
-
-    fn clock_point(&mut self, kind: u32) {
-        let reference_ns = reference_ns(self.now) as i64;
-        let point = ClockPoint {
-            local: self.now,
-            reference_ns,
-            error_ns: 0,
-            kind,
-            reserved: 0,
-        };
-        self.writer.clock(&[point]);
-    }
-
-    fn define(&mut self, definition: Definition) {
-        self.writer.define(&[definition]);
-    }
-
-    /// The id of a text.
-    pub fn string(&mut self, text: &str) -> u32 {
-        if let Some(&id) = self.strings.get(text) {
-            return id;
-        }
-        let id = self.strings.len() as u32 + 1;
-        self.strings.insert(text.to_owned(), id);
-        self.define(Definition::String {
-            id,
-            bytes: text.into(),
-        });
-        id
-    }
-
-    /// A call path: (function, line) of a file, innermost first.
-    pub fn call_path(&mut self, file: &str, frames: &[(&str, u32)]) -> u32 {
-        let file = self.string(file);
-        let frames = frames.iter().map(|&(function, line)| {
-            let function = self.string(function);
-            Frame::Source {
-                file,
-                function,
-                line,
-            }
-        });
-        let frames = frames.collect();
-        self.paths += 1;
-        self.define(Definition::CallPath {
-            id: self.paths,
-            frames,
-        });
-        self.paths
-    }
-
-    /// A completion list of (delta, outcome).
-    pub fn completion_list(&mut self, entries: &[(u32, u32)]) -> u32 {
-        self.lists += 1;
-        self.define(Definition::CompletionList {
-            id: self.lists,
-            entries: entries.to_vec(),
-        });
-        self.lists
-    }
-
-    /// The id of a signature; its `id` is filled in. Not looked up: call it once for each.
-    pub fn signature(&mut self, signature: Signature) -> u32 {
-        let id = self.signatures.len() as u32 + 1;
-        let signature = Signature { id, ..signature };
-        self.signatures.push(signature);
-        self.statistics.push(ProfileEntry {
-            operation: signature.operation,
-            call_path: signature.call_path,
-            minimum: u64::MAX,
-            ..ProfileEntry::default()
-        });
-        self.define(Definition::Signature(signature));
-        id
-    }
-
-    /// The signature of MPI_Init.
-    pub(super) fn init(&mut self) -> u32 {
-        let path = self.call_path("main.c", &[("main", 10)]);
-        self.signature(collective(number::MPI_Init, path, PEER_ANY, (0, 0)))
-    }
-
-    /// The signature of MPI_Finalize.
-    pub(super) fn finalize(&mut self) -> u32 {
-        let path = self.call_path("main.c", &[("main", 90)]);
-        self.signature(collective(number::MPI_Finalize, path, PEER_ANY, (0, 0)))
-    }
-
-    /// Ticks now.
-    #[inline]
-    pub fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// Time outside of calls.
-    #[inline]
-    pub fn compute(&mut self, ticks: u64) {
-        self.now += ticks;
-    }
-
-    /// A call from now on that takes `duration` ticks.
-    #[inline]
-    pub fn call(&mut self, signature: u32, duration: u64) {
-        let enter = self.now;
-        self.now += duration;
-        self.calls += 1;
-        self.shared_now.store(enter, Ordering::Relaxed);
-        self.writer.push(enter, self.now, signature);
-        let entry = &mut self.statistics[signature as usize - 1];
-        entry.count += 1;
-        entry.total += duration;
-        entry.minimum = entry.minimum.min(duration);
-        entry.maximum = entry.maximum.max(duration);
-        entry.sum_of_squares += u128::from(duration) * u128::from(duration);
-    }
-
-    /// Writes profile and end; gives calls and bytes of the file.
-    pub(super) fn close(mut self) -> io::Result<(u64, u64)> {
-        self.clock_point(1);
-        for (entry, signature) in self.statistics.iter_mut().zip(&self.signatures) {
-            entry.bytes = entry.count * (signature.send.bytes + signature.receive.bytes);
-        }
-        self.statistics.retain(|entry| entry.count > 0);
-        self.writer.profile(&self.statistics);
-        if self.writer.lost() > 0 {
-            return Err(io::Error::other("the disk is full"));
-        }
-        let end = End {
-            calls: self.calls,
-            recorded: self.calls,
-            end_ticks: self.now,
-            ..End::default()
-        };
-        self.writer.finish(end);
-        Ok((self.calls, self.path.metadata()?.len()))
-    }
-}
-
-/// The signature of a call without messages.
-pub fn plain(operation: u16, call_path: u32) -> Signature {
-    Signature {
-        operation,
-        call_path,
-        send: NOBODY,
-        receive: NOBODY,
-        ..Signature::default()
-    }
-}
-
-/// The signature of a send on the world.
-pub fn send(operation: u16, call_path: u32, to: u32, tag: i32, bytes: u64) -> Signature {
-    let send = Endpoint {
-        peer: to as i32,
-        tag,
-        bytes,
-    };
-    Signature {
-        flags: flags::SENDS,
-        group: WORLD,
-        send,
-        ..plain(operation, call_path)
-    }
-}
-
-/// The signature of a receive on the world.
-pub fn receive(operation: u16, call_path: u32, from: u32, tag: i32, bytes: u64) -> Signature {
-    let receive = Endpoint {
-        peer: from as i32,
-        tag,
-        bytes,
-    };
-    Signature {
-        flags: flags::RECEIVES,
-        group: WORLD,
-        receive,
-        ..plain(operation, call_path)
-    }
-}
-
-/// The same call as a non-blocking one.
-pub fn posts(signature: Signature) -> Signature {
-    Signature {
-        flags: signature.flags | flags::POSTS,
-        ..signature
-    }
-}
-
-/// The signature of a collective on the world; `bytes` sent and received.
-pub fn collective(operation: u16, call_path: u32, root: i32, bytes: (u64, u64)) -> Signature {
-    let send = Endpoint {
-        peer: root,
-        tag: 0,
-        bytes: bytes.0,
-    };
-    let receive = Endpoint {
-        bytes: bytes.1,
-        ..NOBODY
-    };
-    let flags = flags::COLLECTIVE;
-    Signature {
-        flags,
-        group: WORLD,
-        send,
-        receive,
-        ..plain(operation, call_path)
-    }
 }

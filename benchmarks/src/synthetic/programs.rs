@@ -1,22 +1,32 @@
-//! What the ranks do: one function for each program, all of the same form. First the
-//! signatures of every rank, then the steps.
+//! The programs: what each rank does in a step.
+
+mod basic;
+mod flow;
+mod halo;
+mod transpose;
+mod workers;
+
+use std::collections::VecDeque;
 
 use clap::ValueEnum;
-use laggard_trace::PEER_ANY;
-use laggard_trace::calls::number;
 
-use super::location::{Location, collective, plain, posts, receive, send};
-use super::{LATENCY, Settings, World};
+use super::Settings;
+use super::faults::Fault;
+use super::grid::Grid;
+use super::op::{Among, Half, Op};
+use super::site::{self, Site, SiteId};
 
-/// Steps of the stencil from one Allreduce to the next.
+/// Steps from one Allreduce of a stencil to the next.
 const REDUCTION_INTERVAL: u64 = 10;
-/// Bytes of a message.
-const BYTES: u64 = 4096;
+/// Tag of messages that nobody receives.
+const LOST_MESSAGE_TAG: i32 = 4711;
+/// Tag of receives that nothing is sent to: they must not meet those.
+const LOST_RECEIVE_TAG: i32 = 4712;
 
 /// The programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Program {
-    /// Halo exchange with two neighbours, Allreduce every tenth step
+    /// Halo exchange with two neighbours, non-blocking, Allreduce every tenth step
     Stencil,
     /// A token that goes round, received and sent on
     Ring,
@@ -24,6 +34,68 @@ pub enum Program {
     Collectives,
     /// Messages forth and back between pairs of ranks
     Pingpong,
+    /// Halo exchange in two dimensions with Sendrecv, Allreduce every tenth step
+    #[value(name = "halo2d")]
+    Halo2d,
+    /// Halo exchange in three dimensions with Irecv, Send, Wait, Allreduce every tenth step
+    #[value(name = "halo3d")]
+    Halo3d,
+    /// Halo exchange in two dimensions with Irecv, Isend, computation and Waitall
+    HaloNonblocking,
+    /// The same with receives from any source, tags of even and odd steps
+    HaloWildcard,
+    /// Transposes of a Fourier transform: Alltoall among rows, then among columns
+    Transpose,
+    /// Rank 0 hands out tasks and takes results as they come, with wildcards
+    MasterWorker,
+    /// Rank 0 receives from all others in the order of their numbers, then Barrier
+    OrderedGather,
+    /// A wave over a grid from one corner to the other: Recv twice, Send twice
+    Wavefront,
+    /// A chain of ranks, each working on what the one before has finished
+    Pipeline,
+}
+
+/// What the ranks of a program do.
+pub trait Script {
+    /// Places that it makes calls from; their numbers begin with [`site::FIRST`].
+    fn sites(&self) -> &'static [Site];
+
+    /// What a rank does before the first step.
+    fn begin(&self, _rank: u32, _ops: &mut VecDeque<Op>) {}
+
+    /// What it does in a step, from 0; `last_tag` is that of the message that it received
+    /// last. `false` = nothing, the rank has ended.
+    fn step(&self, rank: u32, step: u64, last_tag: i32, ops: &mut VecDeque<Op>) -> bool;
+
+    /// Whether the rank goes on, whatever the number of steps, until a message ends it.
+    fn ends_by_message(&self, _rank: u32) -> bool {
+        false
+    }
+
+    /// Calls of all ranks in the first ten steps, about.
+    fn calls_of_ten_steps(&self, ranks: u32) -> u64 {
+        let mut ops = VecDeque::new();
+        let calls = (0..ranks).map(|rank| {
+            ops.clear();
+            for step in 0..10 {
+                self.step(rank, step, 0, &mut ops);
+            }
+            ops.iter().filter(|op| op.is_call()).count() as u64
+        });
+        calls.sum()
+    }
+}
+
+/// What all programs are told.
+#[derive(Clone, Debug)]
+struct Shape {
+    ranks: u32,
+    grid: Grid,
+    /// Bytes of a message.
+    bytes: u64,
+    /// What a rank computes in a step, ns.
+    computation: u64,
 }
 
 impl Program {
@@ -34,199 +106,124 @@ impl Program {
             Program::Ring => "ring",
             Program::Collectives => "collectives",
             Program::Pingpong => "pingpong",
+            Program::Halo2d => "halo2d",
+            Program::Halo3d => "halo3d",
+            Program::HaloNonblocking => "halo-nonblocking",
+            Program::HaloWildcard => "halo-wildcard",
+            Program::Transpose => "transpose",
+            Program::MasterWorker => "master-worker",
+            Program::OrderedGather => "ordered-gather",
+            Program::Wavefront => "wavefront",
+            Program::Pipeline => "pipeline",
         }
     }
-}
 
-/// Runs the program for as many steps as give the calls wanted, at least one.
-pub fn run(world: &mut World, settings: &Settings) {
-    let ranks = u64::from(settings.ranks);
-    // Init and Finalize are calls, too.
-    let calls = settings.calls.saturating_sub(2 * ranks);
-    // Calls of ten steps of one rank.
-    let (of_ten_steps, program): (u64, fn(&mut World, u64)) = match settings.program {
-        Program::Stencil => (51, stencil),
-        Program::Ring => (20, ring),
-        Program::Collectives => (50, collectives),
-        Program::Pingpong => (20, pingpong),
-    };
-    let steps = (calls * 10 + of_ten_steps * ranks / 2) / (of_ten_steps * ranks);
-    program(world, steps.max(1));
-}
+    /// Every program.
+    pub fn all() -> &'static [Program] {
+        Program::value_variants()
+    }
 
-/// The rank before, the rank itself and the one after, in a ring.
-fn neighbours(rank: usize, ranks: usize) -> (u32, u32) {
-    (
-        ((rank + ranks - 1) % ranks) as u32,
-        ((rank + 1) % ranks) as u32,
-    )
-}
+    /// What the programs that measure speed have if nothing else is asked for, so that
+    /// messages are late in a realistic share of the calls.
+    pub fn usual_faults(self, ranks: u32) -> Vec<Fault> {
+        match self {
+            Program::Stencil | Program::Ring | Program::Collectives | Program::Pingpong => vec![
+                Fault::Noise { percent: 12 },
+                Fault::Bursts {
+                    one_in: 64,
+                    percent: 50,
+                },
+                Fault::SlowRank {
+                    rank: ranks / 2,
+                    percent: 25,
+                },
+            ],
+            _ => Vec::new(),
+        }
+    }
 
-/// A rank's signatures, made for each.
-fn each<T>(world: &mut World, mut make: impl FnMut(&mut Location, usize, usize) -> T) -> Vec<T> {
-    let ranks = world.locations.len();
-    let locations = world.locations.iter_mut().enumerate();
-    locations
-        .map(|(rank, location)| make(location, rank, ranks))
-        .collect()
-}
-
-/// Signatures of the stencil; the first of each pair is from or to the rank before.
-struct Halo {
-    irecv: [u32; 2],
-    isend: [u32; 2],
-    waitall: u32,
-}
-
-impl Halo {
-    fn new(location: &mut Location, rank: usize, ranks: usize) -> Halo {
-        let (before, after) = neighbours(rank, ranks);
-        let mut line = |line| {
-            location.call_path(
-                "stencil.c",
-                &[("exchange", line), ("step", 71), ("main", 40)],
-            )
+    /// How its ranks are arranged.
+    pub(super) fn grid(self, settings: &Settings) -> Grid {
+        let dimensions = match self {
+            Program::Halo3d => 3,
+            Program::Stencil | Program::Ring | Program::Pipeline => 1,
+            _ => 2,
         };
-        let [r0, r1, s0, s1, w] = [20, 21, 22, 23, 24].map(&mut line);
-        let completes = location.completion_list(&[(4, 0), (3, 0), (2, 0), (1, 0)]);
-        let mut post = |signature| location.signature(posts(signature));
-        // Tag 1 travels to higher ranks, tag 2 to lower ones.
-        let irecv = [
-            post(receive(number::MPI_Irecv, r0, before, 1, BYTES)),
-            post(receive(number::MPI_Irecv, r1, after, 2, BYTES)),
-        ];
-        let isend = [
-            post(send(number::MPI_Isend, s0, before, 2, BYTES)),
-            post(send(number::MPI_Isend, s1, after, 1, BYTES)),
-        ];
-        let waitall = plain(number::MPI_Waitall, w);
-        let waitall = location.signature(laggard_trace::Signature {
-            completes,
-            ..waitall
-        });
-        Halo {
-            irecv,
-            isend,
-            waitall,
+        let is_periodic = match self {
+            Program::Stencil | Program::Ring => true,
+            Program::Halo2d
+            | Program::Halo3d
+            | Program::HaloNonblocking
+            | Program::HaloWildcard => settings.periodic,
+            // A wave has to begin somewhere.
+            _ => false,
+        };
+        Grid::new(settings.ranks, dimensions, is_periodic)
+    }
+
+    /// What its ranks do in so many steps.
+    pub(super) fn script(self, settings: &Settings, steps: u64) -> Box<dyn Script> {
+        let shape = Shape {
+            ranks: settings.ranks,
+            grid: self.grid(settings),
+            bytes: settings.message_bytes,
+            computation: settings.computation_ns,
+        };
+        match self {
+            Program::Stencil => Box::new(halo::Stencil(shape)),
+            Program::Ring => Box::new(basic::Ring(shape)),
+            Program::Collectives => Box::new(basic::Collectives(shape)),
+            Program::Pingpong => Box::new(basic::Pingpong(shape)),
+            Program::Halo2d => Box::new(halo::Blocking(shape)),
+            Program::Halo3d => Box::new(halo::Mixed(shape)),
+            Program::HaloNonblocking => Box::new(halo::NonBlocking(shape)),
+            Program::HaloWildcard => Box::new(halo::Wildcard(shape)),
+            Program::Transpose => Box::new(transpose::Transpose(shape)),
+            Program::MasterWorker => Box::new(workers::MasterWorker::new(shape, steps)),
+            Program::OrderedGather => Box::new(workers::OrderedGather(shape)),
+            Program::Wavefront => Box::new(flow::Wavefront(shape)),
+            Program::Pipeline => Box::new(flow::Pipeline(shape)),
         }
+    }
+
+    /// Steps that give about so many calls, at least one.
+    pub(super) fn steps(self, settings: &Settings, calls: u64) -> u64 {
+        // Init and Finalize are calls, too.
+        let calls = calls.saturating_sub(2 * u64::from(settings.ranks));
+        let script = self.script(settings, u64::MAX / 2);
+        let of_ten = script.calls_of_ten_steps(settings.ranks).max(1);
+        let steps = (u128::from(calls) * 10 + u128::from(of_ten / 2)) / u128::from(of_ten);
+        (steps as u64).max(1)
     }
 }
 
-fn stencil(world: &mut World, steps: u64) {
-    let halos = each(world, Halo::new);
-    let allreduce = each(world, |location, _, _| {
-        let path = location.call_path("stencil.c", &[("residual", 55), ("step", 74), ("main", 40)]);
-        location.signature(collective(number::MPI_Allreduce, path, PEER_ANY, (8, 8)))
-    });
-    let ranks = halos.len();
-    // When the messages to the rank before and after were sent.
-    let mut sent = vec![[0, 0]; ranks];
-    for step in 1..=steps {
-        for (rank, halo) in halos.iter().enumerate() {
-            world.compute(rank);
-            for receive in halo.irecv {
-                world.call(rank, receive);
-            }
-            sent[rank] = halo.isend.map(|send| world.call(rank, send));
-        }
-        for (rank, halo) in halos.iter().enumerate() {
-            let (before, after) = neighbours(rank, ranks);
-            let last = sent[before as usize][1].max(sent[after as usize][0]);
-            world.call_until(rank, halo.waitall, last + LATENCY);
-        }
-        if step % REDUCTION_INTERVAL == 0 {
-            world.meet(&allreduce);
-        }
+/// A collective of all ranks that moves no data.
+pub fn on_world(site: SiteId) -> Op {
+    collective(site, Among::World, 0)
+}
+
+/// A collective without a root.
+fn collective(site: SiteId, among: Among, bytes: u64) -> Op {
+    let root = u32::MAX;
+    Op::Collective {
+        site,
+        among,
+        root,
+        bytes,
     }
 }
 
-fn ring(world: &mut World, steps: u64) {
-    let calls = each(world, |location, rank, ranks| {
-        let (before, after) = neighbours(rank, ranks);
-        let r = location.call_path("ring.c", &[("pass", 18), ("main", 33)]);
-        let s = location.call_path("ring.c", &[("pass", 19), ("main", 33)]);
-        let r = location.signature(receive(number::MPI_Recv, r, before, 7, BYTES));
-        (
-            r,
-            location.signature(send(number::MPI_Send, s, after, 7, BYTES)),
-        )
-    });
-    for _ in 0..steps {
-        // Rank 0 sends first and receives last.
-        world.compute(0);
-        let mut sent = world.call(0, calls[0].1);
-        for (rank, &(receive, send)) in calls.iter().enumerate().skip(1) {
-            world.compute(rank);
-            world.call_until(rank, receive, sent + LATENCY);
-            sent = world.call(rank, send);
+/// The messages without a partner of a rank in a step.
+pub fn lost(faults: &[Fault], rank: u32, step: u64, settings: &Settings) -> Vec<Op> {
+    let half = |tag| Half::new((rank + 1) % settings.ranks, tag, settings.message_bytes);
+    let lost = faults.iter().filter_map(|fault| match *fault {
+        Fault::LostMessage { rank: of, step: at } if (of, at) == (rank, step) => {
+            Some(Op::SendLost(site::LOST_SEND, half(LOST_MESSAGE_TAG)))
         }
-        world.call_until(0, calls[0].0, sent + LATENCY);
-    }
-}
-
-fn collectives(world: &mut World, steps: u64) {
-    let operations = [
-        (number::MPI_Barrier, 0),
-        (number::MPI_Bcast, BYTES),
-        (number::MPI_Reduce, BYTES),
-        (number::MPI_Allreduce, 8),
-        (number::MPI_Alltoall, BYTES),
-    ];
-    let signatures = operations.map(|(operation, bytes)| {
-        each(world, |location, rank, ranks| {
-            let line = 20 + u32::from(operation);
-            let path = location.call_path("collectives.c", &[("share", line), ("main", 40)]);
-            let (root, all) = (rank == 0, ranks as u64);
-            let (peer, bytes) = match operation {
-                number::MPI_Bcast if root => (0, (bytes, 0)),
-                number::MPI_Bcast => (0, (0, bytes)),
-                number::MPI_Reduce if root => (0, (bytes, bytes)),
-                number::MPI_Reduce => (0, (bytes, 0)),
-                number::MPI_Alltoall => (PEER_ANY, (bytes * all, bytes * all)),
-                _ => (PEER_ANY, (bytes, bytes)),
-            };
-            location.signature(collective(operation, path, peer, bytes))
-        })
-    });
-    let ranks = world.locations.len();
-    for _ in 0..steps {
-        for ((operation, _), signatures) in operations.iter().zip(&signatures) {
-            (0..ranks).for_each(|rank| world.compute(rank));
-            match *operation {
-                number::MPI_Bcast => world.distribute(signatures),
-                number::MPI_Reduce => world.collect_at_root(signatures),
-                _ => world.meet(signatures),
-            }
+        Fault::LostReceive { rank: of, step: at } if (of, at) == (rank, step) => {
+            Some(Op::IrecvLost(site::LOST_RECEIVE, half(LOST_RECEIVE_TAG)))
         }
-    }
-}
-
-fn pingpong(world: &mut World, steps: u64) {
-    let calls = each(world, |location, rank, ranks| {
-        // The last of an odd number of ranks has nobody but itself.
-        let partner = (rank ^ 1).min(ranks - 1) as u32;
-        let s = location.call_path("pingpong.c", &[("play", 14), ("main", 30)]);
-        let r = location.call_path("pingpong.c", &[("play", 15), ("main", 30)]);
-        let s = location.signature(send(number::MPI_Send, s, partner, 3, BYTES));
-        (
-            s,
-            location.signature(receive(number::MPI_Recv, r, partner, 3, BYTES)),
-        )
+        _ => None,
     });
-    let ranks = calls.len();
-    for _ in 0..steps {
-        for first in (0..ranks).step_by(2) {
-            let second = (first + 1).min(ranks - 1);
-            world.compute(first);
-            let ping = world.call(first, calls[first].0);
-            if second == first {
-                world.call_until(first, calls[first].1, ping + LATENCY);
-                continue;
-            }
-            world.compute(second);
-            world.call_until(second, calls[second].1, ping + LATENCY);
-            let pong = world.call(second, calls[second].0);
-            world.call_until(first, calls[first].1, pong + LATENCY);
-        }
-    }
+    lost.collect()
 }

@@ -1,0 +1,375 @@
+//! Compares a report with what its trace was made to say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use laggard_report::{AnomalySeverity, Bottleneck, Report, SourceLocation};
+
+use super::expected::{Expected, Finding, LISTED, Total};
+use super::site::Place;
+
+/// Shares of causes are compared up to the rounding of reports.
+const SHARE_ERROR: f64 = 1e-6;
+
+/// A cause is clear if losses are on average so many times the error of the clocks …
+const CLEAR: i64 = 20;
+/// … and there are so many: in single ones, two ranks may have been late alike.
+const MANY: u64 = 100;
+
+/// A finding in a few words.
+fn title(pattern: &str, at: &Place) -> String {
+    format!("{pattern} in {} at {}:{}", at.operation, at.file, at.line)
+}
+
+/// A pattern, with all late senders as one.
+fn without_order(pattern: &str) -> &str {
+    match pattern.starts_with("late_sender") {
+        true => "late_sender",
+        false => pattern,
+    }
+}
+
+/// Seconds of a report as ns.
+fn ns(seconds: f64) -> i64 {
+    (seconds * 1e9).round() as i64
+}
+
+/// Expected ns as a report can tell them: sums of more than 2⁵³ ns do not fit its numbers.
+fn told(expected: u64) -> i64 {
+    ns(expected as f64 / 1e9)
+}
+
+fn place(operation: &str, location: &SourceLocation) -> Place {
+    Place {
+        operation: operation.to_owned(),
+        file: location.file.clone(),
+        line: location.line,
+        callpath: location.callpath.clone(),
+    }
+}
+
+/// All that a report of an analysis with `--all` says otherwise than expected, one line
+/// each; empty if it is right.
+pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
+    let mut check = Check {
+        error: expected.run.clock_error_ns as i64,
+        found: Vec::new(),
+    };
+    if !report.settings.all {
+        let text = "the report is not from an analysis with --all, so its totals are not exact";
+        check.found.push(text.to_owned());
+    }
+    check.run(expected, report);
+    if check.is_exact() {
+        check.totals(&expected.totals, report);
+    }
+    check.findings(expected, report);
+    check.locations(expected, report);
+    check.anomalies(expected, report);
+    check.found
+}
+
+/// A comparison, and what it found.
+struct Check {
+    /// By so much an instance may be off, ns.
+    error: i64,
+    found: Vec<String>,
+}
+
+impl Check {
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, expected: T, reported: T) {
+        if expected != reported {
+            let text = format!("{what}: {expected:?} expected, {reported:?} reported");
+            self.found.push(text);
+        }
+    }
+
+    /// Times that add up so many instances.
+    fn time(&mut self, what: &str, instances: u64, expected: u64, reported: f64) {
+        let allowed = self.error.saturating_mul(instances.max(1) as i64);
+        let off = ns(reported) - told(expected);
+        if off.abs() > allowed {
+            let reported = ns(reported);
+            self.found.push(format!(
+                "{what}: {expected} ns expected, {reported} ns reported"
+            ));
+        }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.error == 0
+    }
+
+    fn run(&mut self, expected: &Expected, report: &Report) {
+        let (run, reported) = (&expected.run, &report.run);
+        self.same("program", &run.program, &reported.program);
+        self.same("ranks", run.ranks, reported.ranks);
+        self.same("locations", run.ranks, reported.locations);
+        self.same("calls", run.calls, reported.operations);
+        self.same("hosts", &run.hosts, &reported.hosts);
+        self.time("wall time", 1, run.wall_ns, reported.wall_time_s);
+    }
+
+    fn totals(&mut self, expected: &BTreeMap<String, Total>, report: &Report) {
+        let ids: BTreeSet<&String> = expected.keys().chain(report.metrics.keys()).collect();
+        for id in ids {
+            let wanted = expected.get(id).copied().unwrap_or_default();
+            let metric = report.metrics.get(id).cloned().unwrap_or_default();
+            let instances = wanted.instances.max(metric.instances);
+            self.time(
+                &format!("total of {id}"),
+                instances,
+                wanted.severity_ns,
+                metric.total_s,
+            );
+            let what = format!("instances of {id}");
+            self.same(&what, wanted.instances, metric.instances);
+        }
+    }
+
+    fn findings(&mut self, expected: &Expected, report: &Report) {
+        let key = |found: &Bottleneck| {
+            (
+                found.pattern.clone(),
+                place(&found.operation, &found.location),
+            )
+        };
+        let mut reported: BTreeMap<(String, Place), &Bottleneck> = BTreeMap::new();
+        for found in &report.bottlenecks {
+            if reported.insert(key(found), found).is_some() {
+                self.found.push(format!("reported twice: {:?}", key(found)));
+            }
+        }
+        if !self.is_exact() {
+            return self.inexact_findings(expected, report);
+        }
+        let single_host = expected.run.hosts.len() <= 1;
+        for finding in &expected.findings {
+            let what = title(&finding.pattern, &finding.at);
+            match reported.remove(&(finding.pattern.clone(), finding.at.clone())) {
+                Some(found) => self.finding(&what, finding, found, single_host),
+                None => self.found.push(format!("not reported: {what}")),
+            }
+        }
+        for ((pattern, at), found) in reported {
+            let (what, severity) = (title(&pattern, &at), ns(found.severity_s));
+            self.found
+                .push(format!("not expected: {what}, {severity} ns"));
+        }
+    }
+
+    /// Where clocks are inexact, which message was there first may look otherwise, and
+    /// who came last of those who came at about the same time.
+    fn inexact_findings(&mut self, expected: &Expected, report: &Report) {
+        let mut sums: BTreeMap<(&str, Place), [(u64, i64); 2]> = BTreeMap::new();
+        for finding in &expected.findings {
+            let key = (without_order(&finding.pattern), finding.at.clone());
+            let [wanted, _] = sums.entry(key).or_default();
+            *wanted = (
+                wanted.0 + finding.instances,
+                wanted.1 + told(finding.severity_ns),
+            );
+        }
+        for found in &report.bottlenecks {
+            let at = place(&found.operation, &found.location);
+            let key = (without_order(&found.pattern), at);
+            let [_, reported] = sums.entry(key).or_default();
+            *reported = (
+                reported.0 + found.instances,
+                reported.1 + ns(found.severity_s),
+            );
+        }
+        for ((pattern, at), [wanted, reported]) in &sums {
+            let instances = wanted.0.max(reported.0) as i64;
+            if (wanted.1 - reported.1).abs() > self.error.saturating_mul(instances) {
+                let (what, wanted, reported) = (title(pattern, at), wanted.1, reported.1);
+                self.found.push(format!(
+                    "{what}: {wanted} ns expected, {reported} ns reported"
+                ));
+            }
+        }
+        for finding in &expected.findings {
+            let is_same = |found: &&Bottleneck| {
+                found.pattern == finding.pattern
+                    && place(&found.operation, &found.location) == finding.at
+            };
+            let found = report.bottlenecks.iter().find(is_same);
+            if let Some((first, found)) = self.clear_cause(finding).zip(found) {
+                let what = format!("{}: first cause", title(&finding.pattern, &finding.at));
+                self.same(
+                    &what,
+                    Some(first),
+                    found.causes.first().map(|cause| cause.rank),
+                );
+            }
+        }
+    }
+
+    /// The rank that a finding is due to, if no error of the clocks can hide it.
+    fn clear_cause(&self, finding: &Finding) -> Option<u32> {
+        let mean = finding.severity_ns / finding.instances.max(1);
+        let first = finding.causes.first()?;
+        let rest = finding.severity_ns - first.severity_ns;
+        let is_sure = finding.instances >= MANY && mean as i64 > CLEAR * self.error;
+        let is_clear = is_sure && first.severity_ns > 2 * rest;
+        is_clear.then_some(first.rank)
+    }
+
+    fn finding(&mut self, what: &str, wanted: &Finding, found: &Bottleneck, single_host: bool) {
+        let instances = wanted.instances.max(found.instances);
+        self.time(what, instances, wanted.severity_ns, found.severity_s);
+        self.same(&format!("{what}: calls"), wanted.calls, found.calls);
+        self.same(
+            &format!("{what}: instances"),
+            wanted.instances,
+            found.instances,
+        );
+        self.same(
+            &format!("{what}: rank set"),
+            Some(&wanted.rank_set),
+            found.rank_set.as_ref(),
+        );
+        let other_hosts = found.inter_node_s.map(ns);
+        let wanted_there = (!single_host).then_some(told(wanted.inter_host_ns));
+        self.same(
+            &format!("{what}: lost to other hosts"),
+            wanted_there,
+            other_hosts,
+        );
+        let ranks = found.ranks.iter();
+        let ranks: Vec<_> = ranks
+            .map(|r| (r.rank, ns(r.severity_s), r.instances))
+            .collect();
+        let wanted_ranks = wanted.ranks.iter();
+        let wanted_ranks: Vec<_> = wanted_ranks
+            .map(|r| (r.rank, told(r.severity_ns), r.instances))
+            .collect();
+        self.same(&format!("{what}: ranks"), wanted_ranks, ranks);
+        self.causes(what, wanted, found);
+        let worst = found.worst_instance.clone().unwrap_or_default();
+        let reported = [worst.start_s, worst.end_s, worst.severity_s].map(ns);
+        let worst = (worst.rank, reported);
+        let expected = &wanted.worst;
+        let times = [expected.start_ns, expected.end_ns, expected.severity_ns];
+        self.same(
+            &format!("{what}: worst instance"),
+            (expected.rank, times.map(told)),
+            worst,
+        );
+    }
+
+    fn causes(&mut self, what: &str, wanted: &Finding, found: &Bottleneck) {
+        let mut expected: Vec<_> = wanted
+            .causes
+            .iter()
+            .map(|cause| (cause.rank, cause.at.clone(), told(cause.severity_ns)))
+            .collect();
+        let mut reported: Vec<_> = found
+            .causes
+            .iter()
+            .map(|cause| {
+                (
+                    cause.rank,
+                    place(&cause.operation, &cause.location),
+                    ns(cause.severity_s),
+                )
+            })
+            .collect();
+        let listed = wanted.all_causes.min(LISTED as u64) as usize;
+        self.same(&format!("{what}: number of causes"), listed, reported.len());
+        // Of equal causes either may come first, or be the one that is not listed.
+        let least = expected.iter().map(|cause| cause.2).min().unwrap_or(0);
+        let is_cut = wanted.all_causes > LISTED as u64;
+        for causes in [&mut expected, &mut reported] {
+            causes.sort();
+            if is_cut {
+                causes.retain(|cause| cause.2 > least);
+            }
+        }
+        self.same(&format!("{what}: causes"), expected, reported);
+        for cause in &found.causes {
+            let share = ns(cause.severity_s) as f64 / wanted.severity_ns.max(1) as f64;
+            if (share - cause.share).abs() > SHARE_ERROR {
+                let (rank, reported) = (cause.rank, cause.share);
+                self.found.push(format!(
+                    "{what}: share of rank {rank}: {share} expected, {reported} reported"
+                ));
+            }
+        }
+    }
+
+    fn locations(&mut self, expected: &Expected, report: &Report) {
+        let wanted = &expected.locations;
+        self.same(
+            "locations listed",
+            wanted.wall_ns.len(),
+            report.locations.len(),
+        );
+        let calls = expected.run.calls / u64::from(expected.run.ranks.max(1)) + 1;
+        let ranks = report.locations.iter().zip(&wanted.waiting_ns);
+        let ranks = ranks.zip(wanted.wall_ns.iter().zip(&wanted.computation_ns));
+        for (number, ((location, &waiting), (&wall, &computation))) in ranks.enumerate() {
+            self.same("rank in the list", number as u32, location.rank);
+            self.time(
+                &format!("waiting of rank {number}"),
+                calls,
+                waiting,
+                location.wait_s,
+            );
+            let reported = location.wall_s.unwrap_or_default();
+            self.time(&format!("wall time of rank {number}"), 1, wall, reported);
+            // Reports take it from a profile in ticks, where every call is rounded.
+            let off = (ns(location.computation_s) - told(computation)).unsigned_abs();
+            let rounding = 2 * expected.run.calls + computation / 1_000_000;
+            if off > rounding.max(self.error.unsigned_abs()) {
+                let reported = ns(location.computation_s);
+                self.found.push(format!(
+                    "computation of rank {number}: {computation} ns expected, {reported} ns reported"
+                ));
+            }
+        }
+    }
+
+    fn anomalies(&mut self, expected: &Expected, report: &Report) {
+        let rows = report.anomalies.iter();
+        let mut rows: Vec<_> = rows
+            .filter(|row| row.severity != AnomalySeverity::Info)
+            .collect();
+        for wanted in &expected.unmatched {
+            let at = format!(
+                "{} at {}:{}",
+                wanted.at.operation, wanted.at.file, wanted.at.line
+            );
+            let known = rows
+                .iter()
+                .position(|row| row.id == wanted.id && row.detail.ends_with(&at));
+            let Some(known) = known else {
+                self.found
+                    .push(format!("not reported: {} of {at}", wanted.id));
+                continue;
+            };
+            let row = rows.remove(known);
+            self.same(&format!("{} of {at}", wanted.id), wanted.count, row.count);
+            // One message stands for all of a place.
+            let is_named = wanted.messages.iter().any(|(from, to, tag, bytes)| {
+                row.detail
+                    .starts_with(&format!("rank {from} -> {to}, tag {tag}, {bytes} bytes"))
+            });
+            if !is_named {
+                self.found.push(format!(
+                    "not among the messages without a partner: {}",
+                    row.detail
+                ));
+            }
+        }
+        // Where clocks are inexact messages may seem to travel back in time.
+        let is_exact = self.is_exact();
+        for row in rows {
+            if is_exact || row.id != "clock_violation" {
+                self.found.push(format!(
+                    "an anomaly that is none: {}: {}",
+                    row.id, row.detail
+                ));
+            }
+        }
+    }
+}

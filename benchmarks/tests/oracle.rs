@@ -1,0 +1,254 @@
+//! Generated traces are analysed as their generator expects, to the ns.
+
+use std::path::Path;
+use std::process::Command;
+
+use laggard::AnalyzeOptions;
+use laggard_benchmarks::process;
+use laggard_benchmarks::synthetic::{
+    Expected, Fault, Length, Program, Settings, Skew, differences, generate,
+};
+use laggard_report::Report;
+
+/// Faults that each program is tried with, one set after the other.
+const FAULTS: [&[&str]; 9] = [
+    &[],
+    &["slow-rank=1:60"],
+    &["slow-phase=1:3-6:80"],
+    &["late-chain=0:2:500"],
+    &["alternating=40"],
+    &["noise=30"],
+    &["bursts=8:100", "noise=5"],
+    &["lost-message=1:3", "lost-message=0:4", "lost-receive=1:5"],
+    &[
+        "slow-rank=1:30",
+        "late-chain=0:5:200",
+        "alternating=20",
+        "noise=15",
+        "lost-message=0:1",
+    ],
+];
+
+fn settings(program: Program, ranks: u32, faults: &[&str]) -> Settings {
+    let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    Settings {
+        faults,
+        ..Settings::new(program, ranks, Length::Steps(12))
+    }
+}
+
+/// Generates, analyses everything in this process, and compares.
+fn check(settings: &Settings) -> (Expected, Report) {
+    let directory = tempfile::tempdir().unwrap();
+    generate(settings, directory.path()).unwrap();
+    let expected = Expected::read(directory.path()).unwrap();
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = laggard::analyze(directory.path(), &options);
+    let report = report.unwrap().unwrap();
+    let found = differences(&expected, &report);
+    assert!(found.is_empty(), "{settings:?}\n  {}", found.join("\n  "));
+    (expected, report)
+}
+
+/// Every set of faults on several numbers of ranks.
+fn check_program(program: Program) {
+    for faults in FAULTS {
+        for ranks in [2, 6, 24] {
+            check(&settings(program, ranks, faults));
+        }
+    }
+}
+
+/// A test for each program, so that they run side by side.
+macro_rules! programs {
+    ($($name:ident $program:ident)*) => {
+        $(#[test]
+        fn $name() {
+            check_program(Program::$program);
+        })*
+
+        #[test]
+        fn every_program_has_a_test() {
+            assert_eq!(Program::all(), [$(Program::$program),*]);
+        }
+    };
+}
+
+programs! {
+    stencil Stencil
+    ring Ring
+    collectives Collectives
+    pingpong Pingpong
+    halo2d Halo2d
+    halo3d Halo3d
+    halo_nonblocking HaloNonblocking
+    halo_wildcard HaloWildcard
+    transpose Transpose
+    master_worker MasterWorker
+    ordered_gather OrderedGather
+    wavefront Wavefront
+    pipeline Pipeline
+}
+
+#[test]
+fn ranks_that_make_no_rectangle() {
+    for &program in Program::all() {
+        for ranks in [1, 3, 7, 64] {
+            check(&settings(program, ranks, &["noise=20", "alternating=30"]));
+        }
+    }
+}
+
+#[test]
+fn messages_that_wait_for_their_receive() {
+    for &program in Program::all() {
+        let settings = Settings {
+            message_bytes: 100_000,
+            eager_limit: 4096,
+            ..settings(program, 12, &["noise=30", "slow-rank=1:100"])
+        };
+        let (expected, _) = check(&settings);
+        let sends = matches!(program, Program::Wavefront | Program::Halo3d);
+        assert!(!sends || expected.totals["late_receiver"].severity_ns > 0);
+    }
+}
+
+#[test]
+fn halos_that_go_round() {
+    for program in [
+        Program::Halo2d,
+        Program::Halo3d,
+        Program::HaloNonblocking,
+        Program::HaloWildcard,
+    ] {
+        for ranks in [1, 2, 12] {
+            let settings = Settings {
+                periodic: true,
+                ..settings(program, ranks, &["noise=30"])
+            };
+            check(&settings);
+        }
+    }
+}
+
+#[test]
+fn clocks_that_differ_change_nothing() {
+    for &program in Program::all() {
+        let alike = settings(program, 12, &["noise=25", "slow-rank=1:50"]);
+        let several = Settings {
+            ranks_per_host: 4,
+            skew: Skew {
+                offset_s: 30.0,
+                drift_ppm: 80.0,
+                error_ns: 0,
+            },
+            ..alike.clone()
+        };
+        let (expected, report) = check(&alike);
+        let (skewed, found) = check(&several);
+        assert_eq!(expected.totals, skewed.totals);
+        let lost = |report: &Report| -> f64 { report.metrics.values().map(|m| m.total_s).sum() };
+        assert_eq!(lost(&report), lost(&found));
+    }
+}
+
+#[test]
+fn clocks_measured_inexactly_are_allowed_for() {
+    for &program in Program::all() {
+        let settings = Settings {
+            ranks_per_host: 4,
+            skew: Skew {
+                offset_s: 1.0,
+                drift_ppm: 20.0,
+                error_ns: 300,
+            },
+            length: Length::Steps(40),
+            ..settings(program, 12, &["noise=25", "slow-rank=5:50"])
+        };
+        let (expected, _) = check(&settings);
+        assert_eq!(expected.run.clock_error_ns, 600);
+    }
+}
+
+/// A difference of one ns, of a cause or of a count does not pass.
+#[test]
+fn what_is_wrong_is_seen() {
+    let settings = settings(Program::Halo2d, 6, &["slow-rank=1:60", "lost-message=1:3"]);
+    let (expected, report) = check(&settings);
+    type Change = fn(&mut Report);
+    let changes: [Change; 8] = [
+        |report| report.metrics.get_mut("late_sender").unwrap().total_s += 1e-9,
+        |report| report.bottlenecks[0].severity_s += 1e-9,
+        |report| report.bottlenecks[0].causes[0].rank += 1,
+        |report| report.bottlenecks[0].instances += 1,
+        |report| report.bottlenecks[0].location.line += 1,
+        |report| drop(report.bottlenecks.pop()),
+        |report| report.locations[2].wait_s += 1e-9,
+        |report| report.anomalies.clear(),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut report = report.clone();
+        change(&mut report);
+        assert!(
+            !differences(&expected, &report).is_empty(),
+            "change {number}"
+        );
+    }
+}
+
+/// The built command as a job of several agents.
+fn analyze_with_agents(trace: &Path, agents: usize) -> Report {
+    let output = trace.join(format!("report-{agents}.json"));
+    let mpirun = process::mpirun(agents);
+    let mut command = Command::new("timeout");
+    command
+        .arg("300")
+        .arg(mpirun.get_program())
+        .args(mpirun.get_args());
+    if process::is_open_mpi() {
+        command.args(["--mca", "mpi_yield_when_idle", "1"]);
+    }
+    command.arg(process::built("laggard", "LAGGARD_BIN").unwrap());
+    command.arg("analyze").arg(trace).arg("-o").arg(&output);
+    command.args(["--all", "-q", "--format", "none", "--threads", "1"]);
+    process::run(&mut command).unwrap();
+    Report::read(&output).unwrap()
+}
+
+#[test]
+fn any_number_of_agents_finds_the_same() {
+    for &program in Program::all() {
+        let settings = Settings {
+            ranks_per_host: 8,
+            message_bytes: if program == Program::Halo3d {
+                100_000
+            } else {
+                4096
+            },
+            ..settings(
+                program,
+                24,
+                &["noise=20", "slow-rank=5:50", "lost-message=7:2"],
+            )
+        };
+        let directory = tempfile::tempdir().unwrap();
+        generate(&settings, directory.path()).unwrap();
+        let expected = Expected::read(directory.path()).unwrap();
+        let reports = [1, 2, 3].map(|agents| {
+            let mut report = analyze_with_agents(directory.path(), agents);
+            let found = differences(&expected, &report);
+            assert!(
+                found.is_empty(),
+                "{program:?}, {agents} agents\n  {}",
+                found.join("\n  ")
+            );
+            report.agents = Default::default();
+            report
+        });
+        assert!(
+            reports.windows(2).all(|two| two[0] == two[1]),
+            "{program:?}"
+        );
+    }
+}
