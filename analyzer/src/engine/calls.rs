@@ -142,6 +142,7 @@ impl<T> Slots<T> {
                 slot
             }
             None => {
+                grow(&mut self.list);
                 self.list.push(entry);
                 self.list.len() as u32 - 1
             }
@@ -152,6 +153,14 @@ impl<T> Slots<T> {
     #[inline]
     pub fn drop(&mut self, slot: u32) {
         self.free.push(slot);
+    }
+}
+
+/// Makes room for one more: there is such a list for each of many ranks, most of them short.
+#[inline]
+fn grow<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 4);
     }
 }
 
@@ -348,6 +357,8 @@ impl Calls {
     pub fn describe(&mut self, late: u32, detail: &Detail) {
         let late = late as usize;
         if self.details.len() <= late {
+            let more = self.lates.list.len() - self.details.len();
+            self.details.reserve_exact(more);
             self.details
                 .resize(self.lates.list.len(), Detail::default());
         }
@@ -359,6 +370,7 @@ impl Calls {
     fn conclude(&mut self, slot: u32) {
         let call = self.calls[slot];
         if call.sender != NONE || call.receiver != NONE || call.group != NONE {
+            grow(&mut self.concluded);
             self.concluded.push(call);
         }
         self.calls.drop(slot);

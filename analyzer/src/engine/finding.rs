@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::intern::PathKey;
 use super::wire::Detail;
@@ -45,6 +46,58 @@ pub struct Cause {
     pub others: Vec<(u16, PathKey, u64)>,
 }
 
+/// The late parties of a finding: few for most ranks, and there are many ranks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Causes {
+    few: Vec<(CauseKey, Cause)>,
+    /// All, once they are many.
+    many: FxHashMap<CauseKey, Cause>,
+}
+
+impl Causes {
+    /// So many are looked through one by one.
+    const FEW: usize = 8;
+
+    /// The sums of one party, which are begun if need be.
+    #[inline]
+    pub fn of(&mut self, key: CauseKey) -> &mut Cause {
+        if !self.many.is_empty() {
+            return self.many.entry(key).or_default();
+        }
+        if let Some(at) = self.few.iter().position(|(known, _)| *known == key) {
+            return &mut self.few[at].1;
+        }
+        if self.few.len() == Self::FEW {
+            self.many = std::mem::take(&mut self.few).into_iter().collect();
+            return self.many.entry(key).or_default();
+        }
+        self.few.reserve_exact(1);
+        self.few.push((key, Cause::default()));
+        let last = self.few.len() - 1;
+        &mut self.few[last].1
+    }
+
+    /// All, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&CauseKey, &Cause)> {
+        self.few
+            .iter()
+            .map(|(key, cause)| (key, cause))
+            .chain(&self.many)
+    }
+}
+
+impl IntoIterator for Causes {
+    type Item = (CauseKey, Cause);
+    type IntoIter = std::iter::Chain<
+        std::vec::IntoIter<(CauseKey, Cause)>,
+        std::collections::hash_map::IntoIter<CauseKey, Cause>,
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.few.into_iter().chain(self.many)
+    }
+}
+
 /// A single instance, for the report's worst one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worst {
@@ -71,7 +124,7 @@ impl Worst {
 }
 
 /// Sums of one pattern in one (operation, call path) on some ranks. ns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Time lost.
     pub severity: u64,
@@ -80,9 +133,9 @@ pub struct Sums {
     /// The part lost to a member on another host.
     pub inter_host: u64,
     /// Per world rank: time lost and instances, ascending.
-    pub ranks: Vec<(u32, u64, u64)>,
+    pub ranks: SmallVec<[(u32, u64, u64); 1]>,
     /// Who was late.
-    pub causes: FxHashMap<CauseKey, Cause>,
+    pub causes: Causes,
     /// The worst instance.
     pub worst: Option<Worst>,
 }
@@ -129,7 +182,7 @@ impl Sums {
                 operation: late.operation,
                 path: late.path,
             };
-            self.causes.entry(key).or_default().add(severity, late);
+            self.causes.of(key).add(severity, late);
         }
     }
 
@@ -143,12 +196,15 @@ impl Sums {
         }
         self.worst = Worst::worse(self.worst, other.worst);
         for (key, cause) in other.causes {
-            self.causes.entry(key).or_default().merge(cause);
+            self.causes.of(key).merge(cause);
         }
     }
 }
 
-fn add_rank(ranks: &mut Vec<(u32, u64, u64)>, (rank, severity, instances): (u32, u64, u64)) {
+fn add_rank(
+    ranks: &mut SmallVec<[(u32, u64, u64); 1]>,
+    (rank, severity, instances): (u32, u64, u64),
+) {
     match ranks.last_mut() {
         Some(last) if last.0 == rank => {
             last.1 = last.1.saturating_add(severity);
@@ -244,6 +300,7 @@ impl LocalFindings {
         let patterns = &mut self.by_signature[signature];
         let at = patterns.iter().position(|(other, _)| *other == number);
         let at = at.unwrap_or_else(|| {
+            patterns.reserve_exact(1);
             patterns.push((number, Sums::default()));
             patterns.len() - 1
         });

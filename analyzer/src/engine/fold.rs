@@ -90,7 +90,7 @@ impl Folded {
             instances: sums.instances,
             inter_host: sums.inter_host,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
-            ranks: sums.ranks,
+            ranks: sums.ranks.into_vec(),
             causes: sums.causes.into_iter().collect(),
             worst: sums.worst,
         };
@@ -123,7 +123,7 @@ impl Folded {
 pub fn findings(mut own: Findings, causes: Vec<(FindingKey, CauseKey, Cause)>) -> FoldedFindings {
     for (finding, key, cause) in causes {
         let sums = own.entry(finding).or_default();
-        sums.causes.entry(key).or_default().merge(cause);
+        sums.causes.of(key).merge(cause);
     }
     own.into_iter()
         .map(|(key, sums)| (key, Folded::new(sums)))

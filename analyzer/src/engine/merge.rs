@@ -82,7 +82,7 @@ impl Own {
             for (mut key, mut cause) in causes {
                 key.path = name(key.path);
                 cause.others.iter_mut().for_each(|o| o.1 = name(o.1));
-                sum.causes.entry(key).or_default().merge(cause);
+                sum.causes.of(key).merge(cause);
             }
         }
         for ((operation, path), sums) in std::mem::take(&mut self.profile) {
@@ -290,7 +290,7 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
     let mut paths: Vec<PathKey> = Vec::new();
     for ((_, _, path), sums) in &own.findings {
         paths.push(*path);
-        for (key, cause) in &sums.causes {
+        for (key, cause) in sums.causes.iter() {
             paths.push(key.path);
             paths.extend(cause.others.iter().map(|other| other.1));
         }

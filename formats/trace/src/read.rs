@@ -1,6 +1,7 @@
 //! Reads one location's file: mapped, checked, nothing copied but definitions.
 
 use std::fs::OpenOptions;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,9 @@ const RESYNC_TRIES: usize = 4096;
 
 /// Mapped bytes after which a walk over the blocks gives pages back.
 const FORGET_EVERY: usize = 16 << 20;
+/// Files of up to so many bytes are read at once. A process may map some 65,000 files, and
+/// takes whole pages of each.
+const READ_AT_ONCE: u64 = 64 << 10;
 /// Largest world that is believed: readers keep a few bytes for each of its ranks.
 const MAX_RANKS: u32 = 1 << 24;
 
@@ -48,6 +52,14 @@ enum Bytes {
 }
 
 impl Bytes {
+    /// Reads up to `length` bytes.
+    fn read(source: impl Read, length: usize) -> io::Result<Bytes> {
+        let mut words = vec![0u64; length.div_ceil(8)];
+        let mut left = &mut zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice())[..length];
+        let read = io::copy(&mut source.take(length as u64), &mut left)?;
+        Ok(Bytes::Owned(words, read as usize))
+    }
+
     fn get(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
@@ -97,6 +109,10 @@ impl Location {
                 why: "shorter than a file header",
             });
         }
+        if length <= READ_AT_ONCE {
+            let bytes = Bytes::read(file, length as usize).map_err(failed)?;
+            return Location::from_source(path, bytes);
+        }
         // SAFETY: a trace is not changed while it is analysed; were it shortened by
         // somebody, the process would get SIGBUS, as every reader of mapped files does.
         let map = unsafe { MmapOptions::new().map(&file) }.map_err(failed)?;
@@ -105,10 +121,11 @@ impl Location {
 
     /// The same for a file's bytes in memory; `path` is used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Location, Error> {
-        let mut words = vec![0u64; bytes.len().div_ceil(8)];
-        zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice())[..bytes.len()]
-            .copy_from_slice(bytes);
-        Location::from_source(path, Bytes::Owned(words, bytes.len()))
+        let bytes = Bytes::read(bytes, bytes.len()).map_err(|source| Error::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Location::from_source(path, bytes)
     }
 
     fn from_source(path: &Path, bytes: Bytes) -> Result<Location, Error> {
