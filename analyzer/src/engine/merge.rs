@@ -20,7 +20,7 @@ pub struct Own {
     pub findings: Findings,
     /// The profile.
     pub profile: Profile,
-    /// Times of its locations.
+    /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     /// What is odd.
     pub anomalies: Anomalies,
@@ -159,12 +159,11 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
                 paths[signature as usize],
             )
         });
-        let times = partial
+        let place = partial
             .locations
-            .iter_mut()
-            .find(|l| (l.rank, l.thread) == (number, thread.number));
-        if let Some(times) = times {
-            times.waiting = findings.waiting;
+            .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+        if let Ok(at) = place {
+            partial.locations[at].waiting = findings.waiting;
         }
         let mut odd = |id: &str, count: u64, what: &str| {
             if count > 0 {

@@ -156,9 +156,10 @@ pub fn analyze(
         anomalies,
         ..Own::default()
     };
-    for rank in &mut agent.ranks {
-        merge::collect(rank, &mut own);
-        merge::unmatched(rank, &opened.truncated, &mut own.anomalies);
+    // What is collected is given back at once: there may be many ranks.
+    for mut rank in std::mem::take(&mut agent.ranks) {
+        merge::collect(&mut rank, &mut own);
+        merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
     }
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
     merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
