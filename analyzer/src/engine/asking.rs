@@ -4,7 +4,7 @@
 
 use laggard_patterns::two_sided;
 
-use super::calls::{Calls, Late, Token};
+use super::calls::{Calls, Late, Token, grow};
 use super::channel::{Channel, ChannelKey, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
@@ -156,6 +156,7 @@ impl Rank<'_> {
         if !is_connected {
             self.unconnected.push((side, channel));
         }
+        grow(&mut self.asker.queries);
         self.asker.queries.push(query);
     }
 

@@ -158,9 +158,9 @@ impl<T> Slots<T> {
 
 /// Makes room for one more: there is such a list for each of many ranks, most of them short.
 #[inline]
-fn grow<T>(list: &mut Vec<T>) {
+pub fn grow<T>(list: &mut Vec<T>) {
     if list.len() == list.capacity() {
-        list.reserve_exact(list.len() / 4 + 4);
+        list.reserve_exact(list.len() / 4 + 2);
     }
 }
 
@@ -183,7 +183,7 @@ pub struct Calls {
     details: Vec<Detail>,
     groups: Slots<Losses>,
     /// Calls that have all their answers, and somebody was late.
-    concluded: Vec<Call>,
+    concluded: Vec<u32>,
     /// Calls whose last question nobody can answer.
     unanswerable: Vec<u32>,
     /// When the messages that are asked about were sent, in the order of their
@@ -368,12 +368,13 @@ impl Calls {
     /// A call has all its answers.
     #[inline]
     fn conclude(&mut self, slot: u32) {
-        let call = self.calls[slot];
+        let call = &self.calls[slot];
         if call.sender != NONE || call.receiver != NONE || call.group != NONE {
             grow(&mut self.concluded);
-            self.concluded.push(call);
+            self.concluded.push(slot);
+        } else {
+            self.calls.drop(slot);
         }
-        self.calls.drop(slot);
         self.waiting -= 1;
     }
 
@@ -394,7 +395,8 @@ impl Calls {
             }
         }
         let mut concluded = std::mem::take(&mut self.concluded);
-        concluded.retain(|call| {
+        concluded.retain(|&slot| {
+            let call = self.calls[slot];
             let mut named = |pattern, severity, late| {
                 found(Named {
                     pattern,
@@ -424,7 +426,7 @@ impl Calls {
                 (None, Some(late)) => {
                     let pattern = match sender {
                         None => Some(PatternId::LateReceiver),
-                        Some(_) => self.overtaken(call, late, end),
+                        Some(_) => self.overtaken(&call, late, end),
                     };
                     let Some(pattern) = pattern else {
                         return true;
@@ -441,12 +443,13 @@ impl Calls {
             if call.group != NONE {
                 self.groups.drop(call.group);
             }
+            self.calls.drop(slot);
             false
         });
         self.concluded = concluded;
         let mut needed = self.message_base + self.sent.len() as u64;
-        for call in &self.concluded {
-            needed = needed.min(call.messages);
+        for &slot in &self.concluded {
+            needed = needed.min(self.calls[slot].messages);
         }
         if self.waiting > 0 {
             for slot in open(&self.calls) {

@@ -93,12 +93,16 @@ impl Own {
     }
 
     /// Sends the causes to the agents that hold their ranks, so that all about one is at
-    /// one agent, and gives those that are held here. Collective.
+    /// one agent, and gives those that are held here and are not among the findings.
+    /// Collective.
     fn deal_causes(
         &mut self,
         job: &dyn Job,
         agent_of: &[u32],
     ) -> Result<Vec<(FindingKey, CauseKey, Cause)>> {
+        if job.agents() == 1 {
+            return Ok(Vec::new());
+        }
         let mut parcels: Vec<Vec<(FindingKey, CauseKey, Cause)>> = vec![Vec::new(); job.agents()];
         for (finding, sums) in &mut self.findings {
             for (key, cause) in std::mem::take(&mut sums.causes) {

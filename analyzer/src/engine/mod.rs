@@ -66,7 +66,7 @@ pub fn analyze(
     let mut anomalies = Anomalies::default();
 
     phases.begin("open");
-    let opened = open::open(job, directory, &mut anomalies)?;
+    let mut opened = open::open(job, directory, &mut anomalies)?;
     let clocks: Vec<_> = opened
         .locations
         .iter()
@@ -98,13 +98,17 @@ pub fn analyze(
         .collect();
 
     phases.begin("profile");
-    let profiled: Vec<_> = opened
+    let mut profiled: Vec<_> = opened
         .locations
         .par_iter()
         .zip(&clocks)
         .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
         .collect();
     let clocks: Vec<_> = clocks.into_iter().map(|(map, _)| map).collect();
+
+    // What is not needed any more would add up over many ranks; so below.
+    let locations = opened.locations.iter_mut();
+    locations.for_each(|location| location.profile = Vec::new());
 
     phases.begin("detect");
     let entries = profiled
@@ -130,6 +134,9 @@ pub fn analyze(
         settings.all,
         &numbers,
     );
+
+    drop(verdicts);
+    profiled.iter_mut().for_each(|one| one.entries = Vec::new());
 
     phases.begin("causes");
     let round = match options.round_records {
@@ -167,7 +174,9 @@ pub fn analyze(
     let mut places = places::Places::new(&texts, symbols(options));
     // Before anything is folded: what is one line of the program is one finding.
     let same = places.same(job)?;
-    own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
+    if !same.is_empty() {
+        own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
+    }
     let locations = opened.infos.len();
     let partial = own.fold(job, &opened.agent_of, locations)?;
     let merged = merge_up(job, partial, |mut sum, other| {

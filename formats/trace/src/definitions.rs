@@ -46,6 +46,15 @@ fn place<T: Clone>(table: &mut Vec<T>, id: u32, value: T, empty: T) -> bool {
 }
 
 impl Definitions {
+    /// Gives room back that lists were made for and do not need.
+    pub(crate) fn shrink(&mut self) {
+        self.strings.shrink_to_fit();
+        self.modules.shrink_to_fit();
+        self.call_paths.shrink_to_fit();
+        self.signatures.shrink_to_fit();
+        self.completion_lists.shrink_to_fit();
+    }
+
     /// Takes a definition in; `false` if its id cannot be right.
     pub fn insert(&mut self, definition: Definition) -> bool {
         match definition {

@@ -28,6 +28,9 @@ const MAX_RANKS: u32 = 1 << 24;
 pub struct Location {
     path: PathBuf,
     bytes: Bytes,
+    /// Where these begin in the file, bytes.
+    begin: usize,
+    size: u64,
     /// The file's header.
     pub header: FileHeader,
     /// Blocks of records in file order.
@@ -48,6 +51,7 @@ pub struct Location {
 #[derive(Debug)]
 enum Bytes {
     Mapped(Mmap),
+    /// So many bytes of these words.
     Owned(Vec<u64>, usize),
 }
 
@@ -132,7 +136,9 @@ impl Location {
         let header = check_header(path, bytes.get())?;
         let mut location = Location {
             path: path.to_owned(),
+            size: bytes.get().len() as u64,
             bytes,
+            begin: 0,
             header,
             chunks: Vec::new(),
             definitions: Definitions::default(),
@@ -142,7 +148,36 @@ impl Location {
             damage: Vec::new(),
         };
         location.walk();
+        location.definitions.shrink();
+        location.keep_records();
         Ok(location)
+    }
+
+    /// Gives back what was read of a file but its records: everything else is decoded.
+    fn keep_records(&mut self) {
+        let Bytes::Owned(words, length) = &self.bytes else {
+            return;
+        };
+        let end = |chunk: &Chunk| {
+            let records = chunk.count as usize * size_of::<Record>();
+            let header = header_at(self.bytes.get(), chunk.offset as usize);
+            let length = header.map_or(0, |header| header.length as usize);
+            chunk.offset as usize + BLOCK_HEADER + length.max(records)
+        };
+        let first = self.chunks.iter().map(|chunk| chunk.offset as usize).min();
+        let begin = first.unwrap_or(*length) / 8;
+        let end = self.chunks.iter().map(end).max().unwrap_or(0).min(*length);
+        let kept = end.saturating_sub(begin * 8);
+        let words = words[begin..begin + kept.div_ceil(8)].to_vec();
+        (self.bytes, self.begin) = (Bytes::Owned(words, kept), begin * 8);
+    }
+
+    /// The bytes of the file from `offset` on, as far as they are at hand.
+    fn at(&self, offset: u64) -> &[u8] {
+        let offset = (offset as usize).checked_sub(self.begin);
+        offset
+            .and_then(|offset| self.bytes.get().get(offset..))
+            .unwrap_or(&[])
     }
 
     /// The file.
@@ -152,16 +187,14 @@ impl Location {
 
     /// Size of the file, bytes.
     pub fn size(&self) -> u64 {
-        self.bytes.get().len() as u64
+        self.size
     }
 
     /// The records of a chunk, straight from the mapped file.
     pub fn records(&self, chunk: &Chunk) -> &[Record] {
-        let start = chunk.offset as usize + BLOCK_HEADER;
         let length = chunk.count as usize * size_of::<Record>();
-        self.bytes
-            .get()
-            .get(start..start + length)
+        self.at(chunk.offset)
+            .get(BLOCK_HEADER..BLOCK_HEADER + length)
             .and_then(|bytes| <[Record]>::ref_from_bytes(bytes).ok())
             .unwrap_or(&[])
     }
@@ -171,13 +204,12 @@ impl Location {
         if !chunk.sealed {
             return true;
         }
-        let bytes = self.bytes.get();
-        let start = chunk.offset as usize;
-        let Some(header) = header_at(bytes, start) else {
+        let bytes = self.at(chunk.offset);
+        let Some(header) = header_at(bytes, 0) else {
             return false;
         };
         bytes
-            .get(start + BLOCK_HEADER..start + BLOCK_HEADER + header.length as usize)
+            .get(BLOCK_HEADER..BLOCK_HEADER + header.length as usize)
             .is_some_and(|payload| header.expected_checksum(payload) == header.checksum)
     }
 
