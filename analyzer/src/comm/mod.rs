@@ -10,6 +10,16 @@ mod serial;
 pub use mpi_job::MpiJob;
 pub use serial::Serial;
 
+/// Messages of an agent to others. Of a collective operation: what this agent gives, once
+/// for each agent that gets it from here, however the MPI library passes it on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// How many.
+    pub messages: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
 /// What the analysis needs from a job of agents. All calls are collective.
 ///
 /// Every message between agents goes through here, so the bytes are counted here.
@@ -34,8 +44,8 @@ pub trait Job {
         mine: Vec<u8>,
         combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
     ) -> Option<Vec<u8>>;
-    /// Bytes that left this agent for another so far.
-    fn bytes_sent(&self) -> u64;
+    /// What left this agent for others so far.
+    fn sent(&self) -> Sent;
     /// Ends all agents after an error that only this one saw.
     fn abort(&self, code: i32) -> !;
 }

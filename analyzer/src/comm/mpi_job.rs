@@ -7,7 +7,7 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use super::Job;
+use super::{Job, Sent};
 
 /// Tags of the messages between agents.
 mod tag {
@@ -23,7 +23,7 @@ const PIECE: usize = 1 << 30;
 /// The agents of an MPI job.
 pub struct MpiJob {
     world: SimpleCommunicator,
-    sent: Cell<u64>,
+    sent: Cell<Sent>,
     // Finalises MPI when dropped; after `world`.
     _universe: Universe,
 }
@@ -40,13 +40,16 @@ impl MpiJob {
         let world = universe.world();
         Some(MpiJob {
             world,
-            sent: Cell::new(0),
+            sent: Cell::default(),
             _universe: universe,
         })
     }
 
-    fn count_sent(&self, bytes: usize) {
-        self.sent.set(self.sent.get() + bytes as u64);
+    fn count_sent(&self, messages: usize, bytes: usize) {
+        let mut sent = self.sent.get();
+        sent.messages += messages as u64;
+        sent.bytes += bytes as u64;
+        self.sent.set(sent);
     }
 }
 
@@ -63,7 +66,10 @@ impl Job for MpiJob {
         let me = self.agent();
         // What stays here is moved, not sent.
         let own = std::mem::take(&mut parcels[me]);
-        self.count_sent(parcels.iter().map(Vec::len).sum());
+        let others = self.agents() - 1;
+        self.count_sent(others, others * size_of::<u64>());
+        let filled = parcels.iter().filter(|parcel| !parcel.is_empty()).count();
+        self.count_sent(filled, parcels.iter().map(Vec::len).sum());
         let mine: Vec<u64> = parcels.iter().map(|parcel| parcel.len() as u64).collect();
         let mut theirs = vec![0u64; mine.len()];
         self.world.all_to_all_into(&mine[..], &mut theirs[..]);
@@ -94,12 +100,14 @@ impl Job for MpiJob {
     }
 
     fn reduce_max(&self, values: &mut [u64]) {
+        self.count_sent(1, size_of_val(values));
         let mine = values.to_vec();
         self.world
             .all_reduce_into(&mine[..], values, SystemOperation::max());
     }
 
     fn reduce_sum(&self, values: &mut [u64]) {
+        self.count_sent(1, size_of_val(values));
         let mine = values.to_vec();
         self.world
             .all_reduce_into(&mine[..], values, SystemOperation::sum());
@@ -114,7 +122,8 @@ impl Job for MpiJob {
         let mut length = bytes.len() as u64;
         root.broadcast_into(&mut length);
         if self.agent() == 0 {
-            self.count_sent(bytes.len() * (self.agents() - 1));
+            let others = self.agents() - 1;
+            self.count_sent(others, bytes.len() * others);
         }
         bytes.resize(length as usize, 0);
         for piece in bytes.chunks_mut(PIECE) {
@@ -132,7 +141,7 @@ impl Job for MpiJob {
         while step < agents {
             if me & step != 0 {
                 let parent = self.world.process_at_rank((me - step) as i32);
-                self.count_sent(mine.len());
+                self.count_sent(1, mine.len());
                 parent.send_with_tag(&(mine.len() as u64), tag::TREE);
                 for piece in mine.chunks(PIECE) {
                     parent.send_with_tag(piece, tag::TREE);
@@ -153,7 +162,7 @@ impl Job for MpiJob {
         Some(mine)
     }
 
-    fn bytes_sent(&self) -> u64 {
+    fn sent(&self) -> Sent {
         self.sent.get()
     }
 

@@ -1,6 +1,6 @@
 //! The job of a single agent: no MPI.
 
-use super::Job;
+use super::{Job, Sent};
 
 /// One agent that is the head and talks to itself.
 #[derive(Debug, Default)]
@@ -37,8 +37,8 @@ impl Job for Serial {
         Some(mine)
     }
 
-    fn bytes_sent(&self) -> u64 {
-        0
+    fn sent(&self) -> Sent {
+        Sent::default()
     }
 
     fn abort(&self, code: i32) -> ! {

@@ -114,11 +114,29 @@ fn stats(report: &Report) -> String {
         text.push_str(&format!(", at most {:.1} MB per agent", peak as f64 / 1e6));
     }
     text.push('\n');
+    let row = |name: &str, time_s: f64, messages: u64, bytes: u64, peak: u64| {
+        format!(
+            "   {name:<16} {time_s:>9.3} s {messages:>9} messages {bytes:>13} bytes sent {:>9.1} MB\n",
+            peak as f64 / 1e6
+        )
+    };
     for phase in &agents.phases {
-        text.push_str(&format!(
-            "   {:12} {:>9.3} s {:>12} bytes exchanged\n",
-            phase.name, phase.time_s, phase.bytes_exchanged
-        ));
+        let (messages, bytes) = (phase.messages, phase.bytes_exchanged);
+        let peak = phase.peak_memory_bytes;
+        text.push_str(&row(&phase.name, phase.time_s, messages, bytes, peak));
+    }
+    if agents.count > 1 {
+        for share in &agents.shares {
+            text.push_str(&format!(
+                "Agent {}: {} locations, {} requests\n",
+                share.agent, share.locations, share.requests
+            ));
+            for (phase, cost) in agents.phases.iter().zip(&share.phases) {
+                let (messages, bytes) = (cost.messages, cost.bytes_sent);
+                let peak = cost.peak_memory_bytes;
+                text.push_str(&row(&phase.name, cost.time_s, messages, bytes, peak));
+            }
+        }
     }
     text
 }

@@ -134,7 +134,7 @@ impl Own {
             anomalies: self.anomalies,
             violations: self.violations,
             requests: self.requests,
-            bytes_exchanged: job.bytes_sent(),
+            bytes_exchanged: job.sent().bytes,
             peak_memory: comm::peak_memory(),
         })
     }

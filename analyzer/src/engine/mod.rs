@@ -28,6 +28,7 @@ mod group;
 mod intern;
 mod merge;
 pub(crate) mod open;
+mod phases;
 mod places;
 mod prepare;
 mod rank;
@@ -52,6 +53,7 @@ use crate::symbols::Symbols;
 use agent::Agent;
 use anomaly::Anomalies;
 use merge::Own;
+use phases::Phases;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -178,17 +180,19 @@ pub fn analyze(
         own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
     }
     let locations = opened.infos.len();
+    let (opened_locations, requests) = (opened.locations.len(), own.requests);
     let partial = own.fold(job, &opened.agent_of, locations)?;
     let merged = merge_up(job, partial, |mut sum, other| {
         sum.merge(other, locations);
         sum
     })?;
-    let phases = phases.finish();
+    let (totals, shares) = phases.finish(opened_locations, requests)?;
     Ok(merged.map(|merged| {
         let mut report = report::build(&opened, merged, &mut places, options, end);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
-        report.agents.phases = phases;
+        report.agents.phases = totals;
+        report.agents.shares = shares;
         report
     }))
 }
@@ -197,75 +201,5 @@ fn symbols(options: &AnalyzeOptions) -> Symbols {
     match &options.debug_roots {
         Some(roots) => Symbols::with_debug_roots(roots.clone()),
         None => Symbols::new(),
-    }
-}
-
-/// Times and bytes of the phases, and the progress bar.
-struct Phases<'j> {
-    job: &'j dyn Job,
-    stats: bool,
-    shows: bool,
-    done: Vec<(String, f64, u64)>,
-    current: Option<(&'static str, Instant, u64)>,
-}
-
-impl<'j> Phases<'j> {
-    fn new(job: &'j dyn Job, options: &AnalyzeOptions) -> Self {
-        let shows = options.progress && job.agent() == 0;
-        Phases {
-            job,
-            stats: options.stats,
-            shows,
-            done: Vec::new(),
-            current: None,
-        }
-    }
-
-    fn begin(&mut self, name: &'static str) {
-        self.end();
-        self.current = Some((name, Instant::now(), self.job.bytes_sent()));
-    }
-
-    fn end(&mut self) {
-        if let Some((name, since, bytes)) = self.current.take() {
-            let sent = self.job.bytes_sent() - bytes;
-            self.done
-                .push((name.to_owned(), since.elapsed().as_secs_f64(), sent));
-        }
-    }
-
-    fn bar(&self, rounds: u64) -> indicatif::ProgressBar {
-        if !self.shows {
-            return indicatif::ProgressBar::hidden();
-        }
-        let bar = indicatif::ProgressBar::new(rounds);
-        if let Ok(style) =
-            indicatif::ProgressStyle::with_template("analysing {bar:40} {percent}% {eta}")
-        {
-            bar.set_style(style);
-        }
-        bar
-    }
-
-    /// Time of the slowest agent and bytes of all, per phase. Collective.
-    fn finish(mut self) -> Vec<laggard_report::Phase> {
-        self.end();
-        if !self.stats {
-            return Vec::new();
-        }
-        let mut times: Vec<u64> = self.done.iter().map(|d| (d.1 * 1e9) as u64).collect();
-        let mut bytes: Vec<u64> = self.done.iter().map(|d| d.2).collect();
-        self.job.reduce_max(&mut times);
-        self.job.reduce_sum(&mut bytes);
-        let phases = self.done.into_iter().zip(times).zip(bytes);
-        phases
-            .map(
-                |(((name, ..), time), bytes_exchanged)| laggard_report::Phase {
-                    name,
-                    time_s: time as f64 / 1e9,
-                    bytes_exchanged,
-                },
-            )
-            .collect()
     }
 }

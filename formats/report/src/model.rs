@@ -162,6 +162,35 @@ pub struct Agents {
     /// The phases in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
+    /// Single agents; of many, those that stand out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<AgentShare>,
+}
+
+/// What one agent did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentShare {
+    /// Its number.
+    pub agent: u32,
+    /// Locations that it held.
+    pub locations: u64,
+    /// Requests of its ranks.
+    pub requests: u64,
+    /// The phases in their order, as [`Agents::phases`].
+    pub phases: Vec<PhaseShare>,
+}
+
+/// One phase of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseShare {
+    /// Time.
+    pub time_s: f64,
+    /// Messages to other agents.
+    pub messages: u64,
+    /// Bytes in them.
+    pub bytes_sent: u64,
+    /// Largest resident memory until the end of the phase.
+    pub peak_memory_bytes: u64,
 }
 
 /// One phase of the analysis.
@@ -171,8 +200,14 @@ pub struct Phase {
     pub name: String,
     /// Time of the slowest agent.
     pub time_s: f64,
-    /// Bytes exchanged by all agents.
+    /// Messages between agents.
+    #[serde(default)]
+    pub messages: u64,
+    /// Bytes in them.
     pub bytes_exchanged: u64,
+    /// Largest resident memory of an agent until the end of the phase.
+    #[serde(default)]
+    pub peak_memory_bytes: u64,
 }
 
 /// Efficiencies of the run, 0..=1 (POP).
