@@ -18,5 +18,6 @@ pub mod machine;
 pub mod micro;
 pub mod process;
 pub mod runs;
+pub mod scale;
 pub mod synthetic;
 pub mod table;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::Program;
-use laggard_benchmarks::{analysis, bytes, calls};
+use laggard_benchmarks::{analysis, bytes, calls, scale};
 
 /// Rounds of the cheap measurements.
 const ROUNDS: u32 = 11;
@@ -36,6 +36,8 @@ enum What {
     Bytes,
     /// How fast the analyzer is, and what memory it takes
     Analysis(Analysis),
+    /// How the analysis grows with ranks and calls, checked against what traces were made to say
+    Scale(Scale),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
     /// Write a trace of a program that never ran, and what an analysis must find in it
@@ -49,6 +51,23 @@ struct Calls {
     /// Rounds of all variants
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+}
+
+#[derive(Debug, Args)]
+struct Scale {
+    /// Ranks of the traces, ascending
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1024,4096,16384,65536",
+          value_parser = clap::value_parser!(u32).range(8..=65536))]
+    ranks: Vec<u32>,
+    /// Calls of each rank
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..))]
+    calls: u64,
+    /// Agents
+    #[arg(long, value_name = "A,…", value_delimiter = ',', default_value = "1,2")]
+    agents: Vec<usize>,
+    /// What the ranks did
+    #[arg(long, value_enum, default_value_t = Program::Halo2d)]
+    program: Program,
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +118,17 @@ fn main() -> Result<ExitCode> {
         What::Analysis(options) => {
             analyze(options, directory, &mut outcome)?;
             "analysis"
+        }
+        What::Scale(options) => {
+            let options = scale::Options {
+                ranks: options.ranks,
+                calls: options.calls,
+                agents: options.agents,
+                program: options.program,
+                directory,
+            };
+            scale::measure(&options, &mut outcome)?;
+            "scale"
         }
         What::All => {
             calls::measure(&directory, ROUNDS as usize, &mut outcome)?;

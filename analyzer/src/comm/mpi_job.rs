@@ -100,14 +100,16 @@ impl Job for MpiJob {
     }
 
     fn reduce_max(&self, values: &mut [u64]) {
-        self.count_sent(1, size_of_val(values));
+        let others = (self.agents() - 1).min(1);
+        self.count_sent(others, others * size_of_val(values));
         let mine = values.to_vec();
         self.world
             .all_reduce_into(&mine[..], values, SystemOperation::max());
     }
 
     fn reduce_sum(&self, values: &mut [u64]) {
-        self.count_sent(1, size_of_val(values));
+        let others = (self.agents() - 1).min(1);
+        self.count_sent(others, others * size_of_val(values));
         let mine = values.to_vec();
         self.world
             .all_reduce_into(&mine[..], values, SystemOperation::sum());

@@ -1,5 +1,8 @@
 //! The detection phase: which profile entries are worth asking about.
 
+use std::collections::BTreeMap;
+
+use anyhow::Result;
 use laggard_baselines::Baseline;
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
@@ -79,33 +82,52 @@ pub struct Verdict {
     pub threshold: i64,
 }
 
-/// Classes of sizes: the number of bits of the bytes per call.
-const SIZES: usize = 65;
-
 /// Shortest and longest instance of each kind (operation, size class) in the run.
 pub struct Kinds {
-    minimum: Vec<u64>,
-    maximum: Vec<u64>,
+    /// Least and most, ns.
+    extremes: BTreeMap<Kind, (u64, u64)>,
 }
 
-fn kind(entry: &Entry) -> usize {
-    let size = 64 - entry.bytes_per_call().leading_zeros() as usize;
-    (entry.operation as usize % calls::NUMBERS) * SIZES + size
+/// Number of the call, and power of two of the bytes.
+type Kind = (u16, u32);
+
+fn kind(entry: &Entry) -> Kind {
+    let size = u64::BITS - entry.bytes_per_call().leading_zeros();
+    (entry.operation, size)
+}
+
+fn widen(extremes: &mut (u64, u64), (least, most): (u64, u64)) {
+    *extremes = (extremes.0.min(least), extremes.1.max(most));
 }
 
 impl Kinds {
     /// Extremes over all agents. Collective.
-    pub fn new<'e>(job: &dyn Job, entries: impl Iterator<Item = &'e Entry>) -> Self {
-        let mut minimum = vec![u64::MAX; calls::NUMBERS * SIZES];
-        let mut maximum = vec![0; calls::NUMBERS * SIZES];
+    ///
+    /// # Errors
+    /// See [`comm::merge_up`].
+    pub fn new<'e>(job: &dyn Job, entries: impl Iterator<Item = &'e Entry>) -> Result<Self> {
+        let none = (u64::MAX, 0);
+        let mut own: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
         for entry in entries.filter(|entry| entry.count > 0) {
-            let kind = kind(entry);
-            minimum[kind] = minimum[kind].min(entry.minimum);
-            maximum[kind] = maximum[kind].max(entry.maximum);
+            let times = (entry.minimum, entry.maximum);
+            widen(own.entry(kind(entry)).or_insert(none), times);
         }
-        comm::reduce_min(job, &mut minimum);
-        job.reduce_max(&mut maximum);
-        Kinds { minimum, maximum }
+        let merged = comm::merge_up(job, own, |mut one, other| {
+            for (kind, times) in other {
+                widen(one.entry(kind).or_insert(none), times);
+            }
+            one
+        })?;
+        let mut bytes = postcard::to_stdvec(&merged.unwrap_or_default())?;
+        job.broadcast(&mut bytes);
+        let extremes = postcard::from_bytes(&bytes)?;
+        Ok(Kinds { extremes })
+    }
+
+    /// The fastest and the slowest call of the entry's kind, ns.
+    fn of(&self, entry: &Entry) -> (u64, u64) {
+        let own = (entry.minimum, entry.maximum);
+        self.extremes.get(&kind(entry)).copied().unwrap_or(own)
     }
 }
 
@@ -142,9 +164,9 @@ pub fn judge(
             threshold,
         };
     }
-    let kind = kind(entry);
-    let fastest = kinds.minimum[kind].max(1) as f64;
-    let spread = kinds.maximum[kind] as f64 / fastest;
+    let (least, most) = kinds.of(entry);
+    let fastest = least.max(1) as f64;
+    let spread = most as f64 / fastest;
     // The fastest of its kind may itself have waited.
     let reference = fastest.min(entry.on_a_slow_network());
     let threshold = (reference * settings.deviation_ratio) as i64;
@@ -195,7 +217,7 @@ mod tests {
     }
 
     fn judged(entry: &Entry, all: &[Entry]) -> Verdict {
-        let kinds = Kinds::new(&Serial, all.iter());
+        let kinds = Kinds::new(&Serial, all.iter()).unwrap();
         judge(entry, 1e9, &Settings::default(), &Empty, &kinds)
     }
 

@@ -117,7 +117,7 @@ pub fn analyze(
         .iter()
         .flat_map(|location| &location.entries)
         .map(|(_, entry)| entry);
-    let kinds = detect::Kinds::new(job, entries);
+    let kinds = detect::Kinds::new(job, entries)?;
     let (verdicts, mut profile) =
         prepare::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
     let (numbers, groups) = prepare::groups(job, &opened.locations);

@@ -1,0 +1,330 @@
+//! How the analysis grows: with the ranks, with the calls, and what that means for
+//! machines that are larger than this one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use laggard_report::Report;
+
+use crate::process;
+use crate::runs::Outcome;
+use crate::synthetic::{self, Expected, Fault, Length, Program, Settings, differences};
+use crate::table::Table;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Ranks of the traces, ascending.
+    pub ranks: Vec<u32>,
+    /// Calls of each rank.
+    pub calls: u64,
+    /// Agents.
+    pub agents: Vec<usize>,
+    /// What the ranks did.
+    pub program: Program,
+    /// Where traces are made, one after the other.
+    pub directory: PathBuf,
+}
+
+/// One analysis.
+#[derive(Clone, Debug)]
+struct Run {
+    ranks: f64,
+    calls: f64,
+    agents: usize,
+    time_s: f64,
+    /// Of all agents together, bytes.
+    memory: f64,
+    /// Between agents.
+    messages: f64,
+    bytes: f64,
+    trace_bytes: f64,
+    /// Name, time of the slowest agent in s, bytes of all agents.
+    phases: Vec<(String, f64, f64)>,
+}
+
+/// Analyses generated traces of growing size, checks every report against what the trace
+/// was made to say, and fits how costs grow.
+///
+/// # Errors
+/// A report is not as expected; the analyzer or the file system failed.
+pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
+    fs::create_dir_all(&options.directory)?;
+    // A copy: a build in between must not change what is measured.
+    let analyzer = options
+        .directory
+        .join(format!("laggard.{}", std::process::id()));
+    fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
+    let measured = measure_all(options, &analyzer, outcome);
+    fs::remove_file(&analyzer)?;
+    measured
+}
+
+fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Result<()> {
+    let program = options.program.name();
+    // As many calls on the fewest ranks as on the most ranks together, in between too.
+    let fewest = *options.ranks.first().context("no numbers of ranks")?;
+    let lengths = options.ranks.iter().map(|&ranks| {
+        let longer = u64::from(ranks / fewest);
+        (fewest, options.calls * longer)
+    });
+    let by_ranks = options.ranks.iter().map(|&ranks| (ranks, options.calls));
+    let (by_ranks, by_calls): (Vec<_>, Vec<_>) = (by_ranks.collect(), lengths.collect());
+    for (what, sizes) in [("ranks", by_ranks), ("calls", by_calls)] {
+        let title = format!("Analysis of {program}, --all, growing {what}; reports as expected");
+        let head = [
+            "ranks",
+            "calls of each",
+            "agents",
+            "time, s",
+            "MB in all",
+            "messages",
+            "bytes sent",
+            "of trace, %",
+        ];
+        let mut table = Table::new(&title, &head);
+        let mut runs = Vec::new();
+        for (ranks, calls) in sizes {
+            let trace = generate(options, ranks, calls)?;
+            for &agents in &options.agents {
+                let run = analyze(analyzer, &trace, agents)?;
+                table.row([
+                    ranks.to_string(),
+                    calls.to_string(),
+                    agents.to_string(),
+                    format!("{:.2}", run.time_s),
+                    format!("{:.0}", run.memory / 1e6),
+                    format!("{:.0}", run.messages),
+                    format!("{:.0}", run.bytes),
+                    format!("{:.3}", run.bytes / run.trace_bytes * 100.0),
+                ]);
+                outcome.raw.push((
+                    format!("{program} {ranks} ranks x {calls} calls, {agents} agents: time s"),
+                    vec![run.time_s],
+                ));
+                runs.push(run);
+            }
+            fs::remove_dir_all(&trace)?;
+        }
+        outcome.table(table);
+        let size: fn(&Run) -> f64 = match what {
+            "ranks" => |run| run.ranks,
+            _ => |run| run.calls,
+        };
+        outcome.table(exponents(what, options, &runs, size));
+        if what == "ranks" {
+            outcome.table(predicted(options, &runs)?);
+            outcome.table(machine(options, &runs)?);
+        }
+    }
+    Ok(())
+}
+
+fn generate(options: &Options, ranks: u32, calls: u64) -> Result<PathBuf> {
+    let trace = options.directory.join(format!("scale-{ranks}-{calls}"));
+    if trace.is_dir() {
+        bail!("{} is in the way", trace.display());
+    }
+    let faults = ["slow-rank=7:50", "noise=10"].map(str::parse::<Fault>);
+    let settings = Settings {
+        faults: faults
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(anyhow::Error::msg)?,
+        ..Settings::new(
+            options.program,
+            ranks,
+            Length::Calls(u64::from(ranks) * calls),
+        )
+    };
+    synthetic::generate(&settings, &trace)?;
+    Ok(trace)
+}
+
+fn analyze(analyzer: &Path, trace: &Path, agents: usize) -> Result<Run> {
+    let mut command = process::mpirun(agents);
+    command.arg(analyzer).arg("analyze").arg(trace);
+    command.args(["--all", "--stats", "-q", "--threads", "1"]);
+    process::run(&mut command)?;
+    let report = Report::read(&trace.join("report.json"))?;
+    let found = differences(&Expected::read(trace)?, &report);
+    if let Some(first) = found.first() {
+        bail!(
+            "{}: {} differences from what is expected, the first: {first}",
+            trace.display(),
+            found.len()
+        );
+    }
+    let stats = &report.agents;
+    let peaks = stats.shares.iter().map(|share| {
+        let peaks = share.phases.iter().map(|phase| phase.peak_memory_bytes);
+        peaks.max().unwrap_or(0) as f64
+    });
+    Ok(Run {
+        ranks: f64::from(report.run.ranks),
+        calls: report.run.operations as f64,
+        agents,
+        time_s: stats.analysis_time_s,
+        memory: peaks.sum(),
+        messages: stats.phases.iter().map(|phase| phase.messages as f64).sum(),
+        bytes: stats
+            .phases
+            .iter()
+            .map(|phase| phase.bytes_exchanged as f64)
+            .sum(),
+        trace_bytes: report.run.trace_bytes as f64,
+        phases: stats
+            .phases
+            .iter()
+            .map(|phase| {
+                (
+                    phase.name.clone(),
+                    phase.time_s,
+                    phase.bytes_exchanged as f64,
+                )
+            })
+            .collect(),
+    })
+}
+
+/// The least-squares line y = a + b x: (a, b).
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
+    let common: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    let slope = if spread > 0.0 { common / spread } else { 0.0 };
+    (y - slope * x, slope)
+}
+
+/// The exponent e of y ~ x^e.
+fn exponent(points: &[(f64, f64)]) -> f64 {
+    let logs: Vec<(f64, f64)> = points
+        .iter()
+        .map(|p| (p.0.ln(), p.1.max(1e-9).ln()))
+        .collect();
+    line(&logs).1
+}
+
+/// How costs grow with the size, per number of agents. Sizes that take no time say nothing
+/// about exponents: the larger half counts.
+fn exponents(what: &str, options: &Options, runs: &[Run], size: fn(&Run) -> f64) -> Table {
+    let title = format!("Exponents e of cost ~ {what}^e, from the larger sizes");
+    let mut table = Table::new(&title, &["agents", "time", "memory"]);
+    for &agents in &options.agents {
+        let runs: Vec<&Run> = runs.iter().filter(|run| run.agents == agents).collect();
+        let larger = &runs[runs.len() / 2..];
+        let larger = if larger.len() < 2 { &runs[..] } else { larger };
+        let of = |cost: fn(&Run) -> f64| -> Vec<(f64, f64)> {
+            larger.iter().map(|run| (size(run), cost(run))).collect()
+        };
+        table.row([
+            agents.to_string(),
+            format!("{:.2}", exponent(&of(|run| run.time_s))),
+            format!("{:.2}", exponent(&of(|run| run.memory))),
+        ]);
+    }
+    table
+}
+
+/// The largest size as the smaller ones predict it: cost = a + b * ranks.
+fn predicted(options: &Options, runs: &[Run]) -> Result<Table> {
+    let head = ["agents", "time, s", "predicted", "MB in all", "predicted"];
+    let mut table = Table::new("The largest size, as the smaller ones predict it", &head);
+    for &agents in &options.agents {
+        let runs: Vec<&Run> = runs.iter().filter(|run| run.agents == agents).collect();
+        let (largest, smaller) = runs.split_last().context("nothing measured")?;
+        let predict = |cost: fn(&Run) -> f64| {
+            let points: Vec<(f64, f64)> =
+                smaller.iter().map(|run| (run.ranks, cost(run))).collect();
+            let (fixed, each) = line(&points);
+            fixed + each * largest.ranks
+        };
+        table.row([
+            agents.to_string(),
+            format!("{:.2}", largest.time_s),
+            format!("{:.2}", predict(|run| run.time_s)),
+            format!("{:.0}", largest.memory / 1e6),
+            format!("{:.0}", predict(|run| run.memory) / 1e6),
+        ]);
+    }
+    Ok(table)
+}
+
+/// The machine that the model is for.
+const MACHINE_RANKS: f64 = 1e6;
+const MACHINE_AGENTS: f64 = 1e3;
+/// What its network gives an agent, bytes/s and s per message: cautious figures for one of
+/// many processes of a node.
+const BANDWIDTH: f64 = 1e9;
+const LATENCY: f64 = 5e-6;
+
+/// A model of a large machine: every phase costs an agent what its own ranks cost, measured
+/// per rank; what all agents learn of all ranks grows with all ranks, and so does what the
+/// head is told of each; exchanges cost messages to all other agents.
+fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
+    let title = format!(
+        "Extrapolated to {MACHINE_RANKS:.0} ranks on {MACHINE_AGENTS:.0} agents, {} calls each",
+        options.calls
+    );
+    let mut table = Table::new(&title, &["term", "s"]);
+    let of = |agents: usize| runs.iter().filter(move |run| run.agents == agents);
+    let single: Vec<&Run> = of(1).collect();
+    let last = single.last().context("a run of one agent is needed")?;
+    let mut terms: Vec<(String, f64)> = Vec::new();
+    for (at, (name, ..)) in last.phases.iter().enumerate() {
+        let points: Vec<(f64, f64)> = single
+            .iter()
+            .map(|run| (run.ranks, run.phases[at].1))
+            .collect();
+        let (fixed, each) = line(&points);
+        let own = fixed.max(0.0) + each.max(0.0) * MACHINE_RANKS / MACHINE_AGENTS;
+        terms.push((format!("{name}: own ranks"), own));
+    }
+    // Several agents: bytes of each phase over ranks, as far as they grow with them.
+    if let Some(&agents) = options.agents.iter().filter(|&&agents| agents > 1).max() {
+        let several: Vec<&Run> = of(agents).collect();
+        let largest = several.last().context("nothing measured")?;
+        for (at, (name, ..)) in largest.phases.iter().enumerate() {
+            let points: Vec<(f64, f64)> = several
+                .iter()
+                .map(|run| (run.ranks, run.phases[at].2))
+                .collect();
+            let each = line(&points).1.max(0.0);
+            // Of what is told of every rank, the head passes all on, agent by agent.
+            let agents = agents as f64;
+            let to_all = each / agents * MACHINE_RANKS * MACHINE_AGENTS.log2() / BANDWIDTH;
+            terms.push((format!("{name}: told of all ranks"), to_all));
+        }
+        let rounds = largest.messages / (agents as f64 * (agents as f64 - 1.0));
+        // Every message of a round goes to every other agent at worst.
+        terms.push((
+            "messages to all other agents".to_owned(),
+            rounds * MACHINE_AGENTS * LATENCY,
+        ));
+    }
+    terms.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sum: f64 = terms.iter().map(|term| term.1).sum();
+    for (name, seconds) in &terms {
+        table.row([name.clone(), format!("{seconds:.3}")]);
+    }
+    table.row(["sum".to_owned(), format!("{sum:.3}")]);
+    let dominant = terms.first().map_or("", |term| &term.0);
+    table.row([format!("the largest term: {dominant}"), String::new()]);
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_exponents_are_those_of_the_points() {
+        let (a, b) = line(&[(1.0, 5.0), (2.0, 7.0), (4.0, 11.0)]);
+        assert!((a - 3.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9);
+        let cubes: Vec<(f64, f64)> = [1.0, 2.0, 3.0].map(|x: f64| (x, 5.0 * x.powi(3))).to_vec();
+        assert!((exponent(&cubes) - 3.0).abs() < 1e-9);
+    }
+}
