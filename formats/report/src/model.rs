@@ -329,6 +329,15 @@ pub struct Cause {
     pub share: f64,
     /// What it did before.
     pub because: String,
+    /// Of `severity_s`, the time in which it computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computation_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was itself inside communication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was inside file operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_s: Option<f64>,
 }
 
 /// One instance of a finding; times since the start of the run.
