@@ -246,6 +246,17 @@ impl PatternId {
         fitting.map(|advice| advice.text)
     }
 
+    /// The pattern that somebody means: by id or name, however it is written.
+    pub fn from_text(text: &str) -> Option<PatternId> {
+        let plain = |text: &str| -> String {
+            let letters = text.chars().filter(|c| c.is_alphanumeric());
+            letters.flat_map(char::to_lowercase).collect()
+        };
+        let wanted = plain(text);
+        let mut all = PatternId::ALL.iter().copied();
+        all.find(|pattern| [pattern.id(), pattern.name()].map(plain).contains(&wanted))
+    }
+
     /// The pattern with this id.
     pub fn from_id(id: &str) -> Option<PatternId> {
         PatternId::ALL
@@ -352,6 +363,18 @@ mod tests {
         }
         assert_eq!(PatternId::from_number(PatternId::ALL.len() as u8), None);
         assert_eq!(PatternId::from_id("late sender"), None);
+    }
+
+    #[test]
+    fn patterns_are_found_by_what_people_type() {
+        for &pattern in PatternId::ALL {
+            let dashes = pattern.id().replace('_', "-");
+            for text in [pattern.id(), pattern.name(), &dashes] {
+                assert_eq!(PatternId::from_text(text), Some(pattern), "{text}");
+                assert_eq!(PatternId::from_text(&text.to_uppercase()), Some(pattern));
+            }
+        }
+        assert_eq!(PatternId::from_text("late"), None);
     }
 
     #[test]

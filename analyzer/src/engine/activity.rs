@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::columns::{Columns, LOOK_BACK};
 use super::intern::PathKey;
+use super::polling::Polling;
 use super::table::{Row, TimeClass};
 
 /// Parts of a waiting interval, by what the late party did in it. ns.
@@ -96,6 +97,8 @@ impl Level {
 pub struct History {
     levels: [Level; STRIDES.len()],
     sum: Inside,
+    /// Calls that found nothing.
+    pub polling: Polling,
 }
 
 impl History {
@@ -116,6 +119,7 @@ impl History {
             let time = columns.leave[at] - columns.enter[at];
             self.sum.add(class(columns, rows, at), time);
         }
+        self.polling.extend(columns, rows);
     }
 
     fn sample(&mut self, number: u64, enter: i64) {

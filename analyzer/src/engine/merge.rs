@@ -145,6 +145,8 @@ impl ProfileSums {
             self.filter = other.filter;
         }
         self.members_missing |= other.members_missing;
+        self.polls = self.polls.saturating_add(other.polls);
+        self.polled = self.polled.saturating_add(other.polled);
     }
 }
 
@@ -163,8 +165,17 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
             .locations
             .iter_mut()
             .find(|l| (l.rank, l.thread) == (number, thread.number));
-        if let Some(times) = times {
+        let wall = times.map_or(0, |times| {
             times.waiting = findings.waiting;
+            times.wall
+        });
+        for (signature, polled) in thread.history.polling.sums() {
+            if polled.is_much(wall) {
+                let key = (rows[signature].operation, paths[signature]);
+                let sums = partial.profile.entry(key).or_default();
+                sums.polls = sums.polls.saturating_add(polled.calls);
+                sums.polled = sums.polled.saturating_add(polled.time);
+            }
         }
         let mut odd = |id: &str, count: u64, what: &str| {
             if count > 0 {
@@ -296,6 +307,8 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
         }
     }
     paths.extend(own.anomalies.places().map(|place| place.1));
+    let polls = own.profile.iter().filter(|(_, sums)| sums.polls > 0);
+    paths.extend(polls.map(|((_, path), _)| *path));
     paths.sort_unstable();
     paths.dedup();
     paths

@@ -29,6 +29,7 @@ mod intern;
 mod merge;
 pub(crate) mod open;
 mod places;
+mod polling;
 mod prepare;
 mod rank;
 mod report;

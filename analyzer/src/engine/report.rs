@@ -80,6 +80,17 @@ pub fn build(
         );
         anomalies.add("clock_violation", Level::Warning, count, detail);
     }
+    for (&(operation, path), sums) in &merged.profile {
+        if sums.polls > 0 {
+            let detail = format!(
+                "{} in calls that found nothing (not counted as waiting: for whom is not known)",
+                duration(sums.polled as f64 / 1e9)
+            );
+            anomalies
+                .add("polling", Level::Info, sums.polls, detail)
+                .place(operation, path);
+        }
+    }
     let rows = anomalies.into_rows().into_iter().map(|row| {
         let place = row.place.map(|(operation, path)| {
             format!(", {} at {}", calls::name(operation), places.short(path))
