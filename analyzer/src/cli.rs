@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use laggard_patterns::PatternId;
 
 /// Says who a parallel program is waiting for.
@@ -19,6 +19,25 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What the words mean, or what is wrong with them.
+    pub fn parse_words<W>(words: impl IntoIterator<Item = W>) -> Result<Cli, clap::Error>
+    where
+        W: Into<OsString> + Clone,
+    {
+        let cli = Cli::try_parse_from(words)?;
+        if let Command::Dump(dump) = &cli.command
+            && let (Some(from), Some(to)) = (dump.from, dump.to)
+            && from > to
+        {
+            let text = format!("--from {from} is after --to {to}");
+            let mut command = Cli::command();
+            return Err(command.error(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(cli)
+    }
 }
 
 /// The commands.
@@ -188,9 +207,13 @@ pub struct Dump {
 #[derive(Debug, Args)]
 pub struct Patterns {
     /// Explain one pattern: when it counts, what it costs, what to try
-    #[arg(long, value_name = "ID", hide_possible_values = true,
-          value_parser = PossibleValuesParser::new(PatternId::ALL.iter().map(|p| p.id())))]
-    pub explain: Option<String>,
+    #[arg(long, value_name = "ID", value_parser = pattern)]
+    pub explain: Option<PatternId>,
+}
+
+fn pattern(text: &str) -> Result<PatternId, String> {
+    PatternId::from_text(text)
+        .ok_or_else(|| "no such pattern; laggard patterns lists all".to_owned())
 }
 
 fn number(text: &str) -> Result<f64, String> {
@@ -227,11 +250,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn parse(words: &[&str]) -> Result<Command, clap::Error> {
         let words = std::iter::once("laggard").chain(words.iter().copied());
-        Cli::try_parse_from(words).map(|cli| cli.command)
+        Cli::parse_words(words).map(|cli| cli.command)
     }
 
     #[test]
@@ -276,6 +298,7 @@ mod tests {
             &["analyze", "d", "--deviation-ratio", "nan"],
             &["analyze", "d", "--threads", "0"],
             &["dump", "d", "--from", "soon"],
+            &["dump", "d", "--from", "3", "--to", "2"],
             &["patterns", "--explain", "late_sandwich"],
             &["run", "--mode", "some", "--", "x"],
             &["run"],

@@ -6,8 +6,6 @@ mod commands;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 /// Exit code: the input could not be analysed.
 const FAILED: u8 = 1;
 /// Exit code: wrong usage.
@@ -15,7 +13,7 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     keep_freed_memory();
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::parse_words(std::env::args_os()) {
         Ok(cli) => cli,
         Err(usage) => {
             if commands::is_head() {

@@ -132,6 +132,32 @@ fn limits_on_waiting_fail_the_run() {
 }
 
 #[test]
+fn stats_are_said_beside_what_is_not_text() {
+    let trace = Trace::new();
+    for how in [&["--format", "json"][..], &["--format", "none"], &["-q"]] {
+        let mut words = vec!["analyze", trace.path(), "--stats"];
+        words.extend(how);
+        let output = run(&words);
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        assert!(said.starts_with("Analysis by 1 agent: "), "{how:?}: {said}");
+        assert!(!stdout(&output).contains("Analysis by"), "{how:?}");
+    }
+    let output = run(&["analyze", trace.path(), "--stats"]);
+    assert!(stdout(&output).contains("Analysis by 1 agent: "));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_directory_without_a_report_is_said() {
+    let trace = Trace::new();
+    let output = run(&["show", trace.path()]);
+    assert_eq!(code(&output), 1);
+    let said = complaint(&output);
+    let advice = format!("run laggard analyze {} first", trace.path());
+    assert!(said.contains(&advice), "{said}");
+}
+
+#[test]
 fn other_files_are_not_overwritten() {
     let trace = Trace::new();
     let thesis = trace.file("thesis.txt");
@@ -269,6 +295,10 @@ fn closed_pipes_are_quiet() {
 fn patterns_are_explained() {
     let text = stdout(&run(&["patterns", "--explain", "late_sender"]));
     assert!(text.starts_with("Late sender (late_sender)"), "{text}");
+    for spelling in ["Late sender", "late-sender", "LATE_SENDER"] {
+        let other = stdout(&run(&["patterns", "--explain", spelling]));
+        assert_eq!(text, other, "{spelling}");
+    }
     assert_eq!(code(&run(&["patterns", "--explain", "late_lunch"])), 2);
 }
 
@@ -306,7 +336,9 @@ fn programs_run_with_the_collector_and_keep_their_exit_code() {
         "{output:?}"
     );
     let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(said.contains("laggard: next: laggard analyze "), "{said}");
+    let failed = said.find("laggard: the command failed: exit code 7\n");
+    let next = said.find("laggard: next: laggard analyze ");
+    assert!(failed.is_some() && failed < next, "{said}");
     // The next run goes to the next name.
     let output = run_program(home.path(), &format!("N=.1; {record}"));
     let said = String::from_utf8(output.stderr.clone()).unwrap();
@@ -319,7 +351,12 @@ fn a_program_without_mpi_is_said() {
     let output = run_program(home.path(), "true");
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(code(&output), 1);
-    assert!(said.contains("no trace was written"), "{said}");
+    assert!(said.contains("no trace was written to -o "), "{said}");
+    fs::write(home.path().join("trace"), "").unwrap();
+    let output = run_program(home.path(), "true");
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(said.contains("is no directory"), "{said}");
+    fs::remove_file(home.path().join("trace")).unwrap();
     let output = run_program(home.path(), "kill -9 $$");
     assert_eq!(code(&output), 137);
 }

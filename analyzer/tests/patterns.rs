@@ -35,7 +35,7 @@ fn late_sender_in_a_blocking_receive() {
 }
 
 #[test]
-fn reasons_are_said_per_instance() {
+fn reasons_of_many_waits_are_shares_of_them() {
     const US: u64 = 1_000;
     let mut r = ranks(2);
     for start in [MS, 2 * MS, 3 * MS] {
@@ -43,10 +43,67 @@ fn reasons_are_said_per_instance() {
         r[1].recv(20, 0, 5, start + 10 * US, start + 52 * US);
     }
     let report = analyze(r);
+    let cause = &report.bottlenecks[0].causes[0];
+    assert_eq!(cause.because, "computed 100 % of that time before the send");
+    assert_eq!(cause.computation_s, Some(0.000_12));
+    assert_eq!((cause.wait_s, cause.io_s), (Some(0.0), Some(0.0)));
+}
+
+/// Rank 1 comes last, from computing and from a wait of its own; the others wait for it in
+/// the same collective, each from another moment on.
+fn held_up(operation: u16, computes: u64, waits: u64) -> Report {
+    let mut r = ranks(4);
+    let late = 10 + computes + waits;
+    r[1].recv(19, 0, 5, 10 * MS, (10 + waits) * MS);
+    r[0].send(18, 1, 5, 9 * MS + waits * MS, (10 + waits) * MS);
+    for (rank, enter) in [(1, late), (2, 10), (3, 20)] {
+        r[rank].collective(20 + rank as u32, operation, 1, enter * MS, (late + 1) * MS);
+    }
+    r[0].collective(20, operation, 1, (late - 2) * MS, (late + 1) * MS);
+    analyze(r)
+}
+
+#[test]
+fn what_one_occasion_took_is_said_in_full_and_in_both_parts() {
+    for operation in [number::MPI_Bcast, number::MPI_Finalize] {
+        let report = held_up(operation, 14, 18);
+        let waits = report.bottlenecks.iter().filter(|b| b.location.line >= 20);
+        let mut said = 0;
+        for found in waits {
+            said += 1;
+            // Rank 3 saw but the last 22 ms of it, and rank 0 the last 2.
+            let because = &found.causes[0].because;
+            if found.ranks.iter().any(|share| share.rank == 2) {
+                assert_eq!(
+                    because,
+                    "computed 14.0 ms and itself waited 18.0 ms in MPI_Recv (app.c:19) before it \
+                     came"
+                );
+            }
+            assert!(!because.contains("each time"), "{because}");
+        }
+        assert!(said > 0, "{:?}", report.bottlenecks);
+    }
+}
+
+#[test]
+fn advice_is_for_what_the_late_party_did() {
+    let hints = |computes, waits| {
+        let report = held_up(number::MPI_Barrier, computes, waits);
+        let found = found(&report, "wait_at_barrier", 22);
+        found.hints.clone()
+    };
+    let hints_of_wait = hints(1, 31);
     assert_eq!(
-        report.bottlenecks[0].causes[0].because,
-        "computed 40.0 µs longer each time before the send"
+        hints_of_wait[0],
+        "First mend what rank 1 itself waited for, in MPI_Recv (app.c:19)."
     );
+    assert!(!hints_of_wait.iter().any(|hint| hint.contains("Balance")));
+    assert!(hints(31, 1)[0].starts_with("Balance the work"));
+    // Some of both.
+    let hints_of_both = hints(14, 18);
+    assert!(hints_of_both[0].starts_with("First mend"));
+    assert!(hints_of_both[1].starts_with("Balance the work"));
 }
 
 #[test]

@@ -34,35 +34,66 @@ enum AdviceFor {
     Waits,
 }
 
+/// What the party did that others waited for, as far as it matters for what to try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Not known, or there is no such party.
+    #[default]
+    Unknown,
+    /// It computed, for a good part of the time.
+    Computed,
+    /// It was held up itself: by others, or by files.
+    HeldUp,
+}
+
 /// Something to try.
 #[derive(Debug)]
 pub struct Advice {
     /// A sentence.
     pub text: &'static str,
     calls: AdviceFor,
+    /// Only helps against computation of the late party.
+    against_computation: bool,
+}
+
+const fn advice(text: &'static str, calls: AdviceFor) -> Advice {
+    Advice {
+        text,
+        calls,
+        against_computation: false,
+    }
+}
+
+/// Advice for all calls, where the late party computed: it does not help one that was held
+/// up itself.
+pub(crate) const fn computing(text: &'static str) -> Advice {
+    Advice {
+        against_computation: true,
+        ..advice(text, AdviceFor::All)
+    }
 }
 
 /// Advice for all calls.
 pub(crate) const fn all(text: &'static str) -> Advice {
-    let calls = AdviceFor::All;
-    Advice { text, calls }
+    advice(text, AdviceFor::All)
 }
 
 /// Advice for blocking calls.
 pub(crate) const fn blocking(text: &'static str) -> Advice {
-    let calls = AdviceFor::Blocking;
-    Advice { text, calls }
+    advice(text, AdviceFor::Blocking)
 }
 
 /// Advice for Wait* calls.
 pub(crate) const fn waits(text: &'static str) -> Advice {
-    let calls = AdviceFor::Waits;
-    Advice { text, calls }
+    advice(text, AdviceFor::Waits)
 }
 
 impl Advice {
-    /// Whether it makes sense at a call of this type.
-    fn fits(&self, call: GenericType) -> bool {
+    /// Whether it makes sense at a call of this type, and with such a late party.
+    fn fits(&self, call: GenericType, late: Late) -> bool {
+        if self.against_computation && late == Late::HeldUp {
+            return false;
+        }
         match self.calls {
             AdviceFor::All => true,
             AdviceFor::Blocking => call != GenericType::Completion,
@@ -208,10 +239,22 @@ impl PatternId {
         !matches!(self.row().parent, "two_sided" | "late_sender" | "defects")
     }
 
-    /// What to try where a call of this type shows the pattern, the most promising first.
-    pub fn hints(self, call: GenericType) -> impl Iterator<Item = &'static str> {
-        let fitting = self.row().advice.iter().filter(move |a| a.fits(call));
+    /// What to try where a call of this type shows the pattern, the most promising first;
+    /// `late` is what the party did that was waited for most.
+    pub fn hints(self, call: GenericType, late: Late) -> impl Iterator<Item = &'static str> {
+        let fitting = self.row().advice.iter().filter(move |a| a.fits(call, late));
         fitting.map(|advice| advice.text)
+    }
+
+    /// The pattern that somebody means: by id or name, however it is written.
+    pub fn from_text(text: &str) -> Option<PatternId> {
+        let plain = |text: &str| -> String {
+            let letters = text.chars().filter(|c| c.is_alphanumeric());
+            letters.flat_map(char::to_lowercase).collect()
+        };
+        let wanted = plain(text);
+        let mut all = PatternId::ALL.iter().copied();
+        all.find(|pattern| [pattern.id(), pattern.name()].map(plain).contains(&wanted))
     }
 
     /// The pattern with this id.
@@ -311,11 +354,27 @@ mod tests {
                 row.id
             );
             for call in [GenericType::TwoSidedReceive, GenericType::Completion] {
-                assert!(pattern.hints(call).next().is_some(), "{}", row.id);
+                assert!(
+                    pattern.hints(call, Late::Computed).next().is_some(),
+                    "{}",
+                    row.id
+                );
             }
         }
         assert_eq!(PatternId::from_number(PatternId::ALL.len() as u8), None);
         assert_eq!(PatternId::from_id("late sender"), None);
+    }
+
+    #[test]
+    fn patterns_are_found_by_what_people_type() {
+        for &pattern in PatternId::ALL {
+            let dashes = pattern.id().replace('_', "-");
+            for text in [pattern.id(), pattern.name(), &dashes] {
+                assert_eq!(PatternId::from_text(text), Some(pattern), "{text}");
+                assert_eq!(PatternId::from_text(&text.to_uppercase()), Some(pattern));
+            }
+        }
+        assert_eq!(PatternId::from_text("late"), None);
     }
 
     #[test]
@@ -360,7 +419,7 @@ mod tests {
     #[test]
     fn waits_are_not_told_to_be_non_blocking() {
         let says = |call, text: &str| {
-            let mut hints = PatternId::LateReceiver.hints(call);
+            let mut hints = PatternId::LateReceiver.hints(call, Late::Unknown);
             hints.any(|hint| hint.contains(text))
         };
         assert!(says(GenericType::TwoSidedSend, "MPI_Isend"));
@@ -369,6 +428,40 @@ mod tests {
             GenericType::Completion,
             "between the send and the wait"
         ));
+    }
+
+    #[test]
+    fn who_is_held_up_is_not_told_to_compute_less() {
+        for &pattern in PatternId::ALL {
+            let hints = |late| pattern.hints(GenericType::GroupSync, late);
+            let of_work = ["Balance", "work", "computation that delays"];
+            for hint in hints(Late::HeldUp) {
+                let about_work = of_work.iter().any(|word| hint.contains(word));
+                let independent = hint.contains("independent work");
+                assert!(!about_work || independent, "{}: {hint}", pattern.id());
+            }
+        }
+        let first = |late| {
+            PatternId::WaitAtBarrier
+                .hints(GenericType::GroupSync, late)
+                .next()
+        };
+        assert!(first(Late::Computed).is_some_and(|hint| hint.contains("Balance")));
+        assert!(first(Late::HeldUp).is_some_and(|hint| hint.contains("barrier is needed")));
+    }
+
+    #[test]
+    fn no_advice_names_a_call_twice() {
+        let calls = |text: &'static str| {
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.filter(|word| word.starts_with("MPI_"))
+        };
+        for &pattern in PatternId::ALL {
+            let advice = pattern.row().advice.iter();
+            let named: Vec<&str> = advice.flat_map(|advice| calls(advice.text)).collect();
+            let different: HashSet<&&str> = named.iter().collect();
+            assert_eq!(named.len(), different.len(), "{}: {named:?}", pattern.id());
+        }
     }
 
     #[test]

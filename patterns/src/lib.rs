@@ -21,7 +21,9 @@ mod confidence;
 pub mod group;
 pub mod two_sided;
 
-pub use catalogue::{Advice, GROUPS, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
+pub use catalogue::{
+    Advice, GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape,
+};
 pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
 
 /// The time that one location spent in one operation: ns on the global clock.

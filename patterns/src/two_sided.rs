@@ -1,7 +1,7 @@
 //! Messages: who was late, the sender or the receiver.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking, waits};
+use crate::catalogue::{Pattern, Unit, all, blocking, computing, waits};
 
 pub(crate) static LATE_SENDER: Pattern = Pattern {
     id: "late_sender",
@@ -15,13 +15,16 @@ pub(crate) static LATE_SENDER: Pattern = Pattern {
     severity: "min(enter(S), leave(R)) - enter(R), charged to the receiver. A wait that \
         completes several receives is charged once, with the largest.",
     advice: &[
-        all(
+        computing(
             "Give the sender less to do before the send, or move the send forward to where its data \
          is ready.",
         ),
         blocking("Post the receive early (MPI_Irecv) and compute between posting and waiting."),
-        waits("Compute more between posting the receive and waiting for it."),
-        all("If the sender's share of the work is larger, balance the work."),
+        waits(
+            "Move computation that does not need the data between posting the receive and waiting \
+         for it.",
+        ),
+        computing("If the sender's share of the work is larger, balance the work."),
     ],
     unit: Unit::Seconds,
 };
@@ -39,11 +42,8 @@ pub(crate) static WRONG_ORDER_SAME_SOURCE: Pattern = Pattern {
     severity: "the late sender's time, moved here",
     advice: &[
         all("Receive the messages in the order in which they are sent."),
-        blocking(
-            "Post all receives (MPI_Irecv) and handle them as they complete (MPI_Waitany, \
-         MPI_Waitsome).",
-        ),
-        waits("Handle the messages as they complete (MPI_Waitany, MPI_Waitsome)."),
+        blocking("Post all receives (MPI_Irecv) before you wait for one."),
+        all("Handle the messages as they complete (MPI_Waitany, MPI_Waitsome)."),
     ],
     unit: Unit::Seconds,
 };
@@ -83,9 +83,11 @@ pub(crate) static LATE_RECEIVER: Pattern = Pattern {
     severity: "post(R) - enter(B), charged to the sender. A wait that completes several sends is \
         charged once, with the largest, and not if it is a late sender already.",
     advice: &[
-        all("Post the receive earlier (MPI_Irecv), before the computation that delays it."),
+        all("Post the receive earlier (MPI_Irecv), before what delays it."),
         blocking("Send without blocking (MPI_Isend) and compute before the wait."),
-        waits("Compute more between the send and the wait for it."),
+        waits(
+            "Move computation that does not change the data between the send and the wait for it.",
+        ),
         all("For messages a little above the library's eager limit, raise the limit."),
     ],
     unit: Unit::Seconds,

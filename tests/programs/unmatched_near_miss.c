@@ -34,6 +34,27 @@ int main(int argc, char **argv)
         MPI_Request_free(&request);
     }
 
+    /* cancelled and freed without a wait; one of them has its message already */
+    if (rank == 1) {
+        int taken = -1;
+        MPI_Irecv(&value, 1, MPI_INT, 0, 8, WORLD, &request);
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+        MPI_Barrier(WORLD);
+        MPI_Recv(&value, 1, MPI_INT, 0, 8, WORLD, MPI_STATUS_IGNORE);
+        REQUIRE(value == 21);
+        MPI_Irecv(&taken, 1, MPI_INT, 0, 9, WORLD, &request);
+        MPI_Recv(&value, 1, MPI_INT, 0, 8, WORLD, MPI_STATUS_IGNORE);
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+        REQUIRE(taken == 22 && value == 23);
+        sum += value;
+    } else {
+        MPI_Barrier(WORLD);
+        for (value = 21; value <= 23; value++)
+            MPI_Send(&value, 1, MPI_INT, 1, value == 22 ? 9 : 8, WORLD);
+    }
+
     /* a wildcard receive, cancelled too */
     MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &request);
     MPI_Cancel(&request);

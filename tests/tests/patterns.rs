@@ -71,6 +71,7 @@ programs! {
     nonblocking_collectives: "nonblocking_collectives.c";
     nonblocking_collectives_near_miss: "nonblocking_collectives_near_miss.c";
     persistent_collectives: "persistent_collectives.c";
+    polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     rooted_intercommunicator: "rooted_intercommunicator.c";
     unmatched_near_miss: "unmatched_near_miss.c";

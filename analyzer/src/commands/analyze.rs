@@ -47,7 +47,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         return Ok(ExitCode::from(ABOVE));
     }
     // A recording that is broken must not pass for a program that is fast.
-    if !unknown.is_empty() && !report.is_paused_only() {
+    if !unknown.is_empty() && !report.is_sound() {
         bail!(
             "{}: whether --fail-above {limit} holds is unknown: {unknown}; record it again",
             options.directory.display()
@@ -78,6 +78,11 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
 }
 
 fn print(options: &Analyze, report: &Report, output: &Path, is_written: bool) -> Result<()> {
+    let is_text = options.format == Format::Text && !options.quiet;
+    if options.stats && !is_text {
+        // Asked for by name: beside what is, or is not, printed.
+        let _ = std::io::stderr().write_all(stats(report).trim_start().as_bytes());
+    }
     if options.quiet {
         return Ok(());
     }
@@ -85,7 +90,7 @@ fn print(options: &Analyze, report: &Report, output: &Path, is_written: bool) ->
         Format::None => {}
         Format::Json => screen::print(&report.to_json())?,
         Format::Text => {
-            screen::print_report(report, TOP)?;
+            screen::print_report(report, TOP, output)?;
             if options.stats {
                 screen::print(&stats(report))?;
             }

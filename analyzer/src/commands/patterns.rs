@@ -12,7 +12,7 @@ use crate::cli::Patterns;
 
 /// Prints the list of patterns, or the page of one.
 pub fn patterns(options: &Patterns) -> Result<ExitCode> {
-    let asked = options.explain.as_deref().and_then(PatternId::from_id);
+    let asked = options.explain;
     screen::print(&asked.map_or_else(|| list(screen::width()), explain))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -58,21 +58,26 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     let status = start(&plan)?;
     let code = exit_code(status);
     let recorded = name(&directory, before);
+    let is_off = settings
+        .iter()
+        .any(|(name, value)| *name == "LAGGARD_MODE" && value == "off");
+    if code != 0 && !is_off {
+        say(&format!("the command failed: {}", ending(status)));
+    }
     if files(&recorded).is_empty() {
-        let is_off = settings
-            .iter()
-            .any(|(name, value)| *name == "LAGGARD_MODE" && value == "off");
         if is_off || code != 0 {
             return Ok(ExitCode::from(code));
         }
+        let option = if options.output.is_some() { "-o " } else { "" };
         bail!(
-            "no trace was written to {}: the program did not start MPI, or is linked to it \
-             statically",
-            wanted.display()
+            "no trace was written to {option}{}: {}",
+            wanted.display(),
+            reason(&directory)
         );
     }
     let shown = name(&wanted, before);
-    say(&shown, &files(&recorded));
+    say(&trace(&shown, &files(&recorded)));
+    say(&format!("next: laggard analyze {}", shown.display()));
     Ok(ExitCode::from(code))
 }
 
@@ -148,17 +153,49 @@ fn files(directory: &Path) -> Vec<u64> {
         .collect()
 }
 
-fn say(directory: &Path, sizes: &[u64]) {
-    let shown = directory.display();
+fn say(text: &str) {
+    // A closed stderr must not change the program's exit code.
+    let _ = writeln!(std::io::stderr(), "laggard: {text}");
+}
+
+/// Where the trace is, and how large.
+fn trace(directory: &Path, sizes: &[u64]) -> String {
     let size = laggard_report::units::size(sizes.iter().sum());
     let plural = if sizes.len() == 1 { "" } else { "s" };
-    // A closed stderr must not change the program's exit code.
-    let _ = writeln!(
-        std::io::stderr(),
-        "laggard: trace in {shown} ({} file{plural}, {size})\n\
-         laggard: next: laggard analyze {shown}",
-        sizes.len()
-    );
+    let (shown, files) = (directory.display(), sizes.len());
+    format!("trace in {shown} ({files} file{plural}, {size})")
+}
+
+/// Why a command that succeeded left no trace, as far as can be told from here.
+fn reason(directory: &Path) -> String {
+    let existing = directory.ancestors().find(|path| path.exists());
+    let existing = existing.unwrap_or(Path::new("/"));
+    let shown = existing.display();
+    if !existing.is_dir() {
+        return format!("{shown} is no directory; name another one with -o");
+    }
+    if !is_writable(existing) {
+        return format!("{shown} cannot be written to; name another directory with -o");
+    }
+    "unless the collector said above why, the program did not start MPI, or is linked to it \
+     statically"
+        .to_owned()
+}
+
+fn is_writable(directory: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()) else {
+        return false;
+    };
+    // SAFETY: a string that ends in 0.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+}
+
+/// How a command that failed ended.
+fn ending(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("ended by signal {signal}"),
+        None => format!("exit code {}", exit_code(status)),
+    }
 }
 
 /// The command while it runs, for the signal handler.
@@ -240,6 +277,19 @@ mod tests {
         let mut told: Vec<String> = told.map(|name| format!("LAGGARD_{name}")).collect();
         told.retain(|name| name != "LAGGARD_TRACE_DIR");
         assert_eq!(told, VARIABLES);
+    }
+
+    #[test]
+    fn directories_that_cannot_be_made_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let said = reason(&file.join("trace"));
+        assert!(said.contains("file is no directory"), "{said}");
+        let said = reason(&home.path().join("a/b"));
+        assert!(said.contains("did not start MPI"), "{said}");
+        assert_eq!(ending(ExitStatus::from_raw(3 << 8)), "exit code 3");
+        assert_eq!(ending(ExitStatus::from_raw(9)), "ended by signal 9");
     }
 
     #[test]

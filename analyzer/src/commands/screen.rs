@@ -1,6 +1,7 @@
 //! What the output is: a terminal of some width, or not.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::Path;
 
 use laggard_report::{RenderOptions, Report, render_text};
 
@@ -19,10 +20,11 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a report for people to standard output.
-pub fn print_report(report: &Report, top: usize) -> io::Result<()> {
+/// Writes a report for people to standard output; `file` is where it is kept.
+pub fn print_report(report: &Report, top: usize, file: &Path) -> io::Result<()> {
     let options = RenderOptions {
         top,
+        file: file.to_string_lossy().into_owned(),
         color: is_colorful(),
         width: width(),
     };

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use laggard_report::Report;
 
 use super::screen;
@@ -15,7 +15,11 @@ pub fn show(options: &Show) -> Result<ExitCode> {
         true => options.report.join("report.json"),
         false => options.report.clone(),
     };
+    if options.report.is_dir() && !path.exists() {
+        let directory = options.report.display();
+        bail!("{directory}: no report in it: run laggard analyze {directory} first");
+    }
     let report = Report::read(&path)?;
-    screen::print_report(&report, options.top)?;
+    screen::print_report(&report, options.top, &options.report)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::columns::{Columns, LOOK_BACK};
 use super::intern::PathKey;
+use super::polling::Polling;
 use super::table::{Row, TimeClass};
 
 /// Parts of a waiting interval, by what the late party did in it. ns.
@@ -17,7 +18,7 @@ pub struct Activity {
     pub waiting: i64,
     /// Inside file operations.
     pub io: i64,
-    /// Where most of `waiting` went by, if it is the largest part: a signature of the
+    /// Where most of `waiting` went by, if that is a quarter of all or more: a signature of the
     /// operation and call path, and the time in these. Of a window of more than
     /// [`LOOK_BACK`] calls the last ones count.
     pub other: Option<(u32, i64)>,
@@ -96,6 +97,8 @@ impl Level {
 pub struct History {
     levels: [Level; STRIDES.len()],
     sum: Inside,
+    /// Calls that found nothing.
+    pub polling: Polling,
 }
 
 impl History {
@@ -116,6 +119,7 @@ impl History {
             let time = columns.leave[at] - columns.enter[at];
             self.sum.add(class(columns, rows, at), time);
         }
+        self.polling.extend(columns, rows);
     }
 
     fn sample(&mut self, number: u64, enter: i64) {
@@ -228,7 +232,9 @@ pub fn before(
     };
     (activity.waiting, activity.io) = (inside.waiting, inside.io);
     activity.computation = (until - begins - activity.waiting - activity.io).max(0);
-    if activity.waiting > activity.computation.max(activity.io) {
+    // A quarter is worth a word in the report.
+    let known = activity.computation + activity.waiting + activity.io;
+    if activity.waiting > 0 && activity.waiting >= known / 4 {
         activity.other = longest(columns, rows, paths, first..position, since);
     }
     activity
@@ -344,7 +350,12 @@ mod tests {
             io,
             other: None,
         };
-        assert_eq!(at(&columns, 2, 0), parts(50, 30, 20));
+        // A quarter of waiting is worth naming, less is not.
+        let named = Activity {
+            other: Some((3, 30)),
+            ..parts(50, 30, 20)
+        };
+        assert_eq!(at(&columns, 2, 0), named);
         assert_eq!(at(&columns, 2, 60), parts(35, 5, 0));
         assert_eq!(at(&columns, 2, 80), parts(20, 0, 0));
         assert_eq!(at(&columns, 2, 100), parts(0, 0, 0));

@@ -29,19 +29,31 @@ impl Hash for CauseKey {
     }
 }
 
-/// What the late parties did while others waited. ns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cause {
-    /// Waiting charged to this party.
+/// What a late party did while others waited. ns.
+///
+/// Ordered by severity, then by the rest, so that the largest does not depend on who
+/// looks for it in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Parts {
+    /// The waiting.
     pub severity: u64,
-    /// Instances.
-    pub instances: u64,
     /// Of the waiting, the time in which the late party computed.
     pub computation: u64,
     /// … in which it was itself inside communication.
     pub waiting: u64,
     /// … in which it was inside file operations.
     pub io: u64,
+}
+
+/// What the late parties did while others waited. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// All waiting charged to this party.
+    pub sums: Parts,
+    /// Instances.
+    pub instances: u64,
+    /// The longest of them.
+    pub longest: Parts,
     /// Operations that it waited in: (number, call path) and ns.
     pub others: Vec<(u16, PathKey, u64)>,
 }
@@ -220,6 +232,22 @@ fn add_rank(
     }
 }
 
+impl Parts {
+    fn add(&mut self, other: &Parts) {
+        self.severity = self.severity.saturating_add(other.severity);
+        self.computation = self.computation.saturating_add(other.computation);
+        self.waiting = self.waiting.saturating_add(other.waiting);
+        self.io = self.io.saturating_add(other.io);
+    }
+
+    /// How much of the waiting is explained.
+    pub fn known(&self) -> u64 {
+        self.computation
+            .saturating_add(self.waiting)
+            .saturating_add(self.io)
+    }
+}
+
 impl Cause {
     fn add(&mut self, severity: u64, late: &Detail) {
         // What the late party did can be known for more than this instance waited
@@ -237,11 +265,15 @@ impl Cause {
                 part
             }
         };
-        self.severity = self.severity.saturating_add(severity);
+        let parts = Parts {
+            severity,
+            computation: share(late.computation),
+            waiting: share(late.waiting),
+            io: share(late.io),
+        };
+        self.sums.add(&parts);
         self.instances += 1;
-        self.computation = self.computation.saturating_add(share(late.computation));
-        self.waiting = self.waiting.saturating_add(share(late.waiting));
-        self.io = self.io.saturating_add(share(late.io));
+        self.longest = self.longest.max(parts);
         if late.other_operation != 0 {
             self.add_other((late.other_operation, late.other_path, share(late.other)));
         }
@@ -260,11 +292,9 @@ impl Cause {
 
     /// Adds what the same party did in other instances.
     pub fn merge(&mut self, other: Cause) {
-        self.severity = self.severity.saturating_add(other.severity);
+        self.sums.add(&other.sums);
         self.instances = self.instances.saturating_add(other.instances);
-        self.computation = self.computation.saturating_add(other.computation);
-        self.waiting = self.waiting.saturating_add(other.waiting);
-        self.io = self.io.saturating_add(other.io);
+        self.longest = self.longest.max(other.longest);
         for entry in other.others {
             self.add_other(entry);
         }

@@ -55,6 +55,15 @@ impl RankSet {
         *self = RankSet::of_ranges(ranges);
     }
 
+    /// How many ranks these are.
+    pub fn len(&self) -> u64 {
+        let sizes = self
+            .0
+            .iter()
+            .map(|&(first, last)| u64::from(last - first) + 1);
+        sizes.sum()
+    }
+
     /// All ranks, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().flat_map(|&(first, last)| first..=last)
@@ -114,7 +123,7 @@ impl Folded {
         self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
         self.ranks.truncate(LISTED);
         self.causes
-            .sort_by_key(|(key, cause)| (Reverse(cause.severity), *key));
+            .sort_by_key(|(key, cause)| (Reverse(cause.sums.severity), *key));
         self.causes.truncate(LISTED);
     }
 }

@@ -149,6 +149,8 @@ impl ProfileSums {
             self.filter = other.filter;
         }
         self.members_missing |= other.members_missing;
+        self.polls = self.polls.saturating_add(other.polls);
+        self.polled = self.polled.saturating_add(other.polled);
     }
 }
 
@@ -166,8 +168,17 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
-        if let Ok(at) = place {
+        let wall = place.map_or(0, |at| {
             partial.locations[at].waiting = findings.waiting;
+            partial.locations[at].wall
+        });
+        for (signature, polled) in thread.history.polling.sums() {
+            if polled.is_much(wall) {
+                let key = (rows[signature].operation, paths[signature]);
+                let sums = partial.profile.entry(key).or_default();
+                sums.polls = sums.polls.saturating_add(polled.calls);
+                sums.polled = sums.polled.saturating_add(polled.time);
+            }
         }
         let mut odd = |id: &str, count: u64, what: &str| {
             if count > 0 {
@@ -299,6 +310,8 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
         }
     }
     paths.extend(own.anomalies.places().map(|place| place.1));
+    let polls = own.profile.iter().filter(|(_, sums)| sums.polls > 0);
+    paths.extend(polls.map(|((_, path), _)| *path));
     paths.sort_unstable();
     paths.dedup();
     paths

@@ -30,6 +30,7 @@ mod merge;
 pub(crate) mod open;
 mod phases;
 mod places;
+mod polling;
 mod prepare;
 mod rank;
 mod report;

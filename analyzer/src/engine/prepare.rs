@@ -54,6 +54,10 @@ pub struct ProfileSums {
     pub filter: Filter,
     /// Whether a member of a group that it was called in has no trace.
     pub members_missing: bool,
+    /// Of the calls, those that found nothing, where they were much of a location's time.
+    pub polls: u64,
+    /// Time spent in and between them.
+    pub polled: u64,
 }
 
 /// The profile of all locations of an agent, or of several.

@@ -10,7 +10,7 @@ use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
 
 use super::anomaly::Level;
-use super::because::because;
+use super::because::{Reason, because};
 use super::detect::Filter;
 use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, Locations};
@@ -79,6 +79,17 @@ pub fn build(
             duration(worst as f64 / 1e9)
         );
         anomalies.add("clock_violation", Level::Warning, count, detail);
+    }
+    for (&(operation, path), sums) in &merged.profile {
+        if sums.polls > 0 {
+            let detail = format!(
+                "{} in calls that found nothing (not counted as waiting: for whom is not known)",
+                duration(sums.polled as f64 / 1e9)
+            );
+            anomalies
+                .add("polling", Level::Info, sums.polls, detail)
+                .place(operation, path);
+        }
     }
     let rows = anomalies.into_rows().into_iter().map(|row| {
         let place = row.place.map(|(operation, path)| {
@@ -226,18 +237,29 @@ fn bottleneck(
         Filter::Baseline(ratio, expected) => ("baseline", Some(ratio), Some(expected)),
         Filter::All => ("all", None, None),
     };
-    let causes = sums
-        .causes
-        .iter()
-        .map(|(key, cause)| laggard_report::Cause {
+    let waiting_ranks = sums.rank_set.len();
+    let mut first: Option<Reason> = None;
+    let causes = sums.causes.iter().map(|(key, cause)| {
+        let reason = because(pattern, key, cause, waiting_ranks, places);
+        let because = reason.text.clone();
+        first.get_or_insert(reason);
+        let part = |ns: u64| Some(seconds(ns as i64));
+        laggard_report::Cause {
             rank: key.rank,
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
-            severity_s: seconds(cause.severity as i64),
-            share: ratio(cause.severity as f64, severity as f64),
-            because: because(pattern, key, cause, places),
-        });
+            severity_s: seconds(cause.sums.severity as i64),
+            share: ratio(cause.sums.severity as f64, severity as f64),
+            because,
+            computation_s: part(cause.sums.computation),
+            wait_s: part(cause.sums.waiting),
+            io_s: part(cause.sums.io),
+        }
+    });
     let causes: Vec<_> = causes.collect();
+    let first = first.unwrap_or_default();
+    let usual = pattern.hints(call.generic, first.late).map(str::to_owned);
+    let hints = first.hint.into_iter().chain(usual).collect();
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),
@@ -271,6 +293,6 @@ fn bottleneck(
             end_s: seconds(worst.leave),
             severity_s: seconds(worst.severity as i64),
         }),
-        hints: pattern.hints(call.generic).map(str::to_owned).collect(),
+        hints,
     })
 }

@@ -9,6 +9,7 @@ use super::completion::{Scratch, begin, record};
 use super::receive::{Status, error_class, is_truncated};
 use crate::call::Call;
 use crate::constants::{Handle, constants};
+use crate::exports::real;
 use crate::ffi::{MPI_Request, MPI_Status};
 use crate::request::{self, kind};
 
@@ -329,26 +330,57 @@ impl Operation for GetStatus {
 }
 
 /// Gives a request back without waiting for it.
-pub struct Free(*mut MPI_Request);
+pub struct Free {
+    request: *mut MPI_Request,
+    /// How it ended, of one that the program cancelled: nothing else would tell whether a
+    /// message was taken.
+    ended: Option<MPI_Status>,
+}
 
 /// Gives a request back without waiting for it.
 pub fn request_free(request: *mut MPI_Request) -> Free {
-    Free(request)
+    Free {
+        request,
+        ended: None,
+    }
+}
+
+/// The status of a request that was cancelled and ended.
+#[cold]
+fn ended(request: MPI_Request) -> Option<MPI_Status> {
+    // SAFETY: all zeros are a status.
+    let mut status: MPI_Status = unsafe { std::mem::zeroed() };
+    let mut flag = 0;
+    // SAFETY: the program's request, under way; the call leaves it as it is.
+    let result = unsafe { real::MPI_Request_get_status(request, &mut flag, &mut status) };
+    (result == crate::constants::SUCCESS && flag != 0).then_some(status)
 }
 
 impl Operation for Free {
     fn before(&mut self, call: &mut Call) {
-        call.thread().scratch.keep(1, self.0);
+        call.thread().scratch.keep(1, self.request);
+        // SAFETY: the program's request.
+        let request = unsafe { *self.request };
+        let known = request::find(request.bits(), self.request.addr());
+        if known.is_some_and(|entry| entry.is(kind::ACTIVE) && entry.is(kind::CANCELLED)) {
+            self.ended = ended(request);
+        }
     }
 
     fn after(&mut self, call: &mut Call) {
         let raw = begin(call);
         if call.succeeded() {
+            if let Some(status) = &self.ended {
+                let (stream, scratch, thread) = call.parts();
+                if let Some(handle) = scratch.first() {
+                    scratch.settle(stream, thread, handle, status);
+                }
+            }
             // What was under way goes on, and nothing will tell of its end.
             let (_, scratch, _) = call.parts();
             let entry = scratch
                 .first()
-                .and_then(|handle| request::remove(handle, self.0.addr()));
+                .and_then(|handle| request::remove(handle, self.request.addr()));
             if let Some(entry) = entry.filter(|entry| entry.is(kind::ACTIVE)) {
                 let (stream, scratch, thread) = call.parts();
                 scratch.freed(stream, thread, &entry);

@@ -13,7 +13,11 @@ const BLIND: &[(&str, &str)] = &[
     ("write_error", "the trace could not be written"),
     ("collector_error", "the recording ended early"),
     ("lost_calls", "calls were lost"),
+    ("polling", "ranks waited by polling"),
 ];
+/// Of these, those that do not mean that the recording is broken: the program, or its user,
+/// wanted it so.
+const WANTED: &[&str] = &["paused", "polling"];
 
 /// Everything that one analysis found. Times are seconds, sizes bytes, percents
 /// are of the sum over all locations of their wall time.
@@ -58,15 +62,22 @@ impl Report {
         words.join(", ")
     }
 
-    /// Whether waiting is unknown only where the program, or its user, paused the
-    /// recording of some of its calls.
-    pub fn is_paused_only(&self) -> bool {
+    /// Whether waiting is unknown only where the program, or its user, wanted it so: paused
+    /// the recording of some of its calls, or waited in loops of its own.
+    pub fn is_sound(&self) -> bool {
         let is_blind = |id: &str| BLIND.iter().any(|(blind, _)| *blind == id);
         let mut blind = self
             .anomalies
             .iter()
             .filter(|anomaly| is_blind(&anomaly.id));
-        self.run.operations > 0 && blind.all(|anomaly| anomaly.id == "paused")
+        self.run.operations > 0 && blind.all(|anomaly| WANTED.contains(&anomaly.id.as_str()))
+    }
+
+    /// Whether traces end before the program did: it was killed or aborted, or ended
+    /// without saying so. Calls that never returned are in none.
+    pub fn is_cut_off(&self) -> bool {
+        let mut ids = self.anomalies.iter().map(|anomaly| anomaly.id.as_str());
+        ids.any(|id| id == "truncated_trace")
     }
 
     /// Times of all locations together.
@@ -364,6 +375,15 @@ pub struct Cause {
     pub share: f64,
     /// What it did before.
     pub because: String,
+    /// Of `severity_s`, the time in which it computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computation_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was itself inside communication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was inside file operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_s: Option<f64>,
 }
 
 /// One instance of a finding; times since the start of the run.

@@ -76,6 +76,15 @@ fn top_cuts_the_table() {
         text.contains("and 2 more: laggard show REPORT --top 3"),
         "{text}"
     );
+    let options = RenderOptions {
+        file: "trace/report.json".to_owned(),
+        ..options
+    };
+    let known = render_text(&example(), &options);
+    assert!(
+        known.contains("and 2 more: laggard show trace/report.json --top 3"),
+        "{known}"
+    );
     assert!(!text.contains("Wait at N x N"), "{text}");
 }
 
@@ -133,6 +142,7 @@ fn negligible_findings_are_counted() {
     );
     assert!(!text.contains("Small fry"), "{text}");
     report.bottlenecks.drain(..3);
+    report.anomalies.clear();
     let text = words(&report);
     assert!(
         text.contains("2 findings below 0.05 % of all time"),
@@ -157,6 +167,34 @@ fn what_was_not_recorded_is_unknown_not_zero() {
     let unknown = "How much of the time was spent waiting is unknown: only a profile was \
                    recorded, ranks have no trace.";
     assert!(text.contains(unknown), "{text}");
+}
+
+#[test]
+fn what_killed_programs_did_in_the_end_is_not_nothing() {
+    let mut report = example();
+    report.anomalies.remove(0);
+    report.bottlenecks.clear();
+    report.locations.clear();
+    let text = words(&report);
+    let headline = "0 % of the time was spent waiting, as far as the traces reach. What happened \
+                    in the end is not known: traces are cut off";
+    assert!(text.contains(headline), "{text}");
+    assert!(!text.contains("nothing to report"), "{text}");
+}
+
+#[test]
+fn polling_is_said_in_the_headline_but_is_no_defect_of_the_recording() {
+    let mut report = example();
+    report.anomalies.clear();
+    report.bottlenecks.clear();
+    report.anomalies.push(laggard_report::Anomaly {
+        id: "polling".to_owned(),
+        count: 1_000,
+        ..Default::default()
+    });
+    let text = words(&report);
+    assert!(text.contains("unknown: ranks waited by polling."), "{text}");
+    assert!(report.is_sound());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking};
+use crate::catalogue::{Pattern, Unit, all, blocking, computing};
 
 pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     id: "wait_at_nxn",
@@ -17,7 +17,7 @@ pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
         the completing wait before the last member started.",
     advice: &[
-        all("Balance the work before the call: the last rank computes longer than the others."),
+        computing("Balance the work before the call, so that no rank comes late."),
         blocking(
             "Use the non-blocking form (MPI_Iallreduce, MPI_Ialltoall) and compute meanwhile.",
         ),
@@ -55,7 +55,7 @@ pub(crate) static LATE_BROADCAST: Pattern = Pattern {
     condition: "the root entered later, the member is not the root, and data is moved",
     severity: "min(enter(root), leave) - enter, at each member but the root",
     advice: &[
-        all("Relieve the root of work before the call, or let another rank be the root."),
+        computing("Relieve the root of work before the call, or let another rank be the root."),
         blocking(
             "Use the non-blocking form (MPI_Ibcast, MPI_Iscatter), started early by all members.",
         ),
@@ -75,7 +75,7 @@ pub(crate) static EARLY_REDUCE: Pattern = Pattern {
     condition: "the root entered before all members that have data for it",
     severity: "min(earliest enter of those members, leave) - enter, at the root",
     advice: &[
-        all("Give the root more work, or the others less, before the call."),
+        computing("Give the root more work, or the others less, before the call."),
         blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
         WORK_MEANWHILE,
     ],
@@ -92,7 +92,7 @@ pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
     condition: "a member that has data entered later than the root and than the first of them",
     severity: "min(last, leave) - enter - early_reduce, at the root",
     advice: &[
-        all("Balance the work before the call: the last rank computes longer than the others."),
+        computing("Balance the work before the call, so that no rank comes late."),
         blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
         WORK_MEANWHILE,
     ],
@@ -109,7 +109,7 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
     condition: "a lower rank entered later",
     severity: "min(latest enter of the lower ranks, leave) - enter, at each member",
     advice: &[
-        all("Balance the work before the call, the lower ranks first."),
+        computing("Balance the work before the call, the lower ranks first."),
         blocking("Use the non-blocking form (MPI_Iscan, MPI_Iexscan) and compute meanwhile."),
         WORK_MEANWHILE,
     ],

@@ -2,7 +2,7 @@
 
 use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking};
+use crate::catalogue::{Pattern, Unit, all, blocking, computing};
 
 /// Condition and severity shared by all waits for the last member.
 const LAST_CONDITION: &str = "another member entered later: enter < last";
@@ -19,7 +19,7 @@ pub(crate) static WAIT_AT_BARRIER: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        all("Balance the work before the barrier: the last rank computes longer than the others."),
+        computing("Balance the work before the barrier, so that no rank comes late."),
         all(
             "Check whether the barrier is needed; data dependencies are often met by the messages \
          themselves.",
@@ -58,7 +58,7 @@ pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        all("Balance the last phase; often one rank alone writes the results."),
+        computing("Balance the last phase; often one rank alone writes the results."),
         all("Spread output over the ranks, or use parallel I/O."),
     ],
     unit: Unit::Seconds,
@@ -90,7 +90,7 @@ pub(crate) static WAIT_AT_WINDOW_CREATE: Pattern = Pattern {
     severity: LAST_SEVERITY,
     advice: &[
         all("Make windows once, outside of loops, and use them again."),
-        all("Balance the work before the window is made."),
+        computing("Balance the work before the window is made."),
     ],
     unit: Unit::Seconds,
 };
@@ -106,7 +106,7 @@ pub(crate) static WAIT_AT_WINDOW_FREE: Pattern = Pattern {
     severity: LAST_SEVERITY,
     advice: &[
         all("Free windows at the end of the run, not in loops."),
-        all("Balance the work before the window is freed."),
+        computing("Balance the work before the window is freed."),
     ],
     unit: Unit::Seconds,
 };
@@ -122,7 +122,7 @@ pub(crate) static WAIT_AT_COMM_MANAGEMENT: Pattern = Pattern {
     severity: LAST_SEVERITY,
     advice: &[
         all("Make communicators once, outside of loops, and keep them."),
-        all("Balance the work before the call."),
+        computing("Balance the work before the call."),
     ],
     unit: Unit::Seconds,
 };
@@ -137,7 +137,7 @@ pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     advice: &[
-        all("Balance the work before the file operation."),
+        computing("Balance the work before the file operation."),
         blocking(
             "Use the split or non-blocking forms (MPI_File_iwrite_all) and compute meanwhile.",
         ),

@@ -26,7 +26,7 @@ pub(super) fn place(location: &SourceLocation) -> String {
     }
 }
 
-/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms longer`.
+/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
 pub(super) fn cause(cause: &Cause) -> String {
     let mut text = format!("rank {}", cause.rank);
     if !cause.operation.is_empty() {

@@ -10,7 +10,7 @@ use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
 /// How to render.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
     /// Findings shown in the table.
     pub top: usize,
@@ -18,6 +18,8 @@ pub struct RenderOptions {
     pub color: bool,
     /// Columns of the output.
     pub width: usize,
+    /// Where the report is kept, for showing more of it.
+    pub file: String,
 }
 
 impl Default for RenderOptions {
@@ -26,6 +28,7 @@ impl Default for RenderOptions {
             top: 10,
             color: false,
             width: 100,
+            file: "REPORT".to_owned(),
         }
     }
 }
@@ -49,7 +52,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     let mut out = String::new();
     summary(&mut out, report, screen, style);
     efficiencies(&mut out, report, screen, style);
-    findings(&mut out, report, options.top, screen, style);
+    findings(&mut out, report, options, screen, style);
     anomalies(&mut out, report, screen, style);
     out
 }
@@ -102,17 +105,27 @@ fn waiting(report: &Report) -> String {
             worst.causes[0].rank
         )
     });
-    match (place, unknown.is_empty()) {
+    let mut text = match (place, unknown.is_empty()) {
         (Some(place), true) => format!("{share} of the time was spent waiting; {place}."),
         (Some(place), false) => format!(
             "At least {share} of the time was spent waiting (the rest is unknown: {unknown}); \
              {place}."
         ),
+        (None, true) if report.is_cut_off() => {
+            format!("{share} of the time was spent waiting, as far as the traces reach.")
+        }
         (None, true) => format!("{share} of the time was spent waiting: nothing to report."),
         (None, false) => {
             format!("How much of the time was spent waiting is unknown: {unknown}.")
         }
+    };
+    if report.is_cut_off() {
+        text.push_str(
+            " What happened in the end is not known: traces are cut off, and a call that never \
+             returned is in none.",
+        );
     }
+    text
 }
 
 /// The findings that are worth a line.
@@ -213,15 +226,21 @@ const COLUMNS: &[Column] = &[
         least: Some(16),
     },
     Column {
-        title: "Worst",
+        title: "Most by",
         right: false,
         least: None,
     },
 ];
 
-fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style: Style) {
+fn findings(
+    out: &mut String,
+    report: &Report,
+    options: &RenderOptions,
+    screen: usize,
+    style: Style,
+) {
     let listed = listed(report);
-    let shown = &listed[..listed.len().min(top)];
+    let shown = &listed[..listed.len().min(options.top)];
     let negligible = report.bottlenecks.len() - listed.len();
     if !report.bottlenecks.is_empty() {
         out.push('\n');
@@ -235,7 +254,8 @@ fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style:
     if listed.len() > shown.len() {
         let hidden = listed.len() - shown.len();
         faint(format!(
-            "and {hidden} more: laggard show REPORT --top {}",
+            "and {hidden} more: laggard show {} --top {}",
+            options.file,
             listed.len()
         ));
     }
@@ -256,7 +276,7 @@ fn findings(out: &mut String, report: &Report, top: usize, screen: usize, style:
 fn row(number: usize, found: &Bottleneck) -> Row {
     let tone = style::tone_of_percent(found.percent);
     let plain = |text: String| (text, Tone::Plain);
-    let worst = found
+    let lost_most = found
         .ranks
         .first()
         .map_or(String::new(), |share| format!("rank {}", share.rank));
@@ -267,7 +287,7 @@ fn row(number: usize, found: &Bottleneck) -> Row {
         plain(found.name.clone()),
         plain(found.operation.clone()),
         plain(finding::place(&found.location)),
-        plain(worst),
+        plain(lost_most),
     ];
     let note = found
         .causes
