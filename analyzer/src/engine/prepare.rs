@@ -208,7 +208,7 @@ pub fn ranks<'a>(
             let threads = (first..end).map(|at| {
                 let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
                 let lists = lists(&locations[at]);
-                let stream = Stream::new(&locations[at], clocks[at]);
+                let stream = Stream::new(&locations[at], clocks[at].clone());
                 Thread::new(locations[at].header.thread, stream, rows, lists, paths)
             });
             let rank = locations[first].header.rank;
