@@ -60,6 +60,16 @@ pub struct Generate {
     /// Clocks are measured up to so much wrong, ns; with 0 all severities are exact
     #[arg(long, value_name = "MAX", default_value_t = 0)]
     clock_error_ns: u64,
+    /// Rates of clocks change up to so much from their average, parts per million; exact
+    /// severities need a measurement at each change
+    #[arg(long, value_name = "MAX", default_value_t = 0.0)]
+    clock_wander_ppm: f64,
+    /// How often they change, ms
+    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=1 << 32))]
+    clock_wander_ms: u64,
+    /// How often clocks are measured during the run, ms; 0 = at start and end only
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 32))]
+    clock_sync_ms: u64,
     /// Another seed, other times
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -100,6 +110,9 @@ pub fn generate(options: &Generate) -> Result<()> {
             offset_s: options.clock_offset_s.abs(),
             drift_ppm: options.clock_drift_ppm.abs(),
             error_ns: options.clock_error_ns,
+            wander_ppm: options.clock_wander_ppm.abs(),
+            wander_ns: options.clock_wander_ms * 1_000_000,
+            sync_ns: options.clock_sync_ms * 1_000_000,
         },
         seed: options.seed,
         expectations: !options.no_expectations,

@@ -189,7 +189,8 @@ fn begin(settings: &Settings, directory: &Path, sites: &[site::Site]) -> io::Res
     let clocks: Vec<_> = (0..settings.hosts()).map(clock).collect();
     let ranks = (0..ranks).map(|rank| {
         let host = rank / settings.ranks_on_host();
-        let location = Location::create(&run, rank, clocks[host as usize].clone(), host)?;
+        let leads = rank % settings.ranks_on_host() == 0;
+        let location = Location::create(&run, rank, clocks[host as usize].clone(), host, leads)?;
         Ok(Rank::new(
             location,
             Random::part(seed, (1 << 32) + u64::from(rank)),

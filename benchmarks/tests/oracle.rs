@@ -141,7 +141,7 @@ fn clocks_that_differ_change_nothing() {
             skew: Skew {
                 offset_s: 30.0,
                 drift_ppm: 80.0,
-                error_ns: 0,
+                ..Skew::default()
             },
             ..alike.clone()
         };
@@ -162,12 +162,44 @@ fn clocks_measured_inexactly_are_allowed_for() {
                 offset_s: 1.0,
                 drift_ppm: 20.0,
                 error_ns: 300,
+                ..Skew::default()
             },
             length: Length::Steps(40),
             ..settings(program, 12, &["noise=25", "slow-rank=5:50"])
         };
         let (expected, _) = check(&settings);
         assert_eq!(expected.run.clock_error_ns, 600);
+    }
+}
+
+/// Rates change every 25 ms of a run of about 0.2 s.
+fn wandering(program: Program, sync_ns: u64) -> Settings {
+    Settings {
+        ranks_per_host: 4,
+        computation_ns: 5_000_000,
+        skew: Skew {
+            offset_s: 1.0,
+            drift_ppm: 100.0,
+            wander_ppm: 60.0,
+            wander_ns: 25_000_000,
+            sync_ns,
+            ..Skew::default()
+        },
+        length: Length::Steps(40),
+        ..settings(program, 12, &["noise=25", "slow-rank=5:500"])
+    }
+}
+
+#[test]
+fn clocks_whose_rates_change_are_followed() {
+    for &program in Program::all() {
+        let (expected, report) = check(&wandering(program, 25_000_000));
+        assert_eq!(expected.run.clock_error_ns, 0);
+        assert_eq!(report.anomalies, []);
+        let (seldom, _) = check(&wandering(program, 75_000_000));
+        let (never, _) = check(&wandering(program, 0));
+        let [seldom, never] = [seldom, never].map(|expected| expected.run.clock_error_ns);
+        assert!(seldom > 0 && never > 0, "{program:?} {seldom} {never}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use laggard_trace::{FILE_EXTENSION, RUN_FILE};
 
@@ -48,6 +49,13 @@ pub fn together(
     path.resize(length as usize, 0);
     broadcast(comm, path.as_mut_ptr().cast(), length as i32)?;
     (length > 0).then(|| (PathBuf::from(std::ffi::OsString::from_vec(path)), run_id))
+}
+
+/// Rank 0's interval between measurements of the clocks, for all.
+pub fn agreed(comm: MPI_Comm, interval: Duration) -> Option<Duration> {
+    let mut ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+    broadcast(comm, (&raw mut ns).cast(), 8)?;
+    Some(Duration::from_nanos(ns))
 }
 
 fn broadcast(comm: MPI_Comm, buffer: *mut c_void, bytes: i32) -> Option<()> {

@@ -50,6 +50,8 @@ macro_rules! wrapper {
             if call.returned(result) {
                 call.guarded(|call| operation.after(call));
                 call.finish();
+            } else {
+                operation.after_unrecorded(result);
             }
             call.result
         }

@@ -29,6 +29,7 @@ mod log;
 mod lookup;
 mod memory;
 mod options;
+mod periodic;
 mod presence;
 mod program;
 mod request;

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::log::Level;
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub buffer: usize,
     /// Start paused.
     pub paused: bool,
+    /// Time between measurements of the clocks; zero = only at the start and the end.
+    pub sync_interval: Duration,
     /// Messages shown.
     pub log: Level,
 }
@@ -47,6 +50,7 @@ impl Default for Options {
             max_trace_bytes: None,
             buffer: 1 << 20,
             paused: false,
+            sync_interval: Duration::ZERO,
             log: Level::Warn,
         }
     }
@@ -59,6 +63,9 @@ struct Row {
     set: fn(&mut Options, &OsStr) -> Option<()>,
     show: fn(&Options) -> String,
 }
+
+/// Longer intervals are longer than any run, s.
+const LONGEST_INTERVAL_S: f64 = 1e9;
 
 const ROWS: &[Row] = &[
     Row {
@@ -132,6 +139,17 @@ const ROWS: &[Row] = &[
         show: |options| u8::from(options.paused).to_string(),
     },
     Row {
+        name: "LAGGARD_SYNC_INTERVAL_S",
+        values: "a number of seconds",
+        set: |options, value| {
+            let seconds: f64 = value.to_str()?.parse().ok()?;
+            let believable = (0.0..=LONGEST_INTERVAL_S).contains(&seconds);
+            options.sync_interval = believable.then(|| Duration::from_secs_f64(seconds))?;
+            Some(())
+        },
+        show: |options| options.sync_interval.as_secs_f64().to_string(),
+    },
+    Row {
         name: "LAGGARD_LOG",
         values: "error, warn, info or debug",
         set: |options, value| {
@@ -196,6 +214,7 @@ mod tests {
                 "LAGGARD_MODE" => "fast",
                 "LAGGARD_MAX_TRACE_MB" => "7",
                 "LAGGARD_PAUSED" => "1",
+                "LAGGARD_SYNC_INTERVAL_S" => "0.25",
                 _ => return None,
             };
             Some(value.into())
@@ -204,6 +223,7 @@ mod tests {
         assert_eq!(options.mode, Mode::Trace);
         assert_eq!(options.max_trace_bytes, Some(7_000_000));
         assert!(options.paused);
+        assert_eq!(options.sync_interval, Duration::from_millis(250));
         assert_eq!(
             complaints,
             ["LAGGARD_MODE=fast: not trace, profile or off; trace is used"]

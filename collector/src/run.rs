@@ -16,6 +16,7 @@ use crate::log::{self, debug, error, info, warning};
 use crate::lookup;
 use crate::memory;
 use crate::options::{Mode, Options};
+use crate::periodic;
 use crate::presence;
 use crate::program;
 use crate::request;
@@ -153,6 +154,10 @@ fn together(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)>
     if place.is_some() && size > 1 {
         let known = Peers::new(own).is_some_and(|peers| PEERS.set(peers).is_ok());
         AWAITED.store(known, Ordering::Relaxed);
+        let interval = claim::agreed(own, options.sync_interval);
+        if let (Some(interval), Some(peers)) = (interval, PEERS.get()) {
+            periodic::start(peers.leaders(), interval);
+        }
     }
     // SAFETY: a communicator of our own, before MPI_Finalize.
     unsafe { real::MPI_Comm_free(&mut own) };
@@ -232,6 +237,7 @@ pub fn is_awaited() -> bool {
 /// left in the library.
 pub fn before_finalize(call: &mut Call) {
     let point = guarded(|| {
+        periodic::stop();
         let point = measure(1);
         AWAITED.store(false, Ordering::Relaxed);
         if let Some(peers) = PEERS.get() {
@@ -294,6 +300,7 @@ extern "C" fn library_loaded() {
 
 unsafe extern "C" fn forked() {
     AWAITED.store(false, Ordering::Relaxed);
+    periodic::stop();
     IS_CHILD.store(true, Ordering::Relaxed);
     thread::forked();
 }

@@ -5,25 +5,28 @@
 //! counts: half of it bounds the error.
 
 use std::ffi::c_void;
+use std::time::Duration;
 
 use laggard_trace::ClockPoint;
 
 use crate::clock;
 use crate::constants::{Handle, SUCCESS, constants};
 use crate::exports::real;
-use crate::ffi::MPI_Comm;
+use crate::ffi::{MPI_Comm, MPI_Request};
 
 /// Exchanges with each leader.
 const ROUNDS: usize = 20;
 const TAG: i32 = 1;
+/// Of messages that may never be received.
+const BOUNDED_TAG: i32 = 2;
 
 /// A clock point from this process alone: it takes its own clock for the reference.
 pub fn alone(kind: u32) -> ClockPoint {
-    let (local, ns) = clock::pair();
-    point(kind, [local, ns, 0])
+    point(kind, own())
 }
 
-fn point(kind: u32, [local, reference_ns, error_ns]: [u64; 3]) -> ClockPoint {
+/// A clock point: ticks, reference in ns, error in ns.
+pub fn point(kind: u32, [local, reference_ns, error_ns]: [u64; 3]) -> ClockPoint {
     ClockPoint {
         local,
         reference_ns: reference_ns as i64,
@@ -95,6 +98,11 @@ impl Peers {
         exchanged.and(told).map(|()| values)
     }
 
+    /// The first rank of every host; null on the others.
+    pub fn leaders(&self) -> MPI_Comm {
+        self.leaders
+    }
+
     /// Leaves nothing of ours in the library.
     pub fn free(&self) {
         for mut comm in [self.host, self.leaders] {
@@ -110,39 +118,55 @@ fn check(result: i32) -> Option<()> {
     (result == SUCCESS).then_some(())
 }
 
-/// Rank 0 answers every leader in turn.
-fn exchange(leaders: MPI_Comm) -> Option<[u64; 3]> {
+/// Rank and size.
+pub fn place(comm: MPI_Comm) -> (i32, i32) {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: a communicator of ours.
     unsafe {
-        real::MPI_Comm_rank(leaders, &mut rank);
-        real::MPI_Comm_size(leaders, &mut size);
+        real::MPI_Comm_rank(comm, &mut rank);
+        real::MPI_Comm_size(comm, &mut size);
     }
-    if rank != 0 {
-        return ask(leaders);
-    }
-    for leader in 1..size {
-        answer(leaders, leader)?;
-    }
-    let (local, ns) = clock::pair();
-    Some([local, ns, 0])
+    (rank, size)
 }
 
-fn answer(comm: MPI_Comm, leader: i32) -> Option<()> {
+/// Rank 0 answers every leader in turn.
+fn exchange(leaders: MPI_Comm) -> Option<[u64; 3]> {
+    let (rank, size) = place(leaders);
+    let talk = Talk::patient(leaders);
+    let mut outgoing = [0; 2];
+    if rank != 0 {
+        return ask(&talk, ROUNDS, &mut outgoing);
+    }
+    for leader in 1..size {
+        answer(&talk, leader, ROUNDS, &mut outgoing)?;
+    }
+    Some(own())
+}
+
+/// The reference clock on its own host.
+pub fn own() -> [u64; 3] {
+    let (local, ns) = clock::pair();
+    [local, ns, 0]
+}
+
+/// Tells a leader the time; `outgoing` must stay where it is if this fails.
+pub fn answer(talk: &Talk, leader: i32, rounds: usize, outgoing: &mut [u64; 2]) -> Option<()> {
     // One more round than counts: the first may wait for the leader to arrive.
-    for _ in 0..=ROUNDS {
-        receive(comm, leader)?;
-        send(comm, leader, clock::monotonic_ns())?;
+    for _ in 0..=rounds {
+        talk.receive(leader)?;
+        *outgoing = [clock::monotonic_ns(), 0];
+        talk.send(leader, outgoing)?;
     }
     Some(())
 }
 
-fn ask(comm: MPI_Comm) -> Option<[u64; 3]> {
+/// Asks rank 0 for the time; `outgoing` must stay where it is if this fails.
+pub fn ask(talk: &Talk, rounds: usize, outgoing: &mut [u64; 2]) -> Option<[u64; 3]> {
     let mut best: Option<(u64, u64, u64)> = None;
-    for _ in 0..=ROUNDS {
+    for _ in 0..=rounds {
         let before = clock::now();
-        send(comm, 0, 0)?;
-        let reference = receive(comm, 0)?;
+        talk.send(0, outgoing)?;
+        let [reference, _] = talk.receive(0)?;
         let round_trip = clock::now().wrapping_sub(before);
         if best.is_none_or(|best| round_trip < best.0) {
             best = Some((round_trip, before.wrapping_add(round_trip / 2), reference));
@@ -153,17 +177,115 @@ fn ask(comm: MPI_Comm) -> Option<[u64; 3]> {
     Some([local, reference, u64::try_from(ns / 2).unwrap_or(u64::MAX)])
 }
 
-fn send(comm: MPI_Comm, peer: i32, value: u64) -> Option<()> {
-    let buffer: *const c_void = (&raw const value).cast();
-    // SAFETY: eight bytes to a member of our communicator.
-    check(unsafe { real::MPI_Send(buffer, 8, constants().byte, peer, TAG, comm) })
+/// Messages of two numbers among the leaders.
+pub struct Talk {
+    comm: MPI_Comm,
+    tag: i32,
+    /// Until when to wait for others, from when on and for how many ticks; `None` = for ever.
+    limit: Option<(u64, u64)>,
 }
 
-fn receive(comm: MPI_Comm, peer: i32) -> Option<u64> {
-    let mut value = 0u64;
-    let buffer: *mut c_void = (&raw mut value).cast();
-    let c = constants();
-    // SAFETY: eight bytes from a member of our communicator.
-    check(unsafe { real::MPI_Recv(buffer, 8, c.byte, peer, TAG, comm, c.status_ignore) })?;
-    Some(value)
+impl Talk {
+    /// Where all are sure to come.
+    fn patient(comm: MPI_Comm) -> Talk {
+        Talk {
+            comm,
+            tag: TAG,
+            limit: None,
+        }
+    }
+
+    /// Where somebody may not come: all in all nobody is waited for longer than this. What was not received is never taken for something
+    /// else: the tag is another one.
+    pub fn bounded(comm: MPI_Comm, patience: Duration) -> Talk {
+        Talk {
+            comm,
+            tag: BOUNDED_TAG,
+            limit: Some((clock::now(), clock::ticks(patience))),
+        }
+    }
+
+    /// Sends; `None` if nobody received it in time: then it is still under way.
+    pub fn send(&self, peer: i32, values: &[u64; 2]) -> Option<()> {
+        let buffer: *const c_void = values.as_ptr().cast();
+        let byte = constants().byte;
+        let Some(limit) = self.limit else {
+            // SAFETY: sixteen bytes to a member of our communicator.
+            return check(unsafe { real::MPI_Send(buffer, 16, byte, peer, self.tag, self.comm) });
+        };
+        let mut request = constants().request_null;
+        // SAFETY: as above; the caller keeps `values` where they are until they are sent.
+        unsafe {
+            check(real::MPI_Isend(
+                buffer,
+                16,
+                byte,
+                peer,
+                self.tag,
+                self.comm,
+                &mut request,
+            ))?;
+            if is_done(&mut request, limit)? {
+                return Some(());
+            }
+            real::MPI_Request_free(&mut request);
+        }
+        None
+    }
+
+    /// Receives; `None` if nobody sent anything in time.
+    pub fn receive(&self, peer: i32) -> Option<[u64; 2]> {
+        let mut values = [0u64; 2];
+        let buffer: *mut c_void = values.as_mut_ptr().cast();
+        let c = constants();
+        let Some(limit) = self.limit else {
+            // SAFETY: sixteen bytes from a member of our communicator.
+            check(unsafe {
+                real::MPI_Recv(
+                    buffer,
+                    16,
+                    c.byte,
+                    peer,
+                    self.tag,
+                    self.comm,
+                    c.status_ignore,
+                )
+            })?;
+            return Some(values);
+        };
+        let mut request = c.request_null;
+        // SAFETY: as above; the request is gone before `values` are.
+        unsafe {
+            check(real::MPI_Irecv(
+                buffer,
+                16,
+                c.byte,
+                peer,
+                self.tag,
+                self.comm,
+                &mut request,
+            ))?;
+            if is_done(&mut request, limit)? {
+                return Some(values);
+            }
+            real::MPI_Cancel(&mut request);
+            real::MPI_Wait(&mut request, c.status_ignore);
+        }
+        None
+    }
+}
+
+/// Whether a request is done in time; `None` if it failed.
+fn is_done(request: &mut MPI_Request, (begin, patience): (u64, u64)) -> Option<bool> {
+    loop {
+        let mut flag = 0;
+        // SAFETY: a request of ours.
+        check(unsafe { real::MPI_Test(request, &mut flag, constants().status_ignore) })?;
+        if flag != 0 {
+            return Some(true);
+        }
+        if clock::now().wrapping_sub(begin) > patience {
+            return Some(false);
+        }
+    }
 }

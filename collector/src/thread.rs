@@ -44,6 +44,15 @@ pub fn is_recording() -> bool {
     STATE.load(Ordering::Relaxed) & state::RECORDING != 0
 }
 
+/// Whether the calling thread is in a recorded call.
+pub fn is_inside() -> bool {
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    unsafe {
+        let thread = *slot();
+        is_recording() && !thread.is_null() && thread != UNRECORDED && (*thread).active != 0
+    }
+}
+
 /// The recording state of one thread.
 pub struct Thread {
     /// Stack address of the active outermost wrapper; 0 = none.

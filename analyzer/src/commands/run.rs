@@ -26,6 +26,7 @@ const VARIABLES: &[&str] = &[
     "LAGGARD_MAX_TRACE_MB",
     "LAGGARD_BUFFER_KB",
     "LAGGARD_PAUSED",
+    "LAGGARD_SYNC_INTERVAL_S",
     "LAGGARD_LOG",
 ];
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::asking::{Asker, Times, differ};
 use super::calls::Losses;
+use super::causality::left_before;
 use super::channel::Channel;
 use super::exchange::Asked;
 use super::finding::Instance;
@@ -450,6 +451,10 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
         let row = &threads[thread].rows[waiter.collective as usize];
         let findings = &mut findings[thread];
         let is_settled = groups.charged(waiter, |instance| {
+            let by = left_before(waiter, instance, row);
+            if by > 0 {
+                calls.violations.collectives.note(by);
+            }
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
             if waiter.call != NONE {
                 // The call may have waited longer for something else that it completed.

@@ -255,7 +255,8 @@ impl Asker {
                     continue;
                 }
                 if end.time > interval.leave {
-                    self.calls.note_violation(end.time - interval.leave);
+                    let by = end.time - interval.leave;
+                    self.calls.violations.messages.note(by);
                 }
                 let severity = two_sided::late_sender(interval, end.time);
                 let late = Worst::new(severity, query, channel, peer, end);
@@ -312,7 +313,7 @@ impl Asker {
         let severity = match side {
             SEND => {
                 if time > interval.leave {
-                    self.calls.note_violation(time - interval.leave);
+                    self.calls.violations.messages.note(time - interval.leave);
                 }
                 two_sided::late_sender(interval, time)
             }

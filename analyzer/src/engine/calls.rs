@@ -7,6 +7,7 @@
 
 use laggard_patterns::{Interval, PatternId};
 
+use super::causality::Violations;
 use super::rank::{CallAt, ORDER_WINDOW};
 use super::table::NONE;
 use super::wire::Detail;
@@ -195,8 +196,8 @@ pub struct Calls {
     message_base: u64,
     /// The call being taken in, if it is in `calls`.
     current: Option<u32>,
-    /// Messages received before they were sent, and by how much at most, ns.
-    pub violations: (u64, u64),
+    /// Effects before their causes.
+    pub violations: Violations,
 }
 
 impl Calls {
@@ -305,13 +306,6 @@ impl Calls {
         if let Some(sent) = self.sent.get_mut(at as usize) {
             *sent = time;
         }
-    }
-
-    /// A message left after it was received, by so much. ns.
-    #[cold]
-    pub fn note_violation(&mut self, by: i64) {
-        self.violations.0 += 1;
-        self.violations.1 = self.violations.1.max(by as u64);
     }
 
     /// So many questions of a call are answered; who was late, a sender or else a receiver.

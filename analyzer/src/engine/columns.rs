@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use laggard_trace::{Chunk, Decoder, Event, Location, Record};
 
-use super::clock::ClockMap;
+use super::clock::{ClockMap, NearMap};
 
 /// A late party's calls are looked through so far back, and their sums where that is
 /// not enough. The same number everywhere: what the report says must not depend on
@@ -166,7 +166,7 @@ impl<'a> Stream<'a> {
             return false;
         }
         let parts = (self.chunk..self.chunk + whole).into_par_iter().map(|at| {
-            let mut stream = Stream::new(self.location, self.clock);
+            let mut stream = Stream::new(self.location, self.clock.clone());
             let mut part = Columns::default();
             let chunk = &self.location.chunks[at];
             stream.open(chunk, i64::MAX);
@@ -214,9 +214,12 @@ impl<'a> Stream<'a> {
             let records = &records[self.at..records.len().min(self.at + BATCH)];
             let extension = records.iter().position(Record::is_extension);
             let records = &records[..extension.unwrap_or(records.len())];
-            let clock = self.clock;
-            let base = self.base;
-            let taken = match clock.near(base) {
+            let (clock, base) = (&self.clock, self.base);
+            let near = match clock.is_even() {
+                true => clock.near(base, 0, 0),
+                false => near_all(clock, base, records),
+            };
+            let taken = match near {
                 Some(near) => columns.take(records, until, |ticks| near.ns(ticks)),
                 None => columns.take(records, until, |ticks| clock.ns(base.wrapping_add(ticks))),
             };
@@ -247,6 +250,16 @@ impl<'a> Stream<'a> {
         self.base = base;
         false
     }
+}
+
+/// The map of all times in the records, if it is an even one.
+#[cold]
+fn near_all(clock: &ClockMap, base: u64, records: &[Record]) -> Option<NearMap> {
+    let first = records.iter().map(|record| record.enter).min()?;
+    let leaves = records
+        .iter()
+        .map(|record| u64::from(record.enter) + u64::from(record.duration));
+    clock.near(base, u64::from(first), leaves.max()?)
 }
 
 #[cfg(test)]
@@ -287,7 +300,16 @@ mod tests {
             ticks_per_s: 1_000_000_000,
             ..ClockEvidence::default()
         };
-        let clock = Clocks::new(&[evidence]).of(&evidence);
+        read_with(location, &evidence, slab, alone)
+    }
+
+    fn read_with(
+        location: &Location,
+        evidence: &ClockEvidence,
+        slab: i64,
+        alone: bool,
+    ) -> Vec<String> {
+        let clock = Clocks::new([evidence].into_iter()).of(evidence);
         let mut stream = Stream::new(location, clock);
         let mut columns = Columns::default();
         let borders = (1..=800_000 / slab).map(|n| n * slab).chain([i64::MAX]);
@@ -313,5 +335,35 @@ mod tests {
                 assert_eq!(damage.is_some(), !alone.last().unwrap().ends_with(" 0"));
             }
         }
+    }
+
+    /// Where the clock's rate changes, times are as if each was converted by itself.
+    #[test]
+    fn batches_across_changes_of_the_rate() {
+        let location = location(&[], None);
+        let evidence = ClockEvidence {
+            ticks_per_s: 1_000_000,
+            points: vec![
+                (0, 0, 0),
+                (100_003, 100_010_000, 0),
+                (200_001, 200_000_000, 0),
+            ],
+            ..ClockEvidence::default()
+        };
+        let clock = Clocks::new([&evidence].into_iter()).of(&evidence);
+        assert!(!clock.is_even());
+        let mut columns = Columns::default();
+        let mut stream = Stream::new(&location, clock.clone());
+        stream.fill(i64::MAX, false, &mut columns);
+        for call in 0..60_000u64 {
+            let times = (clock.ns(call * 10), clock.ns(call * 10 + 5));
+            let at = call as usize;
+            assert_eq!((columns.enter[at], columns.leave[at]), times, "{call}");
+        }
+        let (alone, shared) = (
+            read_with(&location, &evidence, 70_000_000, true),
+            read_with(&location, &evidence, 70_000_000, false),
+        );
+        assert!(alone == shared);
     }
 }

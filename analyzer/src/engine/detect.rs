@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn the_table_decides_where_it_covers() {
         let settings = Settings::default();
-        let kinds = Kinds::new(&Serial, [].iter());
+        let kinds = Kinds::new(&Serial, [].iter()).unwrap();
         let judged = |entry: &Entry| judge(entry, 1e9, &settings, &Fixed, &kinds);
         let slow = judged(&entry(5, 60e6, 300e6, 60e6));
         assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));

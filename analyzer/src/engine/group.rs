@@ -451,6 +451,12 @@ impl Instance {
         self.is_settled = true;
     }
 
+    /// When the last of those entered who have something that others need, if there is any; ns.
+    pub fn last_awaited(&self) -> Option<i64> {
+        let last = self.fold.is_anybody_awaited();
+        last.then_some(self.fold.last.enter)
+    }
+
     /// The member that the one with this local rank waited for, where single members
     /// matter.
     fn awaited_by(&self, local_rank: u32) -> Option<&Party> {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
+use super::causality::Violations;
 use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
 use super::group::Owned;
@@ -24,8 +25,8 @@ pub struct Own {
     pub locations: Vec<LocationTimes>,
     /// What is odd.
     pub anomalies: Anomalies,
-    /// Messages received before they were sent, and by how much at most, ns.
-    pub violations: (u64, u64),
+    /// Effects before their causes.
+    pub violations: Violations,
     /// Questions sent.
     pub requests: u64,
 }
@@ -41,8 +42,8 @@ pub struct Partial {
     pub locations: Locations,
     /// What is odd.
     pub anomalies: Anomalies,
-    /// Messages received before they were sent, and by how much at most, ns.
-    pub violations: (u64, u64),
+    /// Effects before their causes.
+    pub violations: Violations,
     /// Questions sent.
     pub requests: u64,
     /// Bytes that agents sent to each other.
@@ -62,8 +63,7 @@ impl Partial {
         }
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
-        self.violations.0 += other.violations.0;
-        self.violations.1 = self.violations.1.max(other.violations.1);
+        self.violations.merge(other.violations);
         self.requests += other.requests;
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
@@ -197,10 +197,8 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
             "blocks of records with a wrong checksum, skipped",
         );
     }
-    let (violations, worst) = rank.asker.calls.violations;
     partial.requests += rank.asker.requests;
-    partial.violations.0 += violations;
-    partial.violations.1 = partial.violations.1.max(worst);
+    partial.violations.merge(rank.asker.calls.violations);
 }
 
 /// Lists the messages of a rank that found no partner.

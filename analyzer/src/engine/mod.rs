@@ -14,6 +14,7 @@ pub(crate) mod anomaly;
 mod asking;
 mod because;
 mod calls;
+mod causality;
 mod channel;
 pub(crate) mod clock;
 mod columns;

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
-use super::clock::{ClockEvidence, Clocks};
+use super::clock::{self, ClockEvidence, Clocks};
 use super::files::{self, Entry};
 use super::table::NONE;
 use crate::comm::Job;
@@ -203,10 +203,6 @@ fn describe(location: &Location, agent: u32) -> LocationInfo {
     let header = &location.header;
     let definitions = &location.definitions;
     let property = |key| definitions.properties(key).into_iter().next();
-    let point = |kind| {
-        let point = location.clock.iter().find(|point| point.kind == kind)?;
-        Some((point.local, point.reference_ns, point.error_ns))
-    };
     let block = |chunk: &laggard_trace::Chunk| (chunk.base, chunk.monotonic_ns as i64);
     let mut program: Vec<String> = property("program").into_iter().collect();
     program.extend(definitions.properties("argument"));
@@ -229,8 +225,7 @@ fn describe(location: &Location, agent: u32) -> LocationInfo {
             host: header.host_id,
             clock: header.clock,
             ticks_per_s: header.ticks_per_s,
-            start: point(0),
-            end: point(1),
+            points: clock::points(&location.clock),
             span: location
                 .chunks
                 .first()
@@ -330,8 +325,7 @@ fn share(
     let missing: Vec<u32> = (0..ranks as u32)
         .filter(|&rank| agent_of[rank as usize] == NONE)
         .collect();
-    let evidence: Vec<ClockEvidence> = infos.iter().map(|info| info.clock).collect();
-    let clocks = Clocks::new(&evidence);
+    let clocks = Clocks::new(infos.iter().map(|info| &info.clock));
     if job.agent() == 0 {
         if !missing.is_empty() {
             let detail = format!(

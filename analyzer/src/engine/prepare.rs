@@ -212,7 +212,7 @@ pub fn ranks<'a>(
             let threads = (first..end).map(|at| {
                 let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
                 let lists = lists(&locations[at]);
-                let stream = Stream::new(&locations[at], clocks[at]);
+                let stream = Stream::new(&locations[at], clocks[at].clone());
                 Thread::new(locations[at].header.thread, stream, rows, lists, paths)
             });
             let rank = locations[first].header.rank;
@@ -250,6 +250,12 @@ fn rows(
     groups: &Interner<u64>,
 ) -> (Vec<Row>, Vec<PathKey>) {
     let signatures = location.definitions.signatures();
+    // Of an intercommunicator's ranks each waits for those of the other group only.
+    let communicators = location.definitions.communicators.iter();
+    let between: Vec<u64> = communicators
+        .filter(|c| c.kind != 0)
+        .map(|c| c.id)
+        .collect();
     let of_signature = signatures.iter().map(|signature| {
         let key = profiled
             .paths
@@ -257,6 +263,7 @@ fn rows(
             .copied()
             .unwrap_or_default();
         let mut row = Row::new(signature);
+        row.meets &= !between.contains(&signature.group);
         row.group = groups.find(&signature.group).unwrap_or(NONE);
         row.threshold = if signature.has(flags::PAUSED) {
             i64::MAX

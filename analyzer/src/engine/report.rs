@@ -3,14 +3,15 @@
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, Efficiency, Instance, LocationSums, LocationTimes as Times,
-    Metric, RankShare, Report, Run, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, Causality, ClockViolations, Efficiency, Instance, LocationSums,
+    LocationTimes as Times, Metric, RankShare, Report, Run, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
 
 use super::anomaly::Level;
 use super::because::{Reason, because};
+use super::causality::Violations;
 use super::detect::Filter;
 use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, Locations};
@@ -72,13 +73,22 @@ pub fn build(
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
     let mut anomalies = merged.anomalies;
-    if merged.violations.0 > 0 {
-        let (count, worst) = merged.violations;
-        let detail = format!(
-            "messages received before they were sent, by {} at most",
-            duration(worst as f64 / 1e9)
-        );
-        anomalies.add("clock_violation", Level::Warning, count, detail);
+    let violations = merged.violations;
+    for (found, what) in [
+        (
+            violations.messages,
+            "messages received before they were sent",
+        ),
+        (
+            violations.collectives,
+            "collectives left before the last one entered",
+        ),
+    ] {
+        if found.count > 0 {
+            let most = duration(found.largest as f64 / 1e9);
+            let detail = format!("{what}, by {most} at most");
+            anomalies.add("clock_violation", Level::Warning, found.count, detail);
+        }
     }
     for (&(operation, path), sums) in &merged.profile {
         if sums.polls > 0 {
@@ -125,6 +135,10 @@ pub fn build(
             operations: locations.sums.calls,
             mpi_library: first.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
+            clock_violations: (violations.all().count > 0).then(|| ClockViolations {
+                before: causality(&violations),
+                after: causality(&violations),
+            }),
         },
         settings: options.settings.clone(),
         agents: laggard_report::Agents {
@@ -139,6 +153,14 @@ pub fn build(
         metrics,
         bottlenecks,
         anomalies: rows,
+    }
+}
+
+fn causality(violations: &Violations) -> Causality {
+    Causality {
+        messages: violations.messages.count,
+        collectives: violations.collectives.count,
+        largest_s: seconds(violations.all().largest as i64),
     }
 }
 

@@ -54,6 +54,19 @@ const NEVER_WAIT: [u16; 6] = [
 /// Calls that complete whichever requests are done first.
 const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
 
+/// Operations of which each member needs the data of all, if there are any. Those with a
+/// number of bytes for each member are not among them: it may be zero.
+const MEETINGS: [u16; 8] = [
+    number::MPI_Allgather,
+    number::MPI_Iallgather,
+    number::MPI_Alltoall,
+    number::MPI_Ialltoall,
+    number::MPI_Allreduce,
+    number::MPI_Iallreduce,
+    number::MPI_Reduce_scatter_block,
+    number::MPI_Ireduce_scatter_block,
+];
+
 /// What pass one does in a call that no extension record says more of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -106,6 +119,8 @@ pub struct Row {
     pub root: i32,
     /// Whether data moves.
     pub has_bytes: bool,
+    /// A collective that nobody can leave before all have entered.
+    pub meets: bool,
     /// Completion list.
     pub completes: u32,
 }
@@ -127,6 +142,7 @@ impl Row {
         threshold: i64::MAX,
         root: -1,
         has_bytes: false,
+        meets: false,
         completes: 0,
     };
 
@@ -135,6 +151,7 @@ impl Row {
         let Some(call) = calls::call(signature.operation) else {
             return Row::UNDEFINED;
         };
+        let has_bytes = signature.send.bytes != 0 || signature.receive.bytes != 0;
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
         Row {
             operation: signature.operation,
@@ -148,7 +165,9 @@ impl Row {
             blocks: !NEVER_WAIT.contains(&signature.operation),
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: signature.send.peer,
-            has_bytes: signature.send.bytes != 0 || signature.receive.bytes != 0,
+            has_bytes,
+            meets: call.shape == Shape::Barrier
+                || MEETINGS.contains(&signature.operation) && has_bytes,
             completes: signature.completes,
             ..Row::UNDEFINED
         }

@@ -345,7 +345,8 @@ impl Check {
             self.time(&format!("wall time of rank {number}"), 1, wall, reported);
             // Reports take it from a profile in ticks, where every call is rounded.
             let off = (ns(location.computation_s) - told(computation)).unsigned_abs();
-            let rounding = 2 * expected.run.calls + computation / 1_000_000;
+            let ppm = 1.0 + 2.0 * expected.run.clock_wander_ppm;
+            let rounding = 2 * expected.run.calls + (wall as f64 * ppm / 1e6) as u64;
             if off > rounding.max(self.error.unsigned_abs()) {
                 let reported = ns(location.computation_s);
                 self.found.push(format!(

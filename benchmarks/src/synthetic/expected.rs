@@ -65,6 +65,10 @@ pub struct Run {
     /// By so much a time of one host may seem to be off against one of another, because
     /// clocks are not measured exactly. 0 = every severity is exact.
     pub clock_error_ns: u64,
+    /// By so much the rates of clocks change, parts per million: where only sums of ticks are
+    /// known, as in profiles, sums of times are off by that.
+    #[serde(default)]
+    pub clock_wander_ppm: f64,
 }
 
 /// Sums of a pattern.
@@ -257,10 +261,11 @@ impl Expected {
                 wall_ns: end - start,
                 // Each of two hosts may be off, at the start, the end and between.
                 clock_error_ns: if settings.hosts() > 1 {
-                    2 * skew.error_ns
+                    2 * (skew.error_ns + world.bend(end))
                 } else {
                     0
                 },
+                clock_wander_ppm: skew.wander_ppm,
             },
             totals,
             findings,

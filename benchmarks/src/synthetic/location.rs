@@ -70,6 +70,8 @@ pub struct Location {
     /// `CLOCK_MONOTONIC` of the host, for the blocks' headers.
     now: Rc<Cell<u64>>,
     clock: Rc<HostClock>,
+    /// Whether it measures the host's clock during the run.
+    leads_host: bool,
     signatures: FxHashMap<Signature, u32>,
     /// The latest of each place: the next call there is most likely the same.
     latest: Vec<(Signature, u32)>,
@@ -84,7 +86,13 @@ pub struct Location {
 
 impl Location {
     /// Begins the file of `rank` with what the collector writes at the start.
-    pub fn create(run: &Run, rank: u32, clock: Rc<HostClock>, host: u32) -> io::Result<Location> {
+    pub fn create(
+        run: &Run,
+        rank: u32,
+        clock: Rc<HostClock>,
+        host: u32,
+        leads_host: bool,
+    ) -> io::Result<Location> {
         let path = run.directory.join(file_name(rank, 0));
         let window = (ALL_WINDOWS / run.ranks as usize).min(LARGEST_WINDOW);
         let now = Rc::new(Cell::new(clock.monotonic_ns(0)));
@@ -106,6 +114,7 @@ impl Location {
             path,
             now,
             clock,
+            leads_host,
             signatures: FxHashMap::default(),
             latest: vec![Default::default(); run.sites.len()],
             ids: 0,
@@ -351,6 +360,11 @@ impl Location {
 
     /// Ends the file at `end`, ns; gives its bytes.
     pub fn close(mut self, end: u64) -> io::Result<u64> {
+        if self.leads_host {
+            for measurement in self.clock.measurements(end) {
+                self.clock_point(2, measurement);
+            }
+        }
         self.clock_point(1, self.clock.last_measurement(end));
         for (at, entry) in self.profile.iter_mut().enumerate() {
             entry.call_path = call_path(at as SiteId);

@@ -13,6 +13,7 @@ use std::io;
 use laggard_trace::{Endpoint, Signature, TAG_ANY, WORLD, flags};
 use rustc_hash::FxHashMap;
 
+use super::clock::HostClock;
 use super::faults;
 use super::grid::Grid;
 use super::ledger::Ledger;
@@ -100,6 +101,17 @@ impl<'a> World<'a> {
             queue: BinaryHeap::new(),
             current: 0,
         }
+    }
+
+    /// By how much the straight lines between measurements are off at most, ns.
+    pub fn bend(&self, end: u64) -> u64 {
+        let (skew, seed) = (&self.settings.skew, self.settings.seed);
+        if skew.wander_ppm <= 0.0 {
+            return 0;
+        }
+        let hosts = 0..self.settings.hosts();
+        let bends = hosts.map(|host| HostClock::new(skew, host, seed).bend(end));
+        bends.max().unwrap_or(0)
     }
 
     /// Runs the program to its end.

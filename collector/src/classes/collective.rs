@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::constants::{MPI_PROC_NULL, MPI_ROOT};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{Group, Kind, NO_ROOT};
+use crate::periodic;
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::Raw;
 
@@ -22,6 +23,8 @@ pub struct Collective<S, R> {
     received: R,
     request: Option<*mut MPI_Request>,
     neighbourhood: bool,
+    /// Blocking, and over for nobody before all have begun.
+    meets: bool,
 }
 
 /// A blocking collective.
@@ -34,6 +37,16 @@ pub fn collective<S, R>(comm: MPI_Comm, root: c_int, sent: S, received: R) -> Co
         received,
         request: None,
         neighbourhood: false,
+        meets: root == NO_ROOT,
+    }
+}
+
+/// A blocking collective in which ranks wait for those before them only.
+#[inline(always)]
+pub fn prefix<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R> {
+    Collective {
+        meets: false,
+        ..collective(comm, NO_ROOT, sent, received)
     }
 }
 
@@ -48,6 +61,7 @@ pub fn icollective<S, R>(
 ) -> Collective<S, R> {
     Collective {
         request: Some(request),
+        meets: false,
         ..collective(comm, root, sent, received)
     }
 }
@@ -56,6 +70,7 @@ pub fn icollective<S, R>(
 pub fn neighbour<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R> {
     Collective {
         neighbourhood: true,
+        meets: false,
         ..collective(comm, NO_ROOT, sent, received)
     }
 }
@@ -179,5 +194,15 @@ impl<S: Volume, R: Volume> Operation for Collective<S, R> {
             }
         }
         call.record(&raw);
+        if periodic::is_on() && self.meets {
+            periodic::after(call, self.comm);
+        }
+    }
+
+    #[inline(always)]
+    fn after_unrecorded(&mut self, _result: c_int) {
+        if periodic::is_on() && self.meets {
+            periodic::after_unrecorded(self.comm);
+        }
     }
 }

@@ -126,6 +126,30 @@ pub struct Run {
     /// Largest error of the clock comparison between two locations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_s: Option<f64>,
+    /// Effects before their causes, as far as operations were looked at; absent if there
+    /// were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_violations: Option<ClockViolations>,
+}
+
+/// Effects that seem to come before their causes, since clocks are not exactly compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockViolations {
+    /// With clocks as they were measured.
+    pub before: Causality,
+    /// With clocks as they were used.
+    pub after: Causality,
+}
+
+/// How many effects come before their causes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Causality {
+    /// Messages that were received before they were sent.
+    pub messages: u64,
+    /// Members that left a collective before the last one entered.
+    pub collectives: u64,
+    /// By how much at most.
+    pub largest_s: f64,
 }
 
 /// What the analysis was told.

@@ -58,6 +58,7 @@ fn least_report_is_valid() {
     let mut report = example();
     report.run.mpi_library = None;
     report.run.clock_error_s = None;
+    report.run.clock_violations = None;
     report.agents.phases.clear();
     report.agents.peak_memory_bytes = None;
     report.locations.clear();
