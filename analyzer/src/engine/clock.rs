@@ -493,7 +493,7 @@ fn errors(points: &[Measured], rates: &[u64]) -> Vec<u64> {
             .unwrap_or(0);
         let span = two[1].ticks.abs_diff(two[0].ticks);
         // An arc is off its chord by an eighth of its length times the change of its slope.
-        let off = u128::from(change) * u128::from(span) >> (FRACTION + 3);
+        let off = (u128::from(change) * u128::from(span)) >> (FRACTION + 3);
         u64::try_from(off).unwrap_or(u64::MAX)
     };
     let bounds = (0..rates.len()).map(|at| {
