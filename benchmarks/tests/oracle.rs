@@ -172,6 +172,40 @@ fn clocks_measured_inexactly_are_allowed_for() {
     }
 }
 
+/// Errors that are larger than what messages take.
+#[test]
+fn violated_causality_is_repaired() {
+    let mut repaired = 0;
+    for &program in Program::all() {
+        for error_ns in [4_000, 50_000] {
+            let settings = Settings {
+                ranks_per_host: 3,
+                skew: Skew {
+                    offset_s: 1.0,
+                    drift_ppm: 100.0,
+                    error_ns,
+                    ..Skew::default()
+                },
+                length: Length::Steps(200),
+                ..settings(program, 12, &["noise=25", "slow-rank=5:50"])
+            };
+            let (_, report) = check(&settings);
+            let Some(found) = &report.run.clock_violations else {
+                continue;
+            };
+            repaired += 1;
+            let after = &found.after;
+            assert_eq!(
+                (after.messages, after.collectives),
+                (0, 0),
+                "{program:?} {found:?}"
+            );
+            assert!(found.before.largest_s <= 2e-9 * error_ns as f64);
+        }
+    }
+    assert!(repaired > 15, "{repaired}");
+}
+
 /// Rates change every 25 ms of a run of about 0.2 s.
 fn wandering(program: Program, sync_ns: u64) -> Settings {
     Settings {
@@ -264,23 +298,44 @@ fn any_number_of_agents_finds_the_same() {
                 &["noise=20", "slow-rank=5:50", "lost-message=7:2"],
             )
         };
-        let directory = tempfile::tempdir().unwrap();
-        generate(&settings, directory.path()).unwrap();
-        let expected = Expected::read(directory.path()).unwrap();
-        let reports = [1, 2, 3].map(|agents| {
-            let mut report = analyze_with_agents(directory.path(), agents);
-            let found = differences(&expected, &report);
-            assert!(
-                found.is_empty(),
-                "{program:?}, {agents} agents\n  {}",
-                found.join("\n  ")
-            );
-            report.agents = Default::default();
-            report
-        });
-        assert!(
-            reports.windows(2).all(|two| two[0] == two[1]),
-            "{program:?}"
-        );
+        assert_same_for_agents(&settings);
     }
+}
+
+#[test]
+fn any_number_of_agents_repairs_the_same() {
+    for program in [Program::Halo2d, Program::Collectives, Program::HaloWildcard] {
+        let settings = Settings {
+            ranks_per_host: 4,
+            skew: Skew {
+                offset_s: 1.0,
+                drift_ppm: 100.0,
+                error_ns: 20_000,
+                ..Skew::default()
+            },
+            length: Length::Steps(300),
+            ..settings(program, 24, &["noise=20", "slow-rank=5:50"])
+        };
+        let report = assert_same_for_agents(&settings);
+        assert!(report.run.clock_violations.is_some(), "{program:?}");
+    }
+}
+
+/// One, two and three agents find what is expected, and the same.
+fn assert_same_for_agents(settings: &Settings) -> Report {
+    let directory = tempfile::tempdir().unwrap();
+    generate(settings, directory.path()).unwrap();
+    let expected = Expected::read(directory.path()).unwrap();
+    let reports = [1, 2, 3].map(|agents| {
+        let mut report = analyze_with_agents(directory.path(), agents);
+        let found = differences(&expected, &report);
+        let found = found.join("\n  ");
+        assert!(found.is_empty(), "{settings:?}, {agents} agents\n  {found}");
+        report.agents = Default::default();
+        report
+    });
+    let is_same = reports.windows(2).all(|two| two[0] == two[1]);
+    assert!(is_same, "{settings:?}");
+    let [report, ..] = reports;
+    report
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::asking::{Asker, Times, differ};
 use super::calls::Losses;
-use super::causality::left_before;
+use super::causality::{Violations, needed};
 use super::channel::Channel;
 use super::exchange::Asked;
 use super::finding::Instance;
@@ -81,6 +81,15 @@ impl<'a> Agent<'a> {
             requesting: empty(job),
             describing: empty(job),
         }
+    }
+
+    /// Violations of causality that its ranks saw.
+    pub fn violations(&self) -> Violations {
+        let mut all = Violations::default();
+        for rank in &self.ranks {
+            all.merge(rank.asker.calls.violations);
+        }
+        all
     }
 
     /// One round: the calls entered before `until`. The `last` one also settles what
@@ -451,9 +460,14 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
         let row = &threads[thread].rows[waiter.collective as usize];
         let findings = &mut findings[thread];
         let is_settled = groups.charged(waiter, |instance| {
-            let by = left_before(waiter, instance, row);
-            if by > 0 {
-                calls.violations.collectives.note(by);
+            if let Some(last) = needed(instance, row) {
+                if last.enter > waiter.leave {
+                    let by = last.enter - waiter.leave;
+                    calls.violations.collectives.note(by);
+                }
+                if let Some(slacks) = &mut asker.slacks {
+                    slacks.note(last.rank as i32, last.enter, waiter.leave);
+                }
             }
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
             if waiter.call != NONE {

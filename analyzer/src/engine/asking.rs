@@ -8,6 +8,7 @@ use super::calls::{Calls, Late, Token, grow};
 use super::channel::{Channel, ChannelKey, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
+use super::repair::Slacks;
 use super::table::NONE;
 use super::wildcard::Receipt;
 use super::wire::{Detail, POST, Request, SEND, Side};
@@ -87,6 +88,8 @@ pub struct Asker {
     pub findings: Vec<LocalFindings>,
     /// Questions so far.
     pub requests: u64,
+    /// Times from causes to effects, where clocks are to be corrected.
+    pub slacks: Option<Box<Slacks>>,
 }
 
 impl Rank<'_> {
@@ -251,6 +254,9 @@ impl Asker {
                 };
                 answered += 1;
                 self.calls.note_sent(query.message, end.time);
+                if let Some(slacks) = self.slacks.as_mut().filter(|_| call != NONE) {
+                    slacks.note(channel.key.1, end.time, interval.leave);
+                }
                 if end.time <= interval.enter || call == NONE {
                     continue;
                 }
@@ -312,6 +318,9 @@ impl Asker {
         let interval = self.calls.interval(call);
         let severity = match side {
             SEND => {
+                if let Some(slacks) = &mut self.slacks {
+                    slacks.note(key.1, time, interval.leave);
+                }
                 if time > interval.leave {
                     self.calls.violations.messages.note(time - interval.leave);
                 }

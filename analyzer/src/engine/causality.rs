@@ -1,12 +1,13 @@
 //! Violated causality: effects that seem to come before their causes, because the clocks of
 //! two hosts differ by more than is known.
 
+use laggard_trace::calls::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::group::Instance;
-use super::rank::Waiter;
 use super::table::Row;
-use laggard_trace::calls::Shape;
+use super::wire::Party;
+use crate::comm::Job;
 
 /// Effects before their causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,22 @@ impl Count {
 }
 
 impl Violations {
+    /// Of all agents. Collective.
+    pub fn of_all(&self, job: &dyn Job) -> Violations {
+        let mut counts = [self.messages.count, self.collectives.count];
+        let mut largest = [self.messages.largest, self.collectives.largest];
+        job.reduce_sum(&mut counts);
+        job.reduce_max(&mut largest);
+        let all = |at: usize| Count {
+            count: counts[at],
+            largest: largest[at],
+        };
+        Violations {
+            messages: all(0),
+            collectives: all(1),
+        }
+    }
+
     /// Adds others.
     pub fn merge(&mut self, other: Violations) {
         self.messages.add(other.messages);
@@ -57,19 +74,12 @@ impl Violations {
     }
 }
 
-/// By how much a member left a collective before the last of those entered whom it needs, ns;
-/// not above 0 if it did not. `row` is the collective's.
-pub fn left_before(waiter: &Waiter, instance: &Instance, row: &Row) -> i64 {
-    let Some(last) = instance.last_awaited() else {
-        return 0;
-    };
-    let needs_last = match row.shape {
+/// The last of those who entered a collective that a member needs. `row` is the collective's.
+pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
+    let is_needed = match row.shape {
         // Where it is the root alone; where only those count who give something.
         Shape::OneToAll | Shape::AllToOne => true,
         _ => row.meets,
     };
-    match needs_last {
-        true => last - waiter.leave,
-        false => 0,
-    }
+    instance.last_awaited().filter(|_| is_needed)
 }

@@ -142,6 +142,91 @@ impl ClockMap {
         self
     }
 
+    /// The moment at which it is `ns`, ticks since the origin.
+    fn ticks_at(&self, ns: i64) -> i64 {
+        let ns = i128::from(ns) + i128::from(self.zero);
+        let begins_before = |segment: &Segment| segment.ns(segment.since) <= ns;
+        let next = self.segments[1..].partition_point(begins_before);
+        let segment = &self.segments[next];
+        let since = ((ns - i128::from(segment.ns)) << FRACTION) / i128::from(segment.rate);
+        let ticks = i128::from(segment.ticks) + since;
+        ticks.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    /// A map that is later than this one: by `corrections` at every `width` ns from 0 on, by
+    /// the first and last of them before and after, and evenly in between. They change by
+    /// less than time does.
+    pub fn corrected(&self, width: i64, corrections: &[i64]) -> ClockMap {
+        let (Some(&first), Some(&last)) = (corrections.first(), corrections.last()) else {
+            return self.clone();
+        };
+        if corrections.iter().all(|&by| by == 0) {
+            return self.clone();
+        }
+        let bends = (0..corrections.len()).filter(|&at| {
+            let around = at
+                .checked_sub(1)
+                .and_then(|from| corrections.get(from..from + 3));
+            around.is_none_or(|c| c[1] - c[0] != c[2] - c[1])
+        });
+        let mut moments: Vec<i64> = bends.map(|at| self.ticks_at(at as i64 * width)).collect();
+        moments.extend(self.segments[1..].iter().map(|segment| segment.since));
+        moments.sort_unstable();
+        moments.dedup();
+        let time = |ticks: i64| -> Option<i64> {
+            let ns = self.segment(ticks).0.ns(ticks) - i128::from(self.zero);
+            let ns = i64::try_from(ns).ok()?;
+            let at = usize::try_from(ns.div_euclid(width)).ok();
+            let by = match at {
+                None => first,
+                Some(at) => match corrections.get(at..at + 2) {
+                    None => last,
+                    Some(two) => {
+                        let part = i128::from(two[1] - two[0]) * i128::from(ns % width);
+                        two[0] + part.div_euclid(width.into()) as i64
+                    }
+                },
+            };
+            ns.checked_add(by)
+        };
+        let points = moments.iter().map(|&ticks| Some((ticks, time(ticks)?)));
+        // Times out of bounds: there is nothing to be corrected.
+        let Some(points) = points.collect::<Option<Vec<(i64, i64)>>>() else {
+            return self.clone();
+        };
+        let mut segments = Vec::with_capacity(points.len() + 1);
+        for (at, &(ticks, ns)) in points.iter().enumerate() {
+            let own = self.segment(ticks).0;
+            let mut segment = Segment {
+                since: ticks,
+                ticks,
+                ns,
+                ..*own
+            };
+            if at == 0 {
+                // What comes before goes on as it did.
+                let before = self.segment(ticks.saturating_sub(1)).0;
+                segments.push(Segment {
+                    since: i64::MIN,
+                    rate: before.rate,
+                    error_ns: before.error_ns,
+                    ..segment
+                });
+            }
+            if let Some(&(next, then)) = points.get(at + 1) {
+                let lasts = (i128::from(then) - i128::from(ns)) << FRACTION;
+                let rate = lasts / (i128::from(next) - i128::from(ticks));
+                segment.rate = u64::try_from(rate).unwrap_or(own.rate);
+            }
+            segments.push(segment);
+        }
+        ClockMap {
+            origin: self.origin,
+            zero: 0,
+            segments: segments.into(),
+        }
+    }
+
     /// Largest error bound, ns.
     pub fn error_ns(&self) -> u64 {
         let errors = self.segments.iter().map(|segment| segment.error_ns);
@@ -213,6 +298,13 @@ pub struct ClockEvidence {
     pub made: (u64, i64),
 }
 
+impl ClockEvidence {
+    /// What tells its clock from others.
+    pub fn key(&self) -> (u64, u32) {
+        (self.host, self.clock)
+    }
+}
+
 /// The clocks of all hosts, and the hosts that had no measurement.
 pub struct Clocks {
     maps: HashMap<(u64, u32), ClockMap>,
@@ -225,10 +317,7 @@ impl Clocks {
     pub fn new<'e>(evidence: impl Iterator<Item = &'e ClockEvidence> + Clone) -> Clocks {
         let mut by_host: HashMap<(u64, u32), Vec<&ClockEvidence>> = HashMap::new();
         for item in evidence.clone() {
-            by_host
-                .entry((item.host, item.clock))
-                .or_default()
-                .push(item);
+            by_host.entry(item.key()).or_default().push(item);
         }
         // Wall clocks are comparable with the reference through any file that has both.
         let bridge = evidence
@@ -257,7 +346,7 @@ impl Clocks {
 
     /// The map of the clock that a file was written with.
     pub fn of(&self, evidence: &ClockEvidence) -> ClockMap {
-        self.maps[&(evidence.host, evidence.clock)].clone()
+        self.maps[&evidence.key()].clone()
     }
 
     /// Largest error bound, ns.
@@ -703,5 +792,35 @@ mod tests {
         e.span = Some(((0, 0), (3_000_000_000, 1_000_000_000)));
         let map = map(&e);
         assert!((map.ns(3_000_000_000) - 1_000_000_000).abs() <= 1);
+    }
+
+    #[test]
+    fn corrections_are_added_evenly() {
+        let s = 2_000_000_000;
+        let e = with_points(&[
+            (s, 0, 5),
+            (2 * s, 1_000_000_100, 0),
+            (3 * s, 2_000_000_000, 0),
+        ]);
+        let map = map(&e).shifted(1_000);
+        let width = 250_000_000;
+        let corrections = [0, 0, 700, 1_400, 900, 900, 900, 30_000, 30_000];
+        let corrected = map.corrected(width, &corrections);
+        assert_eq!(corrected.error_ns(), map.error_ns());
+        let mut last = i64::MIN;
+        for ticks in (0..4 * s).step_by(7_654_321) {
+            let (before, after) = (map.ns(ticks), corrected.ns(ticks));
+            let at = (before as f64 / width as f64).clamp(0.0, 7.999_999);
+            let (from, part) = (at as usize, at.fract());
+            let by = corrections[from] as f64 * (1.0 - part) + corrections[from + 1] as f64 * part;
+            assert!(
+                (after - before - by as i64).abs() <= 3,
+                "{ticks} {by} {}",
+                after - before
+            );
+            assert!(after > last);
+            last = after;
+        }
+        assert_eq!(map.corrected(width, &[0; 9]), map);
     }
 }

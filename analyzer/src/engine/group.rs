@@ -451,10 +451,10 @@ impl Instance {
         self.is_settled = true;
     }
 
-    /// When the last of those entered who have something that others need, if there is any; ns.
-    pub fn last_awaited(&self) -> Option<i64> {
-        let last = self.fold.is_anybody_awaited();
-        last.then_some(self.fold.last.enter)
+    /// The last of those to enter who have something that others need, if there is any.
+    pub fn last_awaited(&self) -> Option<&Party> {
+        let is_there = self.fold.is_anybody_awaited();
+        is_there.then_some(&self.fold.last)
     }
 
     /// The member that the one with this local rank waited for, where single members

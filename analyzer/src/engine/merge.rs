@@ -4,7 +4,6 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
-use super::causality::Violations;
 use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
 use super::group::Owned;
@@ -25,8 +24,6 @@ pub struct Own {
     pub locations: Vec<LocationTimes>,
     /// What is odd.
     pub anomalies: Anomalies,
-    /// Effects before their causes.
-    pub violations: Violations,
     /// Questions sent.
     pub requests: u64,
 }
@@ -42,8 +39,6 @@ pub struct Partial {
     pub locations: Locations,
     /// What is odd.
     pub anomalies: Anomalies,
-    /// Effects before their causes.
-    pub violations: Violations,
     /// Questions sent.
     pub requests: u64,
     /// Bytes that agents sent to each other.
@@ -63,7 +58,6 @@ impl Partial {
         }
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
-        self.violations.merge(other.violations);
         self.requests += other.requests;
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
@@ -132,7 +126,6 @@ impl Own {
             profile: self.profile,
             locations: Locations::new(job, self.locations, locations),
             anomalies: self.anomalies,
-            violations: self.violations,
             requests: self.requests,
             bytes_exchanged: job.sent().bytes,
             peak_memory: comm::peak_memory(),
@@ -198,7 +191,6 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
         );
     }
     partial.requests += rank.asker.requests;
-    partial.violations.merge(rank.asker.calls.violations);
 }
 
 /// Lists the messages of a rank that found no partner.

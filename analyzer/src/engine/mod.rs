@@ -34,6 +34,7 @@ mod places;
 mod polling;
 mod prepare;
 mod rank;
+mod repair;
 mod report;
 mod slab;
 mod table;
@@ -54,8 +55,13 @@ use crate::options::AnalyzeOptions;
 use crate::symbols::Symbols;
 use agent::Agent;
 use anomaly::Anomalies;
+use causality::Violations;
 use merge::Own;
 use phases::Phases;
+use repair::{Noted, Timeline};
+
+/// Times that clocks are corrected, at most: afterwards others may be the last ones.
+const MOST_REPAIRS: usize = 4;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -71,35 +77,8 @@ pub fn analyze(
 
     phases.begin("open");
     let mut opened = open::open(job, directory, &mut anomalies)?;
-    let clocks: Vec<_> = opened
-        .locations
-        .iter()
-        .map(|location| {
-            let (rank, thread) = (location.header.rank, location.header.thread);
-            let at = opened
-                .infos
-                .binary_search_by_key(&(rank, thread), |i| (i.rank, i.thread));
-            let info = &opened.infos[at.unwrap_or(0)];
-            (opened.clocks.of(&info.clock), info.span)
-        })
-        .collect();
-    let zero = opened
-        .infos
-        .iter()
-        .map(|i| opened.clocks.of(&i.clock).ns(i.span.0))
-        .min()
-        .unwrap_or(0);
-    let end = opened
-        .infos
-        .iter()
-        .map(|i| opened.clocks.of(&i.clock).ns(i.span.1))
-        .max()
-        .unwrap_or(0)
-        - zero;
-    let clocks: Vec<_> = clocks
-        .into_iter()
-        .map(|(map, span)| (map.shifted(zero), span))
-        .collect();
+    let mut timeline = Timeline::new(&opened);
+    let clocks = timeline.own(&opened);
 
     phases.begin("profile");
     let mut profiled: Vec<_> = opened
@@ -108,7 +87,6 @@ pub fn analyze(
         .zip(&clocks)
         .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
         .collect();
-    let clocks: Vec<_> = clocks.into_iter().map(|(map, _)| map).collect();
 
     // What is not needed any more would add up over many ranks; so below.
     let locations = opened.locations.iter_mut();
@@ -130,16 +108,6 @@ pub fn analyze(
         &groups,
         &mut profile,
     );
-    let ranks = prepare::ranks(
-        &opened,
-        &profiled,
-        &verdicts,
-        &clocks,
-        settings.all,
-        &numbers,
-    );
-
-    drop(verdicts);
     profiled.iter_mut().for_each(|one| one.entries = Vec::new());
 
     phases.begin("causes");
@@ -147,15 +115,61 @@ pub fn analyze(
         Some(records) => records,
         None => slab::size(job, opened.locations.len()),
     };
-    let borders = slab::borders(job, &opened, &clocks, end, round);
-    let mut agent = Agent::new(job, ranks, groups, &opened.agent_of, &opened.hosts);
-    let progress = phases.bar(borders.len() as u64 + 1);
-    for &until in &borders {
-        agent.round(until, false);
-        progress.inc(1);
+    let mut groups = Some(groups);
+    let mut run = |timeline: &Timeline, noting: Option<&Violations>| {
+        let clocks: Vec<_> = timeline.own(&opened).into_iter().map(|own| own.0).collect();
+        let end = timeline.end(&opened);
+        let mut ranks = prepare::ranks(
+            &opened,
+            &profiled,
+            &verdicts,
+            &clocks,
+            settings.all,
+            &numbers,
+        );
+        for rank in &mut ranks {
+            let slacks = noting.map(|known| timeline.slacks(rank.rank, end, known));
+            rank.asker.slacks = slacks.map(Box::new);
+        }
+        let groups = groups.take();
+        let groups = groups.unwrap_or_else(|| prepare::groups(job, &opened.locations).1);
+        let borders = slab::borders(job, &opened, &clocks, end, round);
+        let mut agent = Agent::new(job, ranks, groups, &opened.agent_of, &opened.hosts);
+        let progress = phases.bar(borders.len() as u64 + 1);
+        for &until in &borders {
+            agent.round(until, false);
+            progress.inc(1);
+        }
+        agent.round(i64::MAX, true);
+        progress.finish_and_clear();
+        let violations = agent.violations().of_all(job);
+        (agent, violations)
+    };
+    let (mut agent, before) = run(&timeline, None);
+    let mut after = before;
+    if before.all().count > 0 && timeline.has_several() {
+        // What is between hosts is noted only where it is needed: it takes time.
+        agent.ranks = Vec::new();
+        (agent, after) = run(&timeline, Some(&before));
+        for _ in 0..MOST_REPAIRS {
+            if after.all().count == 0 {
+                break;
+            }
+            let mut noted = Noted::default();
+            let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
+            slacks.for_each(|slacks| noted.add(slacks));
+            agent.ranks = Vec::new();
+            let corrected = timeline.corrected(job, timeline.end(&opened), noted)?;
+            let (next, remaining) = run(&corrected, Some(&before));
+            if remaining.all().count >= after.all().count {
+                // Measurements are wrong beyond their bounds: clocks stay as they are.
+                (agent, after) = run(&timeline, None);
+                break;
+            }
+            (agent, after, timeline) = (next, remaining, corrected);
+        }
     }
-    agent.round(i64::MAX, true);
-    progress.finish_and_clear();
+    let end = timeline.end(&opened);
 
     phases.begin("merge");
     let mut own = Own {
@@ -190,7 +204,8 @@ pub fn analyze(
     })?;
     let (totals, shares) = phases.finish(opened_locations, requests)?;
     Ok(merged.map(|merged| {
-        let mut report = report::build(&opened, merged, &mut places, options, end);
+        let violations = (before, after);
+        let mut report = report::build(&opened, merged, violations, &mut places, options, end);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::anomaly::Level;
 use super::because::{Reason, because};
-use super::causality::Violations;
+use super::causality::{Count, Violations};
 use super::detect::Filter;
 use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, Locations};
@@ -25,13 +25,15 @@ use crate::options::AnalyzeOptions;
 pub fn build(
     opened: &Opened,
     merged: Partial,
+    (before, after): (Violations, Violations),
     places: &mut Places,
     options: &AnalyzeOptions,
     end: i64,
 ) -> Report {
     let locations = &merged.locations;
     let total = locations.sums.wall as f64;
-    let clock_error = opened.clocks.error_ns();
+    // What violates causality is wrong by so much at least.
+    let clock_error = opened.clocks.error_ns().max(after.all().largest);
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
     let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
@@ -73,21 +75,33 @@ pub fn build(
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
     let mut anomalies = merged.anomalies;
-    let violations = merged.violations;
-    for (found, what) in [
+    for (found, remaining, what) in [
         (
-            violations.messages,
+            before.messages,
+            after.messages,
             "messages received before they were sent",
         ),
         (
-            violations.collectives,
+            before.collectives,
+            after.collectives,
             "collectives left before the last one entered",
         ),
     ] {
-        if found.count > 0 {
-            let most = duration(found.largest as f64 / 1e9);
-            let detail = format!("{what}, by {most} at most");
-            anomalies.add("clock_violation", Level::Warning, found.count, detail);
+        let most = |count: Count| duration(count.largest as f64 / 1e9);
+        let is_corrected = before != after;
+        let (level, end) = match remaining.count {
+            0 => (Level::Info, "; none with corrected clocks".to_owned()),
+            left if is_corrected => {
+                let most = most(remaining);
+                let end = format!("; {left} with corrected clocks, by {most} at most");
+                (Level::Warning, end)
+            }
+            _ => (Level::Warning, String::new()),
+        };
+        let count = found.count.max(remaining.count);
+        if count > 0 {
+            let detail = format!("{what}, by {} at most{end}", most(found));
+            anomalies.add("clock_violation", level, count, detail);
         }
     }
     for (&(operation, path), sums) in &merged.profile {
@@ -135,9 +149,9 @@ pub fn build(
             operations: locations.sums.calls,
             mpi_library: first.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
-            clock_violations: (violations.all().count > 0).then(|| ClockViolations {
-                before: causality(&violations),
-                after: causality(&violations),
+            clock_violations: (before.all().count > 0).then(|| ClockViolations {
+                before: causality(&before),
+                after: causality(&after),
             }),
         },
         settings: options.settings.clone(),

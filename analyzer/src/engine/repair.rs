@@ -1,0 +1,265 @@
+//! Clocks that agree with causality: a controlled logical clock for each host.
+//!
+//! Ranks of a host share a clock, and its error changes slowly. So what is corrected is the
+//! host's clock, not single events: by an amount that is never negative (effects move forward,
+//! causes stay), linear between [`BINS`] moments of the run, and changes by one part in
+//! 2^[`STEEP`] of the time at most, forward after a violation and backward before it.
+//!
+//! What is between two hosts in a bin of time is, in each direction, the smallest time from
+//! any cause to its effect: from the entry of a send to the return of the receive, from the
+//! last entry into a collective to a return. Corrections are the smallest that leave none
+//! of these below zero: the longest paths in a graph of hosts and moments, so that no
+//! correction breaks another message. True clocks are a solution, therefore the smallest one
+//! is nowhere further from them than measurements were.
+//!
+//! Memory does not grow with the trace, and everything is a minimum of integers: the same
+//! for any number of agents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+
+use super::causality::Violations;
+use super::clock::ClockMap;
+use super::open::Opened;
+use super::table::NONE;
+use crate::comm::Job;
+
+/// Parts of the run.
+const BINS: i64 = 256;
+/// A part takes at least so long, ns.
+const SHORTEST_BIN: i64 = 1_000_000;
+/// See above.
+const STEEP: u32 = 10;
+/// Times from cause to effect count up to so many times the largest violation: corrections
+/// add up from host to host.
+const REACH: i64 = 16;
+/// For what conversions cut off, ns.
+const ROUNDING: i64 = 2;
+
+/// The clocks of a run, the first call being at 0.
+#[derive(Clone)]
+pub struct Timeline {
+    maps: Vec<ClockMap>,
+    of_info: Vec<u32>,
+    /// By world rank; `NONE` = no trace of it.
+    of_rank: Arc<[u32]>,
+}
+
+impl Timeline {
+    /// As measured.
+    pub fn new(opened: &Opened) -> Timeline {
+        let infos = &opened.infos;
+        let mut keys: Vec<(u64, u32)> = infos.iter().map(|i| i.clock.key()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let number = |key| keys.binary_search(&key).unwrap_or(0) as u32;
+        let of_info: Vec<u32> = infos.iter().map(|i| number(i.clock.key())).collect();
+        let mut of_rank = vec![NONE; opened.agent_of.len()];
+        for (info, &clock) in infos.iter().zip(&of_info).rev() {
+            of_rank[info.rank as usize] = clock;
+        }
+        let starts = infos
+            .iter()
+            .map(|i| opened.clocks.of(&i.clock).ns(i.span.0));
+        let zero = starts.min().unwrap_or(0);
+        let mut maps: Vec<Option<ClockMap>> = vec![None; keys.len()];
+        for (info, &clock) in infos.iter().zip(&of_info) {
+            let map = &mut maps[clock as usize];
+            map.get_or_insert_with(|| opened.clocks.of(&info.clock).shifted(zero));
+        }
+        Timeline {
+            maps: maps.into_iter().flatten().collect(),
+            of_info,
+            of_rank: of_rank.into(),
+        }
+    }
+
+    /// When the run ended, ns.
+    pub fn end(&self, opened: &Opened) -> i64 {
+        let ends = opened.infos.iter().zip(&self.of_info);
+        let ends = ends.map(|(info, &clock)| self.maps[clock as usize].ns(info.span.1));
+        ends.max().unwrap_or(0)
+    }
+
+    /// The clocks of this agent's locations, and their first and last moments in ticks.
+    pub fn own(&self, opened: &Opened) -> Vec<(ClockMap, (u64, u64))> {
+        let locations = opened.locations.iter().map(|location| {
+            let key = (location.header.rank, location.header.thread);
+            let at = opened
+                .infos
+                .binary_search_by_key(&key, |i| (i.rank, i.thread));
+            let at = at.unwrap_or(0);
+            (
+                self.maps[self.of_info[at] as usize].clone(),
+                opened.infos[at].span,
+            )
+        });
+        locations.collect()
+    }
+
+    /// Whether clocks can contradict each other.
+    pub fn has_several(&self) -> bool {
+        self.maps.len() > 1
+    }
+
+    /// What a rank notes in an analysis from which clocks are to be corrected.
+    pub fn slacks(&self, rank: u32, end: i64, violations: &Violations) -> Slacks {
+        let largest = i64::try_from(violations.all().largest).unwrap_or(i64::MAX);
+        Slacks {
+            own: self.of_rank.get(rank as usize).copied().unwrap_or(NONE),
+            of_rank: self.of_rank.clone(),
+            width: width(end),
+            limit: largest.saturating_mul(REACH),
+            least: FxHashMap::default(),
+        }
+    }
+
+    /// The clocks corrected after what all ranks noted. Collective, the same on all agents.
+    pub fn corrected(&self, job: &dyn Job, end: i64, noted: Noted) -> Result<Timeline> {
+        let mut all: BTreeMap<(u32, u32, u32), i64> = BTreeMap::new();
+        for bytes in job.all_gather(postcard::to_stdvec(&noted.0)?) {
+            let others: BTreeMap<(u32, u32, u32), i64> = postcard::from_bytes(&bytes)?;
+            for (key, slack) in others {
+                let least = all.entry(key).or_insert(slack);
+                *least = slack.min(*least);
+            }
+        }
+        let width = width(end);
+        let borders = usize::try_from(end.max(0) / width).unwrap_or(0) + 2;
+        let corrections = solve(self.maps.len(), borders, width, &all);
+        let maps = self.maps.iter().zip(&corrections);
+        Ok(Timeline {
+            maps: maps.map(|(map, by)| map.corrected(width, by)).collect(),
+            ..self.clone()
+        })
+    }
+}
+
+fn width(end: i64) -> i64 {
+    (end.max(0) / BINS).max(SHORTEST_BIN)
+}
+
+/// The smallest times from causes on other hosts to effects on a rank's.
+#[derive(Clone, Debug)]
+pub struct Slacks {
+    own: u32,
+    of_rank: Arc<[u32]>,
+    width: i64,
+    limit: i64,
+    /// By clock of the cause and bin.
+    least: FxHashMap<(u32, u32), i64>,
+}
+
+impl Slacks {
+    /// Something that a rank began was needed for what ended here. ns.
+    #[inline]
+    pub fn note(&mut self, rank: i32, began: i64, ended: i64) {
+        let clock = self.of_rank.get(rank as usize).copied().unwrap_or(NONE);
+        let slack = ended.saturating_sub(began);
+        if clock == self.own || clock == NONE || slack > self.limit {
+            return;
+        }
+        let bin = (ended.max(0) / self.width) as u32;
+        let least = self.least.entry((clock, bin)).or_insert(slack);
+        *least = slack.min(*least);
+    }
+}
+
+/// The smallest times of an agent's ranks: by clock of the cause, of the effect, and bin.
+#[derive(Debug, Default)]
+pub struct Noted(BTreeMap<(u32, u32, u32), i64>);
+
+impl Noted {
+    /// Adds a rank's.
+    pub fn add(&mut self, slacks: &Slacks) {
+        for (&(clock, bin), &slack) in &slacks.least {
+            let least = self.0.entry((clock, slacks.own, bin)).or_insert(slack);
+            *least = slack.min(*least);
+        }
+    }
+}
+
+/// The smallest corrections of each clock at each border of bins, ns, with which no time from
+/// cause to effect is below zero.
+fn solve(
+    clocks: usize,
+    borders: usize,
+    width: i64,
+    slacks: &BTreeMap<(u32, u32, u32), i64>,
+) -> Vec<Vec<i64>> {
+    let mut by = vec![vec![0i64; borders]; clocks];
+    let step = width >> STEEP;
+    // Every sweep goes all the way through time; a way through the clocks takes as many as
+    // it has clocks. There is no end only if measurements are wrong beyond their bounds.
+    for _ in 0..clocks + 2 {
+        let mut is_changed = false;
+        for (&(cause, effect, bin), &slack) in slacks {
+            // Cause and effect are not at the same time.
+            let needed = ROUNDING + (slack.saturating_abs() >> STEEP) - slack;
+            for border in [bin as usize, bin as usize + 1] {
+                let Some(&cause) = by.get(cause as usize).and_then(|by| by.get(border)) else {
+                    continue;
+                };
+                let effect = &mut by[effect as usize][border];
+                if cause + needed > *effect {
+                    *effect = cause + needed;
+                    is_changed = true;
+                }
+            }
+        }
+        if !is_changed {
+            break;
+        }
+        for by in &mut by {
+            for at in 1..borders {
+                by[at] = by[at].max(by[at - 1] - step);
+            }
+            for at in (1..borders).rev() {
+                by[at - 1] = by[at - 1].max(by[at] - step);
+            }
+        }
+    }
+    by
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_move_forward_and_nothing_else_breaks() {
+        let width = 1 << 20;
+        let slacks = BTreeMap::from([
+            // Clock 1 is behind clock 0 by 500 in bin 2, and 2 just follows 1.
+            ((0, 1, 2), -500),
+            ((1, 0, 2), 3000),
+            ((1, 2, 2), 100),
+            ((2, 1, 2), 900),
+            ((0, 2, 7), 50),
+        ]);
+        let by = solve(3, 10, width, &slacks);
+        assert!(by[0].iter().all(|&c| c == 0));
+        assert!((500..510).contains(&by[1][2]), "{by:?}");
+        assert!((400..412).contains(&by[2][3]), "{by:?}");
+        for (&(cause, effect, bin), &slack) in &slacks {
+            for border in [bin as usize, bin as usize + 1] {
+                let (cause, effect) = (by[cause as usize][border], by[effect as usize][border]);
+                assert!(effect + slack >= cause);
+            }
+        }
+        // Slowly, before and after.
+        let step = width >> STEEP;
+        let is_slow = |two: &[i64]| (two[1] - two[0]).abs() <= step;
+        assert!(by.iter().all(|by| by.windows(2).all(is_slow)), "{by:?}");
+    }
+
+    #[test]
+    fn measurements_that_cannot_be_true_have_an_end() {
+        let slacks = BTreeMap::from([((0, 1, 0), -500), ((1, 0, 0), -500)]);
+        let by = solve(2, 2, 1 << 20, &slacks);
+        assert!(by.iter().flatten().all(|&c| c < 10_000), "{by:?}");
+    }
+}
