@@ -75,7 +75,10 @@ impl Real {
             "only {operations} operations"
         );
         assert_eq!(invariants(&report), []);
-        assert!(report.anomalies.is_empty(), "{:#?}", report.anomalies);
+        // Some do wait by polling (the random updates of hpcc), and are told so.
+        let anomalies = report.anomalies.iter();
+        let odd: Vec<_> = anomalies.filter(|row| row.id != "polling").collect();
+        assert!(odd.is_empty(), "{odd:#?}");
         let trace = self.bench.path(&trace);
         let dump = self.bench.dump(&trace);
         let (wrong, compared) = Dump::parse(&dump).compare(&report);
