@@ -729,9 +729,13 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         let Ok(location) = laggard_trace::Location::open(&path) else {
             return Vec::new();
         };
-        let thread = attack.trace().join(laggard_trace::file_name(rank, 1));
-        let other = laggard_trace::Location::open(&thread).map_or(Vec::new(), |l| l.clock);
-        let mut points = [location.clock, other].concat();
+        // Those of the other threads: any of them may have been in the collective.
+        let others = (1..8).filter_map(|thread| {
+            let path = laggard_trace::file_name(rank, thread);
+            laggard_trace::Location::open(&attack.trace().join(path)).ok()
+        });
+        let mut points = location.clock;
+        points.extend(others.flat_map(|other| other.clock));
         points.sort_by_key(|point| point.local);
         let times = points.windows(2);
         let is_forward = |two: &[laggard_trace::ClockPoint]| {
