@@ -64,8 +64,8 @@ struct Candidate {
     /// The asking rank's channel.
     channel: u32,
     side: Side,
-    /// What it did since then is asked for, ns.
-    since: i64,
+    /// See [`Request::window`].
+    window: i64,
 }
 
 /// What a rank asks, and what waits for the answers.
@@ -178,8 +178,8 @@ impl Rank<'_> {
     }
 
     /// The late parties at other agents that calls are charged with, as far as is known:
-    /// the agent and what is requested of it.
-    pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request)) {
+    /// the agent, what is requested of it, and for whom, see [`Calls::describe`].
+    pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request, u32)) {
         let mut candidates = std::mem::take(&mut self.asker.candidates);
         for candidate in candidates.drain(..) {
             let calls = &self.asker.calls;
@@ -196,12 +196,10 @@ impl Rank<'_> {
                 channel.agent,
                 Request {
                     channel: channel.declared,
-                    rank: self.position,
                     n: candidate.n,
-                    since: candidate.since,
-                    token: late,
-                    reserved: 0,
+                    window: candidate.window,
                 },
+                late,
             );
         }
         self.asker.candidates = candidates;
@@ -349,7 +347,11 @@ impl Asker {
                 n: query.n,
                 channel: query.channel,
                 side,
-                since: if query.bare { time } else { interval.enter },
+                window: if query.bare {
+                    0
+                } else {
+                    time.saturating_sub(interval.enter)
+                },
             });
         }
     }

@@ -29,6 +29,7 @@ mod group;
 mod intern;
 mod merge;
 pub(crate) mod open;
+mod packing;
 mod phases;
 mod places;
 mod polling;
