@@ -114,6 +114,14 @@ impl Listing {
                 is_newer: false,
             });
         }
+        if file.locations().next().is_none() {
+            let shown = path.display();
+            self.failures.push(Failure {
+                why: format!("{shown}: no location is known to its index"),
+                file: name.clone(),
+                is_newer: false,
+            });
+        }
         if file.unusable > 0 {
             self.damaged.push((name.clone(), file.unusable));
         }

@@ -44,6 +44,8 @@ pub use write::{CHUNK_BYTES, LocationWriter};
 pub const FILE_EXTENSION: &str = "lgt";
 /// Mode of the files of a trace: paths and arguments in it are nobody else's business.
 pub const PRIVATE_FILE: u32 = 0o600;
+/// Mode of a trace's directory, where the collector makes it.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// The file that claims a directory for one run.
 pub const RUN_FILE: &str = "run.json";
 

@@ -439,16 +439,20 @@ pub(crate) fn open_file(path: &Path) -> Result<(File, u64), Error> {
         path: path.to_owned(),
         source,
     };
-    // What is no file, a pipe for example, must not be waited for.
+    let irregular = || Error::NotATrace {
+        path: path.to_owned(),
+        why: "not a regular file",
+    };
+    // What is no file, a pipe for example, must not be waited for, nor a device opened.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(irregular());
+    }
     let mut options = OpenOptions::new();
     let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(Error::NotATrace {
-            path: path.to_owned(),
-            why: "not a regular file",
-        });
+        return Err(irregular());
     }
     Ok((file, metadata.len()))
 }

@@ -393,7 +393,9 @@ fn make(path: &Path, header: &NodeHeader) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let pid = std::process::id();
-    let draft = path.with_file_name(format!(".{name}.{pid}.{number}"));
+    // Left-overs of killed processes and other containers' have the same numbers.
+    let now = monotonic_ns();
+    let draft = path.with_file_name(format!(".{name}.{pid}.{number}.{now}"));
     let mut options = OpenOptions::new();
     options
         .read(true)
