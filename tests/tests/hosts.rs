@@ -148,7 +148,11 @@ impl Recorded {
             assert!(off.unsigned_abs() <= most, "{off} ns off: {point:?}");
         }
         let off = measured.iter().map(|(_, off)| off.unsigned_abs());
-        off.max().unwrap_or(0)
+        let largest = off.max().unwrap_or(0);
+        let number = measured.len();
+        let name = self.bench.dir.file_name().unwrap_or_default();
+        println!("{name:?}: {number} measurements, {largest} ns wrong at most");
+        largest
     }
 
     fn error_s(&self) -> f64 {
@@ -159,15 +163,21 @@ impl Recorded {
     #[track_caller]
     fn assert_within_error(&self, truth: &Report) {
         let error = self.error_s() + 1e-6;
+        let violations = self.violations();
+        let mut largest: f64 = 0.0;
         let all = self.report.bottlenecks.iter().chain(&truth.bottlenecks);
         for b in all {
             let [here, there] = [&self.report, truth].map(|report| severity(report, b));
             let most = error * b.calls as f64;
+            largest = largest.max((here - there).abs() / b.calls as f64);
             assert!(
                 (here - there).abs() <= most,
                 "{here} for {there} s, {error} s per call: {b:#?}"
             );
         }
+        let name = self.bench.dir.file_name().unwrap_or_default();
+        println!("{name:?}: error of clocks {error:.6} s, of findings {largest:.6} s per call");
+        println!("{name:?}: violations of causality before and after: {violations:?}");
         for (here, there) in self.report.locations.iter().zip(&truth.locations) {
             assert_eq!((here.rank, here.thread), (there.rank, there.thread));
             // What lies between two moments of the same clock is the same.
@@ -191,12 +201,12 @@ impl Recorded {
     }
 }
 
-/// Time lost by the pattern of `b` where `b` lost it.
+/// Time lost where `b` lost it, of all patterns.
 fn severity(report: &Report, b: &Bottleneck) -> f64 {
-    let alike = report.bottlenecks.iter().filter(|other| {
-        (&other.pattern, &other.operation, &other.location)
-            == (&b.pattern, &b.operation, &b.location)
-    });
+    let alike = report
+        .bottlenecks
+        .iter()
+        .filter(|other| (&other.operation, &other.location) == (&b.operation, &b.location));
     alike.map(|b| b.severity_s).sum()
 }
 
