@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_report::AnomalySeverity;
-use laggard_trace::{Location, ProfileEntry, calls};
+use laggard_trace::{Location, NodeFile, ProfileEntry, calls};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
 use super::clock::{self, ClockEvidence, Clocks};
-use super::files::{self, Entry};
+use super::files::{self, Entry, Failure, Listing};
 use super::table::NONE;
 use crate::comm::Job;
 
@@ -105,10 +105,11 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         listing = postcard::to_stdvec(&listed)?;
     }
     job.broadcast(&mut listing);
-    let entries = match postcard::from_bytes::<Result<Vec<Entry>, String>>(&listing)? {
-        Ok(entries) => entries,
+    let listing = match postcard::from_bytes::<Result<Listing, String>>(&listing)? {
+        Ok(listing) => listing,
         Err(message) => bail!(message),
     };
+    let entries = listing.entries;
     let agents = assign(&entries, job.agents());
     let me = job.agent() as u32;
     let own: Vec<&Entry> = entries
@@ -117,22 +118,22 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         .filter(|(_, agent)| **agent == me)
         .map(|(e, _)| e)
         .collect();
-    let opened: Vec<_> = own
-        .par_iter()
-        .map(|entry| Location::open(&directory.join(&entry.name)))
-        .collect();
     let mut locations = Vec::new();
-    let mut failures = Vec::new();
-    for (entry, result) in own.iter().zip(opened) {
+    let mut failures = match job.agent() {
+        0 => listing.failures,
+        _ => Vec::new(),
+    };
+    for (entry, result) in own.iter().zip(open_locations(directory, &own)) {
         match result {
             Ok(location) => match files::misplaced(&entry.name, &location) {
                 None => locations.push(location),
-                Some(why) => failures.push((entry.name.clone(), why, false)),
+                Some(why) => failures.push(Failure {
+                    file: entry.name.clone(),
+                    why,
+                    is_newer: false,
+                }),
             },
-            Err(error @ laggard_trace::Error::Version { .. }) => {
-                failures.push((entry.name.clone(), error.to_string(), true));
-            }
-            Err(error) => failures.push((entry.name.clone(), error.to_string(), false)),
+            Err(error) => failures.push(Failure::new(&entry.name, &error)),
         }
     }
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
@@ -142,13 +143,13 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         .collect();
     let (mut infos, failures) = gather(job, (mine, failures))?;
     name_hosts(&mut infos);
-    if let Some((_, newer, _)) = failures.iter().find(|failure| failure.2) {
-        bail!("{newer}");
+    if let Some(newer) = failures.iter().find(|failure| failure.is_newer) {
+        bail!("{}", newer.why);
     }
     if infos.is_empty() {
         let why = failures
             .first()
-            .map_or_else(String::new, |(_, why, _)| format!(": {why}"));
+            .map_or_else(String::new, |failure| format!(": {}", failure.why));
         bail!(
             "{}: no usable trace in this directory{why}",
             directory.display()
@@ -159,10 +160,16 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         infos.iter().map(|i| (i.run_id, i.ranks, i.file.as_str())),
     )?;
     if job.agent() == 0 {
-        for (file, why, _) in failures {
+        for failure in failures {
             anomalies
-                .add("unreadable_file", Level::Error, 1, why)
-                .origin(file);
+                .add("unreadable_file", Level::Error, 1, failure.why)
+                .origin(failure.file);
+        }
+        for (file, count) in listing.damaged {
+            let detail = "index entries that were not finished, contradict others or are missing: \
+                what they tell of is not in the report";
+            let row = anomalies.add("damaged_index", Level::Error, count, detail.into());
+            row.origin(file);
         }
     }
     for location in &locations {
@@ -171,7 +178,29 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     Ok(share(infos, locations, job, anomalies))
 }
 
-type Gathered = (Vec<LocationInfo>, Vec<(String, String, bool)>);
+/// Opens locations, those in node files through one look at each file's index.
+fn open_locations(
+    directory: &Path,
+    entries: &[&Entry],
+) -> Vec<Result<Location, laggard_trace::Error>> {
+    let mut nodes: BTreeMap<&str, Option<NodeFile>> = BTreeMap::new();
+    for node in entries.iter().filter_map(|entry| entry.node.as_ref()) {
+        let open = || NodeFile::open(&directory.join(&node.file)).ok();
+        nodes.entry(&node.file).or_insert_with(open);
+    }
+    let open = |entry: &&Entry| match &entry.node {
+        None => Location::open(&directory.join(&entry.name)),
+        Some(node) => match nodes.get(&*node.file) {
+            Some(Some(file)) => file.location(node.rank, node.thread),
+            // Once more, for the error.
+            _ => NodeFile::open(&directory.join(&node.file))
+                .and_then(|file| file.location(node.rank, node.thread)),
+        },
+    };
+    entries.par_iter().map(open).collect()
+}
+
+type Gathered = (Vec<LocationInfo>, Vec<Failure>);
 
 fn gather(job: &dyn Job, mine: Gathered) -> Result<Gathered> {
     let mut all: Gathered = Default::default();
@@ -439,6 +468,7 @@ mod tests {
         Entry {
             name: name.into(),
             size,
+            ..Entry::default()
         }
     }
 
