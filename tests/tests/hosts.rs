@@ -17,7 +17,7 @@ use laggard_tests::hosts::{Hosts, Plan, Wires};
 use laggard_tests::moved::{self, Change, OtherClock};
 use laggard_tests::product::{self, Bench};
 use laggard_tests::report::{Bottleneck, Report};
-use laggard_trace::{ClockPoint, Location, file_name};
+use laggard_trace::{ClockPoint, Location, NodeFile, RUN_FILE, file_name};
 
 const PROGRAM: &str = "hosts/exchange.c";
 /// Recordings until a deviation of times from the program's schedule counts.
@@ -545,4 +545,41 @@ fn laggard_run_on_hosts() {
             "rank {rank}"
         );
     }
+}
+
+/// `LAGGARD_FILE_PER=node`: one file for each host, with its ranks and no others.
+#[test]
+fn a_file_for_each_host() {
+    let plans = [Plan::new("node1"), Plan::new("node2")];
+    let Some(setup) = Setup::new("hosts-files", &plans, Wires::Fast) else {
+        return;
+    };
+    setup.record(4, "trace", &[("LAGGARD_FILE_PER", "node")], None);
+    let trace = setup.bench.path("trace");
+    let entries = fs::read_dir(&trace).expect("a trace");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let files = paths.filter(|path| !path.ends_with(RUN_FILE));
+    let mut found: Vec<(Vec<u32>, u64)> = files
+        .map(|path| {
+            let file = NodeFile::open(&path).expect("a node file");
+            let mut ranks: Vec<u32> = file.locations().map(|(rank, ..)| rank).collect();
+            ranks.sort_unstable();
+            let first = file.location(ranks[0], 0).expect("a location");
+            (ranks, first.header.host_id)
+        })
+        .collect();
+    found.sort();
+    let ranks: Vec<&[u32]> = found.iter().map(|(ranks, _)| &ranks[..]).collect();
+    assert_eq!(ranks, [[0, 1], [2, 3]]);
+    assert!(found[0].1 != found[1].1, "{found:?}");
+    let text = setup.bench.analyze_all(&trace);
+    let report = parsed(&text);
+    assert_eq!(hosts(&report), ["node1", "node1", "node2", "node2"]);
+    assert_eq!(report.errors(), [""; 0]);
+    assert_shares_add_up(&report);
+    let path = setup.bench.path("report-hosts.json");
+    let outcome = setup.bench.analyze_on(&setup.hosts, &trace, 2, &path);
+    outcome.expect_orderly().expect_success();
+    let there = fs::read_to_string(&path).expect("a report");
+    assert_eq!(product::difference(&text, &there), None);
 }
