@@ -17,7 +17,7 @@ use laggard_tests::hosts::{Hosts, Plan, Wires};
 use laggard_tests::moved::{self, Change, OtherClock};
 use laggard_tests::product::{self, Bench};
 use laggard_tests::report::{Bottleneck, Report};
-use laggard_trace::{ClockPoint, Location, file_name};
+use laggard_trace::{ClockPoint, Location, NodeFile, RUN_FILE, file_name};
 
 const PROGRAM: &str = "hosts/exchange.c";
 /// Recordings until a deviation of times from the program's schedule counts.
@@ -148,7 +148,11 @@ impl Recorded {
             assert!(off.unsigned_abs() <= most, "{off} ns off: {point:?}");
         }
         let off = measured.iter().map(|(_, off)| off.unsigned_abs());
-        off.max().unwrap_or(0)
+        let largest = off.max().unwrap_or(0);
+        let number = measured.len();
+        let name = self.bench.dir.file_name().unwrap_or_default();
+        println!("{name:?}: {number} measurements, {largest} ns wrong at most");
+        largest
     }
 
     fn error_s(&self) -> f64 {
@@ -159,15 +163,21 @@ impl Recorded {
     #[track_caller]
     fn assert_within_error(&self, truth: &Report) {
         let error = self.error_s() + 1e-6;
+        let violations = self.violations();
+        let mut largest: f64 = 0.0;
         let all = self.report.bottlenecks.iter().chain(&truth.bottlenecks);
         for b in all {
             let [here, there] = [&self.report, truth].map(|report| severity(report, b));
             let most = error * b.calls as f64;
+            largest = largest.max((here - there).abs() / b.calls as f64);
             assert!(
                 (here - there).abs() <= most,
                 "{here} for {there} s, {error} s per call: {b:#?}"
             );
         }
+        let name = self.bench.dir.file_name().unwrap_or_default();
+        println!("{name:?}: error of clocks {error:.6} s, of findings {largest:.6} s per call");
+        println!("{name:?}: violations of causality before and after: {violations:?}");
         for (here, there) in self.report.locations.iter().zip(&truth.locations) {
             assert_eq!((here.rank, here.thread), (there.rank, there.thread));
             // What lies between two moments of the same clock is the same.
@@ -191,12 +201,12 @@ impl Recorded {
     }
 }
 
-/// Time lost by the pattern of `b` where `b` lost it.
+/// Time lost where `b` lost it, of all patterns.
 fn severity(report: &Report, b: &Bottleneck) -> f64 {
-    let alike = report.bottlenecks.iter().filter(|other| {
-        (&other.pattern, &other.operation, &other.location)
-            == (&b.pattern, &b.operation, &b.location)
-    });
+    let alike = report
+        .bottlenecks
+        .iter()
+        .filter(|other| (&other.operation, &other.location) == (&b.operation, &b.location));
     alike.map(|b| b.severity_s).sum()
 }
 
@@ -535,4 +545,41 @@ fn laggard_run_on_hosts() {
             "rank {rank}"
         );
     }
+}
+
+/// `LAGGARD_FILE_PER=node`: one file for each host, with its ranks and no others.
+#[test]
+fn a_file_for_each_host() {
+    let plans = [Plan::new("node1"), Plan::new("node2")];
+    let Some(setup) = Setup::new("hosts-files", &plans, Wires::Fast) else {
+        return;
+    };
+    setup.record(4, "trace", &[("LAGGARD_FILE_PER", "node")], None);
+    let trace = setup.bench.path("trace");
+    let entries = fs::read_dir(&trace).expect("a trace");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let files = paths.filter(|path| !path.ends_with(RUN_FILE));
+    let mut found: Vec<(Vec<u32>, u64)> = files
+        .map(|path| {
+            let file = NodeFile::open(&path).expect("a node file");
+            let mut ranks: Vec<u32> = file.locations().map(|(rank, ..)| rank).collect();
+            ranks.sort_unstable();
+            let first = file.location(ranks[0], 0).expect("a location");
+            (ranks, first.header.host_id)
+        })
+        .collect();
+    found.sort();
+    let ranks: Vec<&[u32]> = found.iter().map(|(ranks, _)| &ranks[..]).collect();
+    assert_eq!(ranks, [[0, 1], [2, 3]]);
+    assert!(found[0].1 != found[1].1, "{found:?}");
+    let text = setup.bench.analyze_all(&trace);
+    let report = parsed(&text);
+    assert_eq!(hosts(&report), ["node1", "node1", "node2", "node2"]);
+    assert_eq!(report.errors(), [""; 0]);
+    assert_shares_add_up(&report);
+    let path = setup.bench.path("report-hosts.json");
+    let outcome = setup.bench.analyze_on(&setup.hosts, &trace, 2, &path);
+    outcome.expect_orderly().expect_success();
+    let there = fs::read_to_string(&path).expect("a report");
+    assert_eq!(product::difference(&text, &there), None);
 }

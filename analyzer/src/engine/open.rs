@@ -338,13 +338,15 @@ fn share(
     let mut agent_of = vec![NONE; ranks];
     let mut hosts = vec![0; ranks];
     let mut truncated = vec![false; ranks];
-    let mut host_names: Vec<String> = infos.iter().map(|info| info.host.clone()).collect();
-    host_names.sort();
-    host_names.dedup();
+    // Several hosts may have the same name: containers, virtual machines.
+    let host = |info: &LocationInfo| (info.host.clone(), info.clock.host);
+    let mut known: Vec<(String, u64)> = infos.iter().map(host).collect();
+    known.sort();
+    known.dedup();
     for info in &infos {
         let rank = info.rank as usize;
         agent_of[rank] = info.agent;
-        hosts[rank] = host_names.binary_search(&info.host).unwrap_or(0) as u32;
+        hosts[rank] = known.binary_search(&host(info)).unwrap_or(0) as u32;
         truncated[rank] |= info.truncated;
     }
     let silent = infos
@@ -380,7 +382,7 @@ fn share(
         infos,
         agent_of,
         hosts,
-        host_names,
+        host_names: known.into_iter().map(|host| host.0).collect(),
         truncated,
         clocks,
     }

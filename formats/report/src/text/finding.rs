@@ -107,7 +107,7 @@ fn lost(finding: &Bottleneck) -> String {
         count(finding.calls)
     );
     if let Some(between) = finding.inter_node_s
-        && finding.severity_s > 0.0
+        && !finding.causes.is_empty()
     {
         let share = percent(crate::percent(between, finding.severity_s));
         text.push_str(&format!("; {share} of it for ranks on other hosts"));
