@@ -42,7 +42,9 @@ pub fn list(directory: &Path) -> Result<Vec<Entry>> {
             "{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …"
         );
     }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    // Ranks in order: those of a million and more have longer names.
+    let number = |entry: &Entry| rank_part(&entry.name).len();
+    entries.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.name.cmp(&b.name)));
     Ok(entries)
 }
 

@@ -29,6 +29,7 @@ mod group;
 mod intern;
 mod merge;
 pub(crate) mod open;
+mod per_rank;
 mod phases;
 mod places;
 mod polling;
@@ -47,16 +48,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
-use laggard_report::Report;
 use rayon::prelude::*;
 
 use crate::comm::{Job, merge_up};
-use crate::options::AnalyzeOptions;
+use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
 use agent::Agent;
 use anomaly::Anomalies;
 use causality::Violations;
 use merge::Own;
+use per_rank::Rows;
 use phases::Phases;
 use repair::{Noted, Timeline};
 
@@ -69,7 +70,7 @@ pub fn analyze(
     job: &dyn Job,
     directory: &Path,
     options: &AnalyzeOptions,
-) -> Result<Option<Report>> {
+) -> Result<Option<Analysis>> {
     let started = Instant::now();
     let mut phases = Phases::new(job, options);
     let settings = &options.settings;
@@ -179,6 +180,10 @@ pub fn analyze(
             .map(|location| location.times.clone())
             .collect(),
         anomalies,
+        rows: options
+            .per_rank
+            .as_ref()
+            .map(|_| Rows::new(opened.locations.len())),
         ..Own::default()
     };
     // What is collected is given back at once: there may be many ranks.
@@ -195,6 +200,13 @@ pub fn analyze(
     if !same.is_empty() {
         own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
     }
+    let mut per_rank = Ok(());
+    if let (Some(path), Some(rows)) = (&options.per_rank, own.rows.take()) {
+        phases.begin("per rank");
+        let (times, all) = (&own.locations, settings.all);
+        per_rank = per_rank::write(job, path, rows, times, &opened, &mut places, all);
+        phases.begin("fold");
+    }
     let locations = opened.infos.len();
     let (opened_locations, requests) = (opened.locations.len(), own.requests);
     let partial = own.fold(job, &opened.agent_of, locations)?;
@@ -210,7 +222,7 @@ pub fn analyze(
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;
         report.agents.shares = shares;
-        report
+        Analysis { report, per_rank }
     }))
 }
 
