@@ -155,6 +155,9 @@ pub struct Analyze {
     /// … or, without a baseline, whose mean/min or max/mean is this or more
     #[arg(long, value_name = "R", default_value_t = 2.0, value_parser = ratio)]
     pub deviation_ratio: f64,
+    /// Write all that is known of each rank as a table (Parquet)
+    #[arg(long, value_name = "FILE.parquet")]
+    pub per_rank: Option<PathBuf>,
     /// Threads per agent [default: the cores that the agent may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,

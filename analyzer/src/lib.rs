@@ -13,16 +13,13 @@ pub mod symbols;
 use std::path::Path;
 
 use comm::{Job, MpiJob, Serial};
-pub use options::AnalyzeOptions;
+pub use options::{Analysis, AnalyzeOptions};
 
-/// Analyses a trace directory; the report is given on the head agent only.
+/// Analyses a trace directory; what comes of it is given on the head agent only.
 ///
 /// Under an MPI launcher all processes of the job are agents; elsewhere this process
 /// is the only one. An error is the same on all agents, and the head should say it.
-pub fn analyze(
-    directory: &Path,
-    options: &AnalyzeOptions,
-) -> anyhow::Result<Option<laggard_report::Report>> {
+pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
     let job: Box<dyn Job> = if comm::launched_by_mpi() {
         Box::new(
             MpiJob::new()

@@ -4,7 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use laggard_baselines::{Baseline, Empty};
-use laggard_report::Settings;
+use laggard_report::{Report, Settings};
+
+/// What comes of [`analyze`](crate::analyze).
+#[derive(Debug)]
+pub struct Analysis {
+    /// The report.
+    pub report: Report,
+    /// Whether the table per rank was written, if it was asked for: that it was not does
+    /// not spoil the report.
+    pub per_rank: anyhow::Result<()>,
+}
 
 /// Options of [`analyze`](crate::analyze).
 #[derive(Clone)]
@@ -18,6 +28,8 @@ pub struct AnalyzeOptions {
     /// Records that an agent decodes in one round, about: bounds what is in flight.
     /// `None`: what fits into caches for one agent; more where each round costs messages.
     pub round_records: Option<u64>,
+    /// Where the table of all that is known of each rank goes; `None`: it is not made.
+    pub per_rank: Option<PathBuf>,
     /// Whether the phases' times and memory go into the report's `agents`.
     pub stats: bool,
     /// Whether the head shows progress (on a terminal, never in a pipe).
@@ -33,6 +45,7 @@ impl Default for AnalyzeOptions {
             baseline: Arc::new(Empty),
             threads: None,
             round_records: None,
+            per_rank: None,
             stats: false,
             progress: false,
             debug_roots: None,

@@ -155,7 +155,7 @@ proptest! {
         options.settings.all = all;
         match laggard::analyze(directory.path(), &options) {
             Ok(report) => {
-                let report = report.unwrap();
+                let report = report.unwrap().report;
                 for found in &report.bottlenecks {
                     prop_assert!(found.severity_s >= 0.0);
                 }

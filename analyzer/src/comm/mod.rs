@@ -44,6 +44,10 @@ pub trait Job {
         mine: Vec<u8>,
         combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
     ) -> Option<Vec<u8>>;
+    /// Brings what agents have to say to the head: of one agent after the other, piece by
+    /// piece, none of which is empty; a piece is made when the head is ready for it. `next`
+    /// makes this agent's, `take` is called at the head. Collective.
+    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>));
     /// What left this agent for others so far.
     fn sent(&self) -> Sent;
     /// Ends all agents after an error that only this one saw.

@@ -15,6 +15,8 @@ mod tag {
     pub const TREE: mpi::Tag = 1;
     /// What one agent has for another.
     pub const PARCEL: mpi::Tag = 2;
+    /// One of many pieces for the head, or that one is wanted.
+    pub const RELAY: mpi::Tag = 3;
 }
 
 /// Largest piece of one message: counts are `int` in MPI.
@@ -162,6 +164,44 @@ impl Job for MpiJob {
             step *= 2;
         }
         Some(mine)
+    }
+
+    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
+        let head = self.world.process_at_rank(0);
+        if self.agent() != 0 {
+            loop {
+                // Not before the head has room for it.
+                head.receive_with_tag::<u8>(tag::RELAY);
+                let piece = next().unwrap_or_default();
+                head.send_with_tag(&(piece.len() as u64), tag::RELAY);
+                for part in piece.chunks(PIECE) {
+                    head.send_with_tag(part, tag::RELAY);
+                }
+                self.count_sent(1, piece.len());
+                if piece.is_empty() {
+                    return;
+                }
+            }
+        }
+        while let Some(piece) = next() {
+            take(piece);
+        }
+        for agent in 1..self.agents() {
+            let from = self.world.process_at_rank(agent as i32);
+            loop {
+                from.send_with_tag(&1u8, tag::RELAY);
+                let (length, _) = from.receive_with_tag::<u64>(tag::RELAY);
+                let mut piece = vec![0u8; length as usize];
+                for part in piece.chunks_mut(PIECE) {
+                    from.receive_into_with_tag(part, tag::RELAY);
+                }
+                self.count_sent(1, 1);
+                if piece.is_empty() {
+                    break;
+                }
+                take(piece);
+            }
+        }
     }
 
     fn sent(&self) -> Sent {

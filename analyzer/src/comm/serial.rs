@@ -37,6 +37,12 @@ impl Job for Serial {
         Some(mine)
     }
 
+    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
+        while let Some(piece) = next() {
+            take(piece);
+        }
+    }
+
     fn sent(&self) -> Sent {
         Sent::default()
     }

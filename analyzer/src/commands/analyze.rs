@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use laggard::AnalyzeOptions;
+use laggard::{Analysis, AnalyzeOptions};
 use laggard_baselines::Table;
 use laggard_report::{Report, Settings};
+use laggard_tables::PerRank;
 
 use super::{is_head, screen};
 use crate::cli::{Analyze, Format};
@@ -30,12 +31,29 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     if is_head() && (options.output.is_some() || output.exists()) {
         Report::check_target(&output)?;
     }
-    let Some(report) = laggard::analyze(&options.directory, &settings)? else {
+    if is_head()
+        && let Some(table) = &options.per_rank
+    {
+        if std::path::absolute(table)? == std::path::absolute(&output)? {
+            bail!(
+                "{}: the report goes there; choose another file for --per-rank",
+                table.display()
+            );
+        }
+        PerRank::check_target(table)?;
+    }
+    let Some(analysis) = laggard::analyze(&options.directory, &settings)? else {
         return Ok(ExitCode::SUCCESS);
     };
+    let Analysis { report, per_rank } = analysis;
     let written = report.write(&output);
-    print(options, &report, &output, written.is_ok())?;
+    let mut files = Vec::new();
+    files.extend(written.is_ok().then(|| ("Report", output.as_path())));
+    let table = options.per_rank.as_deref().filter(|_| per_rank.is_ok());
+    files.extend(table.map(|table| ("Table", table)));
+    print(options, &report, &output, &files)?;
     written?;
+    per_rank?;
     let Some(limit) = options.fail_above else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -67,6 +85,7 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
             baseline: table.as_ref().map(|table| table.description.clone()),
         },
         threads: options.threads.map(usize::from),
+        per_rank: options.per_rank.clone(),
         stats: options.stats,
         progress: !options.quiet && screen::shows_progress(),
         ..AnalyzeOptions::default()
@@ -77,7 +96,8 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
     Ok(settings)
 }
 
-fn print(options: &Analyze, report: &Report, output: &Path, is_written: bool) -> Result<()> {
+/// Prints the report and which files, of what kind, were written.
+fn print(options: &Analyze, report: &Report, output: &Path, files: &[(&str, &Path)]) -> Result<()> {
     let is_text = options.format == Format::Text && !options.quiet;
     if options.stats && !is_text {
         // Asked for by name: beside what is, or is not, printed.
@@ -94,11 +114,12 @@ fn print(options: &Analyze, report: &Report, output: &Path, is_written: bool) ->
             if options.stats {
                 screen::print(&stats(report))?;
             }
-            if is_written {
-                let mut out = screen::output();
-                writeln!(out, "\nReport written to {}", output.display())?;
-                out.flush()?;
+            let mut out = screen::output();
+            for (at, (what, file)) in files.iter().enumerate() {
+                let gap = if at == 0 { "\n" } else { "" };
+                writeln!(out, "{gap}{what} written to {}", file.display())?;
             }
+            out.flush()?;
         }
     }
     Ok(())

@@ -92,7 +92,10 @@ pub fn list(directory: &Path) -> Result<Listing> {
             "{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …"
         );
     }
-    listing.entries.sort();
+    // Ranks in order: those of a million and more have longer names.
+    let number = |entry: &Entry| rank_part(&entry.name).len();
+    let entries = &mut listing.entries;
+    entries.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.cmp(b)));
     listing.drop_repeated(directory);
     listing.damaged.sort();
     Ok(listing)

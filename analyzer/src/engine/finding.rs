@@ -233,7 +233,8 @@ fn add_rank(
 }
 
 impl Parts {
-    fn add(&mut self, other: &Parts) {
+    /// Adds another.
+    pub fn add(&mut self, other: &Parts) {
         self.severity = self.severity.saturating_add(other.severity);
         self.computation = self.computation.saturating_add(other.computation);
         self.waiting = self.waiting.saturating_add(other.waiting);
@@ -286,7 +287,13 @@ impl Cause {
             .find(|o| (o.0, o.1) == (operation, path))
         {
             Some(other) => other.2 = other.2.saturating_add(ns),
-            None => self.others.push((operation, path, ns)),
+            None => {
+                if self.others.is_empty() {
+                    // Mostly the only one.
+                    self.others.reserve_exact(1);
+                }
+                self.others.push((operation, path, ns));
+            }
         }
     }
 
@@ -346,6 +353,15 @@ impl LocalFindings {
         if is_waiting(pattern) {
             self.waiting = self.waiting.saturating_add(instance.severity as u64);
         }
+    }
+
+    /// Signature, pattern and sums of all that was found.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, PatternNumber, &Sums)> {
+        let all = self.by_signature.iter().enumerate();
+        all.flat_map(|(signature, patterns)| {
+            let patterns = patterns.iter();
+            patterns.map(move |(pattern, sums)| (signature as u32, *pattern, sums))
+        })
     }
 
     /// Moves everything into `findings`; `name` gives a signature's call and call path.

@@ -8,6 +8,7 @@ use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
 use super::group::Owned;
 use super::intern::PathKey;
+use super::per_rank::Rows;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::rank::Rank;
 use super::table::NONE;
@@ -26,6 +27,8 @@ pub struct Own {
     pub anomalies: Anomalies,
     /// Questions sent.
     pub requests: u64,
+    /// What is known of single ranks, if it is asked for.
+    pub rows: Option<Rows>,
 }
 
 /// What an agent, or several, have to say.
@@ -82,6 +85,9 @@ impl Own {
         for ((operation, path), sums) in std::mem::take(&mut self.profile) {
             let sum = self.profile.entry((operation, name(path))).or_default();
             sum.merge(sums);
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.rename_paths(&name);
         }
         self.anomalies.rename_paths(name);
     }
@@ -152,15 +158,17 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
     let number = rank.rank;
     for (thread, findings) in rank.threads.iter().zip(&mut rank.asker.findings) {
         let (rows, paths) = (&thread.rows, &thread.paths);
-        findings.drain_into(&mut partial.findings, |signature| {
-            (
-                rows[signature as usize].operation,
-                paths[signature as usize],
-            )
-        });
+        let name = |signature: u32| {
+            let at = signature as usize;
+            (rows[at].operation, paths[at])
+        };
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+        if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
+            rows.take(at, findings, name);
+        }
+        findings.drain_into(&mut partial.findings, name);
         let wall = place.map_or(0, |at| {
             partial.locations[at].waiting = findings.waiting;
             partial.locations[at].wall

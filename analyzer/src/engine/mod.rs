@@ -30,6 +30,7 @@ mod intern;
 mod merge;
 pub(crate) mod open;
 mod packing;
+mod per_rank;
 mod phases;
 mod places;
 mod polling;
@@ -48,16 +49,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
-use laggard_report::Report;
 use rayon::prelude::*;
 
 use crate::comm::{Job, merge_up};
-use crate::options::AnalyzeOptions;
+use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
 use agent::Agent;
 use anomaly::Anomalies;
 use causality::Violations;
 use merge::Own;
+use per_rank::Rows;
 use phases::Phases;
 use repair::{Noted, Timeline};
 
@@ -70,7 +71,7 @@ pub fn analyze(
     job: &dyn Job,
     directory: &Path,
     options: &AnalyzeOptions,
-) -> Result<Option<Report>> {
+) -> Result<Option<Analysis>> {
     let started = Instant::now();
     let mut phases = Phases::new(job, options);
     let settings = &options.settings;
@@ -180,6 +181,10 @@ pub fn analyze(
             .map(|location| location.times.clone())
             .collect(),
         anomalies,
+        rows: options
+            .per_rank
+            .as_ref()
+            .map(|_| Rows::new(opened.locations.len())),
         ..Own::default()
     };
     // What is collected is given back at once: there may be many ranks.
@@ -196,6 +201,13 @@ pub fn analyze(
     if !same.is_empty() {
         own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
     }
+    let mut per_rank = Ok(());
+    if let (Some(path), Some(rows)) = (&options.per_rank, own.rows.take()) {
+        phases.begin("per rank");
+        let (times, all) = (&own.locations, settings.all);
+        per_rank = per_rank::write(job, path, rows, times, &opened, &mut places, all);
+        phases.begin("fold");
+    }
     let locations = opened.infos.len();
     let (opened_locations, requests) = (opened.locations.len(), own.requests);
     let partial = own.fold(job, &opened.agent_of, locations)?;
@@ -211,7 +223,7 @@ pub fn analyze(
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;
         report.agents.shares = shares;
-        report
+        Analysis { report, per_rank }
     }))
 }
 

@@ -326,6 +326,7 @@ pub fn analyze_with(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
     laggard::analyze(directory.path(), options)
         .unwrap()
         .unwrap()
+        .report
 }
 
 /// Total of a pattern in ns.

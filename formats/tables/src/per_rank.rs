@@ -1,0 +1,274 @@
+//! The table per rank: its rows, and how they become a file.
+
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::ByteArray;
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+
+use crate::group::{Cell, Group};
+use crate::schema::{COLUMNS, Kind, message};
+use crate::target::{self, Target};
+use crate::{Error, SCHEMA};
+
+/// What a table is about, for its metadata.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'r> {
+    /// Of the recording.
+    pub run_id: [u8; 16],
+    /// Program.
+    pub program: &'r str,
+    /// Its arguments.
+    pub arguments: &'r [String],
+    /// Size of the world.
+    pub ranks: u32,
+    /// Whether every instance was measured, so that times lost are complete.
+    pub all: bool,
+}
+
+/// A text that a table knows; see [`PerRank::text`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text(u32);
+
+/// A call somewhere in the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Its name.
+    pub operation: Text,
+    /// Source file, if known.
+    pub file: Option<Text>,
+    /// From 1; 0 = unknown.
+    pub line: u32,
+    /// Function, or an address in it, if known.
+    pub function: Option<Text>,
+    /// Call path, outermost first, if known.
+    pub callpath: Option<Text>,
+}
+
+/// Who was late, and what that rank did meanwhile. Times are ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// World rank.
+    pub rank: u32,
+    /// Its late call; the call path is not in the table.
+    pub call: Call,
+    /// Of the time lost, the part in which it computed.
+    pub computation: u64,
+    /// … in which it was itself inside communication.
+    pub waiting: u64,
+    /// … in which it was inside file operations.
+    pub io: u64,
+}
+
+/// What a row tells of its rank and thread.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// Where its time went.
+    Time,
+    /// What it lost in a pattern.
+    Lost {
+        /// How often.
+        instances: u64,
+        /// In which call.
+        call: Call,
+        /// Because of whom, if of anybody.
+        late: Option<Late>,
+    },
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+    /// Its host.
+    pub host: Text,
+    /// Kind of time, or pattern.
+    pub metric: Text,
+    /// ns.
+    pub time: u64,
+    /// The rest.
+    pub value: Value,
+}
+
+/// A table that is being written.
+pub struct PerRank {
+    file: SerializedFileWriter<BufWriter<Target>>,
+    group: Group,
+    texts: Vec<ByteArray>,
+    kinds: [Text; 2],
+}
+
+impl PerRank {
+    /// Makes sure that a table can be written here: there is none, or an older table, an
+    /// empty file, or something that is no regular file; and a file can be made beside it.
+    ///
+    /// # Errors
+    /// One line that says what is in the way.
+    pub fn check_target(path: &Path) -> Result<(), Error> {
+        target::check(path)
+    }
+
+    /// Begins a table.
+    ///
+    /// # Errors
+    /// See [`PerRank::check_target`]; or the file cannot be written.
+    pub fn create(path: &Path, run: &Run) -> Result<PerRank, Error> {
+        let target = Target::open(path)?;
+        let failed = |source| Error::encode(path, source);
+        let schema = Arc::new(parse_message_type(&message()).map_err(failed)?);
+        let properties = Arc::new(properties(run));
+        let file = SerializedFileWriter::new(BufWriter::new(target), schema, properties);
+        let mut table = PerRank {
+            file: file.map_err(failed)?,
+            group: Group::new(),
+            texts: Vec::new(),
+            kinds: [Text(0); 2],
+        };
+        table.kinds = ["time", "lost"].map(|kind| table.text(kind));
+        Ok(table)
+    }
+
+    /// Makes a text known, to be used in any number of rows. The same one twice takes
+    /// memory twice.
+    pub fn text(&mut self, text: &str) -> Text {
+        self.texts.push(ByteArray::from(text.as_bytes().to_vec()));
+        Text(self.texts.len() as u32 - 1)
+    }
+
+    /// Adds a row. Rows come ascending by rank and thread.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn push(&mut self, row: &Row) -> Result<(), Error> {
+        self.group.push(&self.cells(row));
+        match self.group.is_full() {
+            true => self.write_group(),
+            false => Ok(()),
+        }
+    }
+
+    /// Completes the file and gives it its name.
+    ///
+    /// # Errors
+    /// The file cannot be written; what had its name before is still there.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.write_group()?;
+        let path = self.file.inner().get_ref().path().to_owned();
+        let failed = |source| Error::encode(&path, source);
+        // With what stands at the end of the file.
+        let buffer = self.file.into_inner().map_err(failed)?;
+        let target = buffer.into_inner();
+        target
+            .map_err(|error| Error::write(&path, error.into_error()))?
+            .finish()
+    }
+
+    fn write_group(&mut self) -> Result<(), Error> {
+        let written = self.group.write(&mut self.file, &self.texts);
+        written.map_err(|source| Error::encode(self.file.inner().get_ref().path(), source))
+    }
+
+    /// A row in the order of the columns.
+    fn cells(&self, row: &Row) -> [Cell; COLUMNS.len()] {
+        let text = |text: Option<Text>| text.map_or(Cell::Null, |text| Cell::Text(text.0));
+        let line = |line: u32| match line {
+            0 => Cell::Null,
+            line => Cell::Number(line),
+        };
+        let mut cells = [Cell::Null; COLUMNS.len()];
+        let [rank, thread, host, kind, metric, time, rest @ ..] = &mut cells;
+        (*rank, *thread) = (Cell::Number(row.rank), Cell::Number(row.thread));
+        (*host, *metric) = (Cell::Text(row.host.0), Cell::Text(row.metric.0));
+        *time = Cell::Ns(row.time);
+        let [times, lost] = self.kinds;
+        let Value::Lost {
+            instances,
+            call,
+            late,
+        } = row.value
+        else {
+            *kind = Cell::Text(times.0);
+            return cells;
+        };
+        *kind = Cell::Text(lost.0);
+        let (of_call, of_late) = rest.split_at_mut(6);
+        of_call.copy_from_slice(&[
+            Cell::Count(instances),
+            Cell::Text(call.operation.0),
+            text(call.file),
+            line(call.line),
+            text(call.function),
+            text(call.callpath),
+        ]);
+        if let Some(late) = late {
+            of_late.copy_from_slice(&[
+                Cell::Number(late.rank),
+                Cell::Text(late.call.operation.0),
+                text(late.call.file),
+                line(late.call.line),
+                text(late.call.function),
+                Cell::Ns(late.computation),
+                Cell::Ns(late.waiting),
+                Cell::Ns(late.io),
+            ]);
+        }
+        cells
+    }
+}
+
+/// How the file is written. Everything in it follows from the rows and the run alone.
+fn properties(run: &Run) -> WriterProperties {
+    let hex = |bytes: [u8; 16]| -> String {
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        digits.collect()
+    };
+    let metadata = [
+        ("laggard.schema", SCHEMA.to_owned()),
+        ("laggard.run_id", hex(run.run_id)),
+        ("laggard.program", run.program.to_owned()),
+        ("laggard.arguments", run.arguments.join(" ")),
+        ("laggard.ranks", run.ranks.to_string()),
+        ("laggard.all", run.all.to_string()),
+    ];
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    let ascending = |column_idx| SortingColumn {
+        column_idx,
+        descending: false,
+        nulls_first: false,
+    };
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("laggard {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(metadata.to_vec()))
+        .set_sorting_columns(Some(vec![ascending(0), ascending(1)]))
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    // Times hardly repeat.
+    for column in COLUMNS.iter().filter(|column| column.kind == Kind::Seconds) {
+        let path = ColumnPath::from(column.name);
+        properties = properties.set_column_dictionary_enabled(path, false);
+    }
+    properties.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::errors::ParquetError;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_keep_their_words() {
+        let full = std::io::Error::from_raw_os_error(28);
+        let error = Error::encode(Path::new("t"), ParquetError::External(Box::new(full)));
+        assert!(error.to_string().starts_with("cannot write t: No space"));
+    }
+}
