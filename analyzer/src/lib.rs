@@ -8,6 +8,7 @@ pub mod comm;
 pub mod directory;
 mod engine;
 mod options;
+mod shortened;
 pub mod symbols;
 
 use std::path::Path;
@@ -31,6 +32,7 @@ pub fn analyze(
     } else {
         Box::new(Serial)
     };
+    shortened::watch();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let threads = options
         .threads
