@@ -34,6 +34,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let written = report.write(&output);
+    laggard::signals::is_finished();
     print(options, &report, &output, written.is_ok())?;
     written?;
     let Some(limit) = options.fail_above else {

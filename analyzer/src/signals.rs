@@ -1,30 +1,60 @@
-//! Files that lose their content while they are mapped.
+//! What is said when a signal ends the command: one line, as for every failure.
 //!
 //! A trace is read where the system maps it. If somebody shortens a file meanwhile, or its disk
-//! fails, the kernel has no other way to say so than SIGBUS. The least that can be done is to say
-//! which file it was, in the one line that every failure gets, and to end with exit code 1.
+//! fails, the kernel has no other way to say so than SIGBUS. And where an agent dies, the
+//! launcher ends the others with SIGTERM.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Room for lines of the table of mappings that are read at once.
 const BUFFER: usize = 8192;
 
+/// Whether there is a report to come, from this agent.
+static UNFINISHED: AtomicBool = AtomicBool::new(false);
+
 /// From now on SIGBUS from a mapped file is an error that is told and ends the process. To be
 /// called once MPI has started: it has handlers of its own, which dump the stack.
-pub fn watch() {
+pub fn watch_files() {
+    watch(libc::SIGBUS, lost_file);
+}
+
+/// From now on the head says when it is ended before [`is_finished`].
+pub fn watch_end() {
+    UNFINISHED.store(true, Ordering::Relaxed);
+    watch(libc::SIGTERM, ended);
+}
+
+/// The report is written, or there will be none for a reason that was said.
+pub fn is_finished() {
+    UNFINISHED.store(false, Ordering::Relaxed);
+}
+
+fn watch(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)) {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all zeros are a valid `sigaction`, with an empty mask and no handler.
     let action = unsafe { action.assume_init_mut() };
-    action.sa_sigaction = handle as *const () as usize;
-    // A second one, in the handler, ends the process as if there were none.
+    action.sa_sigaction = handler as *const () as usize;
+    // A second one, also from within the handler, does what it would do without one.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER;
-    // SAFETY: `action` is complete, and the handler keeps to what handlers may do.
-    unsafe { libc::sigaction(libc::SIGBUS, action, std::ptr::null_mut()) };
+    // SAFETY: `action` is complete, and the handlers keep to what handlers may do.
+    unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
+}
+
+/// Says that there will be no report, and ends as the signal wants it.
+extern "C" fn ended(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    if UNFINISHED.load(Ordering::Relaxed) {
+        say(&[
+            b"laggard: ended by a signal before the report was written, as when another agent is killed; a former report is as it was\n",
+        ]);
+    }
+    // SAFETY: plain system call; the default is in force again.
+    unsafe { libc::raise(signal) };
 }
 
 /// Says which file it was and ends. Uses system calls and the stack only.
-extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO a valid `info`; of a SIGBUS it has an address.
     let (address, code) = unsafe { ((*info).si_addr() as usize, (*info).si_code) };
     let mut name = [0u8; 1024];
