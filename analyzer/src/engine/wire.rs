@@ -331,4 +331,33 @@ mod tests {
         assert!(Asking::default().pack().is_empty());
         assert!(Asking::unpack(&[]).folds.is_empty());
     }
+
+    proptest::proptest! {
+        /// Cut off or with absurd counts, a parcel is what of it is there.
+        #[test]
+        fn any_bytes_are_a_parcel(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+            small in proptest::prelude::any::<bool>(),
+        ) {
+            let mut bytes = bytes;
+            if let (true, Some(count)) = (small, bytes.get_mut(1..8)) {
+                count.fill(0);
+            }
+            let asking = Asking::unpack(&bytes);
+            let entries = [
+                size_of_val(&asking.declarations[..]),
+                size_of_val(&asking.questions[..]),
+                size_of_val(&asking.progress[..]),
+                size_of_val(&asking.folds[..]),
+                size_of_val(&asking.members[..]),
+            ];
+            proptest::prop_assert!(entries.iter().sum::<usize>() <= bytes.len());
+            let answering = Answering::unpack(&bytes);
+            proptest::prop_assert!(size_of_val(&answering.times[..]) <= bytes.len());
+            let (requesting, describing) = (Requesting::unpack(&bytes), Describing::unpack(&bytes));
+            let told = requesting.told.len() + describing.descriptions.len();
+            let listed = Edges::unpack(&bytes).sources.len() + Counting::unpack(&bytes).counts.len();
+            proptest::prop_assert!(told + listed <= 2 * bytes.len());
+        }
+    }
 }

@@ -12,9 +12,9 @@ use crate::block::*;
 use crate::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
 
-/// Blocks whose checksum is tried when the chain of blocks is broken, per file.
-/// Bounds the search on a file made to slow it down.
-const RESYNC_TRIES: usize = 4096;
+/// Bytes that checksums are tried over when the chain of blocks is broken, in sizes of the file.
+/// Bounds the search in a file made to slow it down.
+const RESYNC_WORK: usize = 16;
 
 /// Mapped bytes after which a walk over the blocks gives pages back.
 const FORGET_EVERY: usize = 16 << 20;
@@ -134,11 +134,11 @@ impl Location {
         let mut location = Location {
             path: path.to_owned(),
             size: bytes.get().len() as u64,
+            definitions: Definitions::of_file(bytes.get().len()),
             bytes,
             begin: 0,
             header,
             chunks: Vec::new(),
-            definitions: Definitions::default(),
             profile: Vec::new(),
             clock: Vec::new(),
             end: None,
@@ -233,7 +233,7 @@ impl Location {
 
     fn walk_blocks(&mut self, bytes: &[u8], mapped: bool) {
         let mut at = size_of::<FileHeader>();
-        let mut tries = RESYNC_TRIES;
+        let mut work = bytes.len().saturating_mul(RESYNC_WORK);
         let mut passed = at;
         let forget = |passed: &[u8]| {
             if mapped {
@@ -256,7 +256,7 @@ impl Location {
                 if let Some(next) = bytes[at..].iter().position(|&b| b != 0) {
                     // Only an open file ends in zeros; anything after them was cut off by damage.
                     let from = at + next;
-                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                    if !self.resync(bytes, &mut at, from, &mut work) {
                         return;
                     }
                     continue;
@@ -265,7 +265,7 @@ impl Location {
             }
             if header.magic != BLOCK_MAGIC {
                 let from = at;
-                if !self.resync(bytes, &mut at, from, &mut tries) {
+                if !self.resync(bytes, &mut at, from, &mut work) {
                     return;
                 }
                 continue;
@@ -282,7 +282,7 @@ impl Location {
                     what: DamageKind::Structure,
                 });
                 let from = at + BLOCK_ALIGN;
-                if !self.resync(bytes, &mut at, from, &mut tries) {
+                if !self.resync(bytes, &mut at, from, &mut work) {
                     return;
                 }
                 continue;
@@ -297,7 +297,7 @@ impl Location {
                 let follows = header_at(bytes, next).is_none_or(|h| h.magic == BLOCK_MAGIC);
                 if !follows {
                     let from = at + BLOCK_ALIGN;
-                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                    if !self.resync(bytes, &mut at, from, &mut work) {
                         return;
                     }
                     continue;
@@ -308,7 +308,7 @@ impl Location {
     }
 
     /// Finds the next sealed block with a valid checksum at or after `from`.
-    fn resync(&mut self, bytes: &[u8], at: &mut usize, from: usize, tries: &mut usize) -> bool {
+    fn resync(&mut self, bytes: &[u8], at: &mut usize, from: usize, work: &mut usize) -> bool {
         self.damage.push(Damage {
             offset: *at as u64,
             what: DamageKind::NoBlock,
@@ -317,11 +317,11 @@ impl Location {
         while let Some(header) = header_at(bytes, probe) {
             if header.magic == BLOCK_MAGIC && header.flags & SEALED != 0 {
                 let start = probe + BLOCK_HEADER;
-                if *tries == 0 {
-                    return false;
-                }
                 if let Some(payload) = bytes.get(start..start + header.length as usize) {
-                    *tries -= 1;
+                    let Some(left) = work.checked_sub(payload.len() + BLOCK_HEADER) else {
+                        return false;
+                    };
+                    *work = left;
                     if header.expected_checksum(payload) == header.checksum {
                         *at = probe;
                         return true;
