@@ -44,8 +44,8 @@ fn check(settings: &Settings) -> (Expected, Report) {
     let expected = Expected::read(directory.path()).unwrap();
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
-    let report = laggard::analyze(directory.path(), &options);
-    let report = report.unwrap().unwrap();
+    let analysis = laggard::analyze(directory.path(), &options);
+    let report = analysis.unwrap().unwrap().report;
     let found = differences(&expected, &report);
     assert!(found.is_empty(), "{settings:?}\n  {}", found.join("\n  "));
     (expected, report)

@@ -36,7 +36,7 @@ pub fn analysis(bytes: &[u8]) {
     };
     settings.settings.all = options & ALL != 0;
     match laggard::analyze(&directory, &settings) {
-        Ok(report) => look_at(&report.expect("the only agent has the report")),
+        Ok(analysis) => look_at(&analysis.expect("the only agent has the report").report),
         Err(error) => assert!(!format!("{error:#}").contains('\n'), "{error:#}"),
     }
     if options & COMMANDS != 0
