@@ -387,7 +387,7 @@ fn threads_that_end_early() {
 #[test]
 fn a_program_that_goes_elsewhere_and_closes_everything() {
     let mut attack = Attack::new("elsewhere", "elsewhere.c", &[]);
-    let elsewhere = attack.bench.path("elsewhere");
+    let elsewhere = attack.bench.path("other-place");
     std::fs::create_dir(&elsewhere).expect("a directory");
     attack.words.push(elsewhere.clone());
     let report = attack.report();

@@ -308,7 +308,7 @@ fn stray_files_are_named() {
     let node = node_file(&trace);
     let good = bench.analyze_all(&trace);
     let strange = |origin: &str, text: &str| {
-        let report = parsed(&text);
+        let report = parsed(text);
         assert_eq!(
             report.anomaly("unreadable_file"),
             1,

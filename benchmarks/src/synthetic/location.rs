@@ -113,7 +113,7 @@ impl Location {
             true => {
                 let place = NodePlace::create(run.directory, &header, window)?;
                 let path = run.directory.join(node_file_name(header.host_id));
-                Sink::Shared(Shared::new(place, path))
+                Sink::Shared(Box::new(Shared::new(place, path)))
             }
             false => Sink::Own(run.directory.join(file_name(rank, 0))),
         };

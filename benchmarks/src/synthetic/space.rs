@@ -17,7 +17,7 @@ pub enum Sink {
     /// To this file, which is not there yet.
     Own(PathBuf),
     /// To a place in the file of its host.
-    Shared(Shared),
+    Shared(Box<Shared>),
 }
 
 /// A place in a node file.
