@@ -270,7 +270,7 @@ fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, sig
         let apart_s = (skew.wrong_ns[0] - skew.wrong_ns[1]).abs() as f64 / 1e9;
         let most_s = 2.0 * apart_s / 256.0;
         assert!(
-            after.largest_s <= most_s && left < (before.messages + before.collectives) / 10,
+            after.largest_s <= most_s && 10 * left <= before.messages + before.collectives,
             "{skew:?} {violations:?}"
         );
         let error = here.run.clock_error_s.expect("an error");
