@@ -33,6 +33,7 @@ pub struct Run {
     pub models: Vec<String>,
     pub wall_time_s: f64,
     pub operations: u64,
+    #[serde(default)]
     pub hosts: Vec<String>,
     pub clock_error_s: Option<f64>,
     pub clock_violations: Option<ClockViolations>,
@@ -69,6 +70,7 @@ pub struct LocationSums {
 pub struct Location {
     pub rank: u32,
     pub thread: u32,
+    #[serde(default)]
     pub host: String,
     pub computation_s: f64,
     pub communication_s: f64,
