@@ -69,30 +69,29 @@ impl Trace {
         crate::signals::watch_files();
         let mut found = Anomalies::default();
         let opened = open::open(&Serial, directory, &mut found)?;
-        let clocks = |info: &open::LocationInfo| opened.clocks.of(&info.clock);
-        let starts = opened.infos.iter().map(|info| clocks(info).ns(info.span.0));
-        let zero = starts.min().unwrap_or(0);
-        let ends = opened.infos.iter().map(|info| clocks(info).ns(info.span.1));
-        let wall_ns = ends.max().unwrap_or(zero).saturating_sub(zero);
-        // One process holds all: locations and infos are both by rank and thread.
-        let locations = opened.locations.into_iter().zip(&opened.infos);
-        let locations = locations.map(|(location, info)| TracedLocation {
+        let spans = || {
+            let spans = opened.spans.iter();
+            spans.map(|(key, span)| (opened.clocks.of_key(*key), *span))
+        };
+        let zero = spans().map(|(clock, span)| clock.ns(span.0)).min();
+        let zero = zero.unwrap_or(0);
+        let ends = spans().map(|(clock, span)| clock.ns(span.1)).max();
+        let wall_ns = ends.unwrap_or(zero).saturating_sub(zero);
+        let host = |location: &Location| opened.host_of(location.header.rank).to_owned();
+        let hosts: Vec<String> = opened.locations.iter().map(host).collect();
+        // One process holds all.
+        let locations = opened.locations.into_iter().zip(&opened.own).zip(hosts);
+        let locations = locations.map(|((location, (key, _)), host)| TracedLocation {
             location,
-            host: info.host.clone(),
-            clock: opened.clocks.of(&info.clock).shifted(zero),
+            host,
+            clock: opened.clocks.of_key(*key).shifted(zero),
         });
         Ok(Trace {
             locations: locations.collect(),
-            ranks: opened.infos.first().map_or(0, |info| info.ranks),
-            program: opened
-                .infos
-                .first()
-                .map_or(Vec::new(), |info| info.program.clone()),
+            ranks: opened.agent_of.len() as u32,
+            program: opened.run.program,
             hosts: opened.host_names,
-            mpi_library: opened
-                .infos
-                .iter()
-                .find_map(|info| info.mpi_library.clone()),
+            mpi_library: opened.run.mpi_library,
             clock_error_ns: opened.clocks.error_ns(),
             wall_ns,
             anomalies: merge_anomalies(found.into_rows().into_iter().map(row).collect()),

@@ -176,11 +176,12 @@ impl<'a> Agent<'a> {
     fn look_up(&mut self) {
         let take = |rank: &mut Rank| std::mem::take(&mut rank.asker);
         let mut askers: Vec<Asker> = self.ranks.iter_mut().map(take).collect();
-        let ranks = &self.ranks;
-        askers
-            .par_iter_mut()
-            .zip(ranks)
-            .for_each(|(asker, own)| asker.look_up(own, ranks));
+        let (ranks, hosts) = (&self.ranks, self.hosts);
+        askers.par_iter_mut().zip(ranks).for_each(|(asker, own)| {
+            asker.look_up(own, ranks);
+            // At once: what is known of late parties takes room.
+            asker.name(own.rank, false, hosts);
+        });
         for (rank, asker) in self.ranks.iter_mut().zip(askers) {
             rank.asker = asker;
         }

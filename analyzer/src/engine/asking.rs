@@ -4,7 +4,7 @@
 
 use laggard_patterns::two_sided;
 
-use super::calls::{Calls, Late, Token, grow};
+use super::calls::{Calls, Late, Token, grow_to};
 use super::channel::{Channel, ChannelKey, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
@@ -76,6 +76,8 @@ pub struct Asker {
     /// Receives that are still looked at because of a late one before them.
     watch: u64,
     queries: Vec<Query>,
+    /// How many these were in the last round.
+    last_queries: usize,
     /// Queries about messages that did not happen yet.
     waiting: Vec<Query>,
     /// Channels with questions to other agents that are not sent yet.
@@ -159,7 +161,8 @@ impl Rank<'_> {
         if !is_connected {
             self.unconnected.push((side, channel));
         }
-        grow(&mut self.asker.queries);
+        let expected = self.asker.last_queries;
+        grow_to(&mut self.asker.queries, expected);
         self.asker.queries.push(query);
     }
 
@@ -231,10 +234,10 @@ impl Asker {
     pub fn look_up(&mut self, own: &Rank, ranks: &[Rank]) {
         let waiting = std::mem::take(&mut self.waiting);
         self.look_up_all(&waiting, own, ranks);
-        let mut queries = std::mem::take(&mut self.queries);
+        let queries = std::mem::take(&mut self.queries);
         self.look_up_all(&queries, own, ranks);
-        queries.clear();
-        self.queries = queries;
+        // Others find room for what they find in it.
+        self.last_queries = queries.len();
     }
 
     fn look_up_all(&mut self, queries: &[Query], own: &Rank, ranks: &[Rank]) {

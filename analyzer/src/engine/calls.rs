@@ -122,6 +122,8 @@ pub struct Named<'a> {
 pub struct Slots<T> {
     list: Vec<T>,
     free: Vec<u32>,
+    /// How many there were before memory was given back: about as many will be needed.
+    expected: usize,
 }
 
 impl<T> Default for Slots<T> {
@@ -129,6 +131,7 @@ impl<T> Default for Slots<T> {
         Slots {
             list: Vec::new(),
             free: Vec::new(),
+            expected: 0,
         }
     }
 }
@@ -143,7 +146,7 @@ impl<T> Slots<T> {
                 slot
             }
             None => {
-                grow(&mut self.list);
+                grow_to(&mut self.list, self.expected);
                 self.list.push(entry);
                 self.list.len() as u32 - 1
             }
@@ -162,6 +165,15 @@ impl<T> Slots<T> {
 pub fn grow<T>(list: &mut Vec<T>) {
     if list.len() == list.capacity() {
         list.reserve_exact(list.len() / 4 + 2);
+    }
+}
+
+/// The same for a list of which it is known how long it will be, about.
+#[inline]
+pub fn grow_to<T>(list: &mut Vec<T>, expected: usize) {
+    if list.len() == list.capacity() {
+        let more = expected.saturating_sub(list.len());
+        list.reserve_exact(more.max(list.len() / 4 + 2));
     }
 }
 
@@ -196,6 +208,8 @@ pub struct Calls {
     message_base: u64,
     /// The call being taken in, if it is in `calls`.
     current: Option<u32>,
+    /// Whether there is something new since calls were named.
+    changed: bool,
     /// Effects before their causes.
     pub violations: Violations,
 }
@@ -235,7 +249,10 @@ impl Calls {
     /// `charge`, only the time of the send is wanted.
     pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
         let message = self.message_base + self.sent.len() as u64;
+        self.changed = true;
+        grow(&mut self.sent);
         self.sent.push(UNANSWERED);
+        grow(&mut self.receipts);
         self.receipts.push(Receipt {
             source,
             thread: at.thread,
@@ -296,6 +313,7 @@ impl Calls {
         if token.call != NONE {
             // The call may have more to ask.
             self.unanswerable.push(token.call);
+            self.changed = true;
         }
     }
 
@@ -305,6 +323,7 @@ impl Calls {
         let at = message.wrapping_sub(self.message_base);
         if let Some(sent) = self.sent.get_mut(at as usize) {
             *sent = time;
+            self.changed = true;
         }
     }
 
@@ -327,6 +346,7 @@ impl Calls {
             (None, None) => None,
         };
         call.open -= count;
+        self.changed = true;
         if call.open == 0 {
             self.conclude(slot);
         }
@@ -351,10 +371,9 @@ impl Calls {
     pub fn describe(&mut self, late: u32, detail: &Detail) {
         let late = late as usize;
         if self.details.len() <= late {
-            let more = self.lates.list.len() - self.details.len();
-            self.details.reserve_exact(more);
-            self.details
-                .resize(self.lates.list.len(), Detail::default());
+            let all = self.lates.list.len();
+            grow_to(&mut self.details, self.lates.list.capacity());
+            self.details.resize(all, Detail::default());
         }
         self.details[late] = *detail;
     }
@@ -375,6 +394,9 @@ impl Calls {
     /// Names the patterns of the calls that have all their answers. At the `end` of the
     /// trace, questions without an answer count as unmatched.
     pub fn name(&mut self, end: bool, mut found: impl FnMut(Named)) {
+        if !std::mem::take(&mut self.changed) && !end {
+            return;
+        }
         for call in std::mem::take(&mut self.unanswerable) {
             self.answer(call, 1, None, None);
         }
@@ -437,6 +459,8 @@ impl Calls {
             if call.group != NONE {
                 self.groups.drop(call.group);
             }
+            let call = &mut self.calls.list[slot as usize];
+            (call.sender, call.receiver) = (NONE, NONE);
             self.calls.drop(slot);
             false
         });
@@ -454,6 +478,34 @@ impl Calls {
         self.sent.drain(..done);
         self.receipts.drain(..done);
         self.message_base += done as u64;
+        self.give_back();
+    }
+
+    /// Gives the memory of late parties back that are named: there may be many ranks, whose
+    /// calls are named one rank after the other.
+    fn give_back(&mut self) {
+        let kept = self.lates.list.len() - self.lates.free.len();
+        if self.lates.free.len() <= kept {
+            return;
+        }
+        let mut lates = Vec::with_capacity(kept);
+        let mut details = Vec::with_capacity(kept);
+        for call in &mut self.calls.list {
+            for late in [&mut call.sender, &mut call.receiver] {
+                if *late != NONE {
+                    let detail = self.details.get(*late as usize).copied();
+                    details.push(detail.unwrap_or_default());
+                    lates.push(self.lates[*late]);
+                    *late = lates.len() as u32 - 1;
+                }
+            }
+        }
+        self.lates = Slots {
+            expected: self.lates.list.len(),
+            list: lates,
+            free: Vec::new(),
+        };
+        self.details = details;
     }
 
     /// Which late sender it is: whether a message that was sent before the late one is

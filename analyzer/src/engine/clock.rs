@@ -4,7 +4,7 @@
 //! the end, and in between on request. Between two measurements its clock is taken to run
 //! evenly; a measurement with a large error counts only where the others contradict it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use laggard_trace::ClockPoint;
@@ -281,6 +281,9 @@ pub fn points(points: &[ClockPoint]) -> Vec<Point> {
     kept.copied().collect()
 }
 
+/// Host and kind of a clock.
+pub type ClockKey = (u64, u32);
+
 /// What one file says about its clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClockEvidence {
@@ -300,9 +303,63 @@ pub struct ClockEvidence {
 
 impl ClockEvidence {
     /// What tells its clock from others.
-    pub fn key(&self) -> (u64, u32) {
+    pub fn key(&self) -> ClockKey {
         (self.host, self.clock)
     }
+}
+
+/// What is needed of the evidence of an agent's files, in rank order, for the same
+/// [`Clocks`]: of each clock the first file, that with the longest span, and each measurement
+/// once, with the first file that has any. Ranks of a host share most of what they say.
+pub fn needed<'e>(files: impl Iterator<Item = &'e ClockEvidence> + Clone) -> Vec<ClockEvidence> {
+    /// What is needed of one clock. Files are told by their position.
+    #[derive(Default)]
+    struct Of {
+        first: usize,
+        measured: Option<usize>,
+        longest: Option<(i64, usize)>,
+        points: Vec<Point>,
+        known: HashSet<Point>,
+    }
+    let mut clocks: HashMap<ClockKey, Of> = HashMap::new();
+    for (at, file) in files.clone().enumerate() {
+        let of = clocks.entry(file.key()).or_insert_with(|| Of {
+            first: at,
+            ..Of::default()
+        });
+        let known = &mut of.known;
+        let points = file.points.iter().copied();
+        let before = of.points.len();
+        of.points
+            .extend(points.filter(|&point| known.insert(point)));
+        if of.points.len() > before {
+            of.measured.get_or_insert(at);
+        }
+        // The last one of those that are equally long.
+        if let Some(((_, n0), (_, n1))) = file.span {
+            let span = n1.saturating_sub(n0);
+            if of.longest.is_none_or(|(most, _)| span >= most) {
+                of.longest = Some((span, at));
+            }
+        }
+    }
+    let needed = files.enumerate().filter_map(|(at, file)| {
+        let of = clocks.get_mut(&file.key())?;
+        let is_measured = of.measured == Some(at);
+        let is_longest = of.longest.is_some_and(|(_, longest)| longest == at);
+        (of.first == at || is_longest || is_measured).then(|| ClockEvidence {
+            points: match is_measured {
+                true => std::mem::take(&mut of.points),
+                false => Vec::new(),
+            },
+            host: file.host,
+            clock: file.clock,
+            ticks_per_s: file.ticks_per_s,
+            span: file.span,
+            made: file.made,
+        })
+    });
+    needed.collect()
 }
 
 /// The clocks of all hosts, and the hosts that had no measurement.
@@ -344,9 +401,9 @@ impl Clocks {
         }
     }
 
-    /// The map of the clock that a file was written with.
-    pub fn of(&self, evidence: &ClockEvidence) -> ClockMap {
-        self.maps[&evidence.key()].clone()
+    /// The map of a clock that there is evidence of.
+    pub fn of_key(&self, key: ClockKey) -> ClockMap {
+        self.maps[&key].clone()
     }
 
     /// Largest error bound, ns.
@@ -425,6 +482,8 @@ fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
         })
         .collect();
     points.sort_unstable();
+    // However many ranks of the host tell it.
+    points.dedup();
     let good = consistent(&points, per_s, poor_from(&points));
     let points = with_contradictions(good, &points, per_s);
     let [first, .., last] = &points[..] else {
@@ -614,7 +673,7 @@ mod tests {
     }
 
     fn map(evidence: &ClockEvidence) -> ClockMap {
-        Clocks::new([evidence].into_iter()).of(evidence)
+        Clocks::new([evidence].into_iter()).of_key(evidence.key())
     }
 
     #[test]
@@ -782,7 +841,7 @@ mod tests {
         let measured = with_points(&[(0, 0, 0)]);
         let bare = evidence(1);
         let clocks = Clocks::new([&bare, &measured].into_iter());
-        assert_eq!(clocks.of(&bare), clocks.of(&measured));
+        assert_eq!(clocks.of_key(bare.key()), clocks.of_key(measured.key()));
         assert_eq!(clocks.unsynchronised, 0);
     }
 
@@ -822,5 +881,32 @@ mod tests {
             last = after;
         }
         assert_eq!(map.corrected(width, &[0; 9]), map);
+    }
+
+    #[test]
+    fn what_is_needed_gives_the_same_clocks() {
+        let point = |n: u64| (n * 2_000_200_000, n as i64 * 1_000_000_000, 50 + n % 3);
+        let file = |rank: u64| ClockEvidence {
+            // Ranks of two hosts; a third one was never measured.
+            host: if rank == 11 { 3 } else { 1 + rank % 2 },
+            points: match rank {
+                0 | 11 => Vec::new(),
+                // A rank's last measurement is its own.
+                _ => vec![point(0), point(rank % 2 + 1), point(rank + 4)],
+            },
+            span: (rank != 4).then_some(((7, 9), (rank * 1000, (rank as i64 % 5) << 30))),
+            made: (rank * 77, rank as i64 * 1_000_003),
+            ..evidence(1)
+        };
+        let files: Vec<ClockEvidence> = (0..12).map(file).collect();
+        let whole = Clocks::new(files.iter());
+        for agents in 1..=4 {
+            let parts = files.chunks(files.len().div_ceil(agents));
+            let needed: Vec<ClockEvidence> = parts.flat_map(|part| needed(part.iter())).collect();
+            let clocks = Clocks::new(needed.iter());
+            assert_eq!(clocks.maps, whole.maps, "{agents}");
+            assert_eq!(clocks.unsynchronised, 1);
+            assert!(agents > 1 || needed.len() < files.len());
+        }
     }
 }

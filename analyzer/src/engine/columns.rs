@@ -309,7 +309,7 @@ mod tests {
         slab: i64,
         alone: bool,
     ) -> Vec<String> {
-        let clock = Clocks::new([evidence].into_iter()).of(evidence);
+        let clock = Clocks::new([evidence].into_iter()).of_key(evidence.key());
         let mut stream = Stream::new(location, clock);
         let mut columns = Columns::default();
         let borders = (1..=800_000 / slab).map(|n| n * slab).chain([i64::MAX]);
@@ -350,7 +350,7 @@ mod tests {
             ],
             ..ClockEvidence::default()
         };
-        let clock = Clocks::new([&evidence].into_iter()).of(&evidence);
+        let clock = Clocks::new([&evidence].into_iter()).of_key(evidence.key());
         assert!(!clock.is_even());
         let mut columns = Columns::default();
         let mut stream = Stream::new(&location, clock.clone());

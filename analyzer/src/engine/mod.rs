@@ -208,7 +208,7 @@ pub fn analyze(
         per_rank = per_rank::write(job, path, rows, times, &opened, &mut places, all);
         phases.begin("fold");
     }
-    let locations = opened.infos.len();
+    let locations = opened.run.locations as usize;
     let (opened_locations, requests) = (opened.locations.len(), own.requests);
     let partial = own.fold(job, &opened.agent_of, locations)?;
     let merged = merge_up(job, partial, |mut sum, other| {

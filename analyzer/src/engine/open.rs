@@ -1,4 +1,4 @@
-//! Opens the traces: files to agents, headers to everybody.
+//! Opens the traces: files to agents, and what everybody has to know of them to all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,52 +10,87 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
-use super::clock::{self, ClockEvidence, Clocks};
+use super::clock::{self, ClockEvidence, ClockKey, Clocks};
 use super::files::{self, Entry, Failure, Listing};
 use super::table::NONE;
 use crate::comm::Job;
 
-/// What everybody knows about each location.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LocationInfo {
-    /// World rank.
-    pub rank: u32,
-    /// Thread.
-    pub thread: u32,
-    /// The agent that holds it.
-    pub agent: u32,
+/// What is read of each location at once.
+struct LocationInfo {
+    rank: u32,
     /// Size of the world.
-    pub ranks: u32,
-    /// Of the run.
-    pub run_id: [u8; 16],
+    ranks: u32,
+    run_id: [u8; 16],
     /// File name, for messages.
-    pub file: String,
-    /// Host name.
-    pub host: String,
-    /// MPI library and version.
-    pub mpi_library: Option<String>,
+    file: String,
+    /// Host name; "" unless this is a rank's first thread.
+    host: String,
+    clock: ClockEvidence,
+    /// First enter and last leave, ticks.
+    span: (u64, u64),
+    /// Bytes of the file.
+    size: u64,
+    /// Whether the end of the trace is missing.
+    truncated: bool,
+    /// Records in the file, extensions included.
+    records: u64,
+    /// Calls in its profile.
+    calls: u64,
+}
+
+/// What an agent tells all others: it grows with what is different, not with the ranks.
+#[derive(Default, Serialize, Deserialize)]
+struct Told {
+    /// Successive ranks that are here and alike: the first, how many, position of their
+    /// clock in `spans`, whether their traces are cut off.
+    ranks: Vec<(u32, u32, u32, bool)>,
+    /// Clocks, and when their locations' first call began and the last one ended, ticks.
+    spans: Vec<(ClockKey, (u64, u64))>,
+    /// What is known of them, in rank order.
+    evidence: Vec<ClockEvidence>,
+    /// Hosts and their names.
+    hosts: Vec<(u64, String)>,
+    /// The first file of each run and size of the world: there should be one.
+    runs: Vec<([u8; 16], u32, String)>,
+    /// Program and arguments, as the first location says.
+    program: Vec<String>,
+    /// MPI library, as the first location says that knows it.
+    mpi_library: Option<String>,
+    locations: u64,
+    /// Locations with a profile but no events.
+    silent: u64,
+    bytes: u64,
+    /// What is of no use.
+    failures: Vec<Failure>,
+}
+
+/// What the run was, as its first location says.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Of the recording.
+    pub run_id: [u8; 16],
     /// Program and arguments.
     pub program: Vec<String>,
-    /// Clock.
-    pub clock: ClockEvidence,
-    /// First enter and last leave, ticks.
-    pub span: (u64, u64),
-    /// Bytes of the file.
-    pub size: u64,
-    /// Whether the end of the trace is missing.
-    pub truncated: bool,
-    /// Records in the file, extensions included.
-    pub records: u64,
-    /// Calls in its profile.
-    pub calls: u64,
+    /// MPI library and version.
+    pub mpi_library: Option<String>,
+    /// Locations in all.
+    pub locations: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
 }
 
 /// The traces of an agent, and what it knows of all.
 pub struct Opened {
     /// This agent's locations, by rank and thread.
     pub locations: Vec<Location>,
-    /// Of all agents, by rank and thread.
-    pub infos: Vec<LocationInfo>,
+    /// Their clocks, and their first enter and last leave, ticks.
+    pub own: Vec<(ClockKey, (u64, u64))>,
+    /// What was recorded.
+    pub run: Recorded,
+    /// All clocks, ascending, and the first enter and last leave measured with each, ticks.
+    pub spans: Vec<(ClockKey, (u64, u64))>,
+    /// Clock by world rank: position in `spans`; `NONE` = no trace of it.
+    pub clock_of: Vec<u32>,
     /// The agent that holds a rank, by world rank; `NONE` = no trace of it.
     pub agent_of: Vec<u32>,
     /// Host by world rank: position in `host_names`.
@@ -96,33 +131,68 @@ fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     agent_of
 }
 
+/// The locations of this agent. The head lists the directory, keeps what is wrong with it,
+/// and deals the locations out. Collective; the error is the same on all agents.
+fn deal(job: &dyn Job, directory: &Path) -> Result<Listing> {
+    let mut parcels = vec![Vec::new(); job.agents()];
+    if job.agent() == 0 {
+        let mut shares: Vec<Result<Listing, String>> = Vec::new();
+        match files::list(directory) {
+            Ok(mut listed) => {
+                let entries = std::mem::take(&mut listed.entries);
+                let agents = assign(&entries, job.agents());
+                let mut dealt = vec![Vec::new(); job.agents()];
+                for (entry, agent) in entries.into_iter().zip(agents) {
+                    dealt[agent as usize].push(entry);
+                }
+                shares.extend(dealt.into_iter().map(|entries| {
+                    let rest = std::mem::take(&mut listed);
+                    Ok(Listing { entries, ..rest })
+                }));
+            }
+            Err(error) => shares.resize_with(job.agents(), || Err(format!("{error:#}"))),
+        }
+        for (parcel, share) in parcels.iter_mut().zip(&shares) {
+            *parcel = postcard::to_stdvec(share)?;
+        }
+    }
+    let received = job.exchange(parcels);
+    let own = received.first().map_or(&[][..], Vec::as_slice);
+    match postcard::from_bytes::<Result<Listing, String>>(own)? {
+        Ok(listing) => Ok(listing),
+        Err(message) => bail!(message),
+    }
+}
+
+/// Opens locations, those in node files through one look at each file's index.
+fn open_locations(
+    directory: &Path,
+    entries: &[Entry],
+) -> Vec<Result<Location, laggard_trace::Error>> {
+    let mut nodes: BTreeMap<&str, Option<NodeFile>> = BTreeMap::new();
+    for node in entries.iter().filter_map(|entry| entry.node.as_ref()) {
+        let open = || NodeFile::open(&directory.join(&node.file)).ok();
+        nodes.entry(&node.file).or_insert_with(open);
+    }
+    let open = |entry: &Entry| match &entry.node {
+        None => Location::open(&directory.join(&entry.name)),
+        Some(node) => match nodes.get(&*node.file) {
+            Some(Some(file)) => file.location(node.rank, node.thread),
+            // Once more, for the error.
+            _ => NodeFile::open(&directory.join(&node.file))
+                .and_then(|file| file.location(node.rank, node.thread)),
+        },
+    };
+    entries.par_iter().map(open).collect()
+}
+
 /// Opens a directory's traces, this agent's share of them. Collective; the error is
 /// the same on all agents.
 pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
-    let mut listing = Vec::new();
-    if job.agent() == 0 {
-        let listed = files::list(directory).map_err(|error| format!("{error:#}"));
-        listing = postcard::to_stdvec(&listed)?;
-    }
-    job.broadcast(&mut listing);
-    let listing = match postcard::from_bytes::<Result<Listing, String>>(&listing)? {
-        Ok(listing) => listing,
-        Err(message) => bail!(message),
-    };
-    let entries = listing.entries;
-    let agents = assign(&entries, job.agents());
-    let me = job.agent() as u32;
-    let own: Vec<&Entry> = entries
-        .iter()
-        .zip(&agents)
-        .filter(|(_, agent)| **agent == me)
-        .map(|(e, _)| e)
-        .collect();
-    let mut locations = Vec::new();
-    let mut failures = match job.agent() {
-        0 => listing.failures,
-        _ => Vec::new(),
-    };
+    let listing = deal(job, directory)?;
+    let own = listing.entries;
+    let mut locations = Vec::with_capacity(own.len());
+    let mut failures = listing.failures;
     for (entry, result) in own.iter().zip(open_locations(directory, &own)) {
         match result {
             Ok(location) => match files::misplaced(&entry.name, &location) {
@@ -137,16 +207,26 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         }
     }
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
-    let mine: Vec<LocationInfo> = locations
-        .iter()
-        .map(|location| describe(location, me))
+    let infos: Vec<LocationInfo> = locations.iter().map(describe).collect();
+    let mut told = tell(&locations, &infos);
+    told.failures = failures;
+    let own = infos
+        .into_iter()
+        .map(|info| (info.clock.key(), info.span))
         .collect();
-    let (mut infos, failures) = gather(job, (mine, failures))?;
-    name_hosts(&mut infos);
+    let mut all: Vec<Told> = Vec::new();
+    for bytes in job.all_gather(postcard::to_stdvec(&told)?) {
+        all.push(postcard::from_bytes(&bytes)?);
+    }
+    let failures = all
+        .iter_mut()
+        .map(|told| std::mem::take(&mut told.failures));
+    let mut failures: Vec<_> = failures.flatten().collect();
+    failures.sort();
     if let Some(newer) = failures.iter().find(|failure| failure.is_newer) {
         bail!("{}", newer.why);
     }
-    if infos.is_empty() {
+    if all.iter().all(|told| told.locations == 0) {
         let why = failures
             .first()
             .map_or_else(String::new, |failure| format!(": {}", failure.why));
@@ -155,9 +235,10 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
             directory.display()
         );
     }
+    let runs = all.iter().flat_map(|told| &told.runs);
     files::check_one_run(
         directory,
-        infos.iter().map(|i| (i.run_id, i.ranks, i.file.as_str())),
+        runs.map(|(run, ranks, file)| (*run, *ranks, file.as_str())),
     )?;
     if job.agent() == 0 {
         for failure in failures {
@@ -175,70 +256,80 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     for location in &locations {
         note_damage(location, anomalies);
     }
-    Ok(share(infos, locations, job, anomalies))
+    Ok(share(all, own, locations, job, anomalies))
 }
 
-/// Opens locations, those in node files through one look at each file's index.
-fn open_locations(
-    directory: &Path,
-    entries: &[&Entry],
-) -> Vec<Result<Location, laggard_trace::Error>> {
-    let mut nodes: BTreeMap<&str, Option<NodeFile>> = BTreeMap::new();
-    for node in entries.iter().filter_map(|entry| entry.node.as_ref()) {
-        let open = || NodeFile::open(&directory.join(&node.file)).ok();
-        nodes.entry(&node.file).or_insert_with(open);
-    }
-    let open = |entry: &&Entry| match &entry.node {
-        None => Location::open(&directory.join(&entry.name)),
-        Some(node) => match nodes.get(&*node.file) {
-            Some(Some(file)) => file.location(node.rank, node.thread),
-            // Once more, for the error.
-            _ => NodeFile::open(&directory.join(&node.file))
-                .and_then(|file| file.location(node.rank, node.thread)),
-        },
-    };
-    entries.par_iter().map(open).collect()
-}
-
-type Gathered = (Vec<LocationInfo>, Vec<Failure>);
-
-fn gather(job: &dyn Job, mine: Gathered) -> Result<Gathered> {
-    let mut all: Gathered = Default::default();
-    for bytes in job.all_gather(postcard::to_stdvec(&mine)?) {
-        let (infos, failures): Gathered = postcard::from_bytes(&bytes)?;
-        all.0.extend(infos);
-        all.1.extend(failures);
-    }
-    all.0.sort_by_key(|info| (info.rank, info.thread));
-    all.1.sort();
-    Ok(all)
-}
-
-/// Gives every location its host's name: a rank's first thread alone writes it.
-fn name_hosts(infos: &mut [LocationInfo]) {
-    let mut names: BTreeMap<u64, String> = BTreeMap::new();
-    for info in infos.iter().filter(|info| !info.host.is_empty()) {
-        let name = names.entry(info.clock.host);
-        name.or_insert_with(|| info.host.clone());
-    }
-    for info in infos.iter_mut() {
-        if let Some(name) = names.get(&info.clock.host) {
-            info.host.clone_from(name);
+/// What others have to know of this agent's locations.
+fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
+    let mut spans: BTreeMap<ClockKey, (u64, u64)> = BTreeMap::new();
+    let mut hosts: BTreeMap<u64, String> = BTreeMap::new();
+    let mut runs: Vec<([u8; 16], u32, String)> = Vec::new();
+    for info in infos {
+        let span = spans.entry(info.clock.key()).or_insert(info.span);
+        *span = (span.0.min(info.span.0), span.1.max(info.span.1));
+        if !info.host.is_empty() {
+            // A rank's first thread alone writes it.
+            let name = hosts.entry(info.clock.host);
+            name.or_insert_with(|| info.host.clone());
+        }
+        if !runs
+            .iter()
+            .any(|run| (run.0, run.1) == (info.run_id, info.ranks))
+        {
+            runs.push((info.run_id, info.ranks, info.file.clone()));
         }
     }
+    let spans: Vec<(ClockKey, (u64, u64))> = spans.into_iter().collect();
+    let mut ranks: Vec<(u32, u32, u32, bool)> = Vec::new();
+    for threads in infos.chunk_by(|a, b| a.rank == b.rank) {
+        let (rank, key) = (threads[0].rank, threads[0].clock.key());
+        let clock = spans.partition_point(|(other, _)| *other < key) as u32;
+        let truncated = threads.iter().any(|info| info.truncated);
+        match ranks.last_mut() {
+            Some((first, count, of, cut))
+                if first.checked_add(*count) == Some(rank) && (*of, *cut) == (clock, truncated) =>
+            {
+                *count += 1;
+            }
+            _ => ranks.push((rank, 1, clock, truncated)),
+        }
+    }
+    let property = |location: &Location, key| {
+        let values = location.definitions.properties(key);
+        values.into_iter()
+    };
+    let program = locations.first().map(|first| {
+        let program = property(first, "program").next().into_iter();
+        program.chain(property(first, "argument")).collect()
+    });
+    Told {
+        ranks,
+        spans,
+        evidence: clock::needed(infos.iter().map(|info| &info.clock)),
+        hosts: hosts.into_iter().collect(),
+        runs,
+        program: program.unwrap_or_default(),
+        mpi_library: locations
+            .iter()
+            .find_map(|location| property(location, "mpi_library").next()),
+        locations: infos.len() as u64,
+        silent: infos
+            .iter()
+            .filter(|info| info.records == 0 && info.calls > 0)
+            .count() as u64,
+        bytes: infos
+            .iter()
+            .fold(0, |sum: u64, info| sum.saturating_add(info.size)),
+        failures: Vec::new(),
+    }
 }
 
-fn describe(location: &Location, agent: u32) -> LocationInfo {
+fn describe(location: &Location) -> LocationInfo {
     let header = &location.header;
-    let definitions = &location.definitions;
-    let property = |key| definitions.properties(key).into_iter().next();
     let block = |chunk: &laggard_trace::Chunk| (chunk.base, chunk.monotonic_ns as i64);
-    let mut program: Vec<String> = property("program").into_iter().collect();
-    program.extend(definitions.properties("argument"));
+    let hosts = location.definitions.properties("host");
     LocationInfo {
         rank: header.rank,
-        thread: header.thread,
-        agent,
         ranks: header.ranks,
         run_id: header.run_id,
         file: location
@@ -247,9 +338,7 @@ fn describe(location: &Location, agent: u32) -> LocationInfo {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned(),
-        host: property("host").unwrap_or_default(),
-        mpi_library: property("mpi_library"),
-        program,
+        host: hosts.into_iter().next().unwrap_or_default(),
         clock: ClockEvidence {
             host: header.host_id,
             clock: header.clock,
@@ -329,34 +418,68 @@ fn note_damage(location: &Location, anomalies: &mut Anomalies) {
 }
 
 fn share(
-    infos: Vec<LocationInfo>,
+    all: Vec<Told>,
+    own: Vec<(ClockKey, (u64, u64))>,
     locations: Vec<Location>,
     job: &dyn Job,
     anomalies: &mut Anomalies,
 ) -> Opened {
-    let ranks = infos.iter().map(|info| info.ranks).max().unwrap_or(0) as usize;
+    let runs = || all.iter().flat_map(|told| &told.runs);
+    let ranks = runs().map(|run| run.1).max().unwrap_or(0) as usize;
+    let mut spans: BTreeMap<ClockKey, (u64, u64)> = BTreeMap::new();
+    let mut names: BTreeMap<u64, &str> = BTreeMap::new();
+    for told in &all {
+        for &(key, span) in &told.spans {
+            let sum = spans.entry(key).or_insert(span);
+            *sum = (sum.0.min(span.0), sum.1.max(span.1));
+        }
+        for (host, name) in &told.hosts {
+            names.entry(*host).or_insert(name);
+        }
+    }
+    let spans: Vec<(ClockKey, (u64, u64))> = spans.into_iter().collect();
+    let name_of = |clock: usize| names.get(&spans[clock].0.0).copied().unwrap_or("");
+    // Several hosts may have the same name: containers, virtual machines.
+    let host = |clock: usize| (name_of(clock), spans[clock].0.0);
+    let mut known: Vec<(&str, u64)> = (0..spans.len()).map(host).collect();
+    known.sort_unstable();
+    known.dedup();
+    let host_of_clock: Vec<u32> = (0..spans.len())
+        .map(|clock| known.partition_point(|&other| other < host(clock)) as u32)
+        .collect();
+    let host_names = known.into_iter().map(|(name, _)| name.to_owned()).collect();
     let mut agent_of = vec![NONE; ranks];
+    let mut clock_of = vec![NONE; ranks];
     let mut hosts = vec![0; ranks];
     let mut truncated = vec![false; ranks];
-    // Several hosts may have the same name: containers, virtual machines.
-    let host = |info: &LocationInfo| (info.host.clone(), info.clock.host);
-    let mut known: Vec<(String, u64)> = infos.iter().map(host).collect();
-    known.sort();
-    known.dedup();
-    for info in &infos {
-        let rank = info.rank as usize;
-        agent_of[rank] = info.agent;
-        hosts[rank] = known.binary_search(&host(info)).unwrap_or(0) as u32;
-        truncated[rank] |= info.truncated;
+    for (agent, told) in all.iter().enumerate() {
+        let numbers = told.spans.iter();
+        let numbers = numbers.map(|(key, _)| spans.partition_point(|(other, _)| other < key));
+        let numbers: Vec<usize> = numbers.collect();
+        for &(first, count, clock, cut) in &told.ranks {
+            let alike = first as usize..first as usize + count as usize;
+            let clock = numbers[clock as usize];
+            agent_of[alike.clone()].fill(agent as u32);
+            clock_of[alike.clone()].fill(clock as u32);
+            hosts[alike.clone()].fill(host_of_clock[clock]);
+            truncated[alike].fill(cut);
+        }
     }
-    let silent = infos
-        .iter()
-        .filter(|info| info.records == 0 && info.calls > 0)
-        .count() as u64;
+    let first = all.iter().find(|told| told.locations > 0);
+    let run = Recorded {
+        run_id: runs().next().map(|run| run.0).unwrap_or_default(),
+        program: first.map_or(Vec::new(), |told| told.program.clone()),
+        mpi_library: all.iter().find_map(|told| told.mpi_library.clone()),
+        locations: all.iter().map(|told| told.locations).sum(),
+        bytes: all
+            .iter()
+            .fold(0, |sum, told| sum.saturating_add(told.bytes)),
+    };
+    let silent: u64 = all.iter().map(|told| told.silent).sum();
     let missing: Vec<u32> = (0..ranks as u32)
         .filter(|&rank| agent_of[rank as usize] == NONE)
         .collect();
-    let clocks = Clocks::new(infos.iter().map(|info| &info.clock));
+    let clocks = Clocks::new(all.iter().flat_map(|told| &told.evidence));
     if job.agent() == 0 {
         if !missing.is_empty() {
             let detail = format!(
@@ -379,10 +502,13 @@ fn share(
     }
     Opened {
         locations,
-        infos,
+        own,
+        run,
+        spans,
+        clock_of,
         agent_of,
         hosts,
-        host_names: known.into_iter().map(|host| host.0).collect(),
+        host_names,
         truncated,
         clocks,
     }
@@ -467,8 +593,8 @@ mod tests {
     fn entry(name: &str, size: u64) -> Entry {
         Entry {
             name: name.into(),
+            node: None,
             size,
-            ..Entry::default()
         }
     }
 

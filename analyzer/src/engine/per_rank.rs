@@ -299,7 +299,7 @@ struct Table<'t, 'p> {
 
 impl<'t, 'p> Table<'t, 'p> {
     fn new(path: &Path, opened: &'t Opened, places: &'t mut Places<'p>, all: bool) -> Result<Self> {
-        let first = &opened.infos[0];
+        let first = &opened.run;
         let run = Run {
             run_id: first.run_id,
             program: first.program.first().map_or("", String::as_str),

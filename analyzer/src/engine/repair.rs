@@ -42,8 +42,8 @@ const ROUNDING: i64 = 2;
 /// The clocks of a run, the first call being at 0.
 #[derive(Clone)]
 pub struct Timeline {
+    /// In the order of [`Opened::spans`].
     maps: Vec<ClockMap>,
-    of_info: Vec<u32>,
     /// By world rank; `NONE` = no trace of it.
     of_rank: Arc<[u32]>,
 }
@@ -51,53 +51,31 @@ pub struct Timeline {
 impl Timeline {
     /// As measured.
     pub fn new(opened: &Opened) -> Timeline {
-        let infos = &opened.infos;
-        let mut keys: Vec<(u64, u32)> = infos.iter().map(|i| i.clock.key()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let number = |key| keys.binary_search(&key).unwrap_or(0) as u32;
-        let of_info: Vec<u32> = infos.iter().map(|i| number(i.clock.key())).collect();
-        let mut of_rank = vec![NONE; opened.agent_of.len()];
-        for (info, &clock) in infos.iter().zip(&of_info).rev() {
-            of_rank[info.rank as usize] = clock;
-        }
-        let starts = infos
-            .iter()
-            .map(|i| opened.clocks.of(&i.clock).ns(i.span.0));
+        let maps = opened.spans.iter();
+        let maps = maps.map(|(key, span)| (opened.clocks.of_key(*key), span.0));
+        let maps: Vec<(ClockMap, u64)> = maps.collect();
+        let starts = maps.iter().map(|(map, start)| map.ns(*start));
         let zero = starts.min().unwrap_or(0);
-        let mut maps: Vec<Option<ClockMap>> = vec![None; keys.len()];
-        for (info, &clock) in infos.iter().zip(&of_info) {
-            let map = &mut maps[clock as usize];
-            map.get_or_insert_with(|| opened.clocks.of(&info.clock).shifted(zero));
-        }
         Timeline {
-            maps: maps.into_iter().flatten().collect(),
-            of_info,
-            of_rank: of_rank.into(),
+            maps: maps.into_iter().map(|(map, _)| map.shifted(zero)).collect(),
+            of_rank: opened.clock_of.as_slice().into(),
         }
     }
 
     /// When the run ended, ns.
     pub fn end(&self, opened: &Opened) -> i64 {
-        let ends = opened.infos.iter().zip(&self.of_info);
-        let ends = ends.map(|(info, &clock)| self.maps[clock as usize].ns(info.span.1));
+        let ends = opened.spans.iter().zip(&self.maps);
+        let ends = ends.map(|((_, span), map)| map.ns(span.1));
         ends.max().unwrap_or(0)
     }
 
     /// The clocks of this agent's locations, and their first and last moments in ticks.
     pub fn own(&self, opened: &Opened) -> Vec<(ClockMap, (u64, u64))> {
-        let locations = opened.locations.iter().map(|location| {
-            let key = (location.header.rank, location.header.thread);
-            let at = opened
-                .infos
-                .binary_search_by_key(&key, |i| (i.rank, i.thread));
-            let at = at.unwrap_or(0);
-            (
-                self.maps[self.of_info[at] as usize].clone(),
-                opened.infos[at].span,
-            )
+        let own = opened.own.iter().map(|(key, span)| {
+            let clock = opened.spans.partition_point(|(other, _)| other < key);
+            (self.maps[clock].clone(), *span)
         });
-        locations.collect()
+        own.collect()
     }
 
     /// Whether clocks can contradict each other.

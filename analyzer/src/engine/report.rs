@@ -141,8 +141,7 @@ pub fn build(
     });
     let mut rows: Vec<_> = rows.collect();
     rows.extend(places.symbols.anomalies());
-    let first = &opened.infos[0];
-    let mut program = first.program.iter().cloned();
+    let mut program = opened.run.program.iter().cloned();
     Report {
         schema: laggard_report::SCHEMA.to_owned(),
         run: Run {
@@ -153,9 +152,9 @@ pub fn build(
             hosts: opened.host_names.clone(),
             models: vec!["mpi".to_owned()],
             wall_time_s: seconds(end),
-            trace_bytes: opened.infos.iter().map(|info| info.size).sum(),
+            trace_bytes: opened.run.bytes,
             operations: locations.sums.calls,
-            mpi_library: first.mpi_library.clone(),
+            mpi_library: opened.run.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
             clock_violations: (before.all().count > 0).then(|| ClockViolations {
                 before: causality(&before),
