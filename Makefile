@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all deps build demo test bench fuzz checkers clean
+.PHONY: all deps build demo test bench fuzz clean
 
 all: build
 
@@ -35,10 +35,6 @@ bench: deps build
 SECONDS ?= 60
 fuzz: deps
 	tests/fuzz/run.sh $(SECONDS) $(TARGETS)
-
-# Valgrind over readers and recorded programs.
-checkers: deps build
-	tests/checkers.sh
 
 clean:
 	$(CARGO) clean

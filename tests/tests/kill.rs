@@ -99,18 +99,6 @@ impl Job {
         }
     }
 
-    /// Whether it does not end by itself.
-    fn is_stuck(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if self.launcher.try_wait().expect("a status").is_some() {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        true
-    }
-
     /// Ends the launcher and what it started, which is in groups of their own.
     fn give_up(&mut self) {
         let id = self.launcher.id() as libc::pid_t;
@@ -130,15 +118,20 @@ impl Job {
 
     /// How it ended, what it said, and how long it took since it was killed.
     #[track_caller]
-    fn end(mut self) -> (ExitStatus, String, String) {
+    fn end(mut self, program: &Path) -> (ExitStatus, String, String) {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = self.launcher.try_wait().expect("a status") {
                 break status;
             }
             if Instant::now() > deadline {
+                // Open MPI's launcher sometimes stays, with or without us, when a process dies
+                // while it connects. Its processes may not.
+                let left = self.processes(program);
                 self.give_up();
-                panic!("the job did not end");
+                assert!(left.is_empty(), "processes that did not end: {left:?}");
+                eprintln!("the launcher stayed when all its processes had ended");
+                break self.launcher.wait().expect("a status");
             }
             std::thread::sleep(Duration::from_millis(2));
         };
@@ -212,12 +205,12 @@ fn ranks_are_killed_at_any_moment() {
     let mut whole = run("whole");
     whole.wait_for(&program, RANKS as usize);
     let began = Instant::now();
-    let (status, _, said) = whole.end();
+    let (status, _, said) = whole.end(&program);
     assert!(status.success() && said.is_empty(), "{said}");
     let length = began.elapsed().as_micros() as u64;
 
     let mut random = Random::new();
-    let (mut empty, mut stuck, mut calls) = (0, 0, 0);
+    let (mut empty, mut calls) = (0, 0);
     for n in 0..kills(20) {
         let runs = random.below(5) > 0;
         // Starting takes MPI the longest; some moments are after the loop, in Finalize.
@@ -241,15 +234,7 @@ fn ranks_are_killed_at_any_moment() {
             Some(victim) => ranks.get(victim).into_iter().for_each(|&pid| kill(pid)),
             None => ranks.iter().for_each(|&pid| kill(pid)),
         }
-        // One that dies while MPI starts is sometimes not noticed by the launcher: its processes
-        // wait for ever, also without the collector.
-        if !plan.runs && job.is_stuck() {
-            eprintln!("{plan:?}: the launcher did not notice");
-            stuck += 1;
-            job.give_up();
-        } else {
-            job.end();
-        }
+        job.end(&program);
         match check(&bench, &name) {
             Ok(found) if found == 0 => empty += 1,
             Ok(found) => calls += found,
@@ -258,7 +243,7 @@ fn ranks_are_killed_at_any_moment() {
         let _ = fs::remove_dir_all(bench.path(&name));
     }
     eprintln!(
-        "{} killed, {empty} before the first call, {stuck} unnoticed; {calls} calls",
+        "{} killed, {empty} before the first call; {calls} calls",
         kills(20)
     );
     assert!(calls > 0, "no job was killed while it recorded");
@@ -350,7 +335,7 @@ fn agents_are_killed_at_any_moment() {
     let mut whole = start(0);
     whole.wait_for(&bench.command, AGENTS as usize);
     let began = Instant::now();
-    let (status, _, said) = whole.end();
+    let (status, _, said) = whole.end(&bench.command);
     assert!(status.success() && said.is_empty(), "{said}");
     let length = began.elapsed().as_micros() as u64;
     let former = fs::read_to_string(&report).expect("a report");
@@ -365,7 +350,7 @@ fn agents_are_killed_at_any_moment() {
         std::thread::sleep(after);
         agents.get(victim).into_iter().for_each(|&pid| kill(pid));
         let killed = Instant::now();
-        let (status, printed, said) = job.end();
+        let (status, printed, said) = job.end(&bench.command);
         let how = format!(
             "agent {victim} of {AGENTS}, {after:?} of {length} µs; {status}, {:?} later\n{printed}{said}",
             killed.elapsed()
@@ -428,7 +413,7 @@ fn a_file_is_shortened_while_it_is_analysed() {
             .expect("shortened");
         // SAFETY: plain system call on a process of this test's job.
         unsafe { libc::kill(reader, libc::SIGCONT) };
-        let (status, _, said) = job.end();
+        let (status, _, said) = job.end(&bench.command);
         let lines = said.lines().filter(|line| line.starts_with("laggard: "));
         let name = last.to_string_lossy();
         let (naming, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(&*name));

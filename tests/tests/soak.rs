@@ -47,8 +47,8 @@ fn memory_stays_and_nothing_is_lost() {
         .expect_success();
     let report = fs::read_to_string(&report).expect("a report");
     let report = Report::parse(&report).expect("a report of the promised shape");
-    // Beside the loop: Init, three to agree on a clock, Finalize.
-    assert_eq!(report.run.operations, made as u64 + 5, "calls are missing");
+    // Beside the loop: Init, Allreduce to agree on a clock, Finalize.
+    assert_eq!(report.run.operations, made as u64 + 3, "calls are missing");
     let odd = report.anomalies.iter().filter(|a| a.severity != "info");
     assert_eq!(odd.count(), 0, "{:#?}", report.anomalies);
     let files = fs::read_dir(&trace).expect("a trace");
