@@ -683,7 +683,9 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         points.sort_by_key(|point| point.local);
         let times = points.windows(2);
         let is_forward = |two: &[laggard_trace::ClockPoint]| {
-            two[0].local < two[1].local && two[0].reference_ns < two[1].reference_ns
+            // Not more often than every 40 ms, give or take when ranks get there.
+            let least = if two[1].kind == 2 { 20_000_000 } else { 1 };
+            two[0].local < two[1].local && two[0].reference_ns + least <= two[1].reference_ns
         };
         assert!(times.into_iter().all(is_forward), "{points:?}");
         points.iter().map(|point| point.kind).collect()
@@ -699,7 +701,7 @@ fn assert_compared_meanwhile(points: &[Vec<u32>]) {
             panic!("{points:?}");
         };
         assert!(meanwhile.iter().all(|&kind| kind == 2), "{points:?}");
-        assert!((3..=20).contains(&meanwhile.len()), "{points:?}");
+        assert!(meanwhile.len() >= 3, "{points:?}");
         assert_eq!(kinds.len(), points[0].len(), "{points:?}");
     }
 }
