@@ -401,13 +401,8 @@ impl Clocks {
         }
     }
 
-    /// The map of the clock that a file was written with.
-    pub fn of(&self, evidence: &ClockEvidence) -> ClockMap {
-        self.of_key(evidence.key())
-    }
-
     /// The map of a clock that there is evidence of.
-    pub fn of_key(&self, key: ClockKey) -> ClockMap {
+    pub fn of(&self, key: ClockKey) -> ClockMap {
         self.maps[&key].clone()
     }
 
@@ -678,7 +673,7 @@ mod tests {
     }
 
     fn map(evidence: &ClockEvidence) -> ClockMap {
-        Clocks::new([evidence].into_iter()).of(evidence)
+        Clocks::new([evidence].into_iter()).of(evidence.key())
     }
 
     #[test]
@@ -846,7 +841,7 @@ mod tests {
         let measured = with_points(&[(0, 0, 0)]);
         let bare = evidence(1);
         let clocks = Clocks::new([&bare, &measured].into_iter());
-        assert_eq!(clocks.of(&bare), clocks.of(&measured));
+        assert_eq!(clocks.of(bare.key()), clocks.of(measured.key()));
         assert_eq!(clocks.unsynchronised, 0);
     }
 

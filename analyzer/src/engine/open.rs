@@ -18,7 +18,6 @@ use crate::comm::Job;
 /// What is read of each location at once.
 struct LocationInfo {
     rank: u32,
-    thread: u32,
     /// Size of the world.
     ranks: u32,
     run_id: [u8; 16],
@@ -297,7 +296,6 @@ fn describe(location: &Location) -> LocationInfo {
     let hosts = location.definitions.properties("host");
     LocationInfo {
         rank: header.rank,
-        thread: header.thread,
         ranks: header.ranks,
         run_id: header.run_id,
         file: location
