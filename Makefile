@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all deps build demo test bench clean
+.PHONY: all deps build demo test bench fuzz clean
 
 all: build
 
@@ -30,6 +30,11 @@ test: deps build
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all
+
+# Hostile input for everything that reads files, guided by coverage, so long for each reader.
+SECONDS ?= 60
+fuzz: deps
+	tests/fuzz/run.sh $(SECONDS) $(TARGETS)
 
 clean:
 	$(CARGO) clean

@@ -52,9 +52,13 @@ needs_of_test() {
     need binutils has nm
     need g++ has g++
     need gfortran has gfortran
+    need hostname has hostname
+    need iproute2 has ip
     need lammps has lmp
+    need mount has mount
     need python3-mpi4py has_mpi4py
     need scalapack-mpi-test has_scalapack_tests
+    need util-linux has nsenter
 }
 
 case "${1:-}" in

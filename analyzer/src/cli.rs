@@ -77,6 +77,9 @@ pub struct Run {
     /// Memory per rank and thread, KB
     #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u64).range(1..))]
     pub buffer_kb: Option<u64>,
+    /// What a file of the trace holds [default: location]
+    #[arg(long, value_enum)]
+    pub file_per: Option<FilePer>,
     /// How you run the program: mpirun -n 4 ./app args
     #[arg(
         required = true,
@@ -105,6 +108,25 @@ impl Mode {
             Mode::Trace => "trace",
             Mode::Profile => "profile",
             Mode::Off => "off",
+        }
+    }
+}
+
+/// What a file of the trace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FilePer {
+    /// One thread of one rank
+    Location,
+    /// All ranks of a host: fewer files
+    Node,
+}
+
+impl FilePer {
+    /// The value that the collector knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            FilePer::Location => "location",
+            FilePer::Node => "node",
         }
     }
 }

@@ -66,6 +66,7 @@ impl Trace {
     /// Opens a directory. Files that cannot be used are anomalies as long as others
     /// can; files of two runs, or none at all, are an error.
     pub fn open(directory: &Path) -> Result<Trace> {
+        crate::signals::watch_files();
         let mut found = Anomalies::default();
         let opened = open::open(&Serial, directory, &mut found)?;
         let spans = || {

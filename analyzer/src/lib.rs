@@ -8,6 +8,7 @@ pub mod comm;
 pub mod directory;
 mod engine;
 mod options;
+pub mod signals;
 pub mod symbols;
 
 use std::path::Path;
@@ -28,6 +29,10 @@ pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Opt
     } else {
         Box::new(Serial)
     };
+    signals::watch_files();
+    if job.agent() == 0 && job.agents() > 1 {
+        signals::watch_end();
+    }
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let threads = options
         .threads
@@ -41,10 +46,15 @@ pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Opt
         // Another analysis in this process set the threads already: they serve as well.
         log_threads(&error);
     }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         engine::analyze(job.as_ref(), directory, options)
-    })) {
-        Ok(result) => result,
+    }));
+    match result {
+        Ok(Ok(report)) => Ok(report),
+        Ok(Err(error)) => {
+            signals::is_finished();
+            Err(error)
+        }
         // The other agents would wait for this one for ever.
         Err(_) => job.abort(1),
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use laggard_benchmarks::synthetic::{
     self, EXPECTED_FILE, Expected, FAULT_SYNTAX, Fault, Length, Program, Settings, Skew,
 };
@@ -13,6 +13,15 @@ use laggard_report::Report;
 
 /// Differences that are printed.
 const SHOWN: usize = 50;
+
+/// What a file of the trace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FilePer {
+    /// One rank
+    Location,
+    /// All ranks of a host
+    Node,
+}
 
 /// Write a trace of a program that never ran, and what an analysis must find in it.
 #[derive(Debug, Args)]
@@ -70,6 +79,9 @@ pub struct Generate {
     /// How often clocks are measured during the run, ms; 0 = at start and end only
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 32))]
     clock_sync_ms: u64,
+    /// What a file of the trace holds
+    #[arg(long, value_enum, default_value = "location")]
+    file_per: FilePer,
     /// Another seed, other times
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -116,6 +128,7 @@ pub fn generate(options: &Generate) -> Result<()> {
         },
         seed: options.seed,
         expectations: !options.no_expectations,
+        file_per_node: options.file_per == FilePer::Node,
         ..Settings::new(options.program, options.ranks, length)
     };
     let start = Instant::now();

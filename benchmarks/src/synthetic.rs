@@ -86,6 +86,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether to write down what an analysis must find.
     pub expectations: bool,
+    /// Whether ranks of a host share a file.
+    pub file_per_node: bool,
 }
 
 impl Settings {
@@ -104,6 +106,7 @@ impl Settings {
             skew: Skew::default(),
             seed: 1,
             expectations: true,
+            file_per_node: false,
         }
     }
 
@@ -176,6 +179,7 @@ fn begin(settings: &Settings, directory: &Path, sites: &[site::Site]) -> io::Res
         ranks,
         id,
         sites,
+        file_per_node: settings.file_per_node,
     };
     let text = format!(
         "{{\n  \"format\": 1,\n  \"run_id\": \"{}\",\n  \"program\": \"{}\",\n  \

@@ -44,8 +44,8 @@ fn check(settings: &Settings) -> (Expected, Report) {
     let expected = Expected::read(directory.path()).unwrap();
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
-    let report = laggard::analyze(directory.path(), &options);
-    let report = report.unwrap().unwrap();
+    let analysis = laggard::analyze(directory.path(), &options);
+    let report = analysis.unwrap().unwrap().report;
     let found = differences(&expected, &report);
     assert!(found.is_empty(), "{settings:?}\n  {}", found.join("\n  "));
     (expected, report)
@@ -338,4 +338,29 @@ fn assert_same_for_agents(settings: &Settings) -> Report {
     assert!(is_same, "{settings:?}");
     let [report, ..] = reports;
     report
+}
+
+/// Whether ranks have files of their own or share one per host, all of the report is the same.
+#[test]
+fn node_files_make_no_difference() {
+    let reports = [false, true].map(|file_per_node| {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            ranks_per_host: 7,
+            file_per_node,
+            ..settings(Program::Halo2d, 24, FAULTS[1])
+        };
+        generate(&settings, directory.path()).unwrap();
+        let names = std::fs::read_dir(directory.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let files = names.filter(|name| name.ends_with(".lgt")).count();
+        assert_eq!(files, if file_per_node { 4 } else { 24 });
+        [1, 2, 3].map(|agents| {
+            let mut report = analyze_with_agents(directory.path(), agents);
+            report.agents = Default::default();
+            report.to_json()
+        })
+    });
+    assert_eq!(reports[0][0], reports[0][2]);
+    assert_eq!(reports[0], reports[1]);
 }

@@ -1,13 +1,14 @@
 //! Where the trace goes: one rank claims a directory for the run.
 
 use std::ffi::c_void;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use laggard_trace::{FILE_EXTENSION, RUN_FILE};
+use laggard_trace::{FILE_EXTENSION, PRIVATE_DIRECTORY, PRIVATE_FILE, RUN_FILE};
 
 use crate::constants::constants;
 use crate::exports::real;
@@ -135,9 +136,23 @@ fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<Pa
     )))
 }
 
-/// Makes a directory and those above it, where missing.
+/// Makes a directory, for the user alone, and those above it, where missing.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
+    if let Some(above) = directory.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(directory) {
+        // Whoever made it chose who may look into it.
+        Err(_) if directory.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Makes a file for the user alone, which is not there yet under any kind of name.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(PRIVATE_FILE);
+    options.open(path)
 }
 
 fn holds_trace(directory: &Path) -> io::Result<bool> {
@@ -157,9 +172,10 @@ fn holds_trace(directory: &Path) -> io::Result<bool> {
 /// all its content or not at all, and only the first link succeeds.
 fn write_run_file(directory: &Path, run_id: RunId, size: i32) -> io::Result<()> {
     let path = directory.join(RUN_FILE);
-    let draft = directory.join(format!(".{RUN_FILE}.{}", std::process::id()));
+    // Other hosts have processes with the same number.
+    let draft = directory.join(format!(".{RUN_FILE}.{}", hex(random_id())));
     let text = run_file(run_id, size);
-    let linked = File::create(&draft)
+    let linked = create_private(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::hard_link(&draft, &path));
     // Left behind where it cannot be removed: it harms nobody.
@@ -167,11 +183,7 @@ fn write_run_file(directory: &Path, run_id: RunId, size: i32) -> io::Result<()> 
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             // A file system without links.
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&path)?;
-            file.write_all(text.as_bytes())
+            create_private(&path)?.write_all(text.as_bytes())
         }
         other => other,
     }
@@ -261,6 +273,8 @@ fn job_id() -> RunId {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -281,6 +295,14 @@ mod tests {
         let third = claim(&wanted, [3; 16], 2, true).unwrap();
         assert_eq!(third, base.join("trace.2"));
         assert_eq!(fs::read_dir(&third).unwrap().count(), 1);
+        // For the user alone, but for what was there before, and above.
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&third), mode(&third.join(RUN_FILE))), (0o700, 0o600));
+        let shared = base.join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o750)).unwrap();
+        assert_eq!(claim(&shared, [4; 16], 2, false).unwrap(), shared);
+        assert_eq!(mode(&shared), 0o750);
         fs::remove_dir_all(base).unwrap();
     }
 }

@@ -20,6 +20,15 @@ pub enum Mode {
     Off,
 }
 
+/// What a file of the trace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilePer {
+    /// One location.
+    Location,
+    /// All locations of a host.
+    Node,
+}
+
 /// The choices made for this run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -33,6 +42,8 @@ pub struct Options {
     pub max_trace_bytes: Option<u64>,
     /// Bytes of a location's memory.
     pub buffer: usize,
+    /// What shares a file.
+    pub file_per: FilePer,
     /// Start paused.
     pub paused: bool,
     /// Time between measurements of the clocks; zero = only at the start and the end.
@@ -49,6 +60,7 @@ impl Default for Options {
             mode: Mode::Trace,
             max_trace_bytes: None,
             buffer: 1 << 20,
+            file_per: FilePer::Location,
             paused: false,
             sync_interval: Duration::ZERO,
             log: Level::Warn,
@@ -124,6 +136,19 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| (options.buffer >> 10).to_string(),
+    },
+    Row {
+        name: "LAGGARD_FILE_PER",
+        values: "location or node",
+        set: |options, value| {
+            options.file_per = match value.to_str()? {
+                "location" => FilePer::Location,
+                "node" => FilePer::Node,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| format!("{:?}", options.file_per).to_lowercase(),
     },
     Row {
         name: "LAGGARD_PAUSED",

@@ -188,6 +188,7 @@ fn record(
         header,
         max_bytes: options.max_trace_bytes,
         window: options.buffer,
+        file_per: options.file_per,
         depth: options.callpath_depth,
         records: options.mode == Mode::Trace,
     });

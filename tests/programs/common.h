@@ -1,8 +1,9 @@
 /* Shared by the C and C++ test programs: one clock for all ranks, delays on a
  * schedule, and checked results.
  *
- * All ranks of a test run on one host, so CLOCK_MONOTONIC is the same clock for
- * all of them. start() agrees on an origin; after that every step of a program
+ * All ranks of a test run on one machine, so CLOCK_MONOTONIC is the same clock for
+ * all of them (where a host of a test shifts it, CLOCK_REALTIME is, which cannot be
+ * shifted). start() agrees on an origin; after that every step of a program
  * happens at a fixed time after it. No synchronising call is needed between the
  * delays, none of them adds up errors, and the expected waiting times are exact
  * but for the wake-up of a process.
@@ -20,6 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef SCHEDULE_CLOCK
+#define SCHEDULE_CLOCK CLOCK_MONOTONIC
+#endif
 #define WORLD MPI_COMM_WORLD
 #define HELPER __attribute__((unused)) static
 #define NOINLINE __attribute__((noinline))
@@ -33,7 +37,7 @@ static double origin;
 HELPER double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(SCHEDULE_CLOCK, &t);
     return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
@@ -44,7 +48,7 @@ HELPER void at_ms(double ms)
     struct timespec t;
     t.tv_sec = (time_t)until;
     t.tv_nsec = (long)((until - t.tv_sec) * 1e9);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0) {
+    while (clock_nanosleep(SCHEDULE_CLOCK, TIMER_ABSTIME, &t, NULL) != 0) {
     }
 }
 

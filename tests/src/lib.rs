@@ -13,7 +13,8 @@
 //! typed view of `report.json`, [`expectations`] compares the two, [`process`] runs
 //! commands that cannot hang, [`product`] knows the collector, the command and
 //! `mpirun`, [`check`] is the whole procedure for one program, [`dump`] computes some of a report
-//! anew from the calls.
+//! anew from the calls, [`hosts`] makes several hosts of this machine with [`cable`]s between
+//! them, [`moved`] makes of a trace that of another clock or host.
 //!
 //! # Expectations in the sources
 //!
@@ -49,10 +50,14 @@
 //! Where only times are off, the machine may have been busy: the run is repeated after a
 //! pause, up to five times in all. What does not depend on timing must be right at once.
 
+pub mod attack;
+pub mod cable;
 pub mod check;
 pub mod directives;
 pub mod dump;
 pub mod expectations;
+pub mod hosts;
+pub mod moved;
 pub mod process;
 pub mod product;
 pub mod report;

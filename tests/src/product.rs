@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::hosts::Hosts;
 use crate::process::{self, Outcome};
 
 /// Enough for any of the small programs, also on a busy machine.
@@ -84,6 +85,7 @@ impl Bench {
             env: Vec::new(),
             trace: None,
             timeout: TIMEOUT,
+            hosts: None,
         }
     }
 
@@ -104,6 +106,26 @@ impl Bench {
                 command
             }
         };
+        self.finish_analysis(&mut command, agents, (trace, report), options)
+    }
+
+    /// The same with agents on several hosts; every agent writes its host's name into a file
+    /// `agent.N` in the test's directory.
+    pub fn analyze_on(&self, hosts: &Hosts, trace: &Path, agents: u32, report: &Path) -> Outcome {
+        let mut command = hosts.mpirun(agents);
+        command.args(["--map-by", "node", "sh", "-c"]);
+        command.arg("hostname >\"$0.$OMPI_COMM_WORLD_RANK\"; exec \"$@\"");
+        command.arg(self.path("agent")).arg(&self.command);
+        self.finish_analysis(&mut command, agents, (trace, report), &["--all", "-q"])
+    }
+
+    fn finish_analysis(
+        &self,
+        command: &mut Command,
+        agents: u32,
+        (trace, report): (&Path, &Path),
+        options: &[&str],
+    ) -> Outcome {
         command
             .arg("analyze")
             .arg(trace)
@@ -111,12 +133,8 @@ impl Bench {
             .arg(report)
             .args(options);
         command.current_dir(&self.dir);
-        clean_environment(&mut command);
-        process::run(
-            &mut command,
-            TIMEOUT,
-            &self.path(&format!("analyze-{agents}")),
-        )
+        clean_environment(command);
+        process::run(command, TIMEOUT, &self.path(&format!("analyze-{agents}")))
     }
 
     /// The calls of a trace directory, as text.
@@ -191,6 +209,15 @@ pub struct Mpirun<'a> {
     env: Vec<(String, String)>,
     trace: Option<PathBuf>,
     timeout: Duration,
+    hosts: Option<&'a Hosts>,
+}
+
+impl<'a> Mpirun<'a> {
+    /// Runs on several hosts.
+    pub fn on(mut self, hosts: &'a Hosts) -> Self {
+        self.hosts = Some(hosts);
+        self
+    }
 }
 
 impl Mpirun<'_> {
@@ -208,7 +235,10 @@ impl Mpirun<'_> {
 
     /// The command line, with the collector preloaded the way users are told to.
     pub fn command(&self) -> Command {
-        let mut command = mpirun(self.ranks);
+        let mut command = match self.hosts {
+            Some(hosts) => hosts.mpirun(self.ranks),
+            None => mpirun(self.ranks),
+        };
         clean_environment(&mut command);
         if let Some(trace) = &self.trace {
             let mut preload = self.bench.library.clone().into_os_string();

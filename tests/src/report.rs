@@ -13,6 +13,8 @@ pub struct Report {
     pub run: Run,
     /// What every location spent its time with.
     pub locations: Vec<Location>,
+    /// Of all locations together.
+    pub location_sums: Option<LocationSums>,
     /// Totals by pattern.
     pub metrics: BTreeMap<String, Metric>,
     /// The largest first.
@@ -31,6 +33,35 @@ pub struct Run {
     pub models: Vec<String>,
     pub wall_time_s: f64,
     pub operations: u64,
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    pub clock_error_s: Option<f64>,
+    pub clock_violations: Option<ClockViolations>,
+}
+
+/// Effects that came before their causes, before and after clocks were corrected.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct ClockViolations {
+    pub before: Causality,
+    pub after: Causality,
+}
+
+/// How many of them there are.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct Causality {
+    pub messages: u64,
+    pub collectives: u64,
+    pub largest_s: f64,
+}
+
+/// Times of all locations together.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct LocationSums {
+    pub wait_s: f64,
+    pub inter_node_wait_s: Option<f64>,
 }
 
 /// One thread of one rank.
@@ -39,6 +70,8 @@ pub struct Run {
 pub struct Location {
     pub rank: u32,
     pub thread: u32,
+    #[serde(default)]
+    pub host: String,
     pub computation_s: f64,
     pub communication_s: f64,
     pub synchronization_s: f64,
@@ -53,6 +86,7 @@ pub struct Metric {
     pub total_s: f64,
     pub percent: f64,
     pub instances: u64,
+    pub inter_node_s: Option<f64>,
 }
 
 /// One operation that waits at one place.
@@ -68,6 +102,7 @@ pub struct Bottleneck {
     pub calls: u64,
     pub instances: u64,
     pub ranks: Vec<RankShare>,
+    pub inter_node_s: Option<f64>,
     pub causes: Vec<Cause>,
     pub worst_instance: Option<Instance>,
 }

@@ -2,127 +2,14 @@
 //! collector, and leave a trace that can be analysed.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use laggard_tests::attack::{
+    Attack, assert_no_anomalies, assert_same, assert_three_rounds, late_senders, only_directories,
+};
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
-use laggard_tests::report::{Anomaly, Bottleneck, Report};
-
-/// What the programs with three rounds of 60 ms lose, give or take scheduling.
-const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
-
-/// Links with MPI only what calls it by its names.
-const AS_NEEDED: &str = "-Wl,--as-needed";
-
-/// A program of `programs/attacks/` with what it needs.
-struct Attack {
-    bench: Bench,
-    words: Vec<PathBuf>,
-    env: Vec<(&'static str, String)>,
-}
-
-impl Attack {
-    fn new(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::new(test);
-        let program = bench.compile(&format!("attacks/{source}"), &["-pthread"], &["-ldl"]);
-        let mut words = vec![program];
-        words.extend(arguments.iter().map(PathBuf::from));
-        Attack {
-            bench,
-            words,
-            env: Vec::new(),
-        }
-    }
-
-    /// A program that is not linked with MPI.
-    fn unlinked(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::new(test);
-        let program = bench.compile(&format!("attacks/{source}"), &[AS_NEEDED], &["-ldl"]);
-        let mut words = vec![program];
-        words.extend(arguments.iter().map(PathBuf::from));
-        Attack {
-            bench,
-            words,
-            env: Vec::new(),
-        }
-    }
-
-    /// Compiles a library of `programs/attacks/` that the program or its linker loads.
-    fn library(&self, source: &str) -> PathBuf {
-        let cflags = ["-shared", "-fPIC", AS_NEEDED];
-        let source = format!("attacks/{source}");
-        self.bench.compile(&source, &cflags, &["-ldl"])
-    }
-
-    fn trace(&self) -> PathBuf {
-        self.bench.path("trace")
-    }
-
-    /// Runs without and with the collector; the program's behaviour must be the same.
-    fn run(&self) -> Outcome {
-        let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
-        let [plain, traced] = [None, Some("trace")].map(|trace| {
-            let mut run = match trace {
-                Some(trace) => self.bench.traced(2, &words, trace),
-                None => self.bench.plain(2, &words),
-            };
-            for (key, value) in &self.env {
-                run = run.env(key, value);
-            }
-            run.run().expect_orderly()
-        });
-        assert_same(&plain, &traced);
-        traced
-    }
-
-    /// Runs as above and analyses the trace.
-    fn report(&self) -> Report {
-        self.run();
-        let text = self.bench.analyze_all(&self.trace());
-        let report = Report::parse(&text).expect("a report of the promised shape");
-        assert_eq!(report.run.ranks, 2, "{report:#?}");
-        report
-    }
-}
-
-#[track_caller]
-fn assert_same(plain: &Outcome, traced: &Outcome) {
-    let facts = |o: &Outcome| {
-        let mut lines: Vec<String> = o.stdout.lines().map(String::from).collect();
-        lines.sort();
-        (o.code, o.signal, lines)
-    };
-    assert_eq!(
-        facts(plain),
-        facts(traced),
-        "without:\n{plain}\nwith:\n{traced}"
-    );
-}
-
-/// The late senders in `function`.
-fn late_senders<'a>(report: &'a Report, function: &str) -> Vec<&'a Bottleneck> {
-    let here = |b: &&Bottleneck| {
-        let name = b.location.function.as_deref();
-        b.pattern == "late_sender" && name.is_some_and(|name| name.contains(function))
-    };
-    report.bottlenecks.iter().filter(here).collect()
-}
-
-/// Rank 1 lost three times 60 ms in `function`.
-#[track_caller]
-fn assert_three_rounds(report: &Report, function: &str) {
-    let found = late_senders(report, function);
-    let total: f64 = found.iter().map(|b| b.severity_s).sum();
-    assert!(THREE_ROUNDS.contains(&total), "{total} s in {report:#?}");
-}
-
-#[track_caller]
-fn assert_no_anomalies(report: &Report) {
-    let odd = report.anomalies.iter().filter(|a| a.severity != "info");
-    assert_eq!(odd.count(), 0, "{:#?}", report.anomalies);
-}
+use laggard_tests::report::{Anomaly, Report};
 
 fn forking(how: &str) {
     let attack = Attack::new(&format!("fork-{how}"), "fork.c", &[how]);
@@ -134,16 +21,6 @@ fn forking(how: &str) {
         ["trace"],
         "traces of children"
     );
-}
-
-/// The directories in a directory.
-fn only_directories(path: &Path) -> Vec<String> {
-    let entries = fs::read_dir(path)
-        .expect("a directory")
-        .map(|e| e.expect("an entry"));
-    let directories = entries.filter(|e| e.path().is_dir());
-    let names = directories.map(|e| e.file_name().to_string_lossy().into_owned());
-    names.collect()
 }
 
 #[test]
@@ -159,6 +36,22 @@ fn fork_and_quick_exit() {
 #[test]
 fn fork_and_exec() {
     forking("exec");
+}
+
+#[test]
+fn vfork_and_exec() {
+    forking("vfork");
+}
+
+#[test]
+fn posix_spawn() {
+    forking("spawn");
+}
+
+/// A child that closes all descriptors and ends by exit().
+#[test]
+fn fork_and_daemon() {
+    forking("daemon");
 }
 
 #[test]
@@ -211,6 +104,18 @@ fn killed() {
 #[test]
 fn mpi_abort() {
     ending("abort");
+}
+
+/// The call in which the signal arrived never returned; all before it is there.
+#[test]
+fn mpi_abort_in_a_signal_handler() {
+    ending("signal");
+}
+
+/// The collector's own frames are the last on the stack.
+#[test]
+fn out_of_stack() {
+    ending("stack");
 }
 
 #[test]
@@ -456,6 +361,45 @@ fn short_lived_threads_and_signals() {
         report.anomaly("unmatched_send") + report.anomaly("unmatched_receive"),
         0
     );
+}
+
+/// Every thread's calls are there, however it ended, and nothing is said to be missing; the main
+/// thread goes on after it ran out of stack.
+#[test]
+fn threads_that_end_early() {
+    let attack = Attack::new("early", "early.c", &[]);
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
+    for rank in 0..2 {
+        for thread in 1..5 {
+            let path = attack.trace().join(laggard_trace::file_name(rank, thread));
+            let location = laggard_trace::Location::open(&path).expect("a location");
+            let end = location.end.expect("an end");
+            assert_eq!((end.calls, end.recorded, end.reason), (5, 5, 2), "{path:?}");
+        }
+    }
+    assert_eq!(report.locations.len(), 10);
+}
+
+/// The trace stays where it was begun, also for threads that begin later, and descriptors are
+/// the program's.
+#[test]
+fn a_program_that_goes_elsewhere_and_closes_everything() {
+    let mut attack = Attack::new("elsewhere", "elsewhere.c", &[]);
+    let elsewhere = attack.bench.path("other-place");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    attack.words.push(elsewhere.clone());
+    let report = attack.report();
+    assert_three_rounds(&report, "main");
+    assert_no_anomalies(&report);
+    assert_eq!(report.locations.len(), 4);
+    assert!(report.run.operations > 400_000, "{:#?}", report.run);
+    for rank in 0..2 {
+        let own = std::fs::read(elsewhere.join(format!("own-file-{rank}")));
+        assert_eq!(own.expect("the program's file"), b"own");
+    }
+    assert_eq!(std::fs::read_dir(&elsewhere).expect("it").count(), 2);
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     };
     let Analysis { report, per_rank } = analysis;
     let written = report.write(&output);
+    laggard::signals::is_finished();
     let mut files = Vec::new();
     files.extend(written.is_ok().then_some(("Report", output.as_path())));
     let table = options.per_rank.as_deref().filter(|_| per_rank.is_ok());

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use laggard_trace::FILE_EXTENSION;
 
 use super::launcher::{self, Launcher};
-use crate::cli::{Mode, Run};
+use crate::cli::{FilePer, Mode, Run};
 
 /// The collector's file.
 const LIBRARY: &str = "liblaggard.so";
@@ -25,6 +25,7 @@ const VARIABLES: &[&str] = &[
     "LAGGARD_MODE",
     "LAGGARD_MAX_TRACE_MB",
     "LAGGARD_BUFFER_KB",
+    "LAGGARD_FILE_PER",
     "LAGGARD_PAUSED",
     "LAGGARD_SYNC_INTERVAL_S",
     "LAGGARD_LOG",
@@ -117,6 +118,7 @@ fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
         "LAGGARD_MODE" => options.mode.map(|mode: Mode| mode.name().into()),
         "LAGGARD_MAX_TRACE_MB" => text(options.max_trace_mb),
         "LAGGARD_BUFFER_KB" => text(options.buffer_kb),
+        "LAGGARD_FILE_PER" => options.file_per.map(|per: FilePer| per.name().into()),
         _ => None,
     };
     let value = |name: &'static str| {
@@ -149,9 +151,17 @@ fn taken(directory: &Path) -> u32 {
 fn files(directory: &Path) -> Vec<u64> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let traces = entries.filter(|e| e.path().extension().is_some_and(|x| x == FILE_EXTENSION));
-    traces
-        .map(|entry| entry.metadata().map_or(0, |m| m.len()))
-        .collect()
+    traces.map(|entry| size(&entry)).collect()
+}
+
+/// Bytes of a trace file: of a node file those in use, since it has holes.
+fn size(entry: &std::fs::DirEntry) -> u64 {
+    if laggard_trace::is_node_file_name(&entry.file_name().to_string_lossy())
+        && let Ok(file) = laggard_trace::NodeFile::open(&entry.path())
+    {
+        return file.locations().map(|(_, _, size)| size).sum();
+    }
+    entry.metadata().map_or(0, |metadata| metadata.len())
 }
 
 fn say(text: &str) {

@@ -15,8 +15,8 @@ use super::group::{Groups, Owned, losses, name_late, owner};
 use super::rank::Rank;
 use super::table::NONE;
 use super::wire::{
-    Answering, Asking, Declaration, Describing, Description, Detail, Fold, Inquiry, Parcel, Party,
-    Progress, Question, Requesting, Side, Told, exchange, recycle,
+    Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Parcel, Party, Progress,
+    Question, Requesting, Side, Told, exchange, recycle,
 };
 use crate::comm::Job;
 
@@ -41,6 +41,9 @@ pub struct Agent<'a> {
     asking: Vec<Asking>,
     answering: Vec<Answering>,
     requesting: Vec<Requesting>,
+    /// What was requested of each agent: position of the asking rank, and number of the late
+    /// party among its calls'.
+    requested: Vec<Vec<(u32, u32)>>,
     describing: Vec<Describing>,
 }
 
@@ -79,6 +82,7 @@ impl<'a> Agent<'a> {
             asking: empty(job),
             answering: empty(job),
             requesting: empty(job),
+            requested: vec![Vec::new(); job.agents()],
             describing: empty(job),
         }
     }
@@ -138,9 +142,12 @@ impl<'a> Agent<'a> {
         self.describe(&received);
         recycle(self.job, &mut self.requesting, received);
         let received = exchange(self.job, &mut self.describing);
-        for description in received.iter().flat_map(|parcel| &parcel.descriptions) {
-            let calls = &mut self.ranks[description.rank as usize].asker.calls;
-            calls.describe(description.token, &description.detail);
+        for (requested, parcel) in self.requested.iter_mut().zip(&received) {
+            let described = requested.drain(..).zip(&parcel.descriptions);
+            for ((rank, late), detail) in described.filter(|(_, detail)| detail.operation != 0) {
+                let calls = &mut self.ranks[rank as usize].asker.calls;
+                calls.describe(late, detail);
+            }
         }
         recycle(self.job, &mut self.describing, received);
     }
@@ -363,10 +370,11 @@ impl<'a> Agent<'a> {
 
     /// Asks for descriptions of those who turned out to be late.
     fn request(&mut self) {
-        let requesting = &mut self.requesting;
-        for rank in &mut self.ranks {
-            rank.take_candidates(|agent, request| {
+        let (requesting, requested) = (&mut self.requesting, &mut self.requested);
+        for (at, rank) in (0..).zip(&mut self.ranks) {
+            rank.take_candidates(|agent, request, late| {
                 requesting[agent as usize].requests.push(request);
+                requested[agent as usize].push((at, late));
             });
         }
     }
@@ -376,14 +384,12 @@ impl<'a> Agent<'a> {
         for (agent, parcel) in received.iter().enumerate() {
             let (declared, ranks) = (&self.declared[agent], &self.ranks);
             let chunks = parcel.requests.par_chunks(CHUNK).map(|requests| {
-                let described = requests.iter().filter_map(|request| {
+                let described = requests.iter().map(|request| {
                     let (rank, side, channel) = declared[request.channel as usize];
                     let rank = &ranks[rank as usize];
-                    let end = rank.end(channel, side, request.n)?;
-                    Some(Description {
-                        rank: request.rank,
-                        token: request.token,
-                        detail: rank.late(end, request.since),
+                    let end = rank.end(channel, side, request.n);
+                    end.map_or_else(Detail::default, |end| {
+                        rank.late(end, end.time.saturating_sub(request.window))
                     })
                 });
                 described.collect::<Vec<_>>()
@@ -410,7 +416,6 @@ impl<'a> Agent<'a> {
                     complete: fold.complete,
                     party: late,
                     wanters: joined.wanters.len() as u32,
-                    reserved: 0,
                 });
                 to.wanters.extend_from_slice(&joined.wanters);
             }

@@ -80,8 +80,8 @@ struct Candidate {
     /// The asking rank's channel.
     channel: u32,
     side: Side,
-    /// What it did since then is asked for, ns.
-    since: i64,
+    /// See [`Request::window`].
+    window: i64,
 }
 
 /// What a rank asks, and what waits for the answers.
@@ -195,8 +195,8 @@ impl Rank<'_> {
     }
 
     /// The late parties at other agents that calls are charged with, as far as is known:
-    /// the agent and what is requested of it.
-    pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request)) {
+    /// the agent, what is requested of it, and for whom, see [`Calls::describe`].
+    pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request, u32)) {
         let mut candidates = std::mem::take(&mut self.asker.candidates);
         for candidate in candidates.drain(..) {
             let calls = &self.asker.calls;
@@ -213,12 +213,10 @@ impl Rank<'_> {
                 channel.agent,
                 Request {
                     channel: channel.declared,
-                    rank: self.position,
                     n: candidate.n,
-                    since: candidate.since,
-                    token: late,
-                    reserved: 0,
+                    window: candidate.window,
                 },
+                late,
             );
         }
         self.asker.candidates = candidates;
@@ -366,10 +364,10 @@ impl Asker {
                 n: query.n,
                 channel: query.channel(),
                 side,
-                since: if query.is_bare() {
-                    time
+                window: if query.is_bare() {
+                    0
                 } else {
-                    interval.enter
+                    time.saturating_sub(interval.enter)
                 },
             });
         }

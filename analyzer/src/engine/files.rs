@@ -1,51 +1,168 @@
-//! A trace directory: which files belong to it, and whether they belong together.
+//! A trace directory: which locations are in it, and whether they belong together.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use laggard_trace::{FILE_EXTENSION, Location};
+use laggard_trace::{FILE_EXTENSION, Location, NodeFile};
 use serde::{Deserialize, Serialize};
 
-/// A file of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A location of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
-    /// Name in the directory.
+    /// Name of its file, or that it would have.
     pub name: String,
+    /// Where it is instead, if it has no file of its own.
+    pub node: Option<InNode>,
     /// Bytes.
     pub size: u64,
 }
 
-/// The location files of a directory, by name.
-pub fn list(directory: &Path) -> Result<Vec<Entry>> {
+/// A place in a node file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct InNode {
+    /// The file's name.
+    pub file: String,
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+}
+
+/// A file or location that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its name.
+    pub file: String,
+    /// What is wrong, with the path.
+    pub why: String,
+    /// Written by a newer version.
+    pub is_newer: bool,
+}
+
+impl Failure {
+    /// That it could not be opened.
+    pub fn new(file: &str, error: &laggard_trace::Error) -> Failure {
+        Failure {
+            file: file.to_owned(),
+            why: error.to_string(),
+            is_newer: matches!(error, laggard_trace::Error::Version { .. }),
+        }
+    }
+}
+
+/// What a directory holds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Listing {
+    /// The locations, by name.
+    pub entries: Vec<Entry>,
+    /// What cannot be used.
+    pub failures: Vec<Failure>,
+    /// Node files with index entries that cannot be used, and how many.
+    pub damaged: Vec<(String, u64)>,
+}
+
+/// The locations in a directory.
+pub fn list(directory: &Path) -> Result<Listing> {
     let shown = directory.display();
     let metadata = std::fs::metadata(directory)
         .with_context(|| format!("{shown}: cannot read the trace directory"))?;
     if !metadata.is_dir() {
         bail!("{shown}: not a directory; give the directory that the collector wrote");
     }
-    let mut entries = Vec::new();
+    let mut listing = Listing::default();
     let files = std::fs::read_dir(directory)
         .with_context(|| format!("{shown}: cannot read the trace directory"))?;
     for file in files {
         let file = file.with_context(|| format!("{shown}: cannot read the trace directory"))?;
         let name = file.file_name().to_string_lossy().into_owned();
-        if Path::new(&name)
-            .extension()
-            .is_some_and(|extension| extension == FILE_EXTENSION)
-        {
-            let size = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
-            entries.push(Entry { name, size });
+        let extension = Path::new(&name).extension();
+        if extension.is_none_or(|extension| extension != FILE_EXTENSION) {
+            continue;
         }
+        if laggard_trace::is_node_file_name(&name) {
+            listing.add_node_file(directory, name);
+            continue;
+        }
+        let size = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+        let node = None;
+        listing.entries.push(Entry { name, node, size });
     }
-    if entries.is_empty() {
+    if listing.entries.is_empty() && listing.failures.is_empty() {
         bail!(
             "{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …"
         );
     }
     // Ranks in order: those of a million and more have longer names.
     let number = |entry: &Entry| rank_part(&entry.name).len();
-    entries.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.name.cmp(&b.name)));
-    Ok(entries)
+    let entries = &mut listing.entries;
+    entries.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.cmp(b)));
+    listing.drop_repeated(directory);
+    listing.damaged.sort();
+    Ok(listing)
+}
+
+impl Listing {
+    fn add_node_file(&mut self, directory: &Path, name: String) {
+        let path = directory.join(&name);
+        let file = match NodeFile::open(&path) {
+            Ok(file) => file,
+            Err(error) => return self.failures.push(Failure::new(&name, &error)),
+        };
+        let expected = laggard_trace::node_file_name(file.host_id);
+        if expected != name {
+            let shown = path.display();
+            return self.failures.push(Failure {
+                why: format!("{shown}: holds what belongs into {expected}; skipped"),
+                file: name,
+                is_newer: false,
+            });
+        }
+        if file.locations().next().is_none() {
+            let shown = path.display();
+            self.failures.push(Failure {
+                why: format!("{shown}: no location is known to its index"),
+                file: name.clone(),
+                is_newer: false,
+            });
+        }
+        if file.unusable > 0 {
+            self.damaged.push((name.clone(), file.unusable));
+        }
+        let locations = file.locations().map(|(rank, thread, size)| Entry {
+            name: laggard_trace::file_name(rank, thread),
+            node: Some(InNode {
+                file: name.clone(),
+                rank,
+                thread,
+            }),
+            size,
+        });
+        self.entries.extend(locations);
+    }
+
+    /// A location can be in one place only: the first counts, its own file before others.
+    fn drop_repeated(&mut self, directory: &Path) {
+        let failures = &mut self.failures;
+        self.entries.dedup_by(|later, first| {
+            let is_repeated = later.name == first.name;
+            if is_repeated {
+                let of = |entry: &Entry| match &entry.node {
+                    Some(node) => format!("{}/{}", node.file, entry.name),
+                    None => entry.name.clone(),
+                };
+                let (later, first) = (of(later), of(first));
+                failures.push(Failure {
+                    why: format!(
+                        "{}: the same location as {first}; skipped",
+                        directory.join(&later).display()
+                    ),
+                    file: later,
+                    is_newer: false,
+                });
+            }
+            is_repeated
+        });
+    }
 }
 
 /// The part of a file's name that says which rank it belongs to.

@@ -259,7 +259,6 @@ impl Default for Fold {
             expected: 0,
             wanted: 0,
             members: 0,
-            reserved: 0,
         }
     }
 }
@@ -559,7 +558,6 @@ impl GroupEntry {
             rank,
             thread: self.thread,
             signature: self.signature,
-            reserved: 0,
         }
     }
 }
@@ -573,7 +571,6 @@ impl Rank<'_> {
             local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
             asks: u32::from(entry.asks),
             late: NONE,
-            reserved: 0,
         }
     }
 

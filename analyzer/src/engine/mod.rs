@@ -29,6 +29,7 @@ mod group;
 mod intern;
 mod merge;
 pub(crate) mod open;
+mod packing;
 mod per_rank;
 mod phases;
 mod places;

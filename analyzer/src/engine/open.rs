@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_report::AnomalySeverity;
-use laggard_trace::{Location, ProfileEntry, calls};
+use laggard_trace::{Location, NodeFile, ProfileEntry, calls};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
 use super::clock::{self, ClockEvidence, ClockKey, Clocks};
-use super::files::{self, Entry};
+use super::files::{self, Entry, Failure, Listing};
 use super::table::NONE;
 use crate::comm::Job;
 
@@ -60,8 +60,8 @@ struct Told {
     /// Locations with a profile but no events.
     silent: u64,
     bytes: u64,
-    /// Files that are of no use: name, why, whether they are newer than this program.
-    failures: Vec<(String, String, bool)>,
+    /// What is of no use.
+    failures: Vec<Failure>,
 }
 
 /// What the run was, as its first location says.
@@ -131,51 +131,79 @@ fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     agent_of
 }
 
-/// The files of this agent. The head lists the directory and deals them out. Collective;
-/// the error is the same on all agents.
-fn deal(job: &dyn Job, directory: &Path) -> Result<Vec<Entry>> {
+/// The locations of this agent. The head lists the directory, keeps what is wrong with it,
+/// and deals the locations out. Collective; the error is the same on all agents.
+fn deal(job: &dyn Job, directory: &Path) -> Result<Listing> {
     let mut parcels = vec![Vec::new(); job.agents()];
     if job.agent() == 0 {
-        let listed = files::list(directory).map_err(|error| format!("{error:#}"));
-        let agents = listed.as_ref().map(|entries| assign(entries, job.agents()));
-        for (agent, parcel) in parcels.iter_mut().enumerate() {
-            let own = listed.as_ref().map(|entries| -> Vec<&Entry> {
-                let agents = agents.iter().flatten();
-                let own = entries.iter().zip(agents);
-                let own = own.filter(|(_, of)| **of as usize == agent);
-                own.map(|(entry, _)| entry).collect()
-            });
-            *parcel = postcard::to_stdvec(&own)?;
+        let mut shares: Vec<Result<Listing, String>> = Vec::new();
+        match files::list(directory) {
+            Ok(mut listed) => {
+                let entries = std::mem::take(&mut listed.entries);
+                let agents = assign(&entries, job.agents());
+                let mut dealt = vec![Vec::new(); job.agents()];
+                for (entry, agent) in entries.into_iter().zip(agents) {
+                    dealt[agent as usize].push(entry);
+                }
+                shares.extend(dealt.into_iter().map(|entries| {
+                    let rest = std::mem::take(&mut listed);
+                    Ok(Listing { entries, ..rest })
+                }));
+            }
+            Err(error) => shares.resize_with(job.agents(), || Err(format!("{error:#}"))),
+        }
+        for (parcel, share) in parcels.iter_mut().zip(&shares) {
+            *parcel = postcard::to_stdvec(share)?;
         }
     }
     let received = job.exchange(parcels);
     let own = received.first().map_or(&[][..], Vec::as_slice);
-    match postcard::from_bytes::<Result<Vec<Entry>, String>>(own)? {
-        Ok(entries) => Ok(entries),
+    match postcard::from_bytes::<Result<Listing, String>>(own)? {
+        Ok(listing) => Ok(listing),
         Err(message) => bail!(message),
     }
+}
+
+/// Opens locations, those in node files through one look at each file's index.
+fn open_locations(
+    directory: &Path,
+    entries: &[Entry],
+) -> Vec<Result<Location, laggard_trace::Error>> {
+    let mut nodes: BTreeMap<&str, Option<NodeFile>> = BTreeMap::new();
+    for node in entries.iter().filter_map(|entry| entry.node.as_ref()) {
+        let open = || NodeFile::open(&directory.join(&node.file)).ok();
+        nodes.entry(&node.file).or_insert_with(open);
+    }
+    let open = |entry: &Entry| match &entry.node {
+        None => Location::open(&directory.join(&entry.name)),
+        Some(node) => match nodes.get(&*node.file) {
+            Some(Some(file)) => file.location(node.rank, node.thread),
+            // Once more, for the error.
+            _ => NodeFile::open(&directory.join(&node.file))
+                .and_then(|file| file.location(node.rank, node.thread)),
+        },
+    };
+    entries.par_iter().map(open).collect()
 }
 
 /// Opens a directory's traces, this agent's share of them. Collective; the error is
 /// the same on all agents.
 pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
-    let own = deal(job, directory)?;
-    let opened: Vec<_> = own
-        .par_iter()
-        .map(|entry| Location::open(&directory.join(&entry.name)))
-        .collect();
-    let mut locations = Vec::with_capacity(opened.len());
-    let mut failures = Vec::new();
-    for (entry, result) in own.iter().zip(opened) {
+    let listing = deal(job, directory)?;
+    let own = listing.entries;
+    let mut locations = Vec::with_capacity(own.len());
+    let mut failures = listing.failures;
+    for (entry, result) in own.iter().zip(open_locations(directory, &own)) {
         match result {
             Ok(location) => match files::misplaced(&entry.name, &location) {
                 None => locations.push(location),
-                Some(why) => failures.push((entry.name.clone(), why, false)),
+                Some(why) => failures.push(Failure {
+                    file: entry.name.clone(),
+                    why,
+                    is_newer: false,
+                }),
             },
-            Err(error @ laggard_trace::Error::Version { .. }) => {
-                failures.push((entry.name.clone(), error.to_string(), true));
-            }
-            Err(error) => failures.push((entry.name.clone(), error.to_string(), false)),
+            Err(error) => failures.push(Failure::new(&entry.name, &error)),
         }
     }
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
@@ -195,13 +223,13 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         .map(|told| std::mem::take(&mut told.failures));
     let mut failures: Vec<_> = failures.flatten().collect();
     failures.sort();
-    if let Some((_, newer, _)) = failures.iter().find(|failure| failure.2) {
-        bail!("{newer}");
+    if let Some(newer) = failures.iter().find(|failure| failure.is_newer) {
+        bail!("{}", newer.why);
     }
     if all.iter().all(|told| told.locations == 0) {
         let why = failures
             .first()
-            .map_or_else(String::new, |(_, why, _)| format!(": {why}"));
+            .map_or_else(String::new, |failure| format!(": {}", failure.why));
         bail!(
             "{}: no usable trace in this directory{why}",
             directory.display()
@@ -213,10 +241,16 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
         runs.map(|(run, ranks, file)| (*run, *ranks, file.as_str())),
     )?;
     if job.agent() == 0 {
-        for (file, why, _) in failures {
+        for failure in failures {
             anomalies
-                .add("unreadable_file", Level::Error, 1, why)
-                .origin(file);
+                .add("unreadable_file", Level::Error, 1, failure.why)
+                .origin(failure.file);
+        }
+        for (file, count) in listing.damaged {
+            let detail = "index entries that were not finished, contradict others or are missing: \
+                what they tell of is not in the report";
+            let row = anomalies.add("damaged_index", Level::Error, count, detail.into());
+            row.origin(file);
         }
     }
     for location in &locations {
@@ -405,12 +439,15 @@ fn share(
     }
     let spans: Vec<(ClockKey, (u64, u64))> = spans.into_iter().collect();
     let name_of = |clock: usize| names.get(&spans[clock].0.0).copied().unwrap_or("");
-    let mut host_names: Vec<String> = (0..spans.len()).map(|at| name_of(at).to_owned()).collect();
-    host_names.sort();
-    host_names.dedup();
+    // Several hosts may have the same name: containers, virtual machines.
+    let host = |clock: usize| (name_of(clock), spans[clock].0.0);
+    let mut known: Vec<(&str, u64)> = (0..spans.len()).map(host).collect();
+    known.sort_unstable();
+    known.dedup();
     let host_of_clock: Vec<u32> = (0..spans.len())
-        .map(|at| host_names.partition_point(|name| name.as_str() < name_of(at)) as u32)
+        .map(|clock| known.partition_point(|&other| other < host(clock)) as u32)
         .collect();
+    let host_names = known.into_iter().map(|(name, _)| name.to_owned()).collect();
     let mut agent_of = vec![NONE; ranks];
     let mut clock_of = vec![NONE; ranks];
     let mut hosts = vec![0; ranks];
@@ -556,6 +593,7 @@ mod tests {
     fn entry(name: &str, size: u64) -> Entry {
         Entry {
             name: name.into(),
+            node: None,
             size,
         }
     }

@@ -207,8 +207,7 @@ pub fn ranks<'a>(
     }
     bounds
         .par_iter()
-        .enumerate()
-        .map(|(position, &(first, end))| {
+        .map(|&(first, end)| {
             let threads = (first..end).map(|at| {
                 let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
                 let lists = lists(&locations[at]);
@@ -216,7 +215,7 @@ pub fn ranks<'a>(
                 Thread::new(locations[at].header.thread, stream, rows, lists, paths)
             });
             let rank = locations[first].header.rank;
-            let mut rank = Rank::new(rank, position as u32, threads.collect(), &opened.agent_of);
+            let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
             for (number, at) in (first..end).enumerate() {
                 let signatures = locations[at].definitions.signatures();
                 rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);

@@ -100,11 +100,10 @@ pub struct Rank<'a> {
     pub(super) agent_of: &'a [u32],
     /// The agent that holds it.
     pub(super) agent: u32,
-    pub(super) position: u32,
 }
 impl<'a> Rank<'a> {
-    /// A rank before its first slab; `position` is its number at the agent.
-    pub fn new(rank: u32, position: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
+    /// A rank before its first slab.
+    pub fn new(rank: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
         let asker = Asker::new(threads.len());
         Rank {
             rank,
@@ -124,7 +123,6 @@ impl<'a> Rank<'a> {
             abandoned: Vec::new(),
             agent_of,
             agent: agent_of.get(rank as usize).copied().unwrap_or(NONE),
-            position,
         }
     }
 

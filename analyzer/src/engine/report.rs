@@ -13,7 +13,7 @@ use super::anomaly::Level;
 use super::because::{Reason, because};
 use super::causality::{Count, Violations};
 use super::detect::Filter;
-use super::finding::FindingKey;
+use super::finding::{FindingKey, is_waiting};
 use super::fold::{self, FirstThreads, Folded, Locations};
 use super::merge::Partial;
 use super::open::Opened;
@@ -39,21 +39,29 @@ pub fn build(
     let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
     let mut findings: Vec<(FindingKey, Folded)> = merged.findings.into_iter().collect();
     findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
-    let mut totals: std::collections::BTreeMap<PatternId, (u64, u64)> = Default::default();
+    let mut totals: std::collections::BTreeMap<PatternId, (u64, u64, u64)> = Default::default();
     for ((pattern, ..), sums) in &findings {
         if let Some(pattern) = PatternId::from_number(*pattern) {
             let sum = totals.entry(pattern).or_default();
             sum.0 = sum.0.saturating_add(sums.severity);
             sum.1 = sum.1.saturating_add(sums.instances);
+            sum.2 = sum.2.saturating_add(sums.inter_host);
         }
     }
-    for (pattern, (severity, instances)) in totals {
+    let single_host = opened.host_names.len() <= 1;
+    let between = |ns: u64| (!single_host).then(|| seconds(ns as i64));
+    let mut inter_host = 0u64;
+    for (pattern, (severity, instances, part)) in totals {
+        if is_waiting(pattern) {
+            inter_host = inter_host.saturating_add(part);
+        }
         metrics.insert(
             pattern.id().to_owned(),
             Metric {
                 total_s: seconds(severity as i64),
                 percent: percent(severity as f64, total),
                 instances,
+                inter_node_s: between(part),
             },
         );
     }
@@ -70,7 +78,7 @@ pub fn build(
             clock_error,
             any_truncated,
             members_missing,
-            single_host: opened.host_names.len() <= 1,
+            single_host,
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
@@ -161,7 +169,10 @@ pub fn build(
             ..Default::default()
         },
         efficiency: efficiency(&locations.first_threads),
-        location_sums: Some(location_sums(locations)),
+        location_sums: Some(LocationSums {
+            inter_node_wait_s: between(inter_host),
+            ..location_sums(locations)
+        }),
         locations: times(locations, opened),
         metrics,
         bottlenecks,
@@ -200,6 +211,7 @@ fn location_sums(locations: &Locations) -> LocationSums {
         synchronization_s: seconds(sums.synchronization),
         io_s: seconds(sums.io),
         wait_s: seconds(sums.waiting),
+        inter_node_wait_s: None,
         wall_s: seconds(sums.wall),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
     }

@@ -1,20 +1,11 @@
-//! What agents send each other in a round: sections of fixed-size entries.
+//! What agents send each other in a round: lists of entries.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
+use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use crate::comm::Job;
-
-macro_rules! entries {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-        #[repr(C)]
-        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
-    )*};
-}
 
 entries! {
     /// Gives a channel of one of the receiver's ranks the next number between the two agents.
+    #[derive(Default)]
     Declaration {
         /// Communicator.
         group: u64,
@@ -28,6 +19,7 @@ entries! {
         side: Side,
     }
     /// Asks when the other ends of successive messages happened.
+    #[derive(Default)]
     Question {
         /// Declared number of the channel.
         channel: u32,
@@ -37,6 +29,7 @@ entries! {
         n: u64,
     }
     /// Says which messages of a channel will not be asked for any more.
+    #[derive(Default)]
     Progress {
         /// Declared number of the channel.
         channel: u32,
@@ -46,6 +39,7 @@ entries! {
         n: u64,
     }
     /// The other ends of successive messages happened at times that follow.
+    #[derive(Default)]
     Reply {
         /// Declared number of the channel, as asked.
         channel: u32,
@@ -55,54 +49,39 @@ entries! {
         n: u64,
     }
     /// Asks what the party did that was late for a call.
+    #[derive(Default)]
     Request {
         /// Declared number of the channel.
         channel: u32,
-        /// The asking rank, its agent's number.
-        rank: u32,
         /// Number of the message on the channel.
         n: u64,
-        /// What happened since then is asked for, ns.
-        since: i64,
-        /// What the answer is for.
-        token: u32,
-        /// Zero.
-        reserved: u32,
+        /// So long before it was late is asked for, ns.
+        window: i64,
     }
-    /// What a party did that was late for a call.
-    Description {
-        /// As requested.
-        rank: u32,
-        /// As requested.
-        token: u32,
-        /// What it did.
-        detail: Detail,
-    }
-    /// A late party's call and what it did before.
+    /// A late party's call and what it did before. What differs most comes first: it
+    /// makes for a short mask.
     #[derive(Default)]
     Detail {
-        /// Call path.
-        path: [u64; 2],
-        /// Call path of the operation that it waited in longest.
-        other_path: [u64; 2],
         /// ns of the waiting interval in which the late party computed.
         computation: i64,
         /// … was inside communication.
         waiting: i64,
-        /// … was inside file operations.
-        io: i64,
         /// … was inside the operation that it waited in longest.
         other: i64,
+        /// Call path.
+        path: [u64; 2],
+        /// The late call; 0 = it is not known what it did.
+        operation: u16,
+        /// Call path of the operation that it waited in longest.
+        other_path: [u64; 2],
+        /// The operation that it waited in longest, 0 = none.
+        other_operation: u16,
+        /// ns of the waiting interval in which it was inside file operations.
+        io: i64,
         /// World rank.
         rank: u32,
         /// Thread.
         thread: u32,
-        /// The late call.
-        operation: u16,
-        /// The operation that it waited in longest, 0 = none.
-        other_operation: u16,
-        /// Zero.
-        reserved: u32,
     }
     /// A member's entry into a collective.
     #[derive(Default)]
@@ -117,8 +96,6 @@ entries! {
         thread: u32,
         /// Its signature.
         signature: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// One agent's members of one collective, or all.
     Fold {
@@ -146,10 +123,9 @@ entries! {
         wanted: u32,
         /// [`Member`] entries of this fold that follow.
         members: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// One member of a collective in which single members matter (scans, neighbourhoods).
+    #[derive(Default)]
     Member {
         /// Its entry.
         party: Party,
@@ -161,10 +137,9 @@ entries! {
         asks: u32,
         /// Position of the member that it waits for, once all are together.
         late: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// Asks a late member's agent what that did.
+    #[derive(Default)]
     Inquiry {
         /// Communicator, window or file.
         group: u64,
@@ -178,10 +153,9 @@ entries! {
         party: Party,
         /// Agents (u32) that want to know, in the list that follows.
         wanters: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// What a late member of a collective did.
+    #[derive(Default)]
     Told {
         /// Communicator, window or file.
         group: u64,
@@ -207,15 +181,16 @@ macro_rules! parcels {
 
         impl Parcel for $name {
             fn pack(&self) -> Vec<u8> {
-                let mut bytes = Vec::new();
+                let mut packer = Packer::default();
                 if [$(self.$field.len()),*].iter().any(|&length| length > 0) {
-                    $(put_section(&mut bytes, &self.$field);)*
+                    $(packer.list(&self.$field);)*
                 }
-                bytes
+                packer.finish()
             }
 
-            fn unpack(mut bytes: &[u8]) -> Self {
-                $name { $($field: take_section(&mut bytes),)* }
+            fn unpack(bytes: &[u8]) -> Self {
+                let mut unpacker = Unpacker::new(bytes);
+                $name { $($field: unpacker.list(),)* }
             }
 
             fn clear(&mut self) {
@@ -263,8 +238,8 @@ parcels! {
     }
     /// Fourth leg of a round.
     Describing {
-        /// To the third leg's requests.
-        descriptions: Description,
+        /// To the third leg's requests, in their order.
+        descriptions: Detail,
     }
     /// Lists of neighbours, to everybody.
     Edges {
@@ -324,25 +299,6 @@ pub fn recycle<P: Parcel>(job: &dyn Job, parcels: &mut [P], received: Vec<P>) {
     }
 }
 
-fn put_section<T: IntoBytes + Immutable>(bytes: &mut Vec<u8>, entries: &[T]) {
-    bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(entries.as_bytes());
-}
-
-fn take_section<T: FromBytes>(bytes: &mut &[u8]) -> Vec<T> {
-    let Some((count, rest)) = bytes.split_first_chunk::<8>() else {
-        return Vec::new();
-    };
-    let count = u64::from_le_bytes(*count) as usize;
-    let size = count.saturating_mul(size_of::<T>()).min(rest.len());
-    let (entries, rest) = rest.split_at(size);
-    *bytes = rest;
-    let entries = entries.chunks_exact(size_of::<T>());
-    entries
-        .filter_map(|entry| T::read_from_bytes(entry).ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,7 +315,6 @@ mod tests {
             local_rank: 2,
             asks: 1,
             late: 3,
-            reserved: 0,
         };
         let parcel = Asking {
             progress: vec![Progress {
@@ -375,5 +330,34 @@ mod tests {
         assert!(back.questions.is_empty());
         assert!(Asking::default().pack().is_empty());
         assert!(Asking::unpack(&[]).folds.is_empty());
+    }
+
+    proptest::proptest! {
+        /// Cut off or with absurd counts, a parcel is what of it is there.
+        #[test]
+        fn any_bytes_are_a_parcel(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+            small in proptest::prelude::any::<bool>(),
+        ) {
+            let mut bytes = bytes;
+            if let (true, Some(count)) = (small, bytes.get_mut(1..8)) {
+                count.fill(0);
+            }
+            let asking = Asking::unpack(&bytes);
+            let entries = [
+                size_of_val(&asking.declarations[..]),
+                size_of_val(&asking.questions[..]),
+                size_of_val(&asking.progress[..]),
+                size_of_val(&asking.folds[..]),
+                size_of_val(&asking.members[..]),
+            ];
+            proptest::prop_assert!(entries.iter().sum::<usize>() <= bytes.len());
+            let answering = Answering::unpack(&bytes);
+            proptest::prop_assert!(size_of_val(&answering.times[..]) <= bytes.len());
+            let (requesting, describing) = (Requesting::unpack(&bytes), Describing::unpack(&bytes));
+            let told = requesting.told.len() + describing.descriptions.len();
+            let listed = Edges::unpack(&bytes).sources.len() + Counting::unpack(&bytes).counts.len();
+            proptest::prop_assert!(told + listed <= 2 * bytes.len());
+        }
     }
 }

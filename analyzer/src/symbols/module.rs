@@ -179,7 +179,11 @@ fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
 
 /// Maps a file for reading.
 pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
-    // A trace may name anything; a pipe must not be waited for.
+    // A trace may name anything: a pipe must not be waited for, and to open some devices
+    // does something.
+    if !path.metadata()?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path)?;

@@ -208,6 +208,44 @@ fn what_is_no_module_is_said_once() {
     );
 }
 
+/// A trace may name anything as a module: what is no file is not opened, not even to look.
+#[test]
+fn pipes_and_devices_are_not_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&pipe, &link).unwrap();
+    // A writer that is there already would be ended by a reader that leaves.
+    let mut options = std::fs::OpenOptions::new();
+    let mut writer = options.read(true).write(true).open(&pipe).unwrap();
+    std::io::Write::write_all(&mut writer, b"unread").unwrap();
+    let names = [
+        pipe.as_path(),
+        &link,
+        Path::new("/dev/zero"),
+        Path::new("/dev/tty"),
+    ];
+    for name in names {
+        let name = name.to_str().unwrap();
+        let error = module::map(Path::new(name)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{name}");
+        let mut symbols = without_roots();
+        let lines = symbols.resolve(name, &[1, 2, 3], 16);
+        assert!(lines[0].text().ends_with("+0x10"), "{name}: {lines:?}");
+        assert_eq!(ids(&symbols), ["module_unreadable"], "{name}");
+    }
+    let mut left = [0; 6];
+    std::io::Read::read_exact(&mut writer, &mut left).unwrap();
+    assert_eq!(&left, b"unread");
+}
+
 #[test]
 fn names_are_demangled() {
     let program = Program::new(&["-g"]);

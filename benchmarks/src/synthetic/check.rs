@@ -64,6 +64,7 @@ pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
     check.run(expected, report);
     if check.is_exact() {
         check.totals(&expected.totals, report);
+        check.other_hosts(expected, report);
     }
     check.findings(expected, report);
     check.locations(expected, report);
@@ -127,6 +128,26 @@ impl Check {
             let what = format!("instances of {id}");
             self.same(&what, wanted.instances, metric.instances);
         }
+    }
+
+    /// What was lost to ranks on other hosts, by pattern and over the run.
+    fn other_hosts(&mut self, expected: &Expected, report: &Report) {
+        let is_single = expected.run.hosts.len() <= 1;
+        let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
+        for finding in &expected.findings {
+            *parts.entry(&finding.pattern).or_default() += finding.inter_host_ns;
+        }
+        let wanted = |part: u64| (!is_single).then_some(told(part));
+        for (id, metric) in &report.metrics {
+            let part = parts.get(id.as_str()).copied().unwrap_or(0);
+            let what = format!("total of {id}: lost to other hosts");
+            self.same(&what, wanted(part), metric.inter_node_s.map(ns));
+        }
+        let waits = parts.iter().filter(|(id, _)| !id.ends_with("_completion"));
+        let sums = report.location_sums.as_ref();
+        let reported = sums.and_then(|sums| sums.inter_node_wait_s).map(ns);
+        let all = waits.map(|(_, part)| part).sum();
+        self.same("waiting for other hosts", wanted(all), reported);
     }
 
     fn findings(&mut self, expected: &Expected, report: &Report) {

@@ -2,18 +2,19 @@
 
 use std::cell::Cell;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use laggard_trace::{
     Clock, ClockPoint, Communicator, Definition, End, Endpoint, Extension, FileHeader, Frame,
-    LocationWriter, PEER_NONE, ProfileEntry, Record, Signature, WORLD, file_name, flags,
+    LocationWriter, NodePlace, PEER_NONE, ProfileEntry, Record, Signature, WORLD, file_name, flags,
+    node_file_name,
 };
 use rustc_hash::FxHashMap;
 
 use super::clock::{HostClock, START_UNIX_NS, TICKS_PER_S};
 use super::site::{Site, SiteId};
-use super::space::Buffered;
+use super::space::{Buffered, Shared, Sink};
 
 /// No message.
 pub const NOBODY: Endpoint = Endpoint {
@@ -41,6 +42,8 @@ pub struct Run<'a> {
     pub id: [u8; 16],
     /// The places that it makes calls from.
     pub sites: &'a [Site],
+    /// Whether ranks of a host share a file.
+    pub file_per_node: bool,
 }
 
 /// A call to be written; times in ns.
@@ -66,7 +69,6 @@ pub struct Call<'a> {
 /// One rank's file and profile.
 pub struct Location {
     writer: LocationWriter<Buffered>,
-    path: PathBuf,
     /// `CLOCK_MONOTONIC` of the host, for the blocks' headers.
     now: Rc<Cell<u64>>,
     clock: Rc<HostClock>,
@@ -93,10 +95,8 @@ impl Location {
         host: u32,
         leads_host: bool,
     ) -> io::Result<Location> {
-        let path = run.directory.join(file_name(rank, 0));
         let window = (ALL_WINDOWS / run.ranks as usize).min(LARGEST_WINDOW);
         let now = Rc::new(Cell::new(clock.monotonic_ns(0)));
-        let space = Buffered::new(path.clone(), window / 4096 * 4096, now.clone());
         let header = FileHeader {
             run_id: run.id,
             rank,
@@ -109,9 +109,17 @@ impl Location {
             pid: 1000 + rank,
             ..FileHeader::new()
         };
+        let sink = match run.file_per_node {
+            true => {
+                let place = NodePlace::create(run.directory, &header, window)?;
+                let path = run.directory.join(node_file_name(header.host_id));
+                Sink::Shared(Box::new(Shared::new(place, path)))
+            }
+            false => Sink::Own(run.directory.join(file_name(rank, 0))),
+        };
+        let space = Buffered::new(sink, window / 4096 * 4096, now.clone());
         let mut location = Location {
             writer: LocationWriter::new(space, header, None)?,
-            path,
             now,
             clock,
             leads_host,
@@ -385,8 +393,7 @@ impl Location {
                 ..End::default()
             },
         );
-        self.writer.finish(end);
-        let written = self.path.metadata()?.len();
+        let written = self.writer.finish(end).written();
         if written < bytes {
             return Err(io::Error::other("the disk is full"));
         }

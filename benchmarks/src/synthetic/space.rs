@@ -1,22 +1,67 @@
 //! Where a file's bytes go until there are enough of them to write.
 
 use std::cell::Cell;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use laggard_trace::Space;
+use laggard_trace::{NodePlace, Space};
 
 /// Bytes of the first window: enough for a location that makes few calls.
 const FIRST_WINDOW: usize = 8 << 10;
+
+/// Where the bytes of one location are appended.
+pub enum Sink {
+    /// To this file, which is not there yet.
+    Own(PathBuf),
+    /// To a place in the file of its host.
+    Shared(Box<Shared>),
+}
+
+/// A place in a node file.
+pub struct Shared {
+    place: NodePlace,
+    path: PathBuf,
+    /// Where the next byte goes, and how many more there.
+    next: (u64, usize),
+}
+
+impl Shared {
+    /// The place, in the file with this path.
+    pub fn new(place: NodePlace, path: PathBuf) -> Shared {
+        Shared {
+            place,
+            path,
+            next: (0, 0),
+        }
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.next.1 == 0 {
+                let (file, offset, size) = self.place.next(0)?;
+                self.place.take(&file, size)?;
+                self.next = (offset, size);
+            }
+            let (offset, room) = self.next;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            let file = OpenOptions::new().write(true).open(&self.path)?;
+            file.write_all_at(now, offset)?;
+            self.next = (offset + now.len() as u64, room - now.len());
+            bytes = later;
+        }
+        Ok(())
+    }
+}
 
 /// A file that is appended to, window by window, and open only meanwhile.
 ///
 /// The collector maps its one file; a process that writes the files of 65,536 ranks at
 /// once has neither as many mappings nor as many descriptors.
 pub struct Buffered {
-    path: PathBuf,
+    sink: Sink,
     window: Vec<u64>,
     /// Bytes of the next window.
     size: usize,
@@ -29,10 +74,10 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// A file that is not there yet, of windows of up to `largest` bytes.
-    pub fn new(path: PathBuf, largest: usize, now: Rc<Cell<u64>>) -> Buffered {
+    /// Windows of up to `largest` bytes, which go there.
+    pub fn new(sink: Sink, largest: usize, now: Rc<Cell<u64>>) -> Buffered {
         Buffered {
-            path,
+            sink,
             window: Vec::new(),
             size: FIRST_WINDOW,
             largest: largest.max(FIRST_WINDOW),
@@ -41,10 +86,9 @@ impl Buffered {
         }
     }
 
-    fn open(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(self.written == 0);
-        options.open(&self.path)
+    /// Bytes that were written.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Appends the first `length` bytes of the window.
@@ -53,7 +97,14 @@ impl Buffered {
             let words = &self.window[..length.div_ceil(8)];
             // SAFETY: all bytes of the words are initialised, and any value will do.
             let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), length) };
-            self.open()?.write_all(bytes)?;
+            match &mut self.sink {
+                Sink::Own(path) => {
+                    let mut options = OpenOptions::new();
+                    options.append(true).create_new(self.written == 0);
+                    options.open(path)?.write_all(bytes)?;
+                }
+                Sink::Shared(shared) => shared.append(bytes)?,
+            }
             self.written += length as u64;
         }
         Ok(())
@@ -79,7 +130,10 @@ impl Space for Buffered {
     fn finish(&mut self, length: u64) -> io::Result<()> {
         self.write((length - self.written) as usize)?;
         self.window = Vec::new();
-        Ok(())
+        match &mut self.sink {
+            Sink::Own(_) => Ok(()),
+            Sink::Shared(shared) => shared.place.finish(length),
+        }
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -19,7 +19,9 @@ static SEEN: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
 extern "C" fn python_hook() {
     let site = CallSite::here();
     let lines = TRACER.with_borrow_mut(|tracer| {
+        // SAFETY: the site is this function's, which has not returned.
         let path = unsafe { tracer.capture(site, 16) };
+        // SAFETY: as above.
         assert_eq!(unsafe { tracer.capture(site, 16) }, path);
         let line = |frame: &Frame| match *frame {
             Frame::Native { offset, .. } => (String::new(), String::new(), offset as u32),
@@ -116,6 +118,7 @@ fn child() {
     std::fs::write(&script, program).unwrap();
     let file = script.to_str().unwrap().to_owned();
     let start = format!("exec(compile(open({file:?}, encoding='utf-8').read(), {file:?}, 'exec'))");
+    // SAFETY: names and types are those of the interpreter's C interface.
     unsafe {
         let name = CString::new(library).unwrap();
         let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);

@@ -21,6 +21,7 @@ fn shapes(name: &str) -> Library {
 #[test]
 fn nested_chain_innermost_first() {
     let library = shapes("nested");
+    // SAFETY: the function's type in the source.
     let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
     outer(hook);
     let paths = captured();
@@ -41,6 +42,7 @@ fn nested_chain_innermost_first() {
 #[test]
 fn deep_recursion_is_cut() {
     let library = shapes("recursion");
+    // SAFETY: the function's type in the source.
     let recurse: extern "C" fn(Hook, i32) = unsafe { library.get(c"recurse") };
     DEPTH.set(16);
     for _ in 0..3 {
@@ -58,6 +60,7 @@ fn deep_recursion_is_cut() {
 #[test]
 fn one_function_called_from_two_places() {
     let library = shapes("places");
+    // SAFETY: the function's type in the source.
     let two_places: extern "C" fn(Hook, i32) = unsafe { library.get(c"two_places") };
     two_places(hook, 100);
     let paths = captured();
@@ -75,6 +78,7 @@ fn one_function_called_from_two_places() {
 #[test]
 fn jumps_between_captures() {
     let library = shapes("jumps");
+    // SAFETY: the function's type in the source.
     let jumps: extern "C" fn(Hook, i32) = unsafe { library.get(c"jumps") };
     jumps(hook, 50);
     assert!(captured().len() > 100);
@@ -83,6 +87,7 @@ fn jumps_between_captures() {
 #[test]
 fn callbacks_from_the_c_library_stay() {
     let library = shapes("sorts");
+    // SAFETY: the function's type in the source.
     let sorts: extern "C" fn(Hook) = unsafe { library.get(c"sorts") };
     sorts(hook);
     let names = functions(captured()[0]);
@@ -97,6 +102,7 @@ fn callbacks_from_the_c_library_stay() {
 fn coroutines_on_stacks_of_their_own() {
     let library = shapes("coroutines");
     type Coroutines = extern "C" fn(Hook, *mut u8, usize);
+    // SAFETY: the function's type in the source.
     let coroutines: Coroutines = unsafe { library.get(c"coroutines") };
     let mut stack = vec![0u8; 1 << 18];
     ORACLE.set(Oracle::Prefix);
@@ -113,8 +119,10 @@ fn coroutines_on_stacks_of_their_own() {
 fn a_coroutine_at_the_end_of_mapped_memory() {
     let library = shapes("edge");
     type Coroutines = extern "C" fn(Hook, *mut u8, usize);
+    // SAFETY: the function's type in the source.
     let coroutines: Coroutines = unsafe { library.get(c"coroutines") };
     ORACLE.set(Oracle::Ignore);
+    // SAFETY: the mapping is the test's own, and `coroutines` stays in its first half.
     unsafe {
         let size = 1 << 16;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -131,6 +139,7 @@ fn a_coroutine_at_the_end_of_mapped_memory() {
 #[test]
 fn threads_have_their_own_tracers() {
     let library = shapes("threads");
+    // SAFETY: the function's type in the source.
     let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
     let threads: Vec<_> = (0..8)
         .map(|_| {
@@ -162,6 +171,7 @@ fn code_without_tables_ends_the_path() {
             "-fno-unwind-tables",
         ],
     );
+    // SAFETY: the function's type in the source.
     let bare: extern "C" fn(Hook) = unsafe { bare.get(c"bare") };
     ORACLE.set(Oracle::Ignore);
     for _ in 0..5 {
@@ -210,11 +220,14 @@ fn garbage_registers_do_no_harm() {
     ] {
         for depth in [1, 16, usize::MAX] {
             // Not true, but all of the stack that is read is mapped.
+            // SAFETY: the site is not true, but all of the stack that is read is mapped.
             let first = unsafe { tracer.capture(site, depth) };
+            // SAFETY: the site is not true, but all of the stack that is read is mapped.
             let again = unsafe { tracer.capture(site, depth) };
             assert_eq!(again, first, "{site:?}");
         }
     }
+    // SAFETY: no address of the site is read where no code is known.
     let nowhere = unsafe { tracer.capture(CallSite { ra: 1, ..here }, 8) };
     assert_eq!(nowhere, PathId::EMPTY);
 }

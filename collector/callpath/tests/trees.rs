@@ -5,6 +5,7 @@ use common::{DEPTH, Hook, TRACER, captured, hook, library};
 
 fn compare(name: &str, flags: &[&str]) {
     let library = library("trees", name, flags);
+    // SAFETY: the function's type in the source.
     let run: extern "C" fn(Hook, u64, i32) = unsafe { library.get(c"run") };
     for depth in [64, 16, 4, 1] {
         DEPTH.set(depth);

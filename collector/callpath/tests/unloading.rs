@@ -20,6 +20,7 @@ fn alternate(name: &str, times: usize, unloaded: fn()) -> Vec<u8> {
     let mut seen = Vec::new();
     for file in [&files[0], &files[1], &files[0], &files[1]] {
         let library = Library::open(file);
+        // SAFETY: the function's type in the source.
         let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
         for _ in 0..times {
             outer(hook);

@@ -116,8 +116,8 @@ impl Volume for Plain {
                 // elements may be MPI_DATATYPE_NULL.
                 .map(|i| unsafe { (*counts.add(i), datatypes.add(i)) })
                 .filter(|&(count, _)| count > 0)
-                // SAFETY: as above.
                 .map(|(count, datatype)| {
+                    // SAFETY: as above.
                     scope.stream.volume(i64::from(count), unsafe { *datatype })
                 })
                 .fold(0, u64::wrapping_add),

@@ -73,9 +73,10 @@ pub fn win_free(win: *mut MPI_Win) -> Release {
 
 impl Operation for Release {
     fn before(&mut self, _call: &mut Call) {
-        // SAFETY: the program's handle; the real call sets it to null.
         let (kind, handle) = match self.freed {
+            // SAFETY: the program's handle; the real call sets it to null.
             Freed::Window(win) => (Kind::Window, unsafe { *win }.bits()),
+            // SAFETY: as above.
             Freed::File(file) => (Kind::File, unsafe { *file }.bits()),
         };
         self.group = groups::released(kind, handle);

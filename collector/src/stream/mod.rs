@@ -1,13 +1,14 @@
 //! One location: its file, and everything that its records refer to.
 
 mod definitions;
+mod place;
 
 use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, Tracer};
 use laggard_trace::{
-    Definition, End, Endpoint, Extension, FileHeader, FileSpace, LocationWriter, PEER_NONE, Record,
-    Signature, calls::GenericType, flags,
+    Definition, End, Endpoint, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
+    calls::GenericType, flags,
 };
 
 use crate::clock;
@@ -17,8 +18,10 @@ use crate::groups::{self, Group, HandleCache, Kind};
 use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
+use crate::options::FilePer;
 use crate::signature::{Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
+use place::Place;
 
 /// A polling loop is one record as long as it polls at least this often.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -34,6 +37,8 @@ pub struct Settings {
     pub max_bytes: Option<u64>,
     /// Bytes mapped at a time.
     pub window: usize,
+    /// What shares a file.
+    pub file_per: FilePer,
     /// Frames kept of a call path.
     pub depth: usize,
     /// Whether records are written, and not the profile only.
@@ -52,7 +57,7 @@ struct Polling {
 
 /// The recording of one location.
 pub struct Stream {
-    writer: LocationWriter<FileSpace>,
+    writer: LocationWriter<Place>,
     records: bool,
     depth: usize,
     polling_gap: u64,
@@ -82,8 +87,7 @@ impl Stream {
         let mut header = settings.header;
         header.thread = thread;
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
-        let name = laggard_trace::file_name(header.rank, thread);
-        let space = FileSpace::create(&settings.directory.join(name), settings.window)?;
+        let space = Place::create(settings, &header)?;
         Ok(Stream {
             writer: LocationWriter::new(space, header, settings.max_bytes)?,
             records: settings.records,

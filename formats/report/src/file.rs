@@ -92,9 +92,9 @@ impl Report {
                 .map_err(failed)?;
             return file.write_all(json.as_bytes()).map_err(failed);
         }
-        let temporary = temporary_name(&target);
-        let written =
-            write_new(&temporary, json.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
+        let (mut file, temporary) = temporary(&target).map_err(failed)?;
+        let written = fill(&mut file, &target, json.as_bytes())
+            .and_then(|()| fs::rename(&temporary, &target));
         written.map_err(|source| {
             // Best effort: the error that is reported is the one that matters.
             let _ = fs::remove_file(&temporary);
@@ -119,19 +119,39 @@ fn is_report(path: &Path) -> bool {
     schema.is_some_and(|schema| schema.starts_with(SCHEMA_FAMILY))
 }
 
-fn temporary_name(target: &Path) -> PathBuf {
+/// Names tried for the temporary file.
+const TRIES: u32 = 100;
+
+/// Makes a file beside `target`; nothing that is there already is opened or followed.
+fn temporary(target: &Path) -> io::Result<(File, PathBuf)> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+    let pid = std::process::id();
+    let mut taken = io::ErrorKind::AlreadyExists.into();
+    for number in 0..TRIES {
+        let path = target.with_file_name(format!(".{name}.{pid}.{number}.tmp"));
+        match File::create_new(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(taken)
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+/// Writes a file that takes the place of `target`, and its permissions if there is one.
+fn fill(file: &mut File, target: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Ok(former) = fs::metadata(target) {
+        // Best effort: it may belong to somebody else, or the file system have none.
+        let _ = file.set_permissions(former.permissions());
+    }
     file.write_all(bytes)?;
     file.sync_data()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn example() -> Report {
@@ -182,6 +202,30 @@ mod tests {
         std::os::unix::fs::symlink(&file, &link).unwrap();
         example().write(&link).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn planted_links_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (
+            directory.path().join("r.json"),
+            directory.path().join("other"),
+        );
+        let planted = format!(".r.json.{}.0.tmp", std::process::id());
+        std::os::unix::fs::symlink(&other, directory.path().join(planted)).unwrap();
+        for content in [None, Some("mine")] {
+            if let Some(content) = content {
+                fs::write(&other, content).unwrap();
+            }
+            example().write(&path).unwrap();
+            assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(&other).ok().as_deref(), content);
+        }
+        // A former report's permissions are those of the new one.
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        example().write(&path).unwrap();
+        assert_eq!(mode(&path), 0o640);
     }
 
     #[test]

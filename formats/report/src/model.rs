@@ -93,6 +93,7 @@ impl Report {
             synchronization_s: sum(&|l| l.synchronization_s),
             io_s: sum(&|l| l.io_s),
             wait_s: sum(&|l| l.wait_s),
+            inter_node_wait_s: None,
             wall_s: sum(&|l| l.wall_s.unwrap_or(self.run.wall_time_s)),
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
         }
@@ -295,6 +296,9 @@ pub struct LocationSums {
     pub io_s: f64,
     /// Time, inside the calls, that patterns charged.
     pub wait_s: f64,
+    /// Of `wait_s`, what was lost to ranks on other hosts, if the run had several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inter_node_wait_s: Option<f64>,
     /// From first to last record.
     pub wall_s: f64,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
@@ -310,6 +314,9 @@ pub struct Metric {
     pub percent: f64,
     /// Instances that lost time.
     pub instances: u64,
+    /// Of `total_s`, what was lost to ranks on other hosts, if the run had several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inter_node_s: Option<f64>,
 }
 
 /// A place in the program.

@@ -207,3 +207,18 @@ fn the_headline_is_about_waiting_for_somebody() {
         "{text}"
     );
 }
+
+#[test]
+fn waiting_between_hosts_is_said_where_it_is_known() {
+    let mut report = example();
+    assert!(!words(&report).contains("of the waiting was for ranks"));
+    report.location_sums = Some(laggard_report::LocationSums {
+        inter_node_wait_s: Some(7.9),
+        ..report.sums()
+    });
+    let text = words(&report);
+    let part = "40.0 % of the waiting was for ranks on other hosts";
+    assert!(text.contains(part), "{text}");
+    let part = "66.5 % of it for ranks on other hosts";
+    assert!(text.contains(part), "{text}");
+}

@@ -32,12 +32,24 @@ pub struct Definitions {
     /// Neighbours in communicators with a topology, in order of definition.
     pub neighbours: Vec<Neighbours>,
     properties: Vec<(u32, u32)>,
+    /// Bytes of the file, if they come from one.
+    room: Option<usize>,
+}
+
+/// Bytes that a definition takes at least, by kind. Ids count from 1, so no id in a file is
+/// higher than so many of them fit into it: a few bytes cannot ask for a table of gigabytes.
+mod least {
+    pub const STRING: usize = 12;
+    pub const MODULE: usize = 40;
+    pub const CALL_PATH: usize = 16;
+    pub const SIGNATURE: usize = 88;
+    pub const COMPLETION_LIST: usize = 16;
 }
 
 /// Puts `value` at `id`; `false` if the id is absurd or taken.
-fn place<T: Clone>(table: &mut Vec<T>, id: u32, value: T, empty: T) -> bool {
+fn place<T: Clone>(table: &mut Vec<T>, id: u32, most: usize, value: T, empty: T) -> bool {
     let id = id as usize;
-    if id == 0 || id > MAX_ID || id > table.len() + (1 << 16) || (id < table.len()) {
+    if id == 0 || id > most.min(MAX_ID) || id > table.len() + (1 << 16) || (id < table.len()) {
         return false;
     }
     table.resize(id.max(1), empty);
@@ -46,6 +58,14 @@ fn place<T: Clone>(table: &mut Vec<T>, id: u32, value: T, empty: T) -> bool {
 }
 
 impl Definitions {
+    /// No definitions yet, from a file of so many bytes.
+    pub(crate) fn of_file(bytes: usize) -> Definitions {
+        Definitions {
+            room: Some(bytes),
+            ..Definitions::default()
+        }
+    }
+
     /// Gives room back that lists were made for and do not need.
     pub(crate) fn shrink(&mut self) {
         self.strings.shrink_to_fit();
@@ -57,8 +77,12 @@ impl Definitions {
 
     /// Takes a definition in; `false` if its id cannot be right.
     pub fn insert(&mut self, definition: Definition) -> bool {
+        let room = self.room.unwrap_or(usize::MAX);
         match definition {
-            Definition::String { id, bytes } => place(&mut self.strings, id, bytes, Vec::new()),
+            Definition::String { id, bytes } => {
+                let most = room / least::STRING;
+                place(&mut self.strings, id, most, bytes, Vec::new())
+            }
             Definition::Module {
                 id,
                 path,
@@ -68,6 +92,7 @@ impl Definitions {
             } => place(
                 &mut self.modules,
                 id,
+                room / least::MODULE,
                 Some(Module {
                     path,
                     bias,
@@ -76,16 +101,19 @@ impl Definitions {
                 None,
             ),
             Definition::CallPath { id, frames } => {
-                place(&mut self.call_paths, id, frames, Vec::new())
+                let most = room / least::CALL_PATH;
+                place(&mut self.call_paths, id, most, frames, Vec::new())
             }
             Definition::Signature(signature) => place(
                 &mut self.signatures,
                 signature.id,
+                room / least::SIGNATURE,
                 signature,
                 Signature::default(),
             ),
             Definition::CompletionList { id, entries } => {
-                place(&mut self.completion_lists, id, entries, Vec::new())
+                let most = room / least::COMPLETION_LIST;
+                place(&mut self.completion_lists, id, most, entries, Vec::new())
             }
             Definition::Communicator(communicator) => {
                 self.communicators.push(communicator);
@@ -155,5 +183,54 @@ impl Definitions {
             .iter()
             .filter(|(k, _)| self.string_bytes(*k) == key.as_bytes());
         values.map(|(_, v)| self.string(*v).into_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signature(id: u32) -> Definition {
+        Definition::Signature(Signature {
+            id,
+            ..Signature::default()
+        })
+    }
+
+    #[test]
+    fn ids_that_the_file_has_no_room_for_are_refused() {
+        let mut definitions = Definitions::of_file(10 * least::SIGNATURE);
+        assert!(definitions.insert(signature(10)));
+        assert!(!definitions.insert(signature(11)));
+        assert!(!definitions.insert(signature(0)));
+        assert_eq!(definitions.signatures().len(), 11);
+        // In memory there is no file to go by.
+        assert!(Definitions::default().insert(signature(11)));
+    }
+
+    #[test]
+    fn no_definition_is_smaller_than_is_assumed() {
+        let size = |definition: Definition| {
+            let mut bytes = Vec::new();
+            definition.encode(&mut bytes);
+            bytes.len()
+        };
+        let (id, bytes, build_id) = (1, Vec::new(), Vec::new());
+        assert_eq!(size(Definition::String { id, bytes }), least::STRING);
+        let module = Definition::Module {
+            id,
+            path: 1,
+            bias: 0,
+            start: 0,
+            end: 0,
+            build_id,
+        };
+        assert_eq!(size(module), least::MODULE);
+        let frames = Vec::new();
+        assert_eq!(size(Definition::CallPath { id, frames }), least::CALL_PATH);
+        assert_eq!(size(signature(1)), least::SIGNATURE);
+        let entries = Vec::new();
+        let list = Definition::CompletionList { id, entries };
+        assert_eq!(size(list), least::COMPLETION_LIST);
     }
 }

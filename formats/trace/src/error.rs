@@ -60,6 +60,9 @@ pub enum DamageKind {
     UnknownSignature,
     /// A block was open when the process ended; its complete records were used.
     OpenBlock,
+    /// An extent of a node file is missing, cut off or claimed twice; nothing from there on
+    /// was used.
+    Extent,
 }
 
 impl DamageKind {
@@ -71,6 +74,9 @@ impl DamageKind {
             DamageKind::NoBlock => "no block where one was expected",
             DamageKind::Definition => "definition cannot be decoded",
             DamageKind::UnknownSignature => "record with an undefined signature",
+            DamageKind::Extent => {
+                "an extent in the node file is missing or damaged; the rest was not used"
+            }
             DamageKind::OpenBlock => "last block was still open",
         }
     }

@@ -1,11 +1,11 @@
 //! The trace format: what the collector writes and the analyzer reads.
 //!
-//! *Purpose.* One file per location, appended while the program runs, readable up
+//! *Purpose.* One file per location (or one per host for all of its locations), appended while the program runs, readable up
 //! to the last record however the program ended. `FORMAT.md` beside this crate is
 //! the byte-level specification.
 //!
 //! *Data flow.* [`LocationWriter`] takes ticks and signature ids and fills blocks
-//! of [`Record`]s in a [`Space`] (a mapped file, or memory). [`Location`] maps a
+//! of [`Record`]s in a [`Space`] (a mapped file, a part of one, or memory). [`Location`] maps a
 //! file, checks its blocks, and gives the records of a chunk as a slice of the
 //! mapping; [`Decoder`] turns records into [`Event`]s.
 //!
@@ -21,6 +21,7 @@ pub mod calls;
 mod define;
 mod definitions;
 mod error;
+mod node;
 mod read;
 mod record;
 mod space;
@@ -30,6 +31,10 @@ pub use block::*;
 pub use define::*;
 pub use definitions::{Definitions, Module};
 pub use error::{Damage, DamageKind, Error};
+pub use node::{
+    GRANULE, NODE_MAGIC, NODE_VERSION, NodeFile, NodePlace, NodeSpace, is_node_file_name,
+    node_file_name,
+};
 pub use read::{Chunk, Location};
 pub use record::*;
 pub use space::{FileSpace, MemorySpace, Space};
@@ -37,6 +42,10 @@ pub use write::{CHUNK_BYTES, LocationWriter};
 
 /// Extension of location files.
 pub const FILE_EXTENSION: &str = "lgt";
+/// Mode of the files of a trace: paths and arguments in it are nobody else's business.
+pub const PRIVATE_FILE: u32 = 0o600;
+/// Mode of a trace's directory, where the collector makes it.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// The file that claims a directory for one run.
 pub const RUN_FILE: &str = "run.json";
 

@@ -1,6 +1,6 @@
 //! Reads one location's file: mapped, checked, nothing copied but definitions.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,20 @@ use memmap2::{Mmap, MmapOptions};
 use zerocopy::FromBytes;
 
 use crate::block::*;
+use crate::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
 
-/// Blocks whose checksum is tried when the chain of blocks is broken, per file.
-/// Bounds the search on a file made to slow it down.
-const RESYNC_TRIES: usize = 4096;
+/// Bytes that checksums are tried over when the chain of blocks is broken, in sizes of the file.
+/// Bounds the search in a file made to slow it down.
+const RESYNC_WORK: usize = 16;
 
 /// Mapped bytes after which a walk over the blocks gives pages back.
 const FORGET_EVERY: usize = 16 << 20;
 /// Files of up to so many bytes are read at once. A process may map some 65,000 files, and
 /// takes whole pages of each.
-const READ_AT_ONCE: u64 = 64 << 10;
+pub(crate) const READ_AT_ONCE: u64 = 64 << 10;
 /// Largest world that is believed: readers keep a few bytes for each of its ranks.
-const MAX_RANKS: u32 = 1 << 24;
+pub(crate) const MAX_RANKS: u32 = 1 << 24;
 
 /// One location of a trace.
 #[derive(Debug)]
@@ -49,24 +50,31 @@ pub struct Location {
 
 /// Where a location's bytes are.
 #[derive(Debug)]
-enum Bytes {
+pub(crate) enum Bytes {
     Mapped(Mmap),
+    /// Mapped from several places of a file.
+    Joined(Joined),
     /// So many bytes of these words.
     Owned(Vec<u64>, usize),
 }
 
 impl Bytes {
     /// Reads up to `length` bytes.
-    fn read(source: impl Read, length: usize) -> io::Result<Bytes> {
+    pub(crate) fn read(source: impl Read, length: usize) -> io::Result<Bytes> {
         let mut words = vec![0u64; length.div_ceil(8)];
         let mut left = &mut zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice())[..length];
         let read = io::copy(&mut source.take(length as u64), &mut left)?;
         Ok(Bytes::Owned(words, read as usize))
     }
 
+    fn is_mapped(&self) -> bool {
+        !matches!(self, Bytes::Owned(..))
+    }
+
     fn get(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
+            Bytes::Joined(joined) => joined.bytes(),
             Bytes::Owned(words, length) => {
                 &zerocopy::IntoBytes::as_bytes(words.as_slice())[..*length]
             }
@@ -91,22 +99,11 @@ pub struct Chunk {
 impl Location {
     /// Maps and checks a file. Damage inside it is listed, not an error.
     pub fn open(path: &Path) -> Result<Location, Error> {
+        let (file, length) = open_file(path)?;
         let failed = |source| Error::Open {
             path: path.to_owned(),
             source,
         };
-        // What is no file, a pipe for example, must not be waited for.
-        let mut options = OpenOptions::new();
-        let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let file = opened.map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(Error::NotATrace {
-                path: path.to_owned(),
-                why: "not a regular file",
-            });
-        }
-        let length = metadata.len();
         if length < size_of::<FileHeader>() as u64 {
             return Err(Error::NotATrace {
                 path: path.to_owned(),
@@ -132,16 +129,16 @@ impl Location {
         Location::from_source(path, bytes)
     }
 
-    fn from_source(path: &Path, bytes: Bytes) -> Result<Location, Error> {
+    pub(crate) fn from_source(path: &Path, bytes: Bytes) -> Result<Location, Error> {
         let header = check_header(path, bytes.get())?;
         let mut location = Location {
             path: path.to_owned(),
             size: bytes.get().len() as u64,
+            definitions: Definitions::of_file(bytes.get().len()),
             bytes,
             begin: 0,
             header,
             chunks: Vec::new(),
-            definitions: Definitions::default(),
             profile: Vec::new(),
             clock: Vec::new(),
             end: None,
@@ -215,7 +212,8 @@ impl Location {
 
     /// Tells the kernel that a chunk's pages will not be needed again soon.
     pub fn release(&self, chunk: &Chunk) {
-        if let Bytes::Mapped(map) = &self.bytes {
+        if self.bytes.is_mapped() {
+            let map = self.bytes.get();
             let start = chunk.offset as usize;
             let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
             // Kernels map pages around the one that was touched: also those before.
@@ -225,7 +223,7 @@ impl Location {
 
     fn walk(&mut self) {
         let bytes = std::mem::replace(&mut self.bytes, Bytes::Owned(Vec::new(), 0));
-        let is_mapped = matches!(bytes, Bytes::Mapped(_));
+        let is_mapped = bytes.is_mapped();
         self.walk_blocks(bytes.get(), is_mapped);
         if is_mapped {
             forget(bytes.get());
@@ -235,7 +233,7 @@ impl Location {
 
     fn walk_blocks(&mut self, bytes: &[u8], mapped: bool) {
         let mut at = size_of::<FileHeader>();
-        let mut tries = RESYNC_TRIES;
+        let mut work = bytes.len().saturating_mul(RESYNC_WORK);
         let mut passed = at;
         let forget = |passed: &[u8]| {
             if mapped {
@@ -258,7 +256,7 @@ impl Location {
                 if let Some(next) = bytes[at..].iter().position(|&b| b != 0) {
                     // Only an open file ends in zeros; anything after them was cut off by damage.
                     let from = at + next;
-                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                    if !self.resync(bytes, &mut at, from, &mut work) {
                         return;
                     }
                     continue;
@@ -267,7 +265,7 @@ impl Location {
             }
             if header.magic != BLOCK_MAGIC {
                 let from = at;
-                if !self.resync(bytes, &mut at, from, &mut tries) {
+                if !self.resync(bytes, &mut at, from, &mut work) {
                     return;
                 }
                 continue;
@@ -284,7 +282,7 @@ impl Location {
                     what: DamageKind::Structure,
                 });
                 let from = at + BLOCK_ALIGN;
-                if !self.resync(bytes, &mut at, from, &mut tries) {
+                if !self.resync(bytes, &mut at, from, &mut work) {
                     return;
                 }
                 continue;
@@ -299,7 +297,7 @@ impl Location {
                 let follows = header_at(bytes, next).is_none_or(|h| h.magic == BLOCK_MAGIC);
                 if !follows {
                     let from = at + BLOCK_ALIGN;
-                    if !self.resync(bytes, &mut at, from, &mut tries) {
+                    if !self.resync(bytes, &mut at, from, &mut work) {
                         return;
                     }
                     continue;
@@ -310,7 +308,7 @@ impl Location {
     }
 
     /// Finds the next sealed block with a valid checksum at or after `from`.
-    fn resync(&mut self, bytes: &[u8], at: &mut usize, from: usize, tries: &mut usize) -> bool {
+    fn resync(&mut self, bytes: &[u8], at: &mut usize, from: usize, work: &mut usize) -> bool {
         self.damage.push(Damage {
             offset: *at as u64,
             what: DamageKind::NoBlock,
@@ -319,11 +317,11 @@ impl Location {
         while let Some(header) = header_at(bytes, probe) {
             if header.magic == BLOCK_MAGIC && header.flags & SEALED != 0 {
                 let start = probe + BLOCK_HEADER;
-                if *tries == 0 {
-                    return false;
-                }
                 if let Some(payload) = bytes.get(start..start + header.length as usize) {
-                    *tries -= 1;
+                    let Some(left) = work.checked_sub(payload.len() + BLOCK_HEADER) else {
+                        return false;
+                    };
+                    *work = left;
                     if header.expected_checksum(payload) == header.checksum {
                         *at = probe;
                         return true;
@@ -435,6 +433,30 @@ fn forget(bytes: &[u8]) {
     }
 }
 
+/// Opens what must be a regular file; gives its size, bytes.
+pub(crate) fn open_file(path: &Path) -> Result<(File, u64), Error> {
+    let failed = |source| Error::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let irregular = || Error::NotATrace {
+        path: path.to_owned(),
+        why: "not a regular file",
+    };
+    // What is no file, a pipe for example, must not be waited for, nor a device opened.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(irregular());
+    }
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(irregular());
+    }
+    Ok((file, metadata.len()))
+}
+
 /// Copies the fixed-size entries of a payload.
 fn entries<T: FromBytes>(payload: &[u8]) -> impl Iterator<Item = T> + '_ {
     payload
@@ -455,6 +477,9 @@ fn check_header(path: &Path, bytes: &[u8]) -> Result<FileHeader, Error> {
         .get(..128)
         .and_then(|b| FileHeader::read_from_bytes(b).ok())
         .ok_or_else(|| wrong("shorter than a file header"))?;
+    if header.magic == NODE_MAGIC {
+        return Err(wrong("a node file, under the name of a location's"));
+    }
     if header.magic != FILE_MAGIC {
         return Err(wrong("wrong first bytes"));
     }

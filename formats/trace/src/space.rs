@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::{MmapMut, MmapOptions};
 
+use crate::PRIVATE_FILE;
+
 /// Gives a writer one zeroed window after another; together they are the file.
 pub trait Space {
     /// Makes sure that a next window of at least `minimum` bytes can be had, so
@@ -44,13 +46,13 @@ pub struct FileSpace {
 
 /// Which file it is, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
-    fn of(file: &File) -> io::Result<Identity> {
+    pub(crate) fn of(file: &File) -> io::Result<Identity> {
         let metadata = file.metadata()?;
         Ok(Identity {
             device: metadata.dev(),
@@ -60,7 +62,7 @@ impl Identity {
 }
 
 /// Bytes of the first window: many threads make a few calls only.
-const FIRST_WINDOW: usize = 16 * 4096;
+pub(crate) const FIRST_WINDOW: usize = 16 * 4096;
 /// Interruptions of one allocation by signals that are put up with.
 const INTERRUPTIONS: usize = 100;
 
@@ -75,6 +77,7 @@ impl FileSpace {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(PRIVATE_FILE)
             .open(&path)?;
         Ok(FileSpace {
             identity: Identity::of(&file)?,
@@ -87,54 +90,65 @@ impl FileSpace {
         })
     }
 
-    /// Opens the file, if it is still the one that was made.
-    fn open(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(&self.path)?;
-        if Identity::of(&file)? != self.identity {
-            return Err(io::Error::other("another file has taken its place"));
-        }
-        Ok(file)
-    }
-
     fn size_for(&self, minimum: usize) -> usize {
         minimum.max(self.window).next_multiple_of(4096)
     }
+}
 
-    /// Real blocks, so that a full disk is an error here and not a SIGBUS at a store.
-    fn allocate(&mut self, file: &File, end: u64) -> io::Result<()> {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        // Growing past RLIMIT_FSIZE would send the program SIGXFSZ.
-        // SAFETY: `limit` is valid for writing.
-        if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && end > limit.rlim_cur {
-            return Err(io::Error::from_raw_os_error(libc::EFBIG));
-        }
-        let mut piece = end.saturating_sub(self.allocated);
-        let mut interruptions = 0;
-        while self.allocated < end {
-            let length = piece.min(end - self.allocated);
-            // SAFETY: a call on an open descriptor with plain numbers.
-            let error = unsafe {
-                libc::posix_fallocate(file.as_raw_fd(), self.allocated as i64, length as i64)
-            };
-            match error {
-                0 => self.allocated += length,
-                // A signal handler ran, and the file system begins anew: less at a time,
-                // for a program whose timer is faster than the file system.
-                libc::EINTR if interruptions < INTERRUPTIONS => {
-                    interruptions += 1;
-                    piece = (piece / 2).next_multiple_of(4096);
-                }
-                _ => return Err(io::Error::from_raw_os_error(error)),
-            }
-        }
-        Ok(())
+/// Opens a file for reading and writing, if it is still the one that was made.
+pub(crate) fn open_again(path: &Path, identity: Identity) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    if Identity::of(&file)? != identity {
+        return Err(io::Error::other("another file has taken its place"));
     }
+    Ok(file)
+}
+
+/// Gets real blocks for a file from the offset `allocated`, which moves, to `end`, so that a
+/// full disk is an error here and not a SIGBUS at a store.
+pub(crate) fn reserve(file: &File, allocated: &mut u64, end: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // Growing past RLIMIT_FSIZE would send the program SIGXFSZ.
+    // SAFETY: `limit` is valid for writing.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && end > limit.rlim_cur {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    let mut piece = end.saturating_sub(*allocated);
+    let mut interruptions = 0;
+    while *allocated < end {
+        let length = piece.min(end - *allocated);
+        // SAFETY: a call on an open descriptor with plain numbers.
+        let error =
+            unsafe { libc::posix_fallocate(file.as_raw_fd(), *allocated as i64, length as i64) };
+        match error {
+            0 => *allocated += length,
+            // A signal handler ran, and the file system begins anew: less at a time,
+            // for a program whose timer is faster than the file system.
+            libc::EINTR if interruptions < INTERRUPTIONS => {
+                interruptions += 1;
+                piece = (piece / 2).next_multiple_of(4096);
+            }
+            _ => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+    Ok(())
+}
+
+/// `CLOCK_MONOTONIC` now, ns.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl Space for FileSpace {
@@ -143,14 +157,14 @@ impl Space for FileSpace {
         if end <= self.allocated {
             return Ok(());
         }
-        let file = self.open()?;
-        self.allocate(&file, end)
+        let file = open_again(&self.path, self.identity)?;
+        reserve(&file, &mut self.allocated, end)
     }
 
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
         let size = self.size_for(minimum);
-        let file = self.open()?;
-        self.allocate(&file, self.mapped + size as u64)?;
+        let file = open_again(&self.path, self.identity)?;
+        reserve(&file, &mut self.allocated, self.mapped + size as u64)?;
         // SAFETY: the file is this recorder's own; nobody else changes it.
         let mut map = unsafe {
             MmapOptions::new()
@@ -169,17 +183,11 @@ impl Space for FileSpace {
 
     fn finish(&mut self, length: u64) -> io::Result<()> {
         self.map = None;
-        self.open()?.set_len(length)
+        open_again(&self.path, self.identity)?.set_len(length)
     }
 
     fn monotonic_ns(&self) -> u64 {
-        let mut now = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `now` is valid for writing.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        monotonic_ns()
     }
 }
 

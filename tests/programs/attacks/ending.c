@@ -1,5 +1,6 @@
 /* Ranks that end in all the wrong ways after some waiting that is worth a report. The argument
- * says how rank 1 ends: exit, _exit, return, segv, term, kill, abort, exec, thread. */
+ * says how rank 1 ends: exit, _exit, return, segv, term, kill, abort, exec, thread, stack (it runs
+ * out of it), signal (whose handler calls MPI_Abort while a receive waits). */
 #include "../common.h"
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +11,21 @@ static void *poll_for_ever(void *unused)
     for (;;)
         MPI_Iprobe(MPI_ANY_SOURCE, 99, WORLD, &found, MPI_STATUS_IGNORE);
     return unused;
+}
+
+static void abort_all(int unused)
+{
+    (void)unused;
+    MPI_Abort(WORLD, 9);
+}
+
+/* Calls MPI ever deeper. */
+static int descend(int depth)
+{
+    volatile char frame[200];
+    frame[depth % 200] = 1;
+    MPI_Send(&depth, 1, MPI_INT, MPI_PROC_NULL, 0, WORLD);
+    return depth < 0 ? 0 : descend(depth + 1) + frame[depth % 100];
 }
 
 int main(int argc, char **argv)
@@ -55,6 +71,14 @@ int main(int argc, char **argv)
             raise(SIGKILL);
         if (strcmp(how, "abort") == 0)
             MPI_Abort(WORLD, 9);
+        if (strcmp(how, "stack") == 0)
+            return descend(0);
+        if (strcmp(how, "signal") == 0) {
+            int never;
+            signal(SIGALRM, abort_all);
+            ualarm(50000, 0);
+            MPI_Recv(&never, 1, MPI_INT, 0, 77, WORLD, MPI_STATUS_IGNORE);
+        }
         if (strcmp(how, "exec") == 0)
             execl("/bin/true", "true", (char *)NULL);
     }

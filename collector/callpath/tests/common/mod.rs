@@ -38,6 +38,7 @@ pub fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
 impl Library {
     pub fn open(path: &std::path::Path) -> Self {
         let path = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: the name ends with a zero; test libraries do nothing when loaded.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null(), "{path:?}");
         Self(handle)
@@ -46,12 +47,15 @@ impl Library {
     /// # Safety
     /// `F` is a function pointer of the symbol's type.
     pub unsafe fn get<F: Copy>(&self, name: &CStr) -> F {
+        // SAFETY: the handle is open as long as this is.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!address.is_null(), "{name:?}");
+        // SAFETY: the caller says that it is the symbol's type.
         unsafe { std::mem::transmute_copy(&address) }
     }
 
     pub fn close(self) {
+        // SAFETY: the handle is open, and closed once.
         assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
     }
 }
@@ -87,6 +91,7 @@ pub extern "C" fn hook() {
     let site = CallSite::here();
     let depth = DEPTH.get();
     let (path, frames) = TRACER.with_borrow_mut(|tracer| {
+        // SAFETY: the site is this function's, which has not returned.
         let path = unsafe { tracer.capture(site, depth) };
         (path, addresses(tracer.frames(path)))
     });
@@ -128,6 +133,7 @@ fn backtrace_from(ra: u64) -> Vec<u64> {
         fn backtrace(buffer: *mut *mut c_void, size: c_int) -> c_int;
     }
     let mut buffer = [std::ptr::null_mut(); 512];
+    // SAFETY: the buffer has room for 512.
     let count = unsafe { backtrace(buffer.as_mut_ptr(), 512) } as usize;
     let all: Vec<u64> = buffer[..count].iter().map(|&at| at as u64).collect();
     let first = all.iter().position(|&at| at == ra).expect("own frame");
@@ -140,9 +146,11 @@ pub fn describe(address: u64) -> (String, String) {
         if at.is_null() {
             String::new()
         } else {
+            // SAFETY: not null, so a string of the loader's.
             unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
         }
     };
+    // SAFETY: `info` is valid for writing, and zeros are a valid one.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr((address - 1) as *const c_void, &mut info);

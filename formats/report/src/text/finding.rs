@@ -106,6 +106,12 @@ fn lost(finding: &Bottleneck) -> String {
         count(finding.instances),
         count(finding.calls)
     );
+    if let Some(between) = finding.inter_node_s
+        && !finding.causes.is_empty()
+    {
+        let share = percent(crate::percent(between, finding.severity_s));
+        text.push_str(&format!("; {share} of it for ranks on other hosts"));
+    }
     text.push_str(&format!(
         "; a call takes {} on average",
         duration(finding.mean_s)

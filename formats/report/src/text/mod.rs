@@ -184,6 +184,13 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         );
         finding::labelled(out, "Busiest", &text, screen, style);
     }
+    if let Some(between) = sums.inter_node_wait_s
+        && sums.wait_s > 0.0
+    {
+        let share = percent(crate::percent(between, sums.wait_s));
+        let text = format!("{share} of the waiting was for ranks on other hosts");
+        finding::labelled(out, "Hosts", &text, screen, style);
+    }
     let trace = format!(
         "{} in {}, read by {} in {}",
         size(report.run.trace_bytes),

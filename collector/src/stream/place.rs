@@ -1,0 +1,75 @@
+//! Where a location's bytes go: a file of its own, or the one of its host.
+
+use std::io;
+use std::sync::Once;
+
+use laggard_trace::{FileHeader, FileSpace, NodeSpace, Space, file_name};
+
+use super::Settings;
+use crate::log;
+use crate::options::FilePer;
+
+/// One of the two.
+pub enum Place {
+    Own(FileSpace),
+    Shared(NodeSpace),
+}
+
+impl Place {
+    /// Makes the file of the location with this header, or finds room for it in its host's.
+    #[inline(never)]
+    pub fn create(settings: &Settings, header: &FileHeader) -> io::Result<Place> {
+        static SAID: Once = Once::new();
+        let directory = &settings.directory;
+        if settings.file_per == FilePer::Node {
+            match NodeSpace::create(directory, header, settings.window) {
+                Ok(space) => return Ok(Place::Shared(space)),
+                Err(error) if is_of_the_process(&error) => return Err(error),
+                // Not every file system can do what this needs, and a file is better than none.
+                Err(error) => SAID.call_once(|| {
+                    let place = directory.display();
+                    log::warning!(
+                        "{place}: no file for all ranks of this host ({error}); locations of this rank get files of their own"
+                    );
+                }),
+            }
+        }
+        let path = directory.join(file_name(header.rank, header.thread));
+        FileSpace::create(&path, settings.window).map(Place::Own)
+    }
+}
+
+/// Whether the process has no descriptor left, which a file of its own would need, too.
+fn is_of_the_process(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+impl Space for Place {
+    fn prepare(&mut self, minimum: usize) -> io::Result<()> {
+        match self {
+            Place::Own(space) => space.prepare(minimum),
+            Place::Shared(space) => space.prepare(minimum),
+        }
+    }
+
+    fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
+        match self {
+            Place::Own(space) => space.advance(minimum),
+            Place::Shared(space) => space.advance(minimum),
+        }
+    }
+
+    fn finish(&mut self, length: u64) -> io::Result<()> {
+        match self {
+            Place::Own(space) => space.finish(length),
+            Place::Shared(space) => space.finish(length),
+        }
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        match self {
+            Place::Own(space) => space.monotonic_ns(),
+            Place::Shared(space) => space.monotonic_ns(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Hostile input for everything that reads files.
+//!
+//! *Purpose.* A [`Target`] is a reader as a function of bytes. It must come back soon, with
+//! whatever it says, and without a panic, whatever the bytes.
+//!
+//! *Data flow.* The fuzzer (`main.rs`, guided by coverage, built by `run.sh`) and the ordinary
+//! test (`tests/replay.rs`, on any compiler) run the same targets, begin with the same
+//! inputs (`corpus/TARGET/`), and change them with the same [`Target::mutate`], which knows
+//! how traces are built: most changes get past the checksums.
+//!
+//! *Where to add.* A reader: a file in `targets/`, a row in [`TARGETS`], a directory in
+//! `corpus/`. An input that broke something stays in the corpus under a name that says what.
+
+pub mod random;
+pub mod shape;
+mod targets;
+
+use random::Random;
+use shape::{File, Scramble};
+
+/// A reader to be attacked.
+pub struct Target {
+    /// Its name, also of its corpus.
+    pub name: &'static str,
+    /// Reads.
+    pub run: fn(&[u8]),
+    /// What the input is.
+    pub input: Input,
+    /// Longest input that makes sense, bytes.
+    pub limit: usize,
+}
+
+/// What a target's input is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Bytes without a structure that mutations know.
+    Plain,
+    /// A location's file.
+    Location,
+    /// A byte of options, then [packed](shape::pack) files.
+    Directory,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "location",
+        run: targets::location,
+        input: Input::Location,
+        limit: 32 << 10,
+    },
+    Target {
+        name: "analysis",
+        run: targets::analysis,
+        input: Input::Directory,
+        limit: 64 << 10,
+    },
+    Target {
+        name: "baseline",
+        run: targets::baseline,
+        input: Input::Plain,
+        limit: 8 << 10,
+    },
+    Target {
+        name: "report",
+        run: targets::report,
+        input: Input::Plain,
+        limit: 16 << 10,
+    },
+    Target {
+        name: "symbols",
+        run: targets::symbols,
+        input: Input::Plain,
+        limit: 64 << 10,
+    },
+];
+
+/// The target of that name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+impl Target {
+    /// Another input, of at most `limit` bytes. `scramble` changes plain bytes.
+    pub fn mutate(
+        &self,
+        input: &[u8],
+        limit: usize,
+        random: &mut Random,
+        scramble: &mut Scramble<'_>,
+    ) -> Vec<u8> {
+        let changed = match self.input {
+            Input::Plain => None,
+            Input::Location => mutate_location(input, random, scramble),
+            Input::Directory => mutate_directory(input, random, scramble),
+        };
+        match changed {
+            Some(changed) if changed.len() <= limit => changed,
+            _ => {
+                let mut changed = input.to_vec();
+                scramble(&mut changed, limit);
+                changed
+            }
+        }
+    }
+}
+
+fn mutate_location(
+    input: &[u8],
+    random: &mut Random,
+    scramble: &mut Scramble<'_>,
+) -> Option<Vec<u8>> {
+    // Checksums are read by somebody, too.
+    if random.once_in(16) {
+        return None;
+    }
+    let mut file = File::parse(input)?;
+    for _ in 0..1 + random.below(3) {
+        file.mutate(random, scramble);
+    }
+    Some(file.bytes())
+}
+
+fn mutate_directory(
+    input: &[u8],
+    random: &mut Random,
+    scramble: &mut Scramble<'_>,
+) -> Option<Vec<u8>> {
+    let (options, packed) = input.split_first()?;
+    let mut files = shape::unpack(packed);
+    let mut options = *options;
+    let at = random.below(files.len());
+    match random.below(24) {
+        0 => options = random.any() as u8,
+        1 if files.len() > 1 => drop(files.remove(at)),
+        2 if files.len() > 1 => {
+            let copy = files[random.below(files.len())].clone();
+            files[at] = copy;
+        }
+        3 => scramble(files.get_mut(at)?, 64 << 10),
+        _ => {
+            let mut file = File::parse(files.get(at)?)?;
+            for _ in 0..1 + random.below(3) {
+                file.mutate(random, scramble);
+            }
+            files[at] = file.bytes();
+        }
+    }
+    let mut changed = vec![options];
+    changed.extend(shape::pack(&files));
+    Some(changed)
+}

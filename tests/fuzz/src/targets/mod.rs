@@ -1,0 +1,28 @@
+//! The readers.
+
+mod analysis;
+mod location;
+mod symbols;
+mod texts;
+
+pub use analysis::analysis;
+pub use location::location;
+pub use symbols::symbols;
+pub use texts::{baseline, report};
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A directory for readers that take files: `LAGGARD_FUZZ_DIR`, else one of this process's
+/// own, which stays.
+fn scratch() -> &'static Path {
+    static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
+    SCRATCH.get_or_init(|| {
+        let path = std::env::var_os("LAGGARD_FUZZ_DIR").map_or_else(
+            || std::env::temp_dir().join(format!("laggard-fuzz-{}", std::process::id())),
+            PathBuf::from,
+        );
+        std::fs::create_dir_all(&path).expect("a directory for files");
+        path
+    })
+}

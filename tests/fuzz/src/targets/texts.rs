@@ -1,0 +1,51 @@
+//! Files that are JSON.
+
+use laggard_baselines::{Baseline, Table};
+use laggard_report::{RenderOptions, Report, render_text};
+
+/// A baseline's table: read, and asked.
+pub fn baseline(bytes: &[u8]) {
+    let Ok(table) = Table::from_json(bytes, "baseline.json".as_ref()) else {
+        return;
+    };
+    let names = table.entries.iter().map(|entry| entry.operation.clone());
+    for name in names.chain(["MPI_Send".to_owned()]) {
+        for size in [0, 1, 2, 3, 1000, u32::MAX] {
+            for bytes in [0, 1, 8, 100_000, u64::MAX] {
+                let time = table.lookup(&name, bytes, size);
+                assert!(
+                    time.is_none_or(|time| time.is_finite() && time > 0.0),
+                    "{time:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A report: read, shown in some widths, and written again.
+pub fn report(bytes: &[u8]) {
+    let Ok(report) = Report::from_json(bytes, "report.json".as_ref()) else {
+        return;
+    };
+    for (top, color, width) in [(0, false, 60), (10, true, 100), (usize::MAX, false, 140)] {
+        let file = "report.json".to_owned();
+        let options = RenderOptions {
+            top,
+            file,
+            color,
+            width,
+        };
+        let _ = render_text(&report, &options);
+    }
+    let _ = (
+        report.waiting_percent(),
+        report.unknown_waiting(),
+        report.is_sound(),
+    );
+    let json = report.to_json();
+    let again = Report::from_json(json.as_bytes(), "report.json".as_ref());
+    // Numbers beyond what JSON can say become null, which is no number.
+    if let Ok(again) = again {
+        assert!(again.to_json() == json, "written otherwise the second time");
+    }
+}

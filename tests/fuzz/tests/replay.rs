@@ -1,0 +1,123 @@
+//! Every input of the corpus, and changes of it that are the same ones in each run: on any
+//! compiler, in seconds. What is found by guided search (`run.sh`) is kept in the corpus.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use laggard_fuzz::random::Random;
+use laggard_fuzz::target;
+
+/// Targets share files, and the analysis its threads.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    let lock = ONE_AT_A_TIME.lock();
+    let lock = lock.unwrap_or_else(|poisoned| poisoned.into_inner());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay");
+    // SAFETY: under the lock, before anything of this process reads it.
+    unsafe { std::env::set_var("LAGGARD_FUZZ_DIR", directory) };
+    lock
+}
+
+/// Inputs of a target by name.
+fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(name);
+    let files = fs::read_dir(&directory).expect("a corpus");
+    let mut paths: Vec<PathBuf> = files.map(|file| file.expect("an entry").path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{name}: no inputs");
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).expect("an input");
+        (path, bytes)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Runs the corpus, and `changes` changed inputs. An input that breaks the target is the one
+/// in the file `last-NAME` below cargo's directory for tests.
+fn replay(name: &str, changes: u64) {
+    let _lock = alone();
+    let target = target(name).expect("a target");
+    let last = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("last-{name}"));
+    let run = |input: &[u8]| {
+        fs::write(&last, input).expect("the input kept");
+        (target.run)(input);
+    };
+    let inputs = corpus(name);
+    for (path, input) in &inputs {
+        eprintln!("{}", path.display());
+        assert!(
+            input.len() <= target.limit,
+            "{} is too long",
+            path.display()
+        );
+        run(input);
+    }
+    let mut input = Vec::new();
+    for n in 0..changes {
+        let mut random = Random::new(n);
+        // Some changes add up: behind a first one there may be another's place.
+        if n % 4 == 0 {
+            input = inputs[random.below(inputs.len())].1.clone();
+        }
+        let mut plain = Random::new(!n);
+        let mut scramble = |bytes: &mut Vec<u8>, limit| plain.scramble(bytes, limit);
+        input = target.mutate(&input, target.limit, &mut random, &mut scramble);
+        run(&input);
+    }
+    let _ = fs::remove_file(&last);
+}
+
+#[test]
+fn location() {
+    replay("location", 6000);
+}
+
+#[test]
+fn analysis() {
+    replay("analysis", 600);
+}
+
+#[test]
+fn baseline() {
+    replay("baseline", 5000);
+}
+
+#[test]
+fn report() {
+    replay("report", 3000);
+}
+
+#[test]
+fn symbols() {
+    replay("symbols", 2000);
+}
+
+/// Mutations of a trace are worth something: many are still traces, and other ones.
+#[test]
+fn changes_get_past_the_checksums() {
+    let target = target("location").expect("a target");
+    let inputs = corpus("location");
+    let (mut opened, mut undamaged, mut other) = (0, 0, 0);
+    for n in 0..1000 {
+        let mut random = Random::new(n);
+        let input = &inputs[random.below(inputs.len())].1;
+        let mut plain = Random::new(!n);
+        let mut scramble = |bytes: &mut Vec<u8>, limit| plain.scramble(bytes, limit);
+        let changed = target.mutate(input, target.limit, &mut random, &mut scramble);
+        other += u32::from(changed != *input);
+        if let Ok(location) = laggard_trace::Location::from_bytes("changed".as_ref(), &changed) {
+            opened += 1;
+            let is_whole = location.chunks.iter().all(|chunk| location.verify(chunk));
+            let spoiled =
+                |damage: &laggard_trace::Damage| damage.what == laggard_trace::DamageKind::Checksum;
+            undamaged += u32::from(is_whole && !location.damage.iter().any(spoiled));
+        }
+    }
+    assert!(other > 900, "{other} of 1000 are changed");
+    assert!(opened > 700, "{opened} of 1000 can be opened");
+    assert!(undamaged > 600, "{undamaged} of 1000 have good checksums");
+}

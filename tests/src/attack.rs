@@ -1,0 +1,140 @@
+//! Programs that are run with and without the collector, and must do the same.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::Outcome;
+use crate::product::Bench;
+use crate::report::{Bottleneck, Report};
+
+/// What the programs with three rounds of 60 ms lose, give or take scheduling.
+const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
+
+/// Links with MPI only what calls it by its names.
+const AS_NEEDED: &str = "-Wl,--as-needed";
+
+/// A program of `programs/attacks/` with what it needs.
+pub struct Attack {
+    /// Its directory and the product.
+    pub bench: Bench,
+    /// The program and its arguments.
+    pub words: Vec<PathBuf>,
+    /// Environment of the ranks, with and without the collector.
+    pub env: Vec<(&'static str, String)>,
+}
+
+impl Attack {
+    /// Compiles it.
+    pub fn new(test: &str, source: &str, arguments: &[&str]) -> Attack {
+        let bench = Bench::new(test);
+        let program = bench.compile(&format!("attacks/{source}"), &["-pthread"], &["-ldl"]);
+        let mut words = vec![program];
+        words.extend(arguments.iter().map(PathBuf::from));
+        Attack {
+            bench,
+            words,
+            env: Vec::new(),
+        }
+    }
+
+    /// A program that is not linked with MPI.
+    pub fn unlinked(test: &str, source: &str, arguments: &[&str]) -> Attack {
+        let bench = Bench::new(test);
+        let program = bench.compile(&format!("attacks/{source}"), &[AS_NEEDED], &["-ldl"]);
+        let mut words = vec![program];
+        words.extend(arguments.iter().map(PathBuf::from));
+        Attack {
+            bench,
+            words,
+            env: Vec::new(),
+        }
+    }
+
+    /// Compiles a library of `programs/attacks/` that the program or its linker loads.
+    pub fn library(&self, source: &str) -> PathBuf {
+        let cflags = ["-shared", "-fPIC", AS_NEEDED];
+        let source = format!("attacks/{source}");
+        self.bench.compile(&source, &cflags, &["-ldl"])
+    }
+
+    /// Its trace directory.
+    pub fn trace(&self) -> PathBuf {
+        self.bench.path("trace")
+    }
+
+    /// Runs without and with the collector; the program's behaviour must be the same.
+    pub fn run(&self) -> Outcome {
+        let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
+        let [plain, traced] = [None, Some("trace")].map(|trace| {
+            let mut run = match trace {
+                Some(trace) => self.bench.traced(2, &words, trace),
+                None => self.bench.plain(2, &words),
+            };
+            for (key, value) in &self.env {
+                run = run.env(key, value);
+            }
+            run.run().expect_orderly()
+        });
+        assert_same(&plain, &traced);
+        traced
+    }
+
+    /// Runs as above and analyses the trace.
+    pub fn report(&self) -> Report {
+        self.run();
+        let text = self.bench.analyze_all(&self.trace());
+        let report = Report::parse(&text).expect("a report of the promised shape");
+        assert_eq!(report.run.ranks, 2, "{report:#?}");
+        report
+    }
+}
+
+/// Exit code, signal and lines of the output are the same.
+#[track_caller]
+pub fn assert_same(plain: &Outcome, traced: &Outcome) {
+    let facts = |o: &Outcome| {
+        let mut lines: Vec<String> = o.stdout.lines().map(String::from).collect();
+        lines.sort();
+        (o.code, o.signal, lines)
+    };
+    assert_eq!(
+        facts(plain),
+        facts(traced),
+        "without:\n{plain}\nwith:\n{traced}"
+    );
+}
+
+/// The late senders in `function`.
+pub fn late_senders<'a>(report: &'a Report, function: &str) -> Vec<&'a Bottleneck> {
+    let here = |b: &&Bottleneck| {
+        let name = b.location.function.as_deref();
+        b.pattern == "late_sender" && name.is_some_and(|name| name.contains(function))
+    };
+    report.bottlenecks.iter().filter(here).collect()
+}
+
+/// Rank 1 lost three times 60 ms in `function`.
+#[track_caller]
+pub fn assert_three_rounds(report: &Report, function: &str) {
+    let found = late_senders(report, function);
+    let total: f64 = found.iter().map(|b| b.severity_s).sum();
+    assert!(THREE_ROUNDS.contains(&total), "{total} s in {report:#?}");
+}
+
+/// Nothing but information.
+#[track_caller]
+pub fn assert_no_anomalies(report: &Report) {
+    let odd = report.anomalies.iter().filter(|a| a.severity != "info");
+    assert_eq!(odd.count(), 0, "{:#?}", report.anomalies);
+}
+
+/// The directories in a directory.
+pub fn only_directories(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path)
+        .expect("a directory")
+        .map(|e| e.expect("an entry"));
+    let directories = entries.filter(|e| e.path().is_dir());
+    let names = directories.map(|e| e.file_name().to_string_lossy().into_owned());
+    names.collect()
+}

@@ -1,0 +1,284 @@
+//! Recorded traces as if some of their ranks had been on another host, with a clock of its own:
+//! what is found does not depend on what the clock shows.
+//!
+//! A clock that is ahead by whole ticks changes nothing, byte for byte. One that runs at another
+//! rate rounds moments to its own ticks: times are off by [`ROUNDING_S`] a call. Measurements
+//! that are wrong change what they say of their error at most, and effects do not stay before
+//! their causes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+
+use laggard_tests::moved::{self, Change, OtherClock};
+use laggard_tests::product::{Bench, difference, programs};
+use laggard_tests::report::{Bottleneck, Report, without_agents};
+use laggard_trace::{ClockPoint, FileHeader, Location, file_name};
+use serde_json::Value;
+
+/// A tick of another clock at both ends, and ns that are cut off, seconds.
+const ROUNDING_S: f64 = 4e-9;
+
+/// A recorded trace, and its report.
+struct Recorded {
+    bench: Bench,
+    trace: PathBuf,
+    text: String,
+    /// Of rank 0.
+    header: FileHeader,
+}
+
+/// How the moved ranks' clock differs, in seconds and parts per million, and by how much its
+/// measurements are wrong at the start and at the end, ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Skew {
+    offset_s: i64,
+    ppm: i64,
+    wrong_ns: [i64; 2],
+}
+
+impl Recorded {
+    fn new(bench: Bench, ranks: u32, words: &[&OsStr]) -> Recorded {
+        let run = bench.traced(ranks, words, "trace").timeout(120);
+        run.run().expect_orderly().expect_success();
+        let trace = bench.path("trace");
+        let text = bench.analyze_all(&trace);
+        let first = Location::open(&trace.join(file_name(0, 0))).expect("rank 0's trace");
+        Recorded {
+            text,
+            header: first.header,
+            trace,
+            bench,
+        }
+    }
+
+    /// Rank 1 of 3 waits for rank 0, rank 2 for rank 1.
+    fn chain(test: &str) -> Recorded {
+        let bench = Bench::new(test);
+        let program = bench.compile("late_sender_chain.c", &[], &[]);
+        Recorded::new(bench, 3, &[program.as_os_str()])
+    }
+
+    /// The HPC Challenge benchmarks.
+    fn hpcc(test: &str) -> Recorded {
+        let bench = Bench::new(test);
+        let input = fs::read_to_string(programs().join("real/hpccinf.txt")).expect("an input");
+        let input = input.replace("@P", "2").replace("@Q", "2");
+        fs::write(bench.path("hpccinf.txt"), input).expect("an input");
+        Recorded::new(bench, 4, &[OsStr::new("hpcc")])
+    }
+
+    /// The trace with the odd ranks on a host of their own, analysed.
+    fn moved(&self, name: &str, skew: Skew) -> String {
+        let to = self.bench.path(name);
+        let clock = OtherClock {
+            offset: skew.offset_s * self.header.ticks_per_s as i64,
+            ppm: skew.ppm,
+            from: self.header.start_ticks,
+        };
+        let error_ns = skew.wrong_ns.map(i64::unsigned_abs).into_iter().max();
+        let wrong = |point: &mut ClockPoint| {
+            point.reference_ns += skew.wrong_ns[usize::from(point.kind == 1)];
+            point.error_ns += error_ns.unwrap_or(0);
+        };
+        moved::rewrite(&self.trace, &to, &|header, name| match header.rank % 2 {
+            0 => Change {
+                host: (header.host_id, name.to_owned()),
+                clock: OtherClock::default(),
+                point: &moved::as_measured,
+            },
+            _ => Change {
+                host: (header.host_id ^ 1, other_name(name)),
+                clock,
+                point: &wrong,
+            },
+        });
+        self.bench.analyze_all(&to)
+    }
+}
+
+/// Another name of the same length.
+fn other_name(name: &str) -> String {
+    let mut bytes = name.as_bytes().to_vec();
+    if let Some(last) = bytes.last_mut() {
+        *last = if *last == b'2' { b'3' } else { b'2' };
+    }
+    String::from_utf8(bytes).expect("a name")
+}
+
+fn parsed(text: &str) -> Report {
+    Report::parse(text).expect("a report of the promised shape")
+}
+
+/// A report without what tells of hosts.
+fn without_hosts(text: &str) -> Value {
+    let text = text.replace("inter_node_wait_s", "inter_node_s");
+    let mut value: Value = serde_json::from_str(&text).expect("JSON");
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(object) => {
+                for key in ["host", "hosts", "inter_node_s", "agents"] {
+                    object.remove(key);
+                }
+                object.values_mut().for_each(strip);
+            }
+            Value::Array(list) => list.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut value);
+    value
+}
+
+/// Offsets of whole ticks: nothing but the names of hosts is different.
+#[track_caller]
+fn assert_offsets_do_not_matter(recorded: &Recorded) -> String {
+    let there = recorded.moved("other-host", Skew::default());
+    assert_eq!(parsed(&there).run.hosts.len(), 2);
+    assert!(
+        without_hosts(&recorded.text) == without_hosts(&there),
+        "another host changes more than its name:\n{}\n{}",
+        without_agents(&recorded.text),
+        without_agents(&there)
+    );
+    for (name, offset_s) in [("ahead", 1), ("behind", -1)] {
+        let skew = Skew {
+            offset_s,
+            ..Skew::default()
+        };
+        let shifted = recorded.moved(name, skew);
+        assert_eq!(difference(&there, &shifted), None, "{skew:?}");
+    }
+    there
+}
+
+/// Time lost in an operation at a place, in one report and the other. Of all patterns: by which
+/// of them a message was late may hang by a ns on which one was sent first.
+fn both<'r>(one: &'r Report, other: &'r Report) -> Vec<(&'r Bottleneck, f64, f64)> {
+    let lost = |report: &Report, b: &Bottleneck| -> f64 {
+        let key = |b: &Bottleneck| (b.operation.clone(), b.location.clone());
+        let alike = report.bottlenecks.iter().filter(|o| key(o) == key(b));
+        alike.map(|o| o.severity_s).sum()
+    };
+    let all = one.bottlenecks.iter().chain(&other.bottlenecks);
+    all.map(|b| (b, lost(one, b), lost(other, b))).collect()
+}
+
+/// Clocks that run at other rates, from another moment on.
+#[track_caller]
+fn assert_rates_do_not_matter(recorded: &Recorded, there: &str) {
+    let there = parsed(there);
+    let operations = there.run.operations as f64;
+    for (name, offset_s, ppm) in [("fast", 1, 100), ("slow", -1, -100)] {
+        let skew = Skew {
+            offset_s,
+            ppm,
+            ..Skew::default()
+        };
+        let here = parsed(&recorded.moved(name, skew));
+        assert!(!here.bottlenecks.is_empty(), "{skew:?}");
+        for (b, here, there) in both(&here, &there) {
+            // Reports tell ns.
+            let most = ROUNDING_S * b.calls as f64 + 1e-9;
+            assert!(
+                (here - there).abs() <= most,
+                "{skew:?}: {here} for {there} s: {b:#?}"
+            );
+        }
+        assert_eq!(here.run.operations, there.run.operations);
+        assert!((here.run.wall_time_s - there.run.wall_time_s).abs() < 1e-8);
+        for (here, there) in here.locations.iter().zip(&there.locations) {
+            for (here, there) in [
+                (here.computation_s, there.computation_s),
+                (here.communication_s, there.communication_s),
+                (here.synchronization_s, there.synchronization_s),
+            ] {
+                // Every call may round its length.
+                let most = ROUNDING_S * operations;
+                assert!(
+                    (here - there).abs() <= most,
+                    "{skew:?}: {here} for {there} s"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn chain_on_two_hosts() {
+    let recorded = Recorded::chain("moved-chain");
+    let there = assert_offsets_do_not_matter(&recorded);
+    assert_rates_do_not_matter(&recorded, &there);
+    let wrong = [[1, 1], [-1, -1], [1, -1], [0, 1]];
+    assert_wrong_measurements_are_corrected(&recorded, &there, &wrong);
+    // All that is waited for is on the other host.
+    let report = parsed(&there);
+    let metric = &report.metrics["late_sender"];
+    assert_eq!(metric.inter_node_s, Some(metric.total_s));
+    assert!(metric.total_s > 0.4, "{metric:?}");
+}
+
+/// What tells hosts apart is not their names.
+#[test]
+fn hosts_of_one_name() {
+    let recorded = Recorded::chain("moved-names");
+    let to = recorded.bench.path("same-name");
+    moved::rewrite(&recorded.trace, &to, &|header, name| Change {
+        host: (header.host_id ^ u64::from(header.rank % 2), name.to_owned()),
+        clock: OtherClock::default(),
+        point: &moved::as_measured,
+    });
+    let there = recorded.bench.analyze_all(&to);
+    assert_eq!(without_hosts(&recorded.text), without_hosts(&there));
+    let report = parsed(&there);
+    assert_eq!(report.run.hosts.len(), 2, "{:?}", report.run.hosts);
+    let metric = &report.metrics["late_sender"];
+    assert_eq!(metric.inter_node_s, Some(metric.total_s));
+}
+
+#[test]
+fn hpcc_on_two_hosts() {
+    let recorded = Recorded::hpcc("moved-hpcc");
+    let there = assert_offsets_do_not_matter(&recorded);
+    assert_rates_do_not_matter(&recorded, &there);
+    assert_wrong_measurements_are_corrected(&recorded, &there, &[[-1, -1], [1, -1]]);
+    let sums = parsed(&there).location_sums.expect("sums");
+    let part = sums.inter_node_wait_s.expect("a part between hosts");
+    assert!(part > 0.0 && part < sums.wait_s, "{sums:?}");
+}
+
+/// Clocks that were measured as wrongly as their error says, later or earlier at the start and at
+/// the end: effects do not stay before their causes, and what is found is within the error.
+#[track_caller]
+fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, signs: &[[i64; 2]]) {
+    let there = parsed(there);
+    assert!(there.run.clock_violations.is_none(), "{:?}", there.run);
+    for (at, signs) in signs.iter().enumerate() {
+        let skew = Skew {
+            offset_s: 1,
+            ppm: 100,
+            wrong_ns: signs.map(|sign| sign * 400_000),
+        };
+        let here = parsed(&recorded.moved(&format!("wrong-{at}"), skew));
+        let violations = here.run.clock_violations.expect("violations");
+        let (before, after) = (violations.before, violations.after);
+        println!("{skew:?}: {violations:?}");
+        assert!(before.messages + before.collectives > 0, "{skew:?}");
+        // Where the rate is wrong as well, corrections follow it in 256 steps, and messages on
+        // one machine are faster than clocks come apart in one of them.
+        let left = after.messages + after.collectives;
+        let apart_s = (skew.wrong_ns[0] - skew.wrong_ns[1]).abs() as f64 / 1e9;
+        let most_s = 2.0 * apart_s / 256.0;
+        assert!(
+            after.largest_s <= most_s && 10 * left <= before.messages + before.collectives,
+            "{skew:?} {violations:?}"
+        );
+        let error = here.run.clock_error_s.expect("an error");
+        assert!((0.0004..0.000_401).contains(&error), "{error}");
+        for (b, here, there) in both(&here, &there) {
+            let most = (error + ROUNDING_S) * b.calls as f64;
+            let off = (here - there).abs();
+            assert!(off <= most, "{skew:?}: {here} for {there} s: {b:#?}");
+        }
+    }
+}
