@@ -71,7 +71,7 @@ impl Trace {
         let opened = open::open(&Serial, directory, &mut found)?;
         let spans = || {
             let spans = opened.spans.iter();
-            spans.map(|(key, span)| (opened.clocks.of_key(*key), *span))
+            spans.map(|(key, span)| (opened.clocks.of(*key), *span))
         };
         let zero = spans().map(|(clock, span)| clock.ns(span.0)).min();
         let zero = zero.unwrap_or(0);
@@ -84,7 +84,7 @@ impl Trace {
         let locations = locations.map(|((location, (key, _)), host)| TracedLocation {
             location,
             host,
-            clock: opened.clocks.of_key(*key).shifted(zero),
+            clock: opened.clocks.of(*key).shifted(zero),
         });
         Ok(Trace {
             locations: locations.collect(),

@@ -22,11 +22,27 @@ pub struct Query {
     message: u64,
     /// See [`Token::call`].
     call: u32,
-    /// The asking rank's channel.
-    channel: u32,
-    side: Side,
+    /// The asking rank's channel, the side, and whether it is bare, in one: there are many.
+    place: u32,
+}
+
+impl Query {
+    /// The asking rank's channel. Nobody has memory for 2^30 of them.
+    #[inline]
+    fn channel(&self) -> u32 {
+        self.place >> 2
+    }
+
+    #[inline]
+    fn side(&self) -> Side {
+        self.place >> 1 & 1
+    }
+
     /// Only the time is wanted, not what the late party did.
-    bare: bool,
+    #[inline]
+    fn is_bare(&self) -> bool {
+        self.place & 1 != 0
+    }
 }
 
 /// The largest wait of a call, as far as it is looked up.
@@ -145,9 +161,7 @@ impl Rank<'_> {
             n,
             message: token.message,
             call: token.call,
-            channel,
-            side,
-            bare,
+            place: channel << 2 | side << 1 | u32::from(bare),
         };
         if !is_here {
             let asked = &mut self.asks_on_mut(side).list[channel as usize];
@@ -246,8 +260,8 @@ impl Asker {
             let interval = self.calls.interval(call);
             let mut answered = 0;
             let (mut sender, mut receiver): (Option<Worst>, Option<Worst>) = (None, None);
-            for query in queries.iter().filter(|query| query.side == SEND) {
-                let channel = &own.receives.list[query.channel as usize];
+            for query in queries.iter().filter(|query| query.side() == SEND) {
+                let channel = &own.receives.list[query.channel() as usize];
                 let peer = &ranks[channel.peer as usize];
                 let Some(end) = peer.end(channel.declared, SEND, query.n) else {
                     self.waiting.push(*query);
@@ -271,12 +285,12 @@ impl Asker {
             }
             // A call that waited for a sender is not charged with a receiver.
             let is_charged = sender.is_some() || self.calls.has_sender(call);
-            for query in queries.iter().filter(|query| query.side == POST) {
+            for query in queries.iter().filter(|query| query.side() == POST) {
                 if is_charged {
                     answered += 1;
                     continue;
                 }
-                let channel = &own.sends.list[query.channel as usize];
+                let channel = &own.sends.list[query.channel() as usize];
                 let peer = &ranks[channel.peer as usize];
                 let Some(end) = peer.end(channel.declared, POST, query.n) else {
                     self.waiting.push(*query);
@@ -303,13 +317,13 @@ impl Asker {
 
     /// The first message of each channel that a waiting query is about.
     pub fn waits_for(&self) -> impl Iterator<Item = (Side, u32, u64)> {
-        self.waiting.iter().map(|q| (q.side, q.channel, q.n))
+        self.waiting.iter().map(|q| (q.side(), q.channel(), q.n))
     }
 
     /// Takes in when the other end of a message at another agent happened.
     #[inline]
     fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64) {
-        let Query { call, side, .. } = *query;
+        let (call, side) = (query.call, query.side());
         if side == SEND {
             self.calls.note_sent(query.message, time);
         }
@@ -348,9 +362,9 @@ impl Asker {
                 call,
                 late,
                 n: query.n,
-                channel: query.channel,
+                channel: query.channel(),
                 side,
-                window: if query.bare {
+                window: if query.is_bare() {
                     0
                 } else {
                     time.saturating_sub(interval.enter)
@@ -413,7 +427,7 @@ impl<'r> Worst<'r> {
         if self.severity != other.severity {
             return self.severity > other.severity;
         }
-        match self.query.side {
+        match self.query.side() {
             SEND => {
                 let key = |w: &Worst| (w.end.time, std::cmp::Reverse(w.query.message));
                 key(self) > key(other)
@@ -438,7 +452,7 @@ impl<'r> Worst<'r> {
 
     /// What the late party did since the call's `enter`.
     fn describe(&self, enter: i64) -> Detail {
-        let since = if self.query.bare {
+        let since = if self.query.is_bare() {
             self.end.time
         } else {
             enter

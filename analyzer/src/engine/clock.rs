@@ -402,7 +402,7 @@ impl Clocks {
     }
 
     /// The map of a clock that there is evidence of.
-    pub fn of_key(&self, key: ClockKey) -> ClockMap {
+    pub fn of(&self, key: ClockKey) -> ClockMap {
         self.maps[&key].clone()
     }
 
@@ -673,7 +673,7 @@ mod tests {
     }
 
     fn map(evidence: &ClockEvidence) -> ClockMap {
-        Clocks::new([evidence].into_iter()).of_key(evidence.key())
+        Clocks::new([evidence].into_iter()).of(evidence.key())
     }
 
     #[test]
@@ -841,7 +841,7 @@ mod tests {
         let measured = with_points(&[(0, 0, 0)]);
         let bare = evidence(1);
         let clocks = Clocks::new([&bare, &measured].into_iter());
-        assert_eq!(clocks.of_key(bare.key()), clocks.of_key(measured.key()));
+        assert_eq!(clocks.of(bare.key()), clocks.of(measured.key()));
         assert_eq!(clocks.unsynchronised, 0);
     }
 

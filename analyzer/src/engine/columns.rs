@@ -64,6 +64,9 @@ impl Columns {
             _ => records.len(),
         };
         let records = &records[..count];
+        make_room(&mut self.enter, count);
+        make_room(&mut self.leave, count);
+        make_room(&mut self.signature, count);
         self.enter
             .extend(records.iter().map(|r| ns(u64::from(r.enter))));
         self.leave.extend(records.iter().map(|record| {
@@ -89,6 +92,14 @@ impl Columns {
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
         (at < self.enter.len()).then_some(at)
+    }
+}
+
+/// Makes room for so many more: there are such lists for each of many locations, most of
+/// them short.
+fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 4));
     }
 }
 
@@ -309,7 +320,7 @@ mod tests {
         slab: i64,
         alone: bool,
     ) -> Vec<String> {
-        let clock = Clocks::new([evidence].into_iter()).of_key(evidence.key());
+        let clock = Clocks::new([evidence].into_iter()).of(evidence.key());
         let mut stream = Stream::new(location, clock);
         let mut columns = Columns::default();
         let borders = (1..=800_000 / slab).map(|n| n * slab).chain([i64::MAX]);
@@ -350,7 +361,7 @@ mod tests {
             ],
             ..ClockEvidence::default()
         };
-        let clock = Clocks::new([&evidence].into_iter()).of_key(evidence.key());
+        let clock = Clocks::new([&evidence].into_iter()).of(evidence.key());
         assert!(!clock.is_even());
         let mut columns = Columns::default();
         let mut stream = Stream::new(&location, clock.clone());

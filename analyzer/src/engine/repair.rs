@@ -52,7 +52,7 @@ impl Timeline {
     /// As measured.
     pub fn new(opened: &Opened) -> Timeline {
         let maps = opened.spans.iter();
-        let maps = maps.map(|(key, span)| (opened.clocks.of_key(*key), span.0));
+        let maps = maps.map(|(key, span)| (opened.clocks.of(*key), span.0));
         let maps: Vec<(ClockMap, u64)> = maps.collect();
         let starts = maps.iter().map(|(map, start)| map.ns(*start));
         let zero = starts.min().unwrap_or(0);
