@@ -49,7 +49,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     let written = report.write(&output);
     laggard::signals::is_finished();
     let mut files = Vec::new();
-    files.extend(written.is_ok().then(|| ("Report", output.as_path())));
+    files.extend(written.is_ok().then_some(("Report", output.as_path())));
     let table = options.per_rank.as_deref().filter(|_| per_rank.is_ok());
     files.extend(table.map(|table| ("Table", table)));
     print(options, &report, &output, &files)?;
