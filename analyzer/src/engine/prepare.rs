@@ -278,15 +278,9 @@ fn rows(
     of_signature.unzip()
 }
 
+/// Completion lists by id. What signatures name may be any number, and is not in any list.
 fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
-    let signatures = location.definitions.signatures();
-    let last = signatures
-        .iter()
-        .map(|signature| signature.completes)
-        .max()
-        .unwrap_or(0);
-    let known = (0..=last.min(1 << 24)).map(|id| location.definitions.completion_list(id).to_vec());
-    known.collect()
+    location.definitions.completion_lists().to_vec()
 }
 
 /// Numbers the groups of this agent, and learns from the others how many members of
@@ -419,5 +413,26 @@ mod tests {
         let members = members(&location);
         let of = |path| members.get(&(number::MPI_Allreduce, path)).copied();
         assert_eq!([of(1), of(2), of(3)], [Some(8), Some(4), None]);
+    }
+
+    #[test]
+    fn lists_that_nobody_defined_take_no_memory() {
+        let mut writer = LocationWriter::new(MemorySpace::new(), FileHeader::new(), None).unwrap();
+        let signature = |id, completes| {
+            Definition::Signature(Signature {
+                id,
+                completes,
+                ..Signature::default()
+            })
+        };
+        let entries = vec![(1, 0), (2, 0)];
+        writer.define(&[
+            signature(1, 1),
+            signature(2, u32::MAX),
+            Definition::CompletionList { id: 1, entries },
+        ]);
+        let bytes = writer.finish(End::default()).into_bytes();
+        let location = Location::from_bytes(std::path::Path::new("test.lgt"), &bytes).unwrap();
+        assert_eq!(lists(&location), [vec![], vec![(1, 0), (2, 0)]]);
     }
 }

@@ -176,6 +176,11 @@ impl Definitions {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Completion lists by id; undefined ones are empty.
+    pub fn completion_lists(&self) -> &[Vec<(u32, u32)>] {
+        &self.completion_lists
+    }
+
     /// Values of the properties with this key, in order.
     pub fn properties(&self, key: &str) -> Vec<String> {
         let values = self
