@@ -48,6 +48,9 @@ pub struct Generate {
     /// Bytes of a message
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(..=1 << 40))]
     bytes: u64,
+    /// A message's way, but for its bytes, ns
+    #[arg(long, value_name = "NS", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(..=1 << 32))]
+    latency_ns: u64,
     /// Larger messages wait for their receive
     #[arg(long, value_name = "BYTES", default_value_t = 65536)]
     eager_limit: u64,
@@ -114,6 +117,7 @@ pub fn generate(options: &Generate) -> Result<()> {
     let settings = Settings {
         ranks_per_host: options.ranks_per_host,
         message_bytes: options.bytes,
+        latency_ns: options.latency_ns,
         eager_limit: options.eager_limit,
         computation_ns: options.compute_us * 1000,
         periodic: options.periodic,

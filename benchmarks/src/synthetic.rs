@@ -72,6 +72,8 @@ pub struct Settings {
     pub length: Length,
     /// Bytes of a message.
     pub message_bytes: u64,
+    /// A message's way, but for its bytes, ns.
+    pub latency_ns: u64,
     /// Messages up to so many bytes are buffered, the sender of others waits.
     pub eager_limit: u64,
     /// What a rank computes in a step, ns.
@@ -99,6 +101,7 @@ impl Settings {
             ranks_per_host: 0,
             length,
             message_bytes: 4096,
+            latency_ns: 1_500,
             eager_limit: 65_536,
             computation_ns: 20_000,
             periodic: false,

@@ -206,6 +206,47 @@ fn violated_causality_is_repaired() {
     assert!(repaired > 15, "{repaired}");
 }
 
+/// Rates that were measured wrongly, on 2 to 8 hosts: clocks come apart faster than messages
+/// follow each other there and back.
+#[test]
+fn wrong_rates_are_repaired() {
+    let mut repaired = 0;
+    for (program, seed) in [
+        (Program::Stencil, 1),
+        (Program::Ring, 2),
+        (Program::Collectives, 3),
+        (Program::Pingpong, 4),
+        (Program::Halo2d, 5),
+        (Program::HaloNonblocking, 6),
+    ] {
+        for hosts in [2, 4, 8] {
+            let settings = Settings {
+                ranks_per_host: 2,
+                message_bytes: 8,
+                latency_ns: 300,
+                computation_ns: 4_000,
+                skew: Skew {
+                    offset_s: 1.0,
+                    drift_ppm: 100.0,
+                    error_ns: 400_000,
+                    ..Skew::default()
+                },
+                seed: seed + u64::from(hosts),
+                length: Length::Steps(if program == Program::Halo2d { 20_000 } else { 40_000 }),
+                ..settings(program, 2 * hosts, &["noise=10"])
+            };
+            let (_, report) = check(&settings);
+            let Some(found) = &report.run.clock_violations else {
+                continue;
+            };
+            repaired += 1;
+            let after = &found.after;
+            assert_eq!((after.messages, after.collectives), (0, 0), "{settings:?} {found:?}");
+        }
+    }
+    assert!(repaired > 14, "{repaired}");
+}
+
 /// Rates change every 25 ms of a run of about 0.2 s.
 fn wandering(program: Program, sync_ns: u64) -> Settings {
     Settings {

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
+use laggard_trace::Clock;
+
 use crate::exports::real;
 use crate::hash::Identity;
 use crate::options::Options;
@@ -57,16 +59,37 @@ pub fn host_name() -> Vec<u8> {
     name[..end].to_vec()
 }
 
-/// An identity of the host since it was started: processes with equal ones share a
-/// clock.
-pub fn host_id() -> u64 {
+/// An identity of the host since it was started: processes with equal ones share the
+/// `clock` that records are told by.
+pub fn host_id(clock: u32) -> u64 {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = fs::metadata("/proc/self/ns/uts").map_or(0, |file| file.ino());
-    Identity::new(0x686f_7374)
+    let id = Identity::new(0x686f_7374)
         .with_bytes(&host_name())
         .with_bytes(&boot)
-        .with(namespace)
-        .id()
+        .with(namespace("uts"));
+    match time_namespace(clock) {
+        0 => id.id(),
+        namespace => id.with(namespace).id(),
+    }
+}
+
+/// What is added to a clock on this machine: namespaces of time have offsets of their own.
+/// Counters know nothing of them, 0.
+fn time_namespace(clock: u32) -> u64 {
+    match clock == Clock::Monotonic as u32 {
+        true => namespace("time"),
+        false => 0,
+    }
+}
+
+fn namespace(name: &str) -> u64 {
+    fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |file| file.ino())
+}
+
+/// A colour for `MPI_Comm_split`: processes on one machine with equal ones share the `clock`.
+pub fn clock_colour(clock: u32) -> i32 {
+    let id = Identity::new(u64::from(clock)).with(time_namespace(clock));
+    (id.id() >> 33) as i32
 }
 
 /// Properties that every location carries.

@@ -178,7 +178,7 @@ fn record(
         ranks: size as u32,
         clock: clock::chosen(),
         ticks_per_s: clock::ticks_per_s(),
-        host_id: program::host_id(),
+        host_id: program::host_id(clock::chosen()),
         pid: std::process::id(),
         ..FileHeader::new()
     };

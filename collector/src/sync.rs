@@ -13,6 +13,7 @@ use crate::clock;
 use crate::constants::{Handle, SUCCESS, constants};
 use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Request};
+use crate::program;
 
 /// Exchanges with each leader.
 const ROUNDS: usize = 20;
@@ -39,7 +40,7 @@ pub fn point(kind: u32, [local, reference_ns, error_ns]: [u64; 3]) -> ClockPoint
 /// Whom a rank measures with: made at the start, so that nothing needs to be made at the
 /// end, when there may be no memory for it.
 pub struct Peers {
-    /// The ranks of this host.
+    /// The ranks of this host that share a clock.
     host: MPI_Comm,
     /// The first rank of every host; null on the others.
     leaders: MPI_Comm,
@@ -59,13 +60,18 @@ impl Peers {
         // SAFETY: every rank of `comm` comes here.
         unsafe {
             real::MPI_Comm_rank(comm, &mut rank);
+            let mut machine = c.comm_null;
             check(real::MPI_Comm_split_type(
                 comm,
                 c.comm_type_shared,
                 rank,
                 c.info_null,
-                &mut host,
+                &mut machine,
             ))?;
+            let colour = program::clock_colour(clock::chosen());
+            let split = check(real::MPI_Comm_split(machine, colour, rank, &mut host));
+            real::MPI_Comm_free(&mut machine);
+            split?;
             real::MPI_Comm_rank(host, &mut place);
             let colour = if place == 0 {
                 0

@@ -66,6 +66,12 @@ impl Violations {
         self.collectives.add(other.collectives);
     }
 
+    /// Whether there are fewer, or smaller ones.
+    pub fn is_less_than(&self, other: &Violations) -> bool {
+        let weight = |all: Count| u128::from(all.count) * u128::from(all.largest);
+        weight(self.all()) < weight(other.all())
+    }
+
     /// Of both kinds together.
     pub fn all(&self) -> Count {
         let mut all = self.messages;

@@ -62,8 +62,9 @@ use per_rank::Rows;
 use phases::Phases;
 use repair::{Noted, Timeline};
 
-/// Times that clocks are corrected, at most: afterwards others may be the last ones.
-const MOST_REPAIRS: usize = 4;
+/// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
+/// a rate was wrong smaller errors show.
+const MOST_REPAIRS: usize = 6;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -153,6 +154,7 @@ pub fn analyze(
         // What is between hosts is noted only where it is needed: it takes time.
         agent.ranks = Vec::new();
         (agent, after) = run(&timeline, Some(&before));
+        let mut best = (after, timeline.clone());
         for _ in 0..MOST_REPAIRS {
             if after.all().count == 0 {
                 break;
@@ -161,14 +163,16 @@ pub fn analyze(
             let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
             slacks.for_each(|slacks| noted.add(slacks));
             agent.ranks = Vec::new();
-            let corrected = timeline.corrected(job, timeline.end(&opened), noted)?;
-            let (next, remaining) = run(&corrected, Some(&before));
-            if remaining.all().count >= after.all().count {
-                // Measurements are wrong beyond their bounds: clocks stay as they are.
+            timeline = timeline.corrected(job, timeline.end(&opened), &before, noted)?;
+            (agent, after) = run(&timeline, Some(&before));
+            if !after.is_less_than(&best.0) {
+                // Measurements are wrong beyond their bounds.
+                agent.ranks = Vec::new();
+                timeline = best.1;
                 (agent, after) = run(&timeline, None);
                 break;
             }
-            (agent, after, timeline) = (next, remaining, corrected);
+            best = (after, timeline.clone());
         }
     }
     let end = timeline.end(&opened);

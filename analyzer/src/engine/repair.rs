@@ -31,8 +31,15 @@ use crate::comm::Job;
 const BINS: i64 = 256;
 /// A part takes at least so long, ns.
 const SHORTEST_BIN: i64 = 1_000_000;
-/// See above.
+/// See above; and in runs that are short for their violations.
 const STEEP: u32 = 10;
+const STEEPEST: u32 = 4;
+/// Corrections may change by the largest violation in one of so many parts of the run.
+const STEEPER: u64 = 4;
+/// By how much is relaxed first what cannot be, ns.
+const FIRST_RELAXATION: i64 = 64;
+/// Sweeps until corrections are taken to have no end, besides those for each clock.
+const SWEEPS: usize = 64;
 /// Times from cause to effect count up to so many times the largest violation: corrections
 /// add up from host to host.
 const REACH: i64 = 16;
@@ -96,7 +103,13 @@ impl Timeline {
     }
 
     /// The clocks corrected after what all ranks noted. Collective, the same on all agents.
-    pub fn corrected(&self, job: &dyn Job, end: i64, noted: Noted) -> Result<Timeline> {
+    pub fn corrected(
+        &self,
+        job: &dyn Job,
+        end: i64,
+        violations: &Violations,
+        noted: Noted,
+    ) -> Result<Timeline> {
         let mut all: BTreeMap<(u32, u32, u32), i64> = BTreeMap::new();
         for bytes in job.all_gather(postcard::to_stdvec(&noted.0)?) {
             let others: BTreeMap<(u32, u32, u32), i64> = postcard::from_bytes(&bytes)?;
@@ -107,7 +120,9 @@ impl Timeline {
         }
         let width = width(end);
         let borders = usize::try_from(end.max(0) / width).unwrap_or(0) + 2;
-        let corrections = solve(self.maps.len(), borders, width, &all);
+        let steep = steep(end, violations);
+        let needs = needs(&all, steep);
+        let corrections = solve(self.maps.len(), borders, width >> steep, &needs);
         let maps = self.maps.iter().zip(&corrections);
         Ok(Timeline {
             maps: maps.map(|(map, by)| map.corrected(width, by)).collect(),
@@ -118,6 +133,14 @@ impl Timeline {
 
 fn width(end: i64) -> i64 {
     (end.max(0) / BINS).max(SHORTEST_BIN)
+}
+
+/// How much corrections change, as one part in 2^`steep` of the time: as little as possible, but
+/// enough for a rate that was measured wrongly in a short run.
+fn steep(end: i64, violations: &Violations) -> u32 {
+    let largest = violations.all().largest.max(1);
+    let parts = end.max(0).unsigned_abs() / largest.saturating_mul(STEEPER);
+    parts.max(1).ilog2().clamp(STEEPEST, STEEP)
 }
 
 /// The smallest times from causes on other hosts to effects on a rank's.
@@ -160,36 +183,80 @@ impl Noted {
     }
 }
 
+/// By how much more clocks must be corrected, ns, at a border of bins: by clock of the cause, of
+/// the effect, and border.
+type Needs = BTreeMap<(u32, u32, u32), i64>;
+
+/// What follows from the smallest times from cause to effect, by clocks and bin. If all that is
+/// needed holds at both borders of a bin, it holds in between. `steep`: corrections change by
+/// one part in 2^`steep` of the time at most.
+fn needs(slacks: &BTreeMap<(u32, u32, u32), i64>, steep: u32) -> Needs {
+    let mut needs = Needs::new();
+    for (&(cause, effect, bin), &slack) in slacks {
+        // Cause and effect are not at the same time.
+        let late = ROUNDING + (slack.saturating_abs() >> steep);
+        let needed = late.saturating_sub(slack);
+        for border in [bin, bin + 1] {
+            let most = needs.entry((cause, effect, border)).or_insert(needed);
+            *most = needed.max(*most);
+        }
+    }
+    needs
+}
+
 /// The smallest corrections of each clock at each border of bins, ns, with which no time from
 /// cause to effect is below zero.
-fn solve(
+///
+/// There are none if clocks come apart in a bin by more than messages take both ways. Then what
+/// is needed is relaxed by about as little as makes corrections possible: with those clocks no
+/// longer come apart, and times noted by them say what is still needed.
+fn solve(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Vec<Vec<i64>> {
+    let mut relaxed = 0;
+    for (&(cause, effect, border), needed) in needs {
+        if let Some(back) = needs.get(&(effect, cause, border)) {
+            relaxed = needed.saturating_add(*back).saturating_add(1).max(relaxed);
+        }
+    }
+    relaxed /= 2;
+    let mut more = FIRST_RELAXATION;
+    loop {
+        if let Some(by) = smallest(clocks, borders, step, needs, relaxed) {
+            return by;
+        }
+        // Comes to where nothing at all is needed.
+        relaxed = relaxed.saturating_add(more);
+        more = more.saturating_mul(2);
+    }
+}
+
+/// The smallest corrections that are at least what is needed, less `relaxed` ns; `None` if
+/// there are none.
+fn smallest(
     clocks: usize,
     borders: usize,
-    width: i64,
-    slacks: &BTreeMap<(u32, u32, u32), i64>,
-) -> Vec<Vec<i64>> {
+    step: i64,
+    needs: &Needs,
+    relaxed: i64,
+) -> Option<Vec<Vec<i64>>> {
     let mut by = vec![vec![0i64; borders]; clocks];
-    let step = width >> STEEP;
     // Every sweep goes all the way through time; a way through the clocks takes as many as
-    // it has clocks. There is no end only if measurements are wrong beyond their bounds.
-    for _ in 0..clocks + 2 {
+    // it has clocks, and may come back to one at another time.
+    for _ in 0..4 * clocks + SWEEPS {
         let mut is_changed = false;
-        for (&(cause, effect, bin), &slack) in slacks {
-            // Cause and effect are not at the same time.
-            let needed = ROUNDING + (slack.saturating_abs() >> STEEP) - slack;
-            for border in [bin as usize, bin as usize + 1] {
-                let Some(&cause) = by.get(cause as usize).and_then(|by| by.get(border)) else {
-                    continue;
-                };
-                let effect = &mut by[effect as usize][border];
-                if cause + needed > *effect {
-                    *effect = cause + needed;
-                    is_changed = true;
-                }
+        for (&(cause, effect, border), &needed) in needs {
+            let border = border as usize;
+            let Some(&cause) = by.get(cause as usize).and_then(|by| by.get(border)) else {
+                continue;
+            };
+            let effect = &mut by[effect as usize][border];
+            let least = cause.saturating_add(needed).saturating_sub(relaxed);
+            if least > *effect {
+                *effect = least;
+                is_changed = true;
             }
         }
         if !is_changed {
-            break;
+            return Some(by);
         }
         for by in &mut by {
             for at in 1..borders {
@@ -200,7 +267,7 @@ fn solve(
             }
         }
     }
-    by
+    None
 }
 
 #[cfg(test)]
@@ -218,7 +285,7 @@ mod tests {
             ((2, 1, 2), 900),
             ((0, 2, 7), 50),
         ]);
-        let by = solve(3, 10, width, &slacks);
+        let by = solve(3, 10, width >> STEEP, &needs(&slacks, STEEP));
         assert!(by[0].iter().all(|&c| c == 0));
         assert!((500..510).contains(&by[1][2]), "{by:?}");
         assert!((400..412).contains(&by[2][3]), "{by:?}");
@@ -237,7 +304,7 @@ mod tests {
     #[test]
     fn measurements_that_cannot_be_true_have_an_end() {
         let slacks = BTreeMap::from([((0, 1, 0), -500), ((1, 0, 0), -500)]);
-        let by = solve(2, 2, 1 << 20, &slacks);
+        let by = solve(2, 2, 1 << 10, &needs(&slacks, STEEP));
         assert!(by.iter().flatten().all(|&c| c < 10_000), "{by:?}");
     }
 }

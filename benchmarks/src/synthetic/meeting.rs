@@ -7,7 +7,7 @@ use super::ledger::{Member, Pattern};
 use super::location::NOBODY;
 use super::op::Among;
 use super::site::SiteId;
-use super::world::{BYTES_PER_NS, LATENCY, World};
+use super::world::{BYTES_PER_NS, World};
 
 /// A collective that not all members have entered.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl World<'_> {
         }
         meeting.entered.push(member);
         let is_whole = meeting.entered.len() == size;
-        let way = LATENCY + bytes / BYTES_PER_NS;
+        let way = self.settings.latency_ns + bytes / BYTES_PER_NS;
         match shape(self.sites[site as usize].operation) {
             Shape::OneToAll if rank == root => {
                 meeting.root = Some(member);

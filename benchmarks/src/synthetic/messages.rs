@@ -9,7 +9,7 @@ use super::location::NOBODY;
 use super::op::{Half, Peer};
 use super::rank::{Envelope, OpenCall, Partner, Posted, Rank, Request};
 use super::site::SiteId;
-use super::world::{BYTES_PER_NS, LATENCY, World};
+use super::world::{BYTES_PER_NS, World};
 
 /// A message without its other end.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,7 @@ impl World<'_> {
             true => message.sent.max(posted.time),
             false => message.sent,
         };
-        let arrival = begin + LATENCY + message.bytes / BYTES_PER_NS;
+        let arrival = begin + self.settings.latency_ns + message.bytes / BYTES_PER_NS;
         self.messages += 1;
         self.message_bytes += message.bytes;
         let (tag, bytes) = (message.tag, message.bytes);

@@ -29,8 +29,6 @@ use super::{Settings, Written};
 
 /// What a call takes by itself at least, and by how much more at most, ns.
 const CALL: u64 = 100;
-/// A message's way, ns.
-pub const LATENCY: u64 = 1_500;
 /// Bytes that travel in a ns.
 pub const BYTES_PER_NS: u64 = 10;
 /// What ranks do before MPI_Init, ns.
