@@ -253,6 +253,7 @@ fn hpcc_on_two_hosts() {
 fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, signs: &[[i64; 2]]) {
     let there = parsed(there);
     assert!(there.run.clock_violations.is_none(), "{:?}", there.run);
+    let mut seen = 0;
     for (at, signs) in signs.iter().enumerate() {
         let skew = Skew {
             offset_s: 1,
@@ -260,7 +261,11 @@ fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, sig
             wrong_ns: signs.map(|sign| sign * 400_000),
         };
         let here = parsed(&recorded.moved(&format!("wrong-{at}"), skew));
-        let violations = here.run.clock_violations.expect("violations");
+        let Some(violations) = here.run.clock_violations else {
+            // On a busy machine all messages may have been under way for longer.
+            continue;
+        };
+        seen += 1;
         let (before, after) = (violations.before, violations.after);
         println!("{skew:?}: {violations:?}");
         assert!(before.messages + before.collectives > 0, "{skew:?}");
@@ -281,4 +286,5 @@ fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, sig
             assert!(off <= most, "{skew:?}: {here} for {there} s: {b:#?}");
         }
     }
+    assert!(seen > 0, "no violations, whatever was wrong");
 }
