@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all deps build demo test bench fuzz clean
+.PHONY: all deps build demo test bench fuzz check-memory clean
 
 all: build
 
@@ -27,6 +27,7 @@ test: deps build
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
 	$(CARGO) test --workspace --release
+	tests/checkers.sh quick
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all
@@ -35,6 +36,10 @@ bench: deps build
 SECONDS ?= 60
 fuzz: deps
 	tests/fuzz/run.sh $(SECONDS) $(TARGETS)
+
+# Valgrind and the sanitizers over readers and recorded programs: some minutes.
+check-memory: deps build
+	tests/checkers.sh memory threads sanitizers
 
 clean:
 	$(CARGO) clean

@@ -59,6 +59,7 @@ needs_of_test() {
     need python3-mpi4py has_mpi4py
     need scalapack-mpi-test has_scalapack_tests
     need util-linux has nsenter
+    need valgrind has valgrind
 }
 
 case "${1:-}" in
