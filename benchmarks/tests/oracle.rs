@@ -232,7 +232,11 @@ fn wrong_rates_are_repaired() {
                     ..Skew::default()
                 },
                 seed: seed + u64::from(hosts),
-                length: Length::Steps(if program == Program::Halo2d { 20_000 } else { 40_000 }),
+                length: Length::Steps(if program == Program::Halo2d {
+                    20_000
+                } else {
+                    40_000
+                }),
                 ..settings(program, 2 * hosts, &["noise=10"])
             };
             let (_, report) = check(&settings);
@@ -241,7 +245,11 @@ fn wrong_rates_are_repaired() {
             };
             repaired += 1;
             let after = &found.after;
-            assert_eq!((after.messages, after.collectives), (0, 0), "{settings:?} {found:?}");
+            assert_eq!(
+                (after.messages, after.collectives),
+                (0, 0),
+                "{settings:?} {found:?}"
+            );
         }
     }
     assert!(repaired > 14, "{repaired}");

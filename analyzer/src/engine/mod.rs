@@ -42,6 +42,7 @@ mod slab;
 mod table;
 mod thread;
 mod topology;
+mod trend;
 mod wildcard;
 mod wire;
 
@@ -163,7 +164,7 @@ pub fn analyze(
             let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
             slacks.for_each(|slacks| noted.add(slacks));
             agent.ranks = Vec::new();
-            timeline = timeline.corrected(job, timeline.end(&opened), &before, noted)?;
+            timeline = timeline.corrected(job, &opened, noted)?;
             (agent, after) = run(&timeline, Some(&before));
             if !after.is_less_than(&best.0) {
                 // Measurements are wrong beyond their bounds.
