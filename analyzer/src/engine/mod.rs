@@ -65,7 +65,7 @@ use repair::{Noted, Timeline};
 
 /// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
 /// a rate was wrong smaller errors show.
-const MOST_REPAIRS: usize = 6;
+const MOST_REPAIRS: usize = 8;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
