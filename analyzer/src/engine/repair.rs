@@ -1,7 +1,7 @@
 //! Clocks that agree with causality: a controlled logical clock for each host.
 //!
 //! Ranks of a host share a clock, and its error changes slowly. So what is corrected is the
-//! host's clock, not single events: by an amount that is never negative (effects move forward,
+//! host's clock, not single events: by an amount that is not negative (effects move forward,
 //! causes stay), linear between [`BINS`] moments of the run, and changes by one part in
 //! 2^[`STEEP`] of the time at most, forward after a violation and backward before it.
 //!
@@ -47,7 +47,7 @@ const SWEEPS: usize = 64;
 /// add up from host to host.
 const REACH: i64 = 16;
 /// For what conversions cut off, ns.
-const ROUNDING: i64 = 2;
+const ROUNDING: i64 = 4;
 
 /// The clocks of a run, the first call being at 0.
 #[derive(Clone)]
@@ -117,7 +117,13 @@ impl Timeline {
     }
 
     /// The clocks corrected after what all ranks noted. Collective, the same on all agents.
-    pub fn corrected(&self, job: &dyn Job, opened: &Opened, noted: Noted) -> Result<Timeline> {
+    pub fn corrected(
+        &self,
+        job: &dyn Job,
+        opened: &Opened,
+        noted: Noted,
+        known: &mut Known,
+    ) -> Result<Timeline> {
         let mut all = Least::new();
         for bytes in job.all_gather(postcard::to_stdvec(&noted.0)?) {
             let others: Least = postcard::from_bytes(&bytes)?;
@@ -126,10 +132,31 @@ impl Timeline {
                 *least = time.min(*least);
             }
         }
+        known
+            .0
+            .extend(all.iter().map(|(&(cause, effect, _), time)| {
+                let began = time.ended.saturating_sub(time.slack);
+                let moment = |clock: u32, ns: i64| self.maps[clock as usize].moment(ns);
+                (
+                    (cause, effect),
+                    moment(cause, began),
+                    moment(effect, time.ended),
+                )
+            }));
+        let seen = known.0.iter().map(|&(clocks, cause, effect)| {
+            let ended = self.maps[clocks.1 as usize].ns(effect);
+            let began = self.maps[clocks.0 as usize].ns(cause);
+            Seen {
+                clocks,
+                ended,
+                slack: ended.saturating_sub(began),
+            }
+        });
+        let seen: Vec<Seen> = seen.collect();
         let end = self.end(opened);
         let width = width(end);
         let borders = usize::try_from(end.max(0) / width).unwrap_or(0) + 2;
-        let corrections = solve(self.maps.len(), borders, width, &all);
+        let corrections = solve(self.maps.len(), borders, width, &seen);
         let maps = self.maps.iter().zip(&corrections);
         let maps = maps.map(|(map, by)| map.corrected(width, by));
         Ok(self.with(maps.collect(), opened))
@@ -139,17 +166,9 @@ impl Timeline {
 /// Corrections of each clock at each border of bins, ns, with which no time from cause to effect
 /// is below zero: the smallest that change slowly, or else what follows the clocks closely, so
 /// that times noted by them say what is still needed.
-fn solve(clocks: usize, borders: usize, width: i64, times: &Least) -> Vec<Vec<i64>> {
-    let slow = smallest(clocks, borders, width >> STEEP, &needs(times));
-    slow.unwrap_or_else(|| {
-        let seen = times.iter().map(|(&(cause, effect, _), time)| Seen {
-            clocks: (cause, effect),
-            ended: time.ended,
-            slack: time.slack,
-        });
-        let seen: Vec<Seen> = seen.collect();
-        trend::follow(clocks, borders, width, width >> STEEPEST, ROUNDING, &seen)
-    })
+fn solve(clocks: usize, borders: usize, width: i64, seen: &[Seen]) -> Vec<Vec<i64>> {
+    let slow = smallest(clocks, borders, width >> STEEP, &needs(seen, width));
+    slow.unwrap_or_else(|| trend::follow(clocks, borders, width, width >> STEEPEST, ROUNDING, seen))
 }
 
 fn width(end: i64) -> i64 {
@@ -207,15 +226,27 @@ impl Noted {
     }
 }
 
+/// What has been noted so far: clocks, and when by them, in ticks, a cause and its effect were.
+/// Of collectives only the last ones to enter are noted, and corrections make others the last.
+#[derive(Debug, Default)]
+pub struct Known(Vec<((u32, u32), u64, u64)>);
+
 /// By how much more clocks must be corrected, ns, at a border of bins: by clock of the cause, of
 /// the effect, and border.
 type Needs = BTreeMap<(u32, u32, u32), i64>;
 
 /// What follows from the smallest times from cause to effect, by clocks and bin. If all that is
 /// needed holds at both borders of a bin, it holds in between.
-fn needs(times: &Least) -> Needs {
+fn needs(seen: &[Seen], width: i64) -> Needs {
     let mut needs = Needs::new();
-    for (&(cause, effect, bin), &Time { slack, .. }) in times {
+    for &Seen {
+        clocks,
+        ended,
+        slack,
+    } in seen
+    {
+        let (cause, effect) = clocks;
+        let bin = (ended.max(0) / width) as u32;
         // Cause and effect are not at the same time.
         let late = ROUNDING + (slack.saturating_abs() >> STEEP);
         let needed = late.saturating_sub(slack);
@@ -276,10 +307,11 @@ mod tests {
     use super::*;
 
     /// All in the middle of bins.
-    fn times(slacks: &BTreeMap<(u32, u32, u32), i64>, width: i64) -> Least {
-        let time = |(&key, &slack): (&(u32, u32, u32), &i64)| {
-            let ended = width / 2 + width * i64::from(key.2);
-            (key, Time { slack, ended })
+    fn times(slacks: &BTreeMap<(u32, u32, u32), i64>, width: i64) -> Vec<Seen> {
+        let time = |(&(cause, effect, bin), &slack): (&(u32, u32, u32), &i64)| Seen {
+            clocks: (cause, effect),
+            ended: width / 2 + width * i64::from(bin),
+            slack,
         };
         slacks.iter().map(time).collect()
     }
