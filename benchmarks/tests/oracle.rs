@@ -211,13 +211,13 @@ fn violated_causality_is_repaired() {
 #[test]
 fn wrong_rates_are_repaired() {
     let mut repaired = 0;
-    for (program, seed) in [
-        (Program::Stencil, 1),
-        (Program::Ring, 2),
-        (Program::Collectives, 3),
-        (Program::Pingpong, 4),
-        (Program::Halo2d, 5),
-        (Program::HaloNonblocking, 6),
+    for (program, steps) in [
+        (Program::Stencil, 20_000),
+        (Program::Ring, 20_000),
+        (Program::Collectives, 10_000),
+        (Program::Halo2d, 10_000),
+        (Program::HaloNonblocking, 10_000),
+        (Program::HaloWildcard, 10_000),
     ] {
         for hosts in [2, 4, 8] {
             let settings = Settings {
@@ -231,12 +231,8 @@ fn wrong_rates_are_repaired() {
                     error_ns: 400_000,
                     ..Skew::default()
                 },
-                seed: seed + u64::from(hosts),
-                length: Length::Steps(if program == Program::Halo2d {
-                    20_000
-                } else {
-                    40_000
-                }),
+                seed: u64::from(hosts),
+                length: Length::Steps(steps),
                 ..settings(program, 2 * hosts, &["noise=10"])
             };
             let (_, report) = check(&settings);
@@ -248,7 +244,7 @@ fn wrong_rates_are_repaired() {
             assert_eq!(
                 (after.messages, after.collectives),
                 (0, 0),
-                "{settings:?} {found:?}"
+                "{program:?}, {hosts} hosts: {found:?}"
             );
         }
     }

@@ -142,6 +142,11 @@ impl ClockMap {
         self
     }
 
+    /// The moment of the location's clock at which it is `ns`.
+    pub fn moment(&self, ns: i64) -> u64 {
+        self.origin.wrapping_add(self.ticks_at(ns) as u64)
+    }
+
     /// The moment at which it is `ns`, ticks since the origin.
     fn ticks_at(&self, ns: i64) -> i64 {
         let ns = i128::from(ns) + i128::from(self.zero);

@@ -42,6 +42,7 @@ mod slab;
 mod table;
 mod thread;
 mod topology;
+mod trend;
 mod wildcard;
 mod wire;
 
@@ -60,11 +61,13 @@ use causality::Violations;
 use merge::Own;
 use per_rank::Rows;
 use phases::Phases;
-use repair::{Noted, Timeline};
+use repair::{Known, Noted, Timeline};
 
 /// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
 /// a rate was wrong smaller errors show.
-const MOST_REPAIRS: usize = 6;
+const MOST_REPAIRS: usize = 8;
+/// Times in a row after which there are no fewer violations, at most.
+const MOST_WORSE: usize = 2;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -154,25 +157,28 @@ pub fn analyze(
         // What is between hosts is noted only where it is needed: it takes time.
         agent.ranks = Vec::new();
         (agent, after) = run(&timeline, Some(&before));
-        let mut best = (after, timeline.clone());
+        let (mut best, mut worse) = ((after, timeline.clone()), 0);
+        let mut known = Known::default();
         for _ in 0..MOST_REPAIRS {
-            if after.all().count == 0 {
+            if after.all().count == 0 || worse == MOST_WORSE {
                 break;
             }
             let mut noted = Noted::default();
             let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
             slacks.for_each(|slacks| noted.add(slacks));
             agent.ranks = Vec::new();
-            timeline = timeline.corrected(job, timeline.end(&opened), &before, noted)?;
+            timeline = timeline.corrected(job, &opened, noted, &mut known)?;
             (agent, after) = run(&timeline, Some(&before));
-            if !after.is_less_than(&best.0) {
-                // Measurements are wrong beyond their bounds.
-                agent.ranks = Vec::new();
-                timeline = best.1;
-                (agent, after) = run(&timeline, None);
-                break;
+            worse += 1;
+            if after.is_less_than(&best.0) {
+                (best, worse) = ((after, timeline.clone()), 0);
             }
-            best = (after, timeline.clone());
+        }
+        if worse > 0 {
+            // Measurements are wrong beyond their bounds.
+            agent.ranks = Vec::new();
+            timeline = best.1;
+            (agent, after) = run(&timeline, None);
         }
     }
     let end = timeline.end(&opened);

@@ -1,7 +1,7 @@
 //! Clocks that agree with causality: a controlled logical clock for each host.
 //!
 //! Ranks of a host share a clock, and its error changes slowly. So what is corrected is the
-//! host's clock, not single events: by an amount that is never negative (effects move forward,
+//! host's clock, not single events: by an amount that is not negative (effects move forward,
 //! causes stay), linear between [`BINS`] moments of the run, and changes by one part in
 //! 2^[`STEEP`] of the time at most, forward after a violation and backward before it.
 //!
@@ -12,6 +12,10 @@
 //! correction breaks another message. True clocks are a solution, therefore the smallest one
 //! is nowhere further from them than measurements were.
 //!
+//! If a rate was measured wrongly, clocks may come apart in a bin by more than messages take,
+//! and nothing that is the same for all of a bin is right. Then clocks first follow each other
+//! ([`trend`]), and by these the times are noted again.
+//!
 //! Memory does not grow with the trace, and everything is a minimum of integers: the same
 //! for any number of agents.
 
@@ -20,31 +24,30 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::causality::Violations;
 use super::clock::ClockMap;
 use super::open::Opened;
 use super::table::NONE;
+use super::trend::{self, Seen};
 use crate::comm::Job;
 
 /// Parts of the run.
 const BINS: i64 = 256;
 /// A part takes at least so long, ns.
 const SHORTEST_BIN: i64 = 1_000_000;
-/// See above; and in runs that are short for their violations.
+/// See above.
 const STEEP: u32 = 10;
+/// What a rate that was measured wrongly may need, in a short run.
 const STEEPEST: u32 = 4;
-/// Corrections may change by the largest violation in one of so many parts of the run.
-const STEEPER: u64 = 4;
-/// By how much is relaxed first what cannot be, ns.
-const FIRST_RELAXATION: i64 = 64;
 /// Sweeps until corrections are taken to have no end, besides those for each clock.
 const SWEEPS: usize = 64;
 /// Times from cause to effect count up to so many times the largest violation: corrections
 /// add up from host to host.
 const REACH: i64 = 16;
 /// For what conversions cut off, ns.
-const ROUNDING: i64 = 2;
+const ROUNDING: i64 = 4;
 
 /// The clocks of a run, the first call being at 0.
 #[derive(Clone)]
@@ -58,14 +61,22 @@ pub struct Timeline {
 impl Timeline {
     /// As measured.
     pub fn new(opened: &Opened) -> Timeline {
-        let maps = opened.spans.iter();
-        let maps = maps.map(|(key, span)| (opened.clocks.of(*key), span.0));
-        let maps: Vec<(ClockMap, u64)> = maps.collect();
-        let starts = maps.iter().map(|(map, start)| map.ns(*start));
+        let maps = opened.spans.iter().map(|(key, _)| opened.clocks.of(*key));
+        let measured = Timeline {
+            maps: Vec::new(),
+            of_rank: opened.clock_of.as_slice().into(),
+        };
+        measured.with(maps.collect(), opened)
+    }
+
+    /// With other maps, the first call being at 0 again.
+    fn with(&self, maps: Vec<ClockMap>, opened: &Opened) -> Timeline {
+        let starts = opened.spans.iter().zip(&maps);
+        let starts = starts.map(|((_, span), map)| map.ns(span.0));
         let zero = starts.min().unwrap_or(0);
         Timeline {
-            maps: maps.into_iter().map(|(map, _)| map.shifted(zero)).collect(),
-            of_rank: opened.clock_of.as_slice().into(),
+            maps: maps.into_iter().map(|map| map.shifted(zero)).collect(),
+            of_rank: self.of_rank.clone(),
         }
     }
 
@@ -106,42 +117,70 @@ impl Timeline {
     pub fn corrected(
         &self,
         job: &dyn Job,
-        end: i64,
-        violations: &Violations,
+        opened: &Opened,
         noted: Noted,
+        known: &mut Known,
     ) -> Result<Timeline> {
-        let mut all: BTreeMap<(u32, u32, u32), i64> = BTreeMap::new();
+        let mut all = Least::new();
         for bytes in job.all_gather(postcard::to_stdvec(&noted.0)?) {
-            let others: BTreeMap<(u32, u32, u32), i64> = postcard::from_bytes(&bytes)?;
-            for (key, slack) in others {
-                let least = all.entry(key).or_insert(slack);
-                *least = slack.min(*least);
+            let others: Least = postcard::from_bytes(&bytes)?;
+            for (key, time) in others {
+                let least = all.entry(key).or_insert(time);
+                *least = time.min(*least);
             }
         }
+        known
+            .0
+            .extend(all.iter().map(|(&(cause, effect, _), time)| {
+                let began = time.ended.saturating_sub(time.slack);
+                let moment = |clock: u32, ns: i64| self.maps[clock as usize].moment(ns);
+                (
+                    (cause, effect),
+                    moment(cause, began),
+                    moment(effect, time.ended),
+                )
+            }));
+        let seen = known.0.iter().map(|&(clocks, cause, effect)| {
+            let ended = self.maps[clocks.1 as usize].ns(effect);
+            let began = self.maps[clocks.0 as usize].ns(cause);
+            Seen {
+                clocks,
+                ended,
+                slack: ended.saturating_sub(began),
+            }
+        });
+        let seen: Vec<Seen> = seen.collect();
+        let end = self.end(opened);
         let width = width(end);
         let borders = usize::try_from(end.max(0) / width).unwrap_or(0) + 2;
-        let steep = steep(end, violations);
-        let needs = needs(&all, steep);
-        let corrections = solve(self.maps.len(), borders, width >> steep, &needs);
+        let corrections = solve(self.maps.len(), borders, width, &seen);
         let maps = self.maps.iter().zip(&corrections);
-        Ok(Timeline {
-            maps: maps.map(|(map, by)| map.corrected(width, by)).collect(),
-            ..self.clone()
-        })
+        let maps = maps.map(|(map, by)| map.corrected(width, by));
+        Ok(self.with(maps.collect(), opened))
     }
+}
+
+/// Corrections of each clock at each border of bins, ns, with which no time from cause to effect
+/// is below zero: the smallest that change slowly, or else what follows the clocks closely, so
+/// that times noted by them say what is still needed.
+fn solve(clocks: usize, borders: usize, width: i64, seen: &[Seen]) -> Vec<Vec<i64>> {
+    let slow = smallest(clocks, borders, width >> STEEP, &needs(seen, width));
+    slow.unwrap_or_else(|| trend::follow(clocks, borders, width, width >> STEEPEST, ROUNDING, seen))
 }
 
 fn width(end: i64) -> i64 {
     (end.max(0) / BINS).max(SHORTEST_BIN)
 }
 
-/// How much corrections change, as one part in 2^`steep` of the time: as little as possible, but
-/// enough for a rate that was measured wrongly in a short run.
-fn steep(end: i64, violations: &Violations) -> u32 {
-    let largest = violations.all().largest.max(1);
-    let parts = end.max(0).unsigned_abs() / largest.saturating_mul(STEEPER);
-    parts.max(1).ilog2().clamp(STEEPEST, STEEP)
+/// From a cause to its effect, ns; and when that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Time {
+    slack: i64,
+    ended: i64,
 }
+
+/// The smallest times: by clock of the cause, of the effect, and bin.
+type Least = BTreeMap<(u32, u32, u32), Time>;
 
 /// The smallest times from causes on other hosts to effects on a rank's.
 #[derive(Clone, Debug)]
@@ -151,7 +190,7 @@ pub struct Slacks {
     width: i64,
     limit: i64,
     /// By clock of the cause and bin.
-    least: FxHashMap<(u32, u32), i64>,
+    least: FxHashMap<(u32, u32), Time>,
 }
 
 impl Slacks {
@@ -164,37 +203,49 @@ impl Slacks {
             return;
         }
         let bin = (ended.max(0) / self.width) as u32;
-        let least = self.least.entry((clock, bin)).or_insert(slack);
-        *least = slack.min(*least);
+        let time = Time { slack, ended };
+        let least = self.least.entry((clock, bin)).or_insert(time);
+        *least = time.min(*least);
     }
 }
 
 /// The smallest times of an agent's ranks: by clock of the cause, of the effect, and bin.
 #[derive(Debug, Default)]
-pub struct Noted(BTreeMap<(u32, u32, u32), i64>);
+pub struct Noted(Least);
 
 impl Noted {
     /// Adds a rank's.
     pub fn add(&mut self, slacks: &Slacks) {
-        for (&(clock, bin), &slack) in &slacks.least {
-            let least = self.0.entry((clock, slacks.own, bin)).or_insert(slack);
-            *least = slack.min(*least);
+        for (&(clock, bin), &time) in &slacks.least {
+            let least = self.0.entry((clock, slacks.own, bin)).or_insert(time);
+            *least = time.min(*least);
         }
     }
 }
+
+/// What has been noted so far: clocks, and when by them, in ticks, a cause and its effect were.
+/// Of collectives only the last ones to enter are noted, and corrections make others the last.
+#[derive(Debug, Default)]
+pub struct Known(Vec<((u32, u32), u64, u64)>);
 
 /// By how much more clocks must be corrected, ns, at a border of bins: by clock of the cause, of
 /// the effect, and border.
 type Needs = BTreeMap<(u32, u32, u32), i64>;
 
 /// What follows from the smallest times from cause to effect, by clocks and bin. If all that is
-/// needed holds at both borders of a bin, it holds in between. `steep`: corrections change by
-/// one part in 2^`steep` of the time at most.
-fn needs(slacks: &BTreeMap<(u32, u32, u32), i64>, steep: u32) -> Needs {
+/// needed holds at both borders of a bin, it holds in between.
+fn needs(seen: &[Seen], width: i64) -> Needs {
     let mut needs = Needs::new();
-    for (&(cause, effect, bin), &slack) in slacks {
+    for &Seen {
+        clocks,
+        ended,
+        slack,
+    } in seen
+    {
+        let (cause, effect) = clocks;
+        let bin = (ended.max(0) / width) as u32;
         // Cause and effect are not at the same time.
-        let late = ROUNDING + (slack.saturating_abs() >> steep);
+        let late = ROUNDING + (slack.saturating_abs() >> STEEP);
         let needed = late.saturating_sub(slack);
         for border in [bin, bin + 1] {
             let most = needs.entry((cause, effect, border)).or_insert(needed);
@@ -205,39 +256,17 @@ fn needs(slacks: &BTreeMap<(u32, u32, u32), i64>, steep: u32) -> Needs {
 }
 
 /// The smallest corrections of each clock at each border of bins, ns, with which no time from
-/// cause to effect is below zero.
-///
-/// There are none if clocks come apart in a bin by more than messages take both ways. Then what
-/// is needed is relaxed by about as little as makes corrections possible: with those clocks no
-/// longer come apart, and times noted by them say what is still needed.
-fn solve(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Vec<Vec<i64>> {
-    let mut relaxed = 0;
-    for (&(cause, effect, border), needed) in needs {
-        if let Some(back) = needs.get(&(effect, cause, border)) {
-            relaxed = needed.saturating_add(*back).saturating_add(1).max(relaxed);
-        }
+/// cause to effect is below zero. They change by `step` from border to border at most. `None`
+/// if there are none.
+fn smallest(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Option<Vec<Vec<i64>>> {
+    // Not even there and back, if clocks come apart in a bin by more than messages take.
+    let is_contradicted = |(&(cause, effect, border), needed): (&(u32, u32, u32), &i64)| {
+        let back = needs.get(&(effect, cause, border));
+        back.is_some_and(|back| needed.saturating_add(*back) > 0)
+    };
+    if needs.iter().any(is_contradicted) {
+        return None;
     }
-    relaxed /= 2;
-    let mut more = FIRST_RELAXATION;
-    loop {
-        if let Some(by) = smallest(clocks, borders, step, needs, relaxed) {
-            return by;
-        }
-        // Comes to where nothing at all is needed.
-        relaxed = relaxed.saturating_add(more);
-        more = more.saturating_mul(2);
-    }
-}
-
-/// The smallest corrections that are at least what is needed, less `relaxed` ns; `None` if
-/// there are none.
-fn smallest(
-    clocks: usize,
-    borders: usize,
-    step: i64,
-    needs: &Needs,
-    relaxed: i64,
-) -> Option<Vec<Vec<i64>>> {
     let mut by = vec![vec![0i64; borders]; clocks];
     // Every sweep goes all the way through time; a way through the clocks takes as many as
     // it has clocks, and may come back to one at another time.
@@ -249,7 +278,7 @@ fn smallest(
                 continue;
             };
             let effect = &mut by[effect as usize][border];
-            let least = cause.saturating_add(needed).saturating_sub(relaxed);
+            let least = cause.saturating_add(needed);
             if least > *effect {
                 *effect = least;
                 is_changed = true;
@@ -274,6 +303,16 @@ fn smallest(
 mod tests {
     use super::*;
 
+    /// All in the middle of bins.
+    fn times(slacks: &BTreeMap<(u32, u32, u32), i64>, width: i64) -> Vec<Seen> {
+        let time = |(&(cause, effect, bin), &slack): (&(u32, u32, u32), &i64)| Seen {
+            clocks: (cause, effect),
+            ended: width / 2 + width * i64::from(bin),
+            slack,
+        };
+        slacks.iter().map(time).collect()
+    }
+
     #[test]
     fn effects_move_forward_and_nothing_else_breaks() {
         let width = 1 << 20;
@@ -285,7 +324,7 @@ mod tests {
             ((2, 1, 2), 900),
             ((0, 2, 7), 50),
         ]);
-        let by = solve(3, 10, width >> STEEP, &needs(&slacks, STEEP));
+        let by = solve(3, 10, width, &times(&slacks, width));
         assert!(by[0].iter().all(|&c| c == 0));
         assert!((500..510).contains(&by[1][2]), "{by:?}");
         assert!((400..412).contains(&by[2][3]), "{by:?}");
@@ -304,7 +343,7 @@ mod tests {
     #[test]
     fn measurements_that_cannot_be_true_have_an_end() {
         let slacks = BTreeMap::from([((0, 1, 0), -500), ((1, 0, 0), -500)]);
-        let by = solve(2, 2, 1 << 10, &needs(&slacks, STEEP));
-        assert!(by.iter().flatten().all(|&c| c < 10_000), "{by:?}");
+        let by = solve(2, 2, 1 << 20, &times(&slacks, 1 << 20));
+        assert!(by.iter().flatten().all(|&c| c.abs() < 10_000), "{by:?}");
     }
 }
