@@ -3,9 +3,9 @@
 #
 # Usage: run.sh [SECONDS [TARGET...]]      10 seconds for each target
 #
-# Works with the stable compiler. Begins with corpus/TARGET and with what earlier runs found,
-# which is kept in the build directory. What breaks a target is written there, too, and the
-# exit code is 1.
+# Works with the stable compiler. Begins with corpus/TARGET, with found/TARGET, and with what
+# earlier runs found, which is kept in the build directory. What breaks a target is written
+# there, too, and the exit code is 1.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -43,7 +43,7 @@ for target in "${targets[@]}"; do
     log=$built/$target.log
     LAGGARD_FUZZ_TARGET=$target "$fuzzer" -max_total_time="$seconds" -timeout=10 \
         -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=65536 -len_control=0 \
-        -print_final_stats=1 -artifact_prefix="$broken" "$found" "$here/corpus/$target" \
+        -print_final_stats=1 -artifact_prefix="$broken" "$found" "$here/corpus/$target" "$here/found/$target" \
         >"$log" 2>&1
     code=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -1,5 +1,5 @@
 //! Every input of the corpus, and changes of it that are the same ones in each run: on any
-//! compiler, in seconds. What is found by guided search (`run.sh`) is kept in the corpus.
+//! compiler, in seconds. What guided search (`run.sh`) found is run as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,9 @@ fn alone() -> MutexGuard<'static, ()> {
     lock
 }
 
-/// Inputs of a target by name.
-fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(name);
+/// Inputs of a target by name: of `corpus`, made by hand or real ones, or of `found`.
+fn inputs(kind: &str, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(kind).join(name);
     let files = fs::read_dir(&directory).expect("a corpus");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("an entry").path()).collect();
     paths.sort();
@@ -46,8 +44,8 @@ fn replay(name: &str, changes: u64) {
         fs::write(&last, input).expect("the input kept");
         (target.run)(input);
     };
-    let inputs = corpus(name);
-    for (path, input) in &inputs {
+    let inputs = inputs("corpus", name);
+    for (path, input) in inputs.iter().chain(&self::inputs("found", name)) {
         eprintln!("{}", path.display());
         assert!(
             input.len() <= target.limit,
@@ -100,7 +98,7 @@ fn symbols() {
 #[test]
 fn changes_get_past_the_checksums() {
     let target = target("location").expect("a target");
-    let inputs = corpus("location");
+    let inputs = inputs("corpus", "location");
     let (mut opened, mut undamaged, mut other) = (0, 0, 0);
     for n in 0..1000 {
         let mut random = Random::new(n);
