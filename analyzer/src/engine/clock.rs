@@ -153,7 +153,7 @@ impl ClockMap {
         let begins_before = |segment: &Segment| segment.ns(segment.since) <= ns;
         let next = self.segments[1..].partition_point(begins_before);
         let segment = &self.segments[next];
-        let since = ((ns - i128::from(segment.ns)) << FRACTION) / i128::from(segment.rate);
+        let since = ((ns - i128::from(segment.ns)) << FRACTION) / i128::from(segment.rate.max(1));
         let ticks = i128::from(segment.ticks) + since;
         ticks.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }

@@ -14,10 +14,11 @@
 //!
 //! If a rate was measured wrongly, clocks may come apart in a bin by more than messages take,
 //! and nothing that is the same for all of a bin is right. Then clocks first follow each other
-//! ([`trend`]), and by these the times are noted again.
+//! ([`trend`]), and by these the times are noted again. That goes on, with all that was noted so
+//! far, until no violation is left.
 //!
-//! Memory does not grow with the trace, and everything is a minimum of integers: the same
-//! for any number of agents.
+//! Memory does not grow with the trace. What is noted is a minimum of integers, and all agents
+//! do the same with it in the same order: the number of agents does not matter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
