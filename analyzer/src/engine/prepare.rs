@@ -417,7 +417,9 @@ mod tests {
 
     #[test]
     fn lists_that_nobody_defined_take_no_memory() {
-        let mut writer = LocationWriter::new(MemorySpace::new(), FileHeader::new(), None).unwrap();
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
         let signature = |id, completes| {
             Definition::Signature(Signature {
                 id,
