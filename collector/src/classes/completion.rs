@@ -82,6 +82,23 @@ impl Scratch {
         self.statuses.as_mut_ptr().cast()
     }
 
+    /// Notes the completion of all handles kept, whose statuses are these.
+    ///
+    /// # Safety
+    /// There are as many statuses.
+    #[inline]
+    pub unsafe fn complete_all(
+        &mut self,
+        stream: &mut Stream,
+        thread: u32,
+        statuses: *const MPI_Status,
+    ) {
+        for i in 0..self.handles.len() {
+            // SAFETY: as the caller states.
+            self.complete(stream, thread, i, unsafe { &*statuses.add(i) });
+        }
+    }
+
     /// Notes the completion of the i-th handle kept.
     #[inline(always)]
     pub fn complete(&mut self, stream: &mut Stream, thread: u32, i: usize, status: &MPI_Status) {
