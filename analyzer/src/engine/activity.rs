@@ -294,7 +294,7 @@ fn longest(
 /// Position of the first of these calls that was left after `since`, and the time inside
 /// operations from it on, if these are few. Most windows hold a few calls, so the search
 /// begins at the end.
-#[inline]
+#[inline(always)]
 fn few_after(
     columns: &Columns,
     rows: &[Row],

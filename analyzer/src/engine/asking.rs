@@ -2,7 +2,7 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
-use laggard_patterns::two_sided;
+use laggard_patterns::{Interval, two_sided};
 
 use super::calls::{Calls, Late, Token, make_room};
 use super::channel::{Channel, ChannelKey, Channels, End};
@@ -163,7 +163,6 @@ impl Rank<'_> {
         }
         let is_bare = now != Some(receipt.call);
         let query = Query::new(SEND, channel, n, token, is_bare);
-        self.asker.make_room(1);
         self.asker.ask(query, end);
     }
 
@@ -270,18 +269,20 @@ impl Asker {
         self.queries.push(query);
     }
 
-    /// The next questions, about so many, belong to a new call.
+    /// The next questions, about so many, belong to this call.
     #[inline]
-    pub(super) fn begin(&mut self, questions: usize) {
+    pub(super) fn begin(&mut self, call: &CallAt, questions: usize) {
         self.calls.begin();
-        self.make_room(questions);
+        self.make_room(call, questions);
     }
 
-    /// Makes room for so many more questions of a call.
+    /// Makes room for so many more questions of a call, if it may ask any.
     #[inline]
-    pub(super) fn make_room(&mut self, questions: usize) {
-        make_room(&mut self.queries, questions, self.last_queries);
-        self.calls.make_room(questions);
+    pub(super) fn make_room(&mut self, call: &CallAt, questions: usize) {
+        if call.asks || self.watch > 0 {
+            make_room(&mut self.queries, questions, self.last_queries);
+            self.calls.make_room(questions);
+        }
     }
 
     /// Whether a receive is asked about: it was slow, or follows a slow one closely.
@@ -342,17 +343,8 @@ impl Asker {
                 // A call that waited for a sender is not charged with a receiver.
                 answered += posts;
             } else if posts > 0 {
-                for query in queries.iter().filter(|query| query.side() == POST) {
-                    let Some((channel, end)) = query.other_end(&own.sends, ranks) else {
-                        self.waiting.push(*query);
-                        continue;
-                    };
-                    answered += 1;
-                    if end.time > interval.enter {
-                        let severity = two_sided::late_receiver(interval, end.time);
-                        Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
-                    }
-                }
+                let (posted, late) = self.look_up_posts(queries, interval, own, ranks);
+                (answered, worst) = (answered + posted, late);
             }
             if call == NONE {
                 continue;
@@ -366,8 +358,33 @@ impl Asker {
         }
     }
 
-    /// So many questions of a call are answered, and somebody, one of `ranks`, was late.
+    /// Looks up when the receives were posted that a call in this `interval` waited for: how
+    /// many were, and the worst one.
     #[inline(never)]
+    fn look_up_posts<'r>(
+        &mut self,
+        queries: &'r [Query],
+        interval: Interval,
+        own: &'r Rank,
+        ranks: &'r [Rank],
+    ) -> (u32, Option<Worst<'r>>) {
+        let (mut answered, mut worst) = (0, None);
+        for query in queries.iter().filter(|query| query.side() == POST) {
+            let Some((channel, end)) = query.other_end(&own.sends, ranks) else {
+                self.waiting.push(*query);
+                continue;
+            };
+            answered += 1;
+            if end.time > interval.enter {
+                let severity = two_sided::late_receiver(interval, end.time);
+                Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
+            }
+        }
+        (answered, worst)
+    }
+
+    /// So many questions of a call are answered, and somebody, one of `ranks`, was late.
+    #[inline(always)]
     fn charge(&mut self, call: u32, answered: u32, worst: &Worst, ranks: &[Rank]) {
         let enter = self.calls.interval(call).enter;
         let late = (worst.query.side(), worst.late());

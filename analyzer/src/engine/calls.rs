@@ -138,7 +138,7 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     /// Keeps an entry.
-    #[inline]
+    #[inline(always)]
     pub fn keep(&mut self, entry: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {
@@ -232,6 +232,7 @@ impl Calls {
     }
 
     /// Keeps the call being taken in.
+    #[inline(always)]
     fn keep(&mut self, at: &CallAt) -> u32 {
         let slot = self.calls.keep(Call {
             enter: at.enter,
@@ -420,7 +421,8 @@ impl Calls {
         }
         let mut concluded = std::mem::take(&mut self.concluded);
         concluded.retain(|&slot| {
-            let call = self.calls[slot];
+            let call = &self.calls[slot];
+            let (sent, posted, lost) = (call.sender, call.receiver, call.group);
             let mut named = |pattern, severity, late| {
                 found(Named {
                     pattern,
@@ -450,7 +452,7 @@ impl Calls {
                 (None, Some(late)) => {
                     let pattern = match sender {
                         None => Some(PatternId::LateReceiver),
-                        Some(_) => self.overtaken(&call, late, end),
+                        Some(_) => self.overtaken(call, late, end),
                     };
                     let Some(pattern) = pattern else {
                         return true;
@@ -459,13 +461,13 @@ impl Calls {
                 }
                 (None, None) => {}
             }
-            for late in [call.sender, call.receiver] {
+            for late in [sent, posted] {
                 if late != NONE {
                     self.lates.drop(late);
                 }
             }
-            if call.group != NONE {
-                self.groups.drop(call.group);
+            if lost != NONE {
+                self.groups.drop(lost);
             }
             let call = &mut self.calls.list[slot as usize];
             (call.sender, call.receiver) = (NONE, NONE);
@@ -524,6 +526,7 @@ impl Calls {
     /// Another source's message is in the wrong order only where the program chose the
     /// order: not if the call took whatever came first, and not if it took a message of
     /// that source as well, as a Waitall over all neighbours does.
+    #[inline(always)]
     fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
         let position = |message: u64| usize::try_from(message - self.message_base).ok();
         let first = position(call.messages_end)?;

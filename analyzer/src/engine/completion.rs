@@ -10,13 +10,10 @@ use super::thread::Posted;
 impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.
     pub(super) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        self.complete_list(call, row.completes, row.blocks);
+        let call = call.waiting(row);
+        self.complete_list(&call, row.completes);
         let thread = call.thread as usize;
         let next = self.threads[thread].next_post();
-        let call = CallAt {
-            asks: call.asks && row.blocks,
-            ..*call
-        };
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
             match completion.thread {
@@ -36,24 +33,20 @@ impl Rank<'_> {
         }
     }
 
-    /// Everything on a completion list; whether the call `blocks` until then.
+    /// Everything on a completion list.
     #[inline]
-    pub(super) fn complete_list(&mut self, call: &CallAt, list: u32, blocks: bool) {
-        let call = CallAt {
-            asks: call.asks && blocks,
-            ..*call
-        };
+    pub(super) fn complete_list(&mut self, call: &CallAt, list: u32) {
         let thread = &mut self.threads[call.thread as usize];
         let next = thread.next_post();
         let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
             return;
         };
-        self.asker.make_room(entries.len());
+        self.asker.make_room(call, entries.len());
         let mut rest = &entries[..];
-        while let [(delta, outcome), after @ ..] = self.complete_messages(&call, next, rest) {
+        while let [(delta, outcome), after @ ..] = self.complete_messages(call, next, rest) {
             let number = next.wrapping_sub(u64::from(*delta));
             let posted = self.threads[call.thread as usize].take(number);
-            self.completed(&call, posted, Outcome::from(*outcome));
+            self.completed(call, posted, Outcome::from(*outcome));
             rest = after;
         }
         let thread = &mut self.threads[call.thread as usize];

@@ -168,14 +168,14 @@ impl Rank<'_> {
     }
 
     /// The late call of this end, and what its rank did before it and after `since`.
-    #[inline]
+    #[inline(always)]
     pub fn late(&self, end: &End, since: i64) -> Detail {
         self.detail_at(end.thread, end.event, since)
             .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
     }
 
     /// The late call with this number and what came before it, if it is still at hand.
-    #[inline]
+    #[inline(always)]
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
@@ -199,7 +199,7 @@ impl Rank<'_> {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
         let path = |signature: u32| {
             let path = thread.paths.get(signature as usize);

@@ -195,7 +195,7 @@ impl<'a> Rank<'a> {
                 let channel = row.send_channel;
                 let n = self.sends.push(channel, end);
                 taking.post(Posted::Send { channel, n });
-            } else if row.step == Step::PostReceive && !self.cancels && self.deferred.is_empty() {
+            } else if row.step == Step::PostReceive && is_in_order(self.cancels, &self.deferred) {
                 let channel = row.receive_channel;
                 let n = self.receives.push(channel, end);
                 taking.post(Posted::Receive { channel, n });
@@ -209,7 +209,6 @@ impl<'a> Rank<'a> {
     #[inline(never)]
     fn step(&mut self, thread: usize, columns: &Columns, at: usize) {
         let (end, leave) = columns.begin(thread, at);
-        let is_in_order = self.is_in_order();
         let thread = &mut self.threads[thread];
         let row = &thread.rows[end.signature as usize];
         let call = CallAt::new(end, leave, row);
@@ -219,19 +218,19 @@ impl<'a> Rank<'a> {
                 let n = self.sends.push(row.send_channel, end);
                 if call.asks {
                     let channel = (row.send_channel, &mut self.sends);
-                    self.asker.begin(1);
+                    self.asker.begin(&call, 1);
                     self.asker.ask_for_post(&call, channel, n);
                 }
             }
-            Step::Receive if is_in_order => {
+            Step::Receive if is_in_order(self.cancels, &self.deferred) => {
                 let n = self.receives.push(row.receive_channel, end);
                 let channel = (row.receive_channel, &mut self.receives);
-                self.asker.begin(1);
+                self.asker.begin(&call, 1);
                 self.asker.ask_for_send(&call, channel, n);
             }
-            Step::Exchange if is_in_order => {
+            Step::Exchange if is_in_order(self.cancels, &self.deferred) => {
                 let (to, from) = (row.send_channel, row.receive_channel);
-                self.asker.begin(2);
+                self.asker.begin(&call, 2);
                 let n = self.sends.push(to, end);
                 if call.asks {
                     self.asker.ask_for_post(&call, (to, &mut self.sends), n);
@@ -245,21 +244,16 @@ impl<'a> Rank<'a> {
                 self.collective(&call, &row, None, false);
             }
             Step::Complete => {
-                let (list, blocks) = (row.completes, row.blocks);
-                self.asker.begin(0);
-                self.complete_list(&call, list, blocks);
+                let list = row.completes;
+                let call = call.waiting(row);
+                self.asker.begin(&call, 0);
+                self.complete_list(&call, list);
             }
             _ => {
                 let row = *row;
                 self.take(&call, &row, None);
             }
         }
-    }
-
-    /// Whether receives have their number when they are posted.
-    #[inline]
-    fn is_in_order(&self) -> bool {
-        !self.cancels && self.deferred.is_empty()
     }
 
     /// Takes a call in that extension records say more of.
@@ -278,7 +272,7 @@ impl<'a> Rank<'a> {
     /// A call that matters for matching.
     fn take(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
         let completed = event.map_or(0, |event| event.completed.len());
-        self.asker.begin(2 + completed);
+        self.asker.begin(call, 2 + completed);
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
         if row.has(flags::SENDS) {
@@ -471,6 +465,12 @@ impl<'a> Rank<'a> {
     }
 }
 
+/// Whether receives have their number when they are posted.
+#[inline(always)]
+fn is_in_order(cancels: bool, deferred: &Deferred) -> bool {
+    !cancels && deferred.is_empty()
+}
+
 /// The call being looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct CallAt {
@@ -502,6 +502,15 @@ impl CallAt {
             leave,
             asks: leave - begin.time >= row.threshold,
             any: row.any,
+        }
+    }
+
+    /// The call as one that completes requests: it asks if it waits for them.
+    #[inline(always)]
+    pub(super) fn waiting(self, row: &Row) -> Self {
+        CallAt {
+            asks: self.asks && row.blocks,
+            ..self
         }
     }
 
