@@ -1,7 +1,9 @@
 //! An archive, opened: its definitions, and the events of one location after another.
 
 use std::ffi::{CString, c_void};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -60,6 +62,7 @@ impl Archive {
             location: id,
             why,
         };
+        check_events(&self.path, id).map_err(failed)?;
         let reader = Reader::open(self.otf2, &self.path)?;
         // SAFETY: an open reader.
         let selected = unsafe { (self.otf2.call.select_location)(reader.handle, id) };
@@ -82,6 +85,27 @@ fn check_anchor(path: &Path) -> Result<(), Error> {
         });
     }
     Ok(())
+}
+
+/// The last byte of a file of events: the mark of its end.
+const END_OF_FILE: u8 = 1;
+
+/// A file that was cut off has no mark at its end; the library would read on in memory that
+/// nobody has written. A file that is not where it is expected is the library's business.
+fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
+    let path = anchor.with_extension("").join(format!("{location}.evt"));
+    let Ok(file) = File::open(&path) else {
+        return Ok(());
+    };
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut last = [0];
+    let read = length
+        .checked_sub(1)
+        .map(|at| file.read_exact_at(&mut last, at));
+    match read {
+        Some(Ok(())) if last[0] == END_OF_FILE => Ok(()),
+        _ => Err(format!("{} is cut off or damaged", path.display())),
+    }
 }
 
 /// A reader of the library's.

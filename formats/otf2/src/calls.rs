@@ -141,7 +141,7 @@ impl<'a> Calls<'a> {
                     (self.missing.sends, self.missing.receives) = (true, true);
                 }
             }
-            Event::Program(..) => {}
+            Event::Nothing | Event::Program(..) => {}
         }
     }
 

@@ -95,6 +95,8 @@ pub enum Event {
     OnTarget(u32, u32),
     /// Recording was switched off, or on again.
     Measurement(bool),
+    /// Something of which other events say all that is needed.
+    Nothing,
     /// The program begins: name, arguments.
     Program(u32, Box<[u32]>),
 }
@@ -104,7 +106,7 @@ pub type Batch = Vec<(u64, Event)>;
 
 /// Has the library append all events of interest to a [`Batch`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
-    let all: [(&str, Callback); 31] = [
+    let all: [(&str, Callback); 40] = [
         ("Enter", enter as Callback),
         ("Leave", leave as Callback),
         ("CallingContextEnter", enter_context as Callback),
@@ -140,6 +142,15 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("RmaGet", get as Callback),
         ("RmaAtomic", atomic as Callback),
         ("RmaOpCompleteRemote", on_window as Callback),
+        ("MpiCollectiveBegin", nothing as Callback),
+        ("RmaCollectiveBegin", nothing as Callback),
+        ("RmaOpCompleteBlocking", nothing as Callback),
+        ("RmaOpCompleteNonBlocking", nothing as Callback),
+        ("RmaOpTest", nothing as Callback),
+        ("CommCreate", nothing as Callback),
+        ("CommDestroy", nothing as Callback),
+        ("ProgramEnd", nothing as Callback),
+        ("BufferFlush", nothing as Callback),
         ("MeasurementOnOff", measurement as Callback),
         ("ProgramBegin", program as Callback),
     ];
@@ -233,6 +244,7 @@ callbacks! {
     get(window: u32, target: u32, bytes: u64) => one_sided(window, target, 0, bytes);
     atomic(window: u32, target: u32, _kind: u8, sent: u64, received: u64) =>
         one_sided(window, target, sent, received);
+    nothing() => Event::Nothing;
     measurement(mode: u8) => Event::Measurement(mode == ON);
     program(name: u32, count: u32, arguments: *const u32) => {
         let arguments = match count {
