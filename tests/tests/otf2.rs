@@ -30,6 +30,7 @@ fn patterns() -> (Archive, Vec<Expected>) {
         .line("self alone")
         .line("window w world");
     for rank in 0..3 {
+        archive.event(rank, 0, "program_begin ./app -n 3");
         archive.call((rank, "MPI_Init", (0, 1_000), &[]));
         archive.event(rank, 1_000, "enter main");
     }
@@ -157,6 +158,27 @@ fn patterns() -> (Archive, Vec<Expected>) {
             (2, "MPI_Sendrecv", (17_000, 17_020), &rings[2]),
         ],
     );
+    // By calling contexts, which tell the line of each call.
+    let begin = begin + PERIOD;
+    a.line("region solve app.c 70")
+        .line("context in_main main app.c 5")
+        .line("context in_solve solve app.c 77 in_main")
+        .line("context in_recv MPI_Recv app.c 0 in_solve")
+        .event(1, begin, "context_enter in_solve 1")
+        .event(1, begin, "context_enter in_recv 1")
+        .event(1, begin + 9_010_000, "recv 0 world 7 8")
+        .event(1, begin + 9_010_000, "context_leave in_recv")
+        .event(1, begin + 9_010_000, "context_leave in_solve");
+    let sent = (begin + 9_000_000, begin + 9_005_000);
+    a.call((0, "MPI_Send", sent, &["send 1 world 7 8"]));
+    // Another thread of rank 1.
+    let begin = begin + PERIOD;
+    a.line("thread 10 1").event(10, begin, "enter main");
+    let received = (begin, begin + 4_010_000);
+    a.call((10, "MPI_Recv", received, &["recv 0 world 11 8"]));
+    a.event(10, begin + PERIOD, "leave main");
+    let sent = (begin + 4_000_000, begin + 4_005_000);
+    a.call((0, "MPI_Send", sent, &["send 1 world 11 8"]));
     let end = begin + PERIOD;
     for rank in 0..3 {
         archive.event(rank, end, "leave main");
@@ -208,6 +230,8 @@ fn patterns() -> (Archive, Vec<Expected>) {
             &[0],
         ),
         ("late_sender", "MPI_Sendrecv", "ring", 17_000, &[0]),
+        ("late_sender", "MPI_Recv", "solve", 9_000, &[1]),
+        ("late_sender", "MPI_Recv", "main", 4_000, &[1]),
     ];
     (archive, expected)
 }
@@ -249,6 +273,15 @@ fn patterns_are_found_to_the_nanosecond() {
     own.sort();
     assert_eq!(found(&report), own);
     assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
+    assert_eq!(
+        (report.run.program.as_str(), report.run.locations),
+        ("./app", 4)
+    );
+    let solve = report
+        .bottlenecks
+        .iter()
+        .find(|b| b.location.is("app.c", 77));
+    assert!(solve.is_some_and(|b| b.location.leads_over("app.c", 5)));
     let barrier = report
         .bottlenecks
         .iter()
