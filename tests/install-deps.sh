@@ -50,6 +50,7 @@ needs_of_demo() {
 needs_of_test() {
     needs_of_demo
     need binutils has nm
+    need eztrace has eztrace
     need g++ has g++
     need gfortran has gfortran
     need hostname has hostname
@@ -57,6 +58,7 @@ needs_of_test() {
     need lammps has lmp
     need mount has mount
     need python3-mpi4py has_mpi4py
+    need python3-otf2 /usr/bin/python3 -c 'import _otf2'
     need scalapack-mpi-test has_scalapack_tests
     need util-linux has nsenter
     need valgrind has valgrind

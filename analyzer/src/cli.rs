@@ -134,7 +134,7 @@ impl FilePer {
 /// Options of `analyze`.
 #[derive(Debug, Args)]
 pub struct Analyze {
-    /// The trace directory
+    /// The trace directory, or the anchor file of an OTF2 archive
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Where the report goes [default: DIR/report.json]
@@ -200,7 +200,7 @@ pub struct Show {
 /// Options of `info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The trace directory
+    /// The trace directory, or the anchor file of an OTF2 archive
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -208,7 +208,7 @@ pub struct Info {
 /// Options of `dump`.
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// The trace directory
+    /// The trace directory, or the anchor file of an OTF2 archive
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// This rank only

@@ -26,6 +26,7 @@ mod files;
 mod finding;
 mod fold;
 mod group;
+pub(crate) mod import;
 mod intern;
 mod merge;
 pub(crate) mod open;
