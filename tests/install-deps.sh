@@ -57,6 +57,7 @@ needs_of_test() {
     need iproute2 has ip
     need lammps has lmp
     need mount has mount
+    need otf2-tools has otf2-print
     need python3-mpi4py has_mpi4py
     need python3-otf2 /usr/bin/python3 -c 'import _otf2'
     need scalapack-mpi-test has_scalapack_tests

@@ -129,7 +129,9 @@ impl<'a> Calls<'a> {
             }
             Event::CollectiveEnd(collective) => self.collective(collective),
             Event::WindowCollectiveEnd(collective) => self.on_window(collective.on, |_| {}),
-            Event::Window(window) => self.on_window(window, |_| {}),
+            Event::WindowCreate(window) | Event::WindowDestroy(window) | Event::Window(window) => {
+                self.on_window(window, |_| {})
+            }
             Event::OnTarget(window, target) => self.on_target(window, target, 0),
             Event::Lock(window, target, exclusive) => {
                 self.on_target(window, target, if exclusive { 1 } else { 2 });
@@ -141,7 +143,8 @@ impl<'a> Calls<'a> {
                     (self.missing.sends, self.missing.receives) = (true, true);
                 }
             }
-            Event::Nothing | Event::Program(..) => {}
+            Event::CollectiveBegin | Event::WindowCollectiveBegin => {}
+            Event::Nothing | Event::Program(..) | Event::ProgramEnd => {}
         }
     }
 

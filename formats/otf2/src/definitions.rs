@@ -44,6 +44,8 @@ pub struct Clock {
 pub struct Location {
     /// Its number.
     pub id: u64,
+    /// Name.
+    pub name: u32,
     /// Thread of a processor, or something else.
     pub kind: u8,
     /// Events in it, if that is true.
@@ -55,6 +57,10 @@ pub struct Location {
 /// A function, or part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
+    /// `OTF2_RegionRole`.
+    pub role: u8,
+    /// `OTF2_Paradigm`.
+    pub paradigm: u8,
     /// For people.
     pub name: u32,
     /// As the compiler or library has it.
@@ -114,8 +120,8 @@ pub struct Definitions {
     pub strings: FxHashMap<u32, Box<[u8]>>,
     /// Nodes of the machine: name, class, node that they are part of.
     pub nodes: FxHashMap<u32, (u32, u32, u32)>,
-    /// Processes: the node that they ran on.
-    pub processes: FxHashMap<u32, u32>,
+    /// Processes: name, and the node that they ran on.
+    pub processes: FxHashMap<u32, (u32, u32)>,
     /// Locations, in order of definition.
     pub locations: Vec<Location>,
     /// Regions.
@@ -209,15 +215,15 @@ callbacks! {
     node(into, id: u32, name: u32, class: u32, parent: u32) {
         Definitions::first(&mut into.nodes, id, (name, class, parent), &mut into.repeated);
     }
-    process(into, id: u32, _name: u32, _kind: u8, node: u32) {
-        Definitions::first(&mut into.processes, id, node, &mut into.repeated);
+    process(into, id: u32, name: u32, _kind: u8, node: u32) {
+        Definitions::first(&mut into.processes, id, (name, node), &mut into.repeated);
     }
-    location(into, id: u64, _name: u32, kind: u8, events: u64, group: u32) {
-        into.locations.push(Location { id, kind, events, group });
+    location(into, id: u64, name: u32, kind: u8, events: u64, group: u32) {
+        into.locations.push(Location { id, name, kind, events, group });
     }
-    region(into, id: u32, name: u32, canonical: u32, _about: u32, _role: u8, _paradigm: u8,
+    region(into, id: u32, name: u32, canonical: u32, _about: u32, role: u8, paradigm: u8,
         _flags: u32, file: u32, line: u32, _end: u32) {
-        let region = Region { name, canonical, file, line };
+        let region = Region { role, paradigm, name, canonical, file, line };
         Definitions::first(&mut into.regions, id, region, &mut into.repeated);
     }
     group(into, id: u32, _name: u32, kind: u8, paradigm: u8, _flags: u32, count: u32,

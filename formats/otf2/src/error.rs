@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// There is no OTF2 library.
     #[error(
-        "{path}: reading it takes the OTF2 library, which is not installed here: \
+        "{path}: this takes the OTF2 library, which is not installed here: \
          install libopen-trace-format2-10 (Debian), or otf2 elsewhere"
     )]
     NoLibrary {
@@ -66,6 +66,14 @@ pub enum Error {
         directory: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// An archive cannot be written.
+    #[error("{path}: cannot write the archive ({why})")]
+    Write {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the library said.
+        why: String,
     },
     /// The working copy cannot be read back.
     #[error(transparent)]

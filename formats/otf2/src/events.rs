@@ -20,6 +20,8 @@ pub struct Message {
 /// A collective, told at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
+    /// `OTF2_CollectiveOp`.
+    pub operation: u8,
     /// Communicator, or window.
     pub on: u32,
     /// Rank in it; the last three numbers have a meaning of their own.
@@ -85,20 +87,30 @@ pub enum Event {
     CollectiveComplete(Collective, u64),
     /// A collective on a window is over.
     WindowCollectiveEnd(Collective),
-    /// A window was made, or freed.
+    /// A window was made.
+    WindowCreate(u32),
+    /// A window was freed.
+    WindowDestroy(u32),
+    /// A call on a window.
     Window(u32),
     /// A one-sided transfer.
     OneSided(OneSided),
     /// A lock of a window's target was asked for: exclusive, or shared.
     Lock(u32, u32, bool),
-    /// A call on a window for one target.
+    /// A call on a window for one target: written as the release of a lock.
     OnTarget(u32, u32),
     /// Recording was switched off, or on again.
     Measurement(bool),
+    /// A collective begins.
+    CollectiveBegin,
+    /// A collective on a window begins.
+    WindowCollectiveBegin,
     /// Something of which other events say all that is needed.
     Nothing,
     /// The program begins: name, arguments.
     Program(u32, Box<[u32]>),
+    /// The program ends.
+    ProgramEnd,
 }
 
 /// Events with their times, ticks.
@@ -129,8 +141,8 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
             collective_complete as Callback,
         ),
         ("RmaCollectiveEnd", window_collective_end as Callback),
-        ("RmaWinCreate", on_window as Callback),
-        ("RmaWinDestroy", on_window as Callback),
+        ("RmaWinCreate", window_create as Callback),
+        ("RmaWinDestroy", window_destroy as Callback),
         ("RmaGroupSync", group_sync as Callback),
         ("RmaWaitChange", on_window as Callback),
         ("RmaSync", on_target as Callback),
@@ -142,14 +154,14 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("RmaGet", get as Callback),
         ("RmaAtomic", atomic as Callback),
         ("RmaOpCompleteRemote", on_window as Callback),
-        ("MpiCollectiveBegin", nothing as Callback),
-        ("RmaCollectiveBegin", nothing as Callback),
+        ("MpiCollectiveBegin", collective_begin as Callback),
+        ("RmaCollectiveBegin", window_collective_begin as Callback),
         ("RmaOpCompleteBlocking", nothing as Callback),
         ("RmaOpCompleteNonBlocking", nothing as Callback),
         ("RmaOpTest", nothing as Callback),
         ("CommCreate", nothing as Callback),
         ("CommDestroy", nothing as Callback),
-        ("ProgramEnd", nothing as Callback),
+        ("ProgramEnd", program_end as Callback),
         ("BufferFlush", nothing as Callback),
         ("MeasurementOnOff", measurement as Callback),
         ("ProgramBegin", program as Callback),
@@ -189,8 +201,9 @@ fn message(peer: u32, comm: u32, tag: u32, bytes: u64) -> Message {
     }
 }
 
-fn collective(on: u32, root: u32, sent: u64, received: u64) -> Collective {
+fn collective(operation: u8, on: u32, root: u32, sent: u64, received: u64) -> Collective {
     Collective {
+        operation,
         on,
         root,
         sent,
@@ -228,13 +241,13 @@ callbacks! {
         Event::Ireceived(message(peer, comm, tag, bytes), request);
     request_test(request: u64) => Event::RequestTest(request);
     request_cancelled(request: u64) => Event::RequestCancelled(request);
-    collective_end(_operation: u8, on: u32, root: u32, sent: u64, received: u64) =>
-        Event::CollectiveEnd(collective(on, root, sent, received));
+    collective_end(operation: u8, on: u32, root: u32, sent: u64, received: u64) =>
+        Event::CollectiveEnd(collective(operation, on, root, sent, received));
     collective_request(request: u64) => Event::CollectiveRequest(request);
-    collective_complete(_operation: u8, on: u32, root: u32, sent: u64, received: u64, request: u64) =>
-        Event::CollectiveComplete(collective(on, root, sent, received), request);
-    window_collective_end(_operation: u8, _level: u32, on: u32, root: u32, sent: u64, received: u64) =>
-        Event::WindowCollectiveEnd(collective(on, root, sent, received));
+    collective_complete(operation: u8, on: u32, root: u32, sent: u64, received: u64, request: u64) =>
+        Event::CollectiveComplete(collective(operation, on, root, sent, received), request);
+    window_collective_end(operation: u8, _level: u32, on: u32, root: u32, sent: u64, received: u64) =>
+        Event::WindowCollectiveEnd(collective(operation, on, root, sent, received));
     on_window(window: u32) => Event::Window(window);
     group_sync(_level: u32, window: u32) => Event::Window(window);
     on_target(window: u32, target: u32) => Event::OnTarget(window, target);
@@ -244,6 +257,11 @@ callbacks! {
     get(window: u32, target: u32, bytes: u64) => one_sided(window, target, 0, bytes);
     atomic(window: u32, target: u32, _kind: u8, sent: u64, received: u64) =>
         one_sided(window, target, sent, received);
+    window_create(window: u32) => Event::WindowCreate(window);
+    window_destroy(window: u32) => Event::WindowDestroy(window);
+    collective_begin() => Event::CollectiveBegin;
+    window_collective_begin() => Event::WindowCollectiveBegin;
+    program_end() => Event::ProgramEnd;
     nothing() => Event::Nothing;
     measurement(mode: u8) => Event::Measurement(mode == ON);
     program(name: u32, count: u32, arguments: *const u32) => {

@@ -19,15 +19,18 @@
 //! wrong, or lacks, is a [`note`](notes) and the rest is used. Memory does not grow with the
 //! length of the archive, only with what is different in it.
 //!
+//! [`ArchiveWriter`] goes the other way: it takes the same definitions and events, and
+//! writes an archive as Score-P would.
+//!
 //! *Not here.* Metrics, threads and tasks, files, calls that are not of MPI: counted and
 //! skipped. Requests that one thread posts and another one completes are not tied.
 
 mod archive;
 mod calls;
 mod clock;
-mod definitions;
+pub mod definitions;
 mod error;
-mod events;
+pub mod events;
 mod file;
 mod library;
 mod names;
@@ -38,8 +41,10 @@ mod paths;
 mod pending;
 mod transcode;
 pub mod world;
+mod write;
 
 pub use archive::Archive;
 pub use calls::Missing;
 pub use error::Error;
 pub use transcode::{Channel, Transcoded, Transcoder};
+pub use write::{ArchiveWriter, EventWriter, Marker};

@@ -32,17 +32,17 @@ const NAMES: [&str; 6] = [
 ];
 
 macro_rules! functions {
-    ($($name:ident = $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
-        /// The functions that every version of the library has.
-        pub struct Functions {
+    ($table:ident: $($name:ident = $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
+        /// Functions of the library.
+        pub struct $table {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> $result,)*
         }
 
-        impl Functions {
-            fn of(library: &Library) -> Result<Functions, &'static str> {
+        impl $table {
+            pub fn of(library: &Library) -> Result<$table, &'static str> {
                 // SAFETY: the types are those of the library's headers.
                 unsafe {
-                    Ok(Functions {
+                    Ok($table {
                         $($name: *library.get($symbol.as_bytes()).map_err(|_| $symbol)?,)*
                     })
                 }
@@ -51,7 +51,7 @@ macro_rules! functions {
     };
 }
 
-functions! {
+functions! { Functions:
     register_error_callback = "OTF2_Error_RegisterCallback"(Callback, Handle) -> Callback;
     error_description = "OTF2_Error_GetDescription"(Code) -> *const c_char;
     open = "OTF2_Reader_Open"(*const c_char) -> Handle;
@@ -85,6 +85,70 @@ functions! {
     apply_clock_offsets = "OTF2_EvtReader_ApplyClockOffsets"(Handle, bool) -> Code;
     read_events = "OTF2_Reader_ReadLocalEvents"(Handle, Handle, u64, *mut u64) -> Code;
     close_events = "OTF2_Reader_CloseEvtReader"(Handle, Handle) -> Code;
+}
+
+functions! { Writing:
+    open = "OTF2_Archive_Open"(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Handle;
+    close = "OTF2_Archive_Close"(Handle) -> Code;
+    set_flush = "OTF2_Archive_SetFlushCallbacks"(Handle, *const Flush, Handle) -> Code;
+    set_serial = "OTF2_Archive_SetSerialCollectiveCallbacks"(Handle) -> Code;
+    set_creator = "OTF2_Archive_SetCreator"(Handle, *const c_char) -> Code;
+    open_events = "OTF2_Archive_OpenEvtFiles"(Handle) -> Code;
+    close_events = "OTF2_Archive_CloseEvtFiles"(Handle) -> Code;
+    open_definitions = "OTF2_Archive_OpenDefFiles"(Handle) -> Code;
+    close_definitions = "OTF2_Archive_CloseDefFiles"(Handle) -> Code;
+    events = "OTF2_Archive_GetEvtWriter"(Handle, u64) -> Handle;
+    close_event_writer = "OTF2_Archive_CloseEvtWriter"(Handle, Handle) -> Code;
+    local_definitions = "OTF2_Archive_GetDefWriter"(Handle, u64) -> Handle;
+    close_local_definitions = "OTF2_Archive_CloseDefWriter"(Handle, Handle) -> Code;
+    global_definitions = "OTF2_Archive_GetGlobalDefWriter"(Handle) -> Handle;
+    close_global_definitions = "OTF2_Archive_CloseGlobalDefWriter"(Handle, Handle) -> Code;
+    markers = "OTF2_Archive_GetMarkerWriter"(Handle) -> Handle;
+    close_markers = "OTF2_Archive_CloseMarkerWriter"(Handle, Handle) -> Code;
+    marker_definition = "OTF2_MarkerWriter_WriteDefMarker"(Handle, u32, *const c_char, *const c_char, u8) -> Code;
+    marker = "OTF2_MarkerWriter_WriteMarker"(Handle, u64, u64, u32, u8, u64, *const c_char) -> Code;
+    clock = "OTF2_GlobalDefWriter_WriteClockProperties"(Handle, u64, u64, u64, u64) -> Code;
+    string = "OTF2_GlobalDefWriter_WriteString"(Handle, u32, *const c_char) -> Code;
+    node = "OTF2_GlobalDefWriter_WriteSystemTreeNode"(Handle, u32, u32, u32, u32) -> Code;
+    process = "OTF2_GlobalDefWriter_WriteLocationGroup"(Handle, u32, u32, u8, u32, u32) -> Code;
+    location = "OTF2_GlobalDefWriter_WriteLocation"(Handle, u64, u32, u8, u64, u32) -> Code;
+    region = "OTF2_GlobalDefWriter_WriteRegion"(Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32) -> Code;
+    group = "OTF2_GlobalDefWriter_WriteGroup"(Handle, u32, u32, u8, u8, u32, u32, *const u64) -> Code;
+    comm = "OTF2_GlobalDefWriter_WriteComm"(Handle, u32, u32, u32, u32, u32) -> Code;
+    inter_comm = "OTF2_GlobalDefWriter_WriteInterComm"(Handle, u32, u32, u32, u32, u32, u32) -> Code;
+    window = "OTF2_GlobalDefWriter_WriteRmaWin"(Handle, u32, u32, u32, u32) -> Code;
+    enter = "OTF2_EvtWriter_Enter"(Handle, Handle, u64, u32) -> Code;
+    leave = "OTF2_EvtWriter_Leave"(Handle, Handle, u64, u32) -> Code;
+    send = "OTF2_EvtWriter_MpiSend"(Handle, Handle, u64, u32, u32, u32, u64) -> Code;
+    isend = "OTF2_EvtWriter_MpiIsend"(Handle, Handle, u64, u32, u32, u32, u64, u64) -> Code;
+    isend_complete = "OTF2_EvtWriter_MpiIsendComplete"(Handle, Handle, u64, u64) -> Code;
+    irecv_request = "OTF2_EvtWriter_MpiIrecvRequest"(Handle, Handle, u64, u64) -> Code;
+    receive = "OTF2_EvtWriter_MpiRecv"(Handle, Handle, u64, u32, u32, u32, u64) -> Code;
+    ireceived = "OTF2_EvtWriter_MpiIrecv"(Handle, Handle, u64, u32, u32, u32, u64, u64) -> Code;
+    cancelled = "OTF2_EvtWriter_MpiRequestCancelled"(Handle, Handle, u64, u64) -> Code;
+    collective_begin = "OTF2_EvtWriter_MpiCollectiveBegin"(Handle, Handle, u64) -> Code;
+    collective_end = "OTF2_EvtWriter_MpiCollectiveEnd"(Handle, Handle, u64, u8, u32, u32, u64, u64) -> Code;
+    collective_request = "OTF2_EvtWriter_NonBlockingCollectiveRequest"(Handle, Handle, u64, u64) -> Code;
+    collective_complete = "OTF2_EvtWriter_NonBlockingCollectiveComplete"(Handle, Handle, u64, u8, u32, u32, u64, u64, u64) -> Code;
+    window_create = "OTF2_EvtWriter_RmaWinCreate"(Handle, Handle, u64, u32) -> Code;
+    window_destroy = "OTF2_EvtWriter_RmaWinDestroy"(Handle, Handle, u64, u32) -> Code;
+    window_begin = "OTF2_EvtWriter_RmaCollectiveBegin"(Handle, Handle, u64) -> Code;
+    window_end = "OTF2_EvtWriter_RmaCollectiveEnd"(Handle, Handle, u64, u8, u32, u32, u32, u64, u64) -> Code;
+    put = "OTF2_EvtWriter_RmaPut"(Handle, Handle, u64, u32, u32, u64, u64) -> Code;
+    get = "OTF2_EvtWriter_RmaGet"(Handle, Handle, u64, u32, u32, u64, u64) -> Code;
+    lock = "OTF2_EvtWriter_RmaAcquireLock"(Handle, Handle, u64, u32, u32, u64, u8) -> Code;
+    unlock = "OTF2_EvtWriter_RmaReleaseLock"(Handle, Handle, u64, u32, u32, u64) -> Code;
+    program_begin = "OTF2_EvtWriter_ProgramBegin"(Handle, Handle, u64, u32, u32, *const u32) -> Code;
+    program_end = "OTF2_EvtWriter_ProgramEnd"(Handle, Handle, u64, i64) -> Code;
+}
+
+/// `OTF2_FlushCallbacks`: before, and after.
+#[repr(C)]
+pub struct Flush {
+    /// Says that buffers are to be written.
+    pub before: unsafe extern "C" fn(Handle, u8, u64, Handle, bool) -> u8,
+    /// None.
+    pub after: Callback,
 }
 
 /// The library, loaded.
@@ -126,6 +190,11 @@ impl Otf2 {
                 path: path.to_owned(),
             },
         })
+    }
+
+    /// The functions that write archives.
+    pub fn writing(&self) -> Result<Writing, Error> {
+        Writing::of(&self.library).map_err(|function| Error::OldLibrary { function })
     }
 
     /// Sets a callback in a table. What an older library does not know it never calls.

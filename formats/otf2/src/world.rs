@@ -294,8 +294,7 @@ fn node_of(definitions: &Definitions, process: u32) -> u32 {
     let parent = definitions
         .processes
         .get(&process)
-        .copied()
-        .unwrap_or(UNDEFINED);
+        .map_or(UNDEFINED, |(_, node)| *node);
     let mut node = parent;
     // As deep as any machine; what is its own part is not followed for ever.
     for _ in 0..64 {
