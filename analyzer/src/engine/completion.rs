@@ -3,6 +3,7 @@
 
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
+use super::notes::{Ended, Subject};
 use super::rank::{CallAt, Rank, Waiter};
 use super::table::{NONE, Outcome, Row};
 use super::thread::Posted;
@@ -54,10 +55,12 @@ impl Rank<'_> {
             match thread.posted(number) {
                 Some(&mut Posted::Receive { channel, n }) => {
                     thread.done(number);
+                    self.note(|| Ended::by(&call, Subject::Received(channel, n)));
                     self.ask_for_send(&call, channel, n);
                 }
                 Some(&mut Posted::Send { channel, n }) => {
                     thread.done(number);
+                    self.note(|| Ended::by(&call, Subject::Sent(channel, n)));
                     if call.asks && outcome != OUTCOME_CANCELLED {
                         self.ask_for_post(&call, channel, n);
                     }
@@ -76,18 +79,25 @@ impl Rank<'_> {
         match posted {
             Posted::Done => {}
             Posted::Send { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Sent(channel, n)));
                 if call.asks && outcome != Outcome::Cancelled {
                     self.ask_for_post(call, channel, n);
                 }
             }
             Posted::Receive { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Received(channel, n)));
                 self.ask_for_send(call, channel, n);
             }
             Posted::Group {
                 group,
                 n,
                 signature,
+                waits,
             } => {
+                self.note(|| Ended::by(call, Subject::Collective(group, n)));
+                if !waits {
+                    return;
+                }
                 let call_slot = match call.asks {
                     true => self.asker.calls.collective(call),
                     false => NONE,
@@ -135,6 +145,7 @@ impl Rank<'_> {
                         self.deferred.resolve(slot, channel, key);
                         let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {
+                            self.note(|| Ended::as_received(&receipt, channel, n));
                             self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
                         }
                     }
@@ -157,6 +168,9 @@ impl Rank<'_> {
                 self.receives.push(channel, ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
+                if !ready.peeks {
+                    self.note(|| Ended::as_received(&receipt, channel, n));
+                }
                 self.ask_late(&receipt, channel, n, now);
             }
         }

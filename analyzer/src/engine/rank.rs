@@ -8,6 +8,7 @@ use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::exchange::Asked;
 use super::group::Part;
+use super::notes::Ended;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
@@ -97,6 +98,8 @@ pub struct Rank<'a> {
     pub(super) noted: Vec<(u32, Side, Progress)>,
     /// Wildcard receives that were never completed.
     pub abandoned: Vec<(ChannelKey, End)>,
+    /// What ended requests, if somebody wants to know.
+    pub ended: Option<Vec<Ended>>,
     pub(super) agent_of: &'a [u32],
     /// The agent that holds it.
     pub(super) agent: u32,
@@ -121,6 +124,7 @@ impl<'a> Rank<'a> {
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
+            ended: None,
             agent_of,
             agent: agent_of.get(rank as usize).copied().unwrap_or(NONE),
         }
@@ -232,6 +236,24 @@ impl<'a> Rank<'a> {
                 let row = *row;
                 self.take(number, at, signature, &row, None);
             }
+        }
+    }
+
+    /// From now on everything is noted that ends a message or a non-blocking collective.
+    pub fn note_all(&mut self) {
+        self.ended = Some(Vec::new());
+        self.sends.counted = Some(Vec::new());
+        self.receives.counted = Some(Vec::new());
+        for findings in &mut self.asker.findings {
+            findings.losses = Some(Vec::new());
+        }
+    }
+
+    /// Notes what ended something, if it is asked for.
+    #[inline]
+    pub(super) fn note(&mut self, ended: impl FnOnce() -> Ended) {
+        if let Some(notes) = &mut self.ended {
+            notes.push(ended());
         }
     }
 
@@ -395,17 +417,15 @@ impl<'a> Rank<'a> {
             part,
             asks: part.waits && (posts || call.asks),
         });
-        if !part.waits {
-            return Posted::Done;
-        }
         if posts {
             return Posted::Group {
                 group: row.group,
                 n,
                 signature: call.signature,
+                waits: part.waits,
             };
         }
-        if call.asks {
+        if part.waits && call.asks {
             self.asker.waiters.push(Waiter {
                 group: row.group,
                 n,
