@@ -32,6 +32,8 @@ has_mpi4py() {
     return 1
 }
 
+has_venv() { python3 -c 'import ensurepip, venv'; }
+
 has_scalapack_tests() { compgen -G '/usr/lib/*/scalapack/openmpi-tests/xdlu'; }
 
 needs_of_build() {
@@ -60,6 +62,7 @@ needs_of_test() {
     need otf2-tools has otf2-print
     need python3-mpi4py has_mpi4py
     need python3-otf2 /usr/bin/python3 -c 'import _otf2'
+    need python3-venv has_venv
     need scalapack-mpi-test has_scalapack_tests
     need util-linux has nsenter
     need valgrind has valgrind
@@ -78,8 +81,36 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-if [ ${#missing[@]} -eq 0 ]; then
+# Other people's readers of what is exported, from PyPI, where cargo builds.
+python_packages() {
+    local here target python
+    here=$(dirname "${BASH_SOURCE[0]}")
+    target=${CARGO_TARGET_DIR:-$here/../target}
+    python=$target/python
+    if cmp -s "$here/python-requirements.txt" "$python/installed.txt"; then
+        return 0
+    fi
+    echo "Installing Python packages for the tests into $python"
+    rm -rf "$python"
+    if mkdir -p "$target" && python3 -m venv "$python" &&
+        "$python/bin/pip" install -q --disable-pip-version-check \
+            -r "$here/python-requirements.txt"; then
+        cp "$here/python-requirements.txt" "$python/installed.txt"
+        return 0
+    fi
+    echo "Missing: the packages of tests/python-requirements.txt, in $python" >&2
+    exit 1
+}
+
+finish() {
+    if [ "$1" = test ]; then
+        python_packages
+    fi
     exit 0
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+    finish "$1"
 fi
 
 install="apt-get install -y --no-install-recommends ${missing[*]}"
@@ -92,7 +123,7 @@ if command -v apt-get >/dev/null && "${privileged[@]}" true 2>/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     "${privileged[@]}" apt-get update -q || true
     if "${privileged[@]}" env DEBIAN_FRONTEND=noninteractive $install; then
-        exit 0
+        finish "$1"
     fi
 fi
 echo "Missing: ${missing[*]}. Run: sudo $install" >&2

@@ -28,11 +28,15 @@ impl Cli {
         W: Into<OsString> + Clone,
     {
         let cli = Cli::try_parse_from(words)?;
-        if let Command::Dump(dump) = &cli.command
-            && let (Some(from), Some(to)) = (dump.from, dump.to)
+        let times = match &cli.command {
+            Command::Dump(dump) => ("--to", dump.from, dump.to),
+            Command::Export(export) => ("--until", export.from, export.until),
+            _ => ("", None, None),
+        };
+        if let (option, Some(from), Some(to)) = times
             && from > to
         {
-            let text = format!("--from {from} is after --to {to}");
+            let text = format!("--from {from} is after {option} {to}");
             let mut command = Cli::command();
             return Err(command.error(ErrorKind::ArgumentConflict, text));
         }
@@ -54,6 +58,8 @@ pub enum Command {
     Info(Info),
     /// The calls of a trace, one line each
     Dump(Dump),
+    /// A trace for other tools: tables, viewers
+    Export(Export),
     /// The catalogue of patterns
     Patterns(Patterns),
 }
@@ -228,6 +234,70 @@ pub struct Dump {
     pub to: Option<f64>,
 }
 
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The trace directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// What to write
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: ExportFormat,
+    /// Where it goes: a directory for tables, else a file; nothing may be there yet
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The findings, for tables and --around [default: those of an analysis now, with --all]
+    #[arg(long, value_name = "REPORT")]
+    pub report: Option<PathBuf>,
+    /// Time line: these ranks only, as 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = rank_list)]
+    pub ranks: Option<RankList>,
+    /// Time line: calls that end at this time or later, seconds since the start of the run
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub from: Option<f64>,
+    /// Time line: calls that begin before this time, seconds since the start of the run
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub until: Option<f64>,
+    /// Time line: calls that take this long or longer, seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub min_duration: Option<f64>,
+    /// Time line: what is around the worst call of a finding, by its number in the report
+    #[arg(long, value_name = "FINDING", value_parser = clap::value_parser!(u32).range(1..))]
+    pub around: Option<u32>,
+    /// Time line: also if it is too large for a browser
+    #[arg(long)]
+    pub any_size: bool,
+    /// Threads [default: the cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What `export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Tables, one Parquet file each
+    Parquet,
+    /// Tables, one Arrow IPC (Feather) file each
+    Arrow,
+    /// A time line for ui.perfetto.dev
+    Perfetto,
+    /// A flame graph of time by call path (SVG)
+    Flamegraph,
+    /// Time by call path, a line for each
+    Folded,
+    /// Time by call path for speedscope.app (JSON)
+    Speedscope,
+    /// Time by call path for pprof
+    Pprof,
+}
+
+/// Ranges of ranks: first and last of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankList(pub Vec<(u32, u32)>);
+
 /// Options of `patterns`.
 #[derive(Debug, Args)]
 pub struct Patterns {
@@ -266,6 +336,23 @@ fn ratio(text: &str) -> Result<f64, String> {
     } else {
         Err("less than 1".to_owned())
     }
+}
+
+fn rank_list(text: &str) -> Result<RankList, String> {
+    let rank = |text: &str| -> Result<u32, String> {
+        let rank = text.trim().parse();
+        rank.map_err(|_| "not a list of ranks such as 0-3,8".to_owned())
+    };
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (rank(first)?, rank(last)?);
+        match first <= last {
+            true => Ok((first, last)),
+            false => Err(format!("{first} is after {last}")),
+        }
+    };
+    let ranges: Result<Vec<_>, String> = text.split(',').map(range).collect();
+    Ok(RankList(ranges?))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -325,6 +412,17 @@ mod tests {
             &["dump", "d", "--from", "soon"],
             &["dump", "d", "--from", "3", "--to", "2"],
             &["patterns", "--explain", "late_sandwich"],
+            &["export", "d", "-o", "x", "--to", "papyrus"],
+            &["export", "d", "--to", "parquet"],
+            &[
+                "export", "d", "-o", "x", "--to", "perfetto", "--ranks", "3-1",
+            ],
+            &[
+                "export", "d", "-o", "x", "--to", "perfetto", "--around", "0",
+            ],
+            &[
+                "export", "d", "-o", "x", "--to", "pprof", "--from", "3", "--until", "2",
+            ],
             &["run", "--mode", "some", "--", "x"],
             &["run"],
             &["frobnicate"],

@@ -9,7 +9,7 @@ use laggard_report::{Anomaly, AnomalySeverity};
 use laggard_trace::{Location, ProfileEntry};
 
 use crate::comm::Serial;
-use crate::engine::anomaly::{Anomalies, Level};
+use crate::engine::anomaly::{self, Anomalies, Level};
 use crate::engine::clock::ClockMap;
 use crate::engine::{import, open};
 
@@ -102,21 +102,23 @@ impl Trace {
             mpi_library: opened.run.mpi_library,
             clock_error_ns: opened.clocks.error_ns(),
             wall_ns,
-            anomalies: merge_anomalies(found.into_rows().into_iter().map(row).collect()),
+            anomalies: merge_anomalies(found.into_rows().into_iter().map(Anomaly::from).collect()),
         })
     }
 }
 
-fn row(found: crate::engine::anomaly::Anomaly) -> Anomaly {
-    Anomaly {
-        id: found.id,
-        severity: match found.level {
-            Level::Info => AnomalySeverity::Info,
-            Level::Warning => AnomalySeverity::Warning,
-            Level::Error => AnomalySeverity::Error,
-        },
-        count: found.count.max(1),
-        detail: found.detail,
-        origin: found.origin,
+impl From<anomaly::Anomaly> for Anomaly {
+    fn from(found: anomaly::Anomaly) -> Anomaly {
+        Anomaly {
+            id: found.id,
+            severity: match found.level {
+                Level::Info => AnomalySeverity::Info,
+                Level::Warning => AnomalySeverity::Warning,
+                Level::Error => AnomalySeverity::Error,
+            },
+            count: found.count.max(1),
+            detail: found.detail,
+            origin: found.origin,
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`analyze`] is the analysis: a job of agents (module [`comm`]) runs the phases of
 //! the engine over a directory of traces. [`symbols`] and [`directory`] serve the
-//! other commands too.
+//! other commands too. [`events`] gives those who pass a trace on all that is in it.
 
 pub mod comm;
 pub mod directory;
@@ -15,6 +15,7 @@ pub mod symbols;
 use std::path::Path;
 
 use comm::{Job, MpiJob, Serial};
+pub use engine::events;
 pub use options::{Analysis, AnalyzeOptions};
 
 /// Analyses a trace directory; what comes of it is given on the head agent only.

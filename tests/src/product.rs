@@ -318,6 +318,24 @@ pub fn python() -> PathBuf {
     PathBuf::from(found.expect("a python3 with mpi4py: run `make deps`"))
 }
 
+/// The Python that has other people's readers of what is exported, and a script of
+/// `tests/python` to be run with it.
+///
+/// # Panics
+/// If they are not installed.
+pub fn reader(script: &str) -> Command {
+    let python = target().join("python/bin/python");
+    assert!(
+        python.is_file(),
+        "{} is missing: run `make deps`",
+        python.display()
+    );
+    let mut command = Command::new(python);
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    command.arg("-I").arg(tests.join("python").join(script));
+    command
+}
+
 /// Where cargo builds.
 fn target() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -33,12 +33,7 @@ pub fn write(
     definitions: &Definitions,
     posts: &Posts,
 ) -> io::Result<()> {
-    let send = changed(signature.send, event.send_endpoint, event.send_bytes);
-    let receive = changed(
-        signature.receive,
-        event.receive_endpoint,
-        event.receive_bytes,
-    );
+    let (send, receive) = (event.send(signature), event.receive(signature));
     if signature.has(flags::COLLECTIVE) {
         if send.peer >= 0 || send.peer == PEER_ROOT {
             write!(out, " root={}", peer(send.peer))?;
@@ -92,15 +87,6 @@ const WORDS: &[(u16, &str)] = &[
     (flags::UNSUCCESSFUL, "unsuccessful"),
     (flags::FAILED, "failed"),
 ];
-
-fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> Endpoint {
-    let (peer, tag) = endpoint.unwrap_or((end.peer, end.tag));
-    Endpoint {
-        peer,
-        tag,
-        bytes: bytes.unwrap_or(end.bytes),
-    }
-}
 
 /// One half of a message, or the volume of a call that has no partner.
 fn half(out: &mut impl Write, word: &str, end: Endpoint, is_message: bool) -> io::Result<()> {

@@ -1,13 +1,15 @@
 //! `laggard dump`: the calls of a trace, one line each.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use laggard::directory::{Trace, TracedLocation};
+use laggard::events::{Calls, Item};
 use laggard::symbols::{Symbols, base_name, source_location};
 use laggard_report::rank_ranges;
-use laggard_trace::{Chunk, Decoder, Event, Signature, calls, flags};
+use laggard_trace::{Event, Signature, calls, flags};
 
 use super::call_text::{self, Posts};
 use super::screen;
@@ -87,51 +89,45 @@ impl<'a> Listing<'a> {
             let header = &location.header;
             writeln!(out, "# {}/{}: no records", header.rank, header.thread)?;
         }
-        for chunk in &location.chunks {
-            if !self.chunk(out, chunk)? {
-                break;
+        let mut result = Ok(());
+        Calls::new(location).read(|item| match self.item(out, item) {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(()),
+            Err(error) => {
+                result = Err(error);
+                ControlFlow::Break(())
             }
-            location.release(chunk);
-        }
-        Ok(())
+        });
+        result
     }
 
-    /// Writes the lines of a chunk; `false` once the limit is reached.
-    fn chunk(&mut self, out: &mut impl Write, chunk: &Chunk) -> Result<bool> {
-        let location = &self.traced.location;
-        if !location.verify(chunk) {
-            let count = chunk.count;
-            writeln!(
-                out,
-                "# {count} records at offset {} are damaged",
-                chunk.offset
-            )?;
-            return Ok(true);
-        }
-        let mut decoder = Decoder::new(location.records(chunk), chunk.base);
-        while let Some(event) = decoder.next() {
-            if self
+    /// Writes what is to be said of a call; `false` once the limit is reached.
+    fn item(&mut self, out: &mut impl Write, item: Item) -> Result<bool> {
+        let (event, signature) = match item {
+            Item::Damaged(chunk) => {
+                let (count, offset) = (chunk.count, chunk.offset);
+                writeln!(out, "# {count} records at offset {offset} are damaged")?;
+                return Ok(true);
+            }
+            _ if self
                 .options
                 .limit
-                .is_some_and(|limit| self.written >= limit)
+                .is_some_and(|limit| self.written >= limit) =>
             {
                 return Ok(false);
             }
-            let signature = location
-                .definitions
-                .signatures()
-                .get(event.signature as usize);
-            let Some(signature) = signature.filter(|signature| signature.operation != 0) else {
-                writeln!(out, "# record with undefined signature {}", event.signature)?;
-                continue;
-            };
-            let (enter, leave) = (self.traced.ns(event.enter), self.traced.ns(event.leave));
-            if self.is_in_time(enter, leave) {
-                self.line(out, event, signature, enter, leave)?;
-                self.written += 1;
+            Item::Undefined(signature) => {
+                writeln!(out, "# record with undefined signature {signature}")?;
+                return Ok(true);
             }
-            self.posts.count(signature);
+            Item::Call(_, event, signature) => (event, signature),
+        };
+        let (enter, leave) = (self.traced.ns(event.enter), self.traced.ns(event.leave));
+        if self.is_in_time(enter, leave) {
+            self.line(out, event, signature, enter, leave)?;
+            self.written += 1;
         }
+        self.posts.count(signature);
         Ok(true)
     }
 

@@ -3,6 +3,7 @@
 mod analyze;
 mod call_text;
 mod dump;
+mod export;
 mod info;
 mod launcher;
 mod patterns;
@@ -24,6 +25,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Show(options) => show::show(&options),
         Command::Info(options) => info::info(&options),
         Command::Dump(options) => dump::dump(&options),
+        Command::Export(options) => export::export(&options),
         Command::Patterns(options) => patterns::patterns(&options),
     }
 }

@@ -99,6 +99,12 @@ impl<'a> Agent<'a> {
     /// One round: the calls entered before `until`. The `last` one also settles what
     /// never got an answer.
     pub fn round(&mut self, until: i64, last: bool) {
+        self.read(until, last);
+        self.ask_and_name(last);
+    }
+
+    /// The first half of a round: its calls are decoded and counted.
+    pub fn read(&mut self, until: i64, last: bool) {
         let alone = self.ranks.len() < rayon::current_num_threads();
         self.ranks.par_iter_mut().for_each(|rank| {
             rank.pass_one(until, alone);
@@ -106,6 +112,10 @@ impl<'a> Agent<'a> {
                 rank.finish();
             }
         });
+    }
+
+    /// The second half of a round: what it asks, answers and finds.
+    pub fn ask_and_name(&mut self, last: bool) {
         self.connect();
         self.look_up();
         self.fold_collectives();

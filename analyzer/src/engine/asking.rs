@@ -144,6 +144,7 @@ impl Rank<'_> {
         let source = self.receives.list[channel as usize].key.1;
         Receipt {
             call: (call.thread, call.number),
+            times: (call.enter, call.leave),
             message: asked.then(|| self.asker.calls.message(call, source, call.asks)),
         }
     }

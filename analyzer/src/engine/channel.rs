@@ -10,6 +10,7 @@ use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::asking::Query;
+use super::notes::Counted;
 use super::table::NONE;
 
 /// What identifies a channel at one of its ends: communicator, peer, tag.
@@ -127,6 +128,8 @@ pub struct Channels {
     pub list: Vec<Channel>,
     /// Channels whose counts moved since progress was last reported.
     pub touched: Vec<u32>,
+    /// Every message that was counted, if somebody wants to know.
+    pub counted: Option<Vec<Counted>>,
 }
 
 impl Channels {
@@ -185,7 +188,15 @@ impl Channels {
             channel.touched = true;
             self.touched.push(number);
         }
-        channel.push(end)
+        let n = channel.push(end);
+        if let Some(counted) = &mut self.counted {
+            counted.push(Counted {
+                channel: number,
+                n,
+                end,
+            });
+        }
+        n
     }
 
     /// Notes that a channel's counts moved.

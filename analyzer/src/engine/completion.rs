@@ -3,6 +3,7 @@
 
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
+use super::notes::{Ended, Subject, note};
 use super::rank::{CallAt, Rank, Waiter};
 use super::table::{NONE, Outcome, Row};
 use super::thread::Posted;
@@ -65,15 +66,18 @@ impl Rank<'_> {
     ) -> &'e [(u32, u32)] {
         let thread = &mut self.threads[call.thread as usize];
         let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
+        let ended = &mut self.ended;
         for (at, &(delta, outcome)) in entries.iter().enumerate() {
             let Some(posted) = thread.posted(next.wrapping_sub(u64::from(delta))) else {
                 continue;
             };
             match *posted {
                 Posted::Receive { channel, n } => {
+                    note(ended, || Ended::by(call, Subject::Received(channel, n)));
                     asker.ask_for_send(call, (channel, receives), n);
                 }
                 Posted::Send { channel, n } => {
+                    note(ended, || Ended::by(call, Subject::Sent(channel, n)));
                     if call.asks && outcome != OUTCOME_CANCELLED {
                         asker.ask_for_post(call, (channel, sends), n);
                     }
@@ -91,11 +95,13 @@ impl Rank<'_> {
         match posted {
             Posted::Done => {}
             Posted::Send { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Sent(channel, n)));
                 if call.asks && outcome != Outcome::Cancelled {
                     self.asker.ask_for_post(call, (channel, &mut self.sends), n);
                 }
             }
             Posted::Receive { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Received(channel, n)));
                 self.asker
                     .ask_for_send(call, (channel, &mut self.receives), n);
             }
@@ -103,7 +109,12 @@ impl Rank<'_> {
                 group,
                 n,
                 signature,
+                waits,
             } => {
+                self.note(|| Ended::by(call, Subject::Collective(group, n)));
+                if !waits {
+                    return;
+                }
                 let call_slot = match call.asks {
                     true => self.asker.calls.collective(call),
                     false => NONE,
@@ -151,6 +162,7 @@ impl Rank<'_> {
                         self.deferred.resolve(slot, channel, key);
                         let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {
+                            self.note(|| Ended::as_received(&receipt, channel, n));
                             self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
                         }
                     }
@@ -173,6 +185,9 @@ impl Rank<'_> {
                 self.receives.push(channel, ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
+                if !ready.peeks {
+                    self.note(|| Ended::as_received(&receipt, channel, n));
+                }
                 self.ask_late(&receipt, channel, n, now);
             }
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::intern::PathKey;
+use super::notes::Loss;
 use super::wire::Detail;
 
 /// The late party of a finding.
@@ -341,6 +342,8 @@ pub struct LocalFindings {
     by_signature: Vec<Vec<(PatternNumber, Sums)>>,
     /// Time lost in waits of all patterns, ns.
     pub waiting: u64,
+    /// Every instance, if somebody wants to know.
+    pub losses: Option<Vec<Loss>>,
 }
 
 impl LocalFindings {
@@ -348,6 +351,16 @@ impl LocalFindings {
     pub fn add(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
         if instance.severity <= 0 {
             return;
+        }
+        if let Some(losses) = &mut self.losses {
+            losses.push(Loss {
+                pattern: pattern as u8,
+                signature,
+                severity: instance.severity,
+                enter: instance.enter,
+                leave: instance.leave,
+                late: instance.late.map(|l| (l.rank, l.operation, l.path)),
+            });
         }
         let (number, signature) = (pattern as u8, signature as usize);
         if signature >= self.by_signature.len() {

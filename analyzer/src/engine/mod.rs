@@ -20,6 +20,7 @@ pub(crate) mod clock;
 mod columns;
 mod completion;
 mod detect;
+pub mod events;
 mod exchange;
 
 mod files;
@@ -29,6 +30,7 @@ mod group;
 pub(crate) mod import;
 mod intern;
 mod merge;
+pub(crate) mod notes;
 pub(crate) mod open;
 mod packing;
 mod per_rank;
@@ -39,6 +41,7 @@ mod prepare;
 mod rank;
 mod repair;
 mod report;
+mod rounds;
 mod slab;
 mod table;
 mod thread;
@@ -56,19 +59,12 @@ use rayon::prelude::*;
 use crate::comm::{Job, merge_up};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
-use agent::Agent;
 use anomaly::Anomalies;
-use causality::Violations;
 use merge::Own;
 use per_rank::Rows;
 use phases::Phases;
-use repair::{Known, Noted, Timeline};
-
-/// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
-/// a rate was wrong smaller errors show.
-const MOST_REPAIRS: usize = 8;
-/// Times in a row after which there are no fewer violations, at most.
-const MOST_WORSE: usize = 2;
+use repair::Timeline;
+use rounds::{Rounds, Settled};
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -84,7 +80,7 @@ pub fn analyze(
 
     phases.begin("open");
     let mut opened = open::open(job, directory, &mut anomalies)?;
-    let mut timeline = Timeline::new(&opened);
+    let timeline = Timeline::new(&opened);
     let clocks = timeline.own(&opened);
 
     phases.begin("profile");
@@ -122,66 +118,21 @@ pub fn analyze(
         Some(records) => records,
         None => slab::size(job, opened.locations.len()),
     };
-    let mut groups = Some(groups);
-    let mut run = |timeline: &Timeline, noting: Option<&Violations>| {
-        let clocks: Vec<_> = timeline.own(&opened).into_iter().map(|own| own.0).collect();
-        let end = timeline.end(&opened);
-        let mut ranks = prepare::ranks(
-            &opened,
-            &profiled,
-            &verdicts,
-            &clocks,
-            settings.all,
-            &numbers,
-        );
-        for rank in &mut ranks {
-            let slacks = noting.map(|known| timeline.slacks(rank.rank, end, known));
-            rank.asker.slacks = slacks.map(Box::new);
-        }
-        let groups = groups.take();
-        let groups = groups.unwrap_or_else(|| prepare::groups(job, &opened.locations).1);
-        let borders = slab::borders(job, &opened, &clocks, end, round);
-        let mut agent = Agent::new(job, ranks, groups, &opened.agent_of, &opened.hosts);
-        let progress = phases.bar(borders.len() as u64 + 1);
-        for &until in &borders {
-            agent.round(until, false);
-            progress.inc(1);
-        }
-        agent.round(i64::MAX, true);
-        progress.finish_and_clear();
-        let violations = agent.violations().of_all(job);
-        (agent, violations)
+    let rounds = Rounds {
+        job,
+        opened: &opened,
+        profiled: &profiled,
+        verdicts: &verdicts,
+        numbers: &numbers,
+        all: settings.all,
+        records: round,
     };
-    let (mut agent, before) = run(&timeline, None);
-    let mut after = before;
-    if before.all().count > 0 && timeline.has_several() {
-        // What is between hosts is noted only where it is needed: it takes time.
-        agent.ranks = Vec::new();
-        (agent, after) = run(&timeline, Some(&before));
-        let (mut best, mut worse) = ((after, timeline.clone()), 0);
-        let mut known = Known::default();
-        for _ in 0..MOST_REPAIRS {
-            if after.all().count == 0 || worse == MOST_WORSE {
-                break;
-            }
-            let mut noted = Noted::default();
-            let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
-            slacks.for_each(|slacks| noted.add(slacks));
-            agent.ranks = Vec::new();
-            timeline = timeline.corrected(job, &opened, noted, &mut known)?;
-            (agent, after) = run(&timeline, Some(&before));
-            worse += 1;
-            if after.is_less_than(&best.0) {
-                (best, worse) = ((after, timeline.clone()), 0);
-            }
-        }
-        if worse > 0 {
-            // Measurements are wrong beyond their bounds.
-            agent.ranks = Vec::new();
-            timeline = best.1;
-            (agent, after) = run(&timeline, None);
-        }
-    }
+    let Settled {
+        mut agent,
+        timeline,
+        before,
+        after,
+    } = rounds.settle(timeline, groups, &phases)?;
     let end = timeline.end(&opened);
 
     phases.begin("merge");

@@ -11,6 +11,7 @@ use super::channel::{ChannelKey, Channels, End};
 use super::columns::Columns;
 use super::exchange::Asked;
 use super::group::Part;
+use super::notes::{self, Ended};
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
@@ -98,6 +99,8 @@ pub struct Rank<'a> {
     pub(super) noted: Vec<(u32, Side, Progress)>,
     /// Wildcard receives that were never completed.
     pub abandoned: Vec<(ChannelKey, End)>,
+    /// What ended requests, if somebody wants to know.
+    pub ended: Option<Vec<Ended>>,
     pub(super) agent_of: &'a [u32],
 }
 impl<'a> Rank<'a> {
@@ -120,6 +123,7 @@ impl<'a> Rank<'a> {
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
+            ended: None,
             agent_of,
         }
     }
@@ -269,6 +273,22 @@ impl<'a> Rank<'a> {
         }
     }
 
+    /// From now on everything is noted that ends a message or a non-blocking collective.
+    pub fn note_all(&mut self) {
+        self.ended = Some(Vec::new());
+        self.sends.counted = Some(Vec::new());
+        self.receives.counted = Some(Vec::new());
+        for findings in &mut self.asker.findings {
+            findings.losses = Some(Vec::new());
+        }
+    }
+
+    /// Notes what ended something, if it is asked for.
+    #[inline]
+    pub(super) fn note(&mut self, ended: impl FnOnce() -> Ended) {
+        notes::note(&mut self.ended, ended);
+    }
+
     /// A call that matters for matching.
     fn take(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
         let completed = event.map_or(0, |event| event.completed.len());
@@ -407,17 +427,15 @@ impl<'a> Rank<'a> {
             part,
             asks: part.waits && (posts || call.asks),
         });
-        if !part.waits {
-            return Posted::Done;
-        }
         if posts {
             return Posted::Group {
                 group: row.group,
                 n,
                 signature: call.signature,
+                waits: part.waits,
             };
         }
-        if call.asks {
+        if part.waits && call.asks {
             self.asker.waiters.push(Waiter {
                 group: row.group,
                 n,

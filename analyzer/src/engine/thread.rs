@@ -50,6 +50,8 @@ pub(super) enum Posted {
         group: u32,
         n: u64,
         signature: u32,
+        /// Whether the member needs something from others.
+        waits: bool,
     },
 }
 impl<'a> Thread<'a> {

@@ -21,6 +21,8 @@ use super::channel::{ChannelKey, End};
 pub struct Receipt {
     /// The call that completed it: thread and number.
     pub call: (u32, u64),
+    /// Enter and leave of that call, ns.
+    pub times: (i64, i64),
     /// What the answer is for, if it is asked about.
     pub message: Option<Token>,
 }
@@ -299,6 +301,7 @@ mod tests {
     fn receipt() -> Receipt {
         Receipt {
             call: (0, 0),
+            times: (0, 0),
             message: None,
         }
     }

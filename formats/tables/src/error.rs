@@ -14,6 +14,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The directory to be written exists.
+    #[error("{path} exists: choose another name, or remove it")]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The system refused to write the file.
     #[error("cannot write {path}: {source}")]
     Write {

@@ -19,6 +19,7 @@ mod group;
 mod per_rank;
 mod schema;
 mod target;
+pub mod trace;
 
 pub use error::Error;
 pub use per_rank::{Call, Late, PerRank, Row, Run, Text, Value};

@@ -1,5 +1,6 @@
 //! Records: what the program did, twelve bytes a call.
 
+use crate::define::{Endpoint, Signature};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// One call, or an extension of the call that follows. Layout as in `FORMAT.md`.
@@ -126,6 +127,27 @@ pub struct Event {
     pub repeated: Option<(u32, u32)>,
     /// A call-specific value.
     pub value: Option<u64>,
+}
+
+impl Event {
+    /// The send half: that of the call's signature, but for what was recorded in its place.
+    pub fn send(&self, signature: &Signature) -> Endpoint {
+        changed(signature.send, self.send_endpoint, self.send_bytes)
+    }
+
+    /// The receive half, likewise.
+    pub fn receive(&self, signature: &Signature) -> Endpoint {
+        changed(signature.receive, self.receive_endpoint, self.receive_bytes)
+    }
+}
+
+fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> Endpoint {
+    let (peer, tag) = endpoint.unwrap_or((end.peer, end.tag));
+    Endpoint {
+        peer,
+        tag,
+        bytes: bytes.unwrap_or(end.bytes),
+    }
 }
 
 /// Decodes the records of one chunk in order.

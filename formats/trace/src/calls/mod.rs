@@ -40,6 +40,25 @@ pub enum GenericType {
 }
 
 impl GenericType {
+    /// All, in the order of their discriminants.
+    pub const ALL: [GenericType; 15] = [
+        GenericType::GroupSync,
+        GenericType::GroupComm,
+        GenericType::TwoSidedSend,
+        GenericType::TwoSidedReceive,
+        GenericType::Completion,
+        GenericType::OneSidedPut,
+        GenericType::OneSidedGet,
+        GenericType::OneSidedAtomic,
+        GenericType::Lock,
+        GenericType::Unlock,
+        GenericType::WaitOnValue,
+        GenericType::Exposure,
+        GenericType::Io,
+        GenericType::Setup,
+        GenericType::User,
+    ];
+
     /// The name in reports and operation maps.
     pub fn name(self) -> &'static str {
         match self {
@@ -183,6 +202,12 @@ pub fn name(number: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generic_types_are_in_order() {
+        let all = GenericType::ALL.into_iter().enumerate();
+        all.for_each(|(at, generic)| assert_eq!(generic as usize, at));
+    }
 
     #[test]
     fn numbers_are_unique_and_ascending() {

@@ -1,0 +1,93 @@
+//! `laggard export`: a trace for other tools.
+
+mod perfetto;
+mod selection;
+mod stacks;
+mod tables;
+mod target;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use laggard::events::Events;
+use laggard::{Analysis, AnalyzeOptions};
+use laggard_report::{AnomalySeverity, Report, Settings};
+
+use crate::cli::{Export, ExportFormat};
+
+/// Writes a trace in another format.
+pub fn export(options: &Export) -> Result<ExitCode> {
+    // Said before the work, not after it.
+    target::check(&options.output)?;
+    if let Some(threads) = options.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
+        pool.build_global()?;
+    }
+    let events = Events::open(&options.directory)?;
+    note(&events);
+    let written = match options.to {
+        ExportFormat::Parquet | ExportFormat::Arrow => tables::write(options, &events)?,
+        ExportFormat::Perfetto => perfetto::write(options, &events)?,
+        ExportFormat::Flamegraph
+        | ExportFormat::Folded
+        | ExportFormat::Speedscope
+        | ExportFormat::Pprof => stacks::write(options, &events)?,
+    };
+    if !options.quiet {
+        eprintln!("{written}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says on stderr what of the trace is missing from what is written.
+fn note(events: &Events) {
+    for anomaly in &events.anomalies {
+        if anomaly.severity >= AnomalySeverity::Warning {
+            let origin = anomaly.origin.as_ref();
+            let origin = origin.map_or(String::new(), |origin| format!(" [{origin}]"));
+            // What a trace says must not steer the terminal.
+            let detail = format!("{}{origin}", anomaly.detail).replace(char::is_control, "?");
+            eprintln!("laggard: note: {detail}");
+        }
+    }
+}
+
+/// The findings of the trace: of a report that is there, or of an analysis now.
+fn report(options: &Export, events: &Events) -> Result<Report> {
+    if let Some(path) = &options.report {
+        let report = Report::read(path)?;
+        check(path, &report, events)?;
+        return Ok(report);
+    }
+    let settings = AnalyzeOptions {
+        settings: Settings {
+            all: true,
+            ..Settings::default()
+        },
+        ..AnalyzeOptions::default()
+    };
+    match laggard::analyze(&options.directory, &settings)? {
+        Some(Analysis { report, .. }) => Ok(report),
+        None => bail!("export is one process: run it without mpirun"),
+    }
+}
+
+/// Refuses a report that is not about this trace.
+fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
+    let run = &report.run;
+    let program = events.program().first().map_or("", String::as_str);
+    let is_same = run.ranks == events.ranks()
+        && run.locations as usize == events.locations()
+        && run.trace_bytes == events.bytes()
+        && run.program == program;
+    if !is_same {
+        bail!(
+            "{}: this report is about another trace ({} on {} ranks): analyze this one again",
+            path.display(),
+            run.program,
+            run.ranks
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,447 @@
+//! Joins what ranks note in the rounds of an analysis: messages with both their ends, members
+//! of collectives.
+
+use std::collections::hash_map::Entry;
+
+use anyhow::Result;
+use laggard_trace::{Endpoint, Signature, flags};
+use rustc_hash::FxHashMap;
+
+use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
+use crate::engine::agent::Agent;
+use crate::engine::channel::{Channels, End};
+use crate::engine::group::Groups;
+use crate::engine::notes::{Counted, Ended, Loss, Subject};
+use crate::engine::rank::{GroupEntry, Rank};
+use crate::engine::rounds::Rounds;
+
+/// Goes over all locations once.
+pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
+    let (mut agent, borders) = rounds.begin(&events.timeline, None, Some(groups));
+    agent.ranks.iter_mut().for_each(Rank::note_all);
+    let mut matching = Matching::new(events, rounds, &agent);
+    for until in borders {
+        agent.read(until, false);
+        matching.take(&mut agent, to)?;
+        agent.ask_and_name(false);
+        matching.losses(&mut agent, to)?;
+    }
+    agent.read(i64::MAX, true);
+    matching.take(&mut agent, to)?;
+    agent.ask_and_name(true);
+    matching.losses(&mut agent, to)?;
+    matching.rest(to)
+}
+
+/// The two directions of channels.
+const DIRECTIONS: usize = 2;
+const SENT: usize = 0;
+const RECEIVED: usize = 1;
+
+/// Who sends to whom, with which tag, on which group.
+type Pair = (u32, u32, u32, i32);
+
+/// What is under way.
+struct Matching<'e> {
+    events: &'e Events,
+    /// Position of the first location of each of the agent's ranks.
+    first_location: Vec<u32>,
+    pairs: Vec<Pair>,
+    number_of: FxHashMap<Pair, u32>,
+    /// Number of the pair by rank, direction and channel.
+    of_channel: Vec<[Vec<u32>; DIRECTIONS]>,
+    messages: FxHashMap<(u32, u64), (Option<MessageEnd>, Option<MessageEnd>)>,
+    /// Members of non-blocking collectives that are not done: by rank, agent's number of the
+    /// group, instance.
+    members: FxHashMap<(u32, u32, u64), Member>,
+    /// Collectives that not all members are done with, by agent's number of the group and
+    /// instance, with the members that are.
+    collectives: FxHashMap<(u32, u64), (Collective, u32)>,
+    /// Positions of the groups, and members with a trace, by the agent's numbers.
+    groups: Vec<(u32, u32)>,
+}
+
+impl<'e> Matching<'e> {
+    fn new(events: &'e Events, rounds: &Rounds, agent: &Agent) -> Matching<'e> {
+        let mut location = 0;
+        let first_location = agent.ranks.iter().map(|rank| {
+            let first = location;
+            location += rank.threads.len() as u32;
+            first
+        });
+        let expected = agent.groups.expected.iter();
+        let groups = rounds.numbers.values.iter().zip(expected);
+        Matching {
+            events,
+            first_location: first_location.collect(),
+            pairs: Vec::new(),
+            number_of: FxHashMap::default(),
+            of_channel: vec![[const { Vec::new() }; DIRECTIONS]; agent.ranks.len()],
+            messages: FxHashMap::default(),
+            members: FxHashMap::default(),
+            collectives: FxHashMap::default(),
+            groups: groups
+                .map(|(&id, &expected)| (events.group_number(id), expected))
+                .collect(),
+        }
+    }
+
+    /// Takes what was noted while a slab was read: its calls are still at hand.
+    fn take(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
+        for (at, rank) in agent.ranks.iter_mut().enumerate() {
+            let sent = take(&mut rank.sends.counted);
+            let received = take(&mut rank.receives.counted);
+            for (direction, counted) in [(SENT, sent), (RECEIVED, received)] {
+                for counted in counted {
+                    self.counted(at, rank, direction, &counted, to)?;
+                }
+            }
+            for at_entry in 0..rank.entries.len() {
+                self.entered(at, rank, at_entry, to)?;
+            }
+            for ended in take(&mut rank.ended) {
+                self.ended(at, rank, &ended, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(
+        &mut self,
+        at: usize,
+        rank: &Rank,
+        direction: usize,
+        counted: &Counted,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        let channels = [&rank.sends, &rank.receives][direction];
+        let pair = self.pair(at, rank.rank, direction, channels, counted.channel);
+        let call = CallOf::new(rank, &counted.end);
+        let signature = call.signature;
+        let half = match direction {
+            SENT => call.send(),
+            _ => call.receive(),
+        };
+        let end = MessageEnd {
+            location: self.first_location[at] + counted.end.thread,
+            call: signature.operation,
+            call_path: self.call_path(at, counted.end.thread, signature),
+            number: counted.end.event,
+            enter: counted.end.time,
+            // One that had to wait for its number is noted when it gets it.
+            done: call.by_itself(),
+            bytes: half.bytes,
+        };
+        let message = self.messages.entry((pair, counted.n)).or_default();
+        match direction {
+            SENT => message.0 = Some(end),
+            _ => message.1 = Some(end),
+        }
+        self.complete(pair, counted.n, to)
+    }
+
+    fn ended(&mut self, at: usize, rank: &Rank, ended: &Ended, to: &mut dyn Joined) -> Result<()> {
+        let done = ByCall {
+            number: ended.number,
+            enter: ended.enter,
+            leave: ended.leave,
+        };
+        let (direction, channel, n) = match ended.subject {
+            Subject::Sent(channel, n) => (SENT, channel, n),
+            Subject::Received(channel, n) => (RECEIVED, channel, n),
+            Subject::Collective(group, n) => {
+                if let Some(member) = self.members.remove(&(rank.rank, group, n)) {
+                    return self.member_done(group, member, Some(done), to);
+                }
+                return Ok(());
+            }
+        };
+        let channels = [&rank.sends, &rank.receives][direction];
+        let pair = self.pair(at, rank.rank, direction, channels, channel);
+        if let Some(message) = self.messages.get_mut(&(pair, n)) {
+            let end = match direction {
+                SENT => &mut message.0,
+                _ => &mut message.1,
+            };
+            if let Some(end) = end {
+                end.done.get_or_insert(done);
+            }
+            self.complete(pair, n, to)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a message away whose both ends are done.
+    fn complete(&mut self, pair: u32, n: u64, to: &mut dyn Joined) -> Result<()> {
+        let Entry::Occupied(found) = self.messages.entry((pair, n)) else {
+            return Ok(());
+        };
+        let is_done = |end: &Option<MessageEnd>| end.is_some_and(|end| end.done.is_some());
+        if !is_done(&found.get().0) || !is_done(&found.get().1) {
+            return Ok(());
+        }
+        let (send, receive) = found.remove();
+        to.message(&self.message(pair, n, send, receive))
+    }
+
+    fn message(
+        &self,
+        pair: u32,
+        number: u64,
+        send: Option<MessageEnd>,
+        receive: Option<MessageEnd>,
+    ) -> Message {
+        let (from, to, group, tag) = self.pairs[pair as usize];
+        Message {
+            from,
+            to,
+            group,
+            tag,
+            number,
+            send,
+            receive,
+        }
+    }
+
+    /// The pair that a rank's channel is.
+    fn pair(
+        &mut self,
+        at: usize,
+        rank: u32,
+        direction: usize,
+        channels: &Channels,
+        channel: u32,
+    ) -> u32 {
+        let known = &mut self.of_channel[at][direction];
+        if known.len() <= channel as usize {
+            known.resize(channels.list.len(), NONE);
+        }
+        let known = &mut known[channel as usize];
+        if *known == NONE {
+            let (group, peer, tag) = channels.list[channel as usize].key;
+            let (group, peer) = (self.events.group_number(group), peer as u32);
+            let pair = match direction {
+                SENT => (rank, peer, group, tag),
+                _ => (peer, rank, group, tag),
+            };
+            let pairs = &mut self.pairs;
+            *known = *self.number_of.entry(pair).or_insert_with(|| {
+                pairs.push(pair);
+                pairs.len() as u32 - 1
+            });
+        }
+        *known
+    }
+
+    fn entered(
+        &mut self,
+        at: usize,
+        rank: &Rank,
+        at_entry: usize,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        let entry: &GroupEntry = &rank.entries[at_entry];
+        let call = CallOf::new(
+            rank,
+            &End {
+                time: entry.enter,
+                event: entry.event,
+                signature: entry.signature,
+                thread: entry.thread,
+            },
+        );
+        let (group, expected) = self.groups[entry.group as usize];
+        let member = Member {
+            group,
+            instance: entry.n,
+            call: call.signature.operation,
+            call_path: self.call_path(at, entry.thread, call.signature),
+            location: self.first_location[at] + entry.thread,
+            number: entry.event,
+            enter: entry.enter,
+            done: None,
+            bytes_sent: call.send().bytes,
+            bytes_received: call.receive().bytes,
+        };
+        let key = (entry.group, entry.n);
+        let (sum, _) = self.collectives.entry(key).or_insert_with(|| {
+            let begun = Collective {
+                group,
+                instance: entry.n,
+                call: member.call,
+                members: 0,
+                expected,
+                first_enter: i64::MAX,
+                first_rank: rank.rank,
+                last_enter: i64::MIN,
+                last_rank: rank.rank,
+                first_leave: None,
+                last_leave: None,
+                bytes_sent: 0,
+            };
+            (begun, 0)
+        });
+        sum.members += 1;
+        // A group's members may call it by names of their own, such as MPI_Comm_idup.
+        sum.call = sum.call.min(member.call);
+        sum.bytes_sent = sum.bytes_sent.saturating_add(member.bytes_sent);
+        if (member.enter, rank.rank) < (sum.first_enter, sum.first_rank) {
+            (sum.first_enter, sum.first_rank) = (member.enter, rank.rank);
+        }
+        if member.enter > sum.last_enter
+            || member.enter == sum.last_enter && rank.rank < sum.last_rank
+        {
+            (sum.last_enter, sum.last_rank) = (member.enter, rank.rank);
+        }
+        match call.by_itself() {
+            Some(done) => self.member_done(entry.group, member, Some(done), to),
+            None => {
+                self.members
+                    .insert((rank.rank, entry.group, entry.n), member);
+                Ok(())
+            }
+        }
+    }
+
+    /// A member is done with a collective, or will never be.
+    fn member_done(
+        &mut self,
+        group: u32,
+        member: Member,
+        done: Option<ByCall>,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        to.member(&Member { done, ..member })?;
+        let Entry::Occupied(mut found) = self.collectives.entry((group, member.instance)) else {
+            return Ok(());
+        };
+        let (sum, ended) = found.get_mut();
+        *ended += 1;
+        if let Some(done) = done {
+            let first = sum.first_leave.map_or(done.leave, |l| l.min(done.leave));
+            let last = sum.last_leave.map_or(done.leave, |l| l.max(done.leave));
+            (sum.first_leave, sum.last_leave) = (Some(first), Some(last));
+        }
+        if *ended == sum.expected {
+            let (sum, _) = found.remove();
+            to.collective(&sum)?;
+        }
+        Ok(())
+    }
+
+    /// Gives away what calls were found to have lost.
+    fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
+        for (at, rank) in agent.ranks.iter_mut().enumerate() {
+            for thread in 0..rank.threads.len() {
+                for loss in take(&mut rank.asker.findings[thread].losses) {
+                    to.wait(&self.wait(at, rank, thread, &loss))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, at: usize, rank: &Rank, thread: usize, loss: &Loss) -> Wait {
+        let definitions = &rank.threads[thread].stream.location().definitions;
+        let signature = &definitions.signatures()[loss.signature as usize];
+        let cause = loss.late.map(|(rank, call, path)| {
+            let path = self.events.path_of_key.get(&path);
+            (rank, call, path.copied().unwrap_or(0))
+        });
+        Wait {
+            location: self.first_location[at] + thread as u32,
+            pattern: loss.pattern,
+            call: signature.operation,
+            call_path: self.call_path(at, thread as u32, signature),
+            enter: loss.enter,
+            leave: loss.leave,
+            lost: loss.severity,
+            cause,
+        }
+    }
+
+    /// Gives away what will never be complete.
+    fn rest(&mut self, to: &mut dyn Joined) -> Result<()> {
+        let mut messages: Vec<_> = std::mem::take(&mut self.messages).into_iter().collect();
+        messages.sort_unstable_by_key(|((pair, n), _)| (self.pairs[*pair as usize], *n));
+        for ((pair, n), (send, receive)) in messages {
+            to.message(&self.message(pair, n, send, receive))?;
+        }
+        let mut members: Vec<_> = std::mem::take(&mut self.members).into_iter().collect();
+        members.sort_unstable_by_key(|(key, _)| *key);
+        for ((_, group, _), member) in members {
+            self.member_done(group, member, None, to)?;
+        }
+        let mut rest: Vec<_> = std::mem::take(&mut self.collectives)
+            .into_values()
+            .collect();
+        rest.sort_unstable_by_key(|(sum, _)| (sum.group, sum.instance));
+        for (sum, _) in rest {
+            to.collective(&sum)?;
+        }
+        Ok(())
+    }
+
+    fn call_path(&self, at: usize, thread: u32, signature: &Signature) -> u32 {
+        let location = self.first_location[at] + thread;
+        self.events
+            .path_number(location as usize, signature.call_path)
+    }
+}
+
+/// The call of a message's end, or of a member.
+struct CallOf<'r> {
+    signature: &'r Signature,
+    event: Option<&'r laggard_trace::Event>,
+    number: u64,
+    enter: i64,
+    leave: Option<i64>,
+}
+
+impl<'r> CallOf<'r> {
+    fn new(rank: &'r Rank, end: &End) -> CallOf<'r> {
+        let thread = &rank.threads[end.thread as usize];
+        let definitions = &thread.stream.location().definitions;
+        let columns = &thread.columns;
+        let position = columns.position(end.event);
+        let extended = &columns.extended;
+        let event = position.and_then(|position| {
+            let found = extended.binary_search_by_key(&position, |(at, _)| *at);
+            Some(&extended[found.ok()?].1)
+        });
+        CallOf {
+            signature: &definitions.signatures()[end.signature as usize],
+            event,
+            number: end.event,
+            enter: end.time,
+            leave: position.map(|position| columns.leave[position]),
+        }
+    }
+
+    /// The call as what ended its own message, if it blocks.
+    fn by_itself(&self) -> Option<ByCall> {
+        let leave = self.leave.filter(|_| !self.signature.has(flags::POSTS))?;
+        Some(ByCall {
+            number: self.number,
+            enter: self.enter,
+            leave,
+        })
+    }
+
+    fn send(&self) -> Endpoint {
+        let event = self.event;
+        event.map_or(self.signature.send, |event| event.send(self.signature))
+    }
+
+    fn receive(&self) -> Endpoint {
+        let event = self.event;
+        event.map_or(self.signature.receive, |event| {
+            event.receive(self.signature)
+        })
+    }
+}
+
+/// What a list holds, which is empty then.
+fn take<T>(list: &mut Option<Vec<T>>) -> Vec<T> {
+    list.as_mut().map(std::mem::take).unwrap_or_default()
+}

@@ -1,0 +1,236 @@
+//! Single calls: the records of a location, decoded.
+
+use std::ops::ControlFlow;
+
+use laggard_trace::calls::{self, Call};
+use laggard_trace::{
+    Chunk, Decoder, Endpoint, Event, Location, PEER_NONE, PEER_ROOT, Signature, flags,
+};
+
+use super::Events;
+
+/// What is read of a location.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'c> {
+    /// A call: which one of the location, what was recorded of it, and what repeats.
+    Call(u64, &'c Event, &'c Signature),
+    /// A record of a call that is not defined; its signature.
+    Undefined(u32),
+    /// Records with a wrong checksum; they are left out.
+    Damaged(&'c Chunk),
+}
+
+/// Reads the records of one location in order; stops and goes on anywhere.
+pub struct Calls<'l> {
+    location: &'l Location,
+    chunk: usize,
+    /// Next record in the chunk, and the base in force there.
+    at: usize,
+    base: u64,
+    is_open: bool,
+    number: u64,
+}
+
+impl<'l> Calls<'l> {
+    /// From the first one on.
+    pub fn new(location: &'l Location) -> Calls<'l> {
+        Calls {
+            location,
+            chunk: 0,
+            at: 0,
+            base: 0,
+            is_open: false,
+            number: 0,
+        }
+    }
+
+    /// Reads on until `visit` breaks; `false` at the end.
+    pub fn read(&mut self, mut visit: impl FnMut(Item) -> ControlFlow<()>) -> bool {
+        let location = self.location;
+        let signatures = location.definitions.signatures();
+        while let Some(chunk) = location.chunks.get(self.chunk) {
+            if !self.is_open {
+                (self.at, self.base, self.is_open) = (0, chunk.base, true);
+                if !location.verify(chunk) {
+                    self.leave_chunk(chunk);
+                    if visit(Item::Damaged(chunk)).is_break() {
+                        return true;
+                    }
+                    continue;
+                }
+            }
+            let mut decoder = Decoder::new(&location.records(chunk)[self.at..], self.base);
+            while let Some(event) = decoder.next() {
+                let signature = signatures.get(event.signature as usize);
+                let number = self.number;
+                self.number += 1;
+                let next = match signature.filter(|signature| signature.operation != 0) {
+                    Some(signature) => visit(Item::Call(number, event, signature)),
+                    None => visit(Item::Undefined(event.signature)),
+                };
+                if next.is_break() {
+                    let (read, base) = decoder.state();
+                    self.at += read;
+                    self.base = base;
+                    return true;
+                }
+            }
+            self.leave_chunk(chunk);
+        }
+        false
+    }
+
+    fn leave_chunk(&mut self, chunk: &Chunk) {
+        self.location.release(chunk);
+        self.chunk += 1;
+        self.is_open = false;
+    }
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it should.
+    Done,
+    /// It returned an error.
+    Failed,
+    /// A test or probe found nothing.
+    FoundNothing,
+}
+
+/// One call. Times are ns since the start of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation<'c> {
+    /// Which one of its location, from 0, in the order in which they returned.
+    pub number: u64,
+    /// Name and kind; `None` if the trace is of a newer version.
+    pub call: Option<&'static Call>,
+    /// When it began.
+    pub enter: i64,
+    /// When it ended.
+    pub leave: i64,
+    /// Time inside: from enter to leave but for repeated calls, which the program does
+    /// something between.
+    pub inside: i64,
+    /// What was sent, to whom; of a collective, what this rank put in.
+    pub send: Endpoint,
+    /// What was received, from whom; of a collective, what this rank got.
+    pub receive: Endpoint,
+    /// Root of a collective, world rank.
+    pub root: Option<u32>,
+    /// Position of the communicator, window or file in [`Events::groups`].
+    pub group: u32,
+    /// Number of the call path.
+    pub call_path: u32,
+    /// Calls of the program that it stands for: usually 1; more of repeated tests that
+    /// found nothing; 0 of what is a part of the call after it.
+    pub calls: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What else was recorded.
+    pub signature: &'c Signature,
+}
+
+impl Operation<'_> {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        calls::name(self.signature.operation)
+    }
+
+    /// Whether all bits of `flag` are set; see [`flags`].
+    pub fn has(&self, flag: u16) -> bool {
+        self.signature.has(flag)
+    }
+}
+
+/// The calls of a location.
+pub struct Operations<'e> {
+    events: &'e Events,
+    location: usize,
+    rank: u32,
+    calls: Calls<'e>,
+    /// Position in [`Events::groups`] by signature.
+    groups: Vec<u32>,
+    /// Records of which nothing is known, so far.
+    pub skipped: u64,
+}
+
+impl<'e> Operations<'e> {
+    pub(super) fn new(events: &'e Events, location: usize) -> Operations<'e> {
+        let found = &events.opened.locations[location];
+        let signatures = found.definitions.signatures().iter();
+        Operations {
+            events,
+            location,
+            rank: found.header.rank,
+            calls: Calls::new(found),
+            groups: signatures.map(|s| events.group_number(s.group)).collect(),
+            skipped: 0,
+        }
+    }
+
+    /// Reads on until `visit` breaks; `false` at the end.
+    pub fn read(&mut self, mut visit: impl FnMut(&Operation) -> ControlFlow<()>) -> bool {
+        let (events, location, rank) = (self.events, self.location, self.rank);
+        let (clock, groups) = (&events.clocks[location], &self.groups);
+        let skipped = &mut self.skipped;
+        self.calls.read(|item| {
+            let (number, event, signature) = match item {
+                Item::Call(number, event, signature) => (number, event, signature),
+                Item::Undefined(_) => {
+                    *skipped += 1;
+                    return ControlFlow::Continue(());
+                }
+                Item::Damaged(chunk) => {
+                    *skipped += u64::from(chunk.count);
+                    return ControlFlow::Continue(());
+                }
+            };
+            let (send, receive) = (event.send(signature), event.receive(signature));
+            let is_collective = signature.has(flags::COLLECTIVE);
+            let root = match send.peer {
+                PEER_ROOT => Some(rank),
+                root => u32::try_from(root).ok(),
+            };
+            let of_group = |end: Endpoint| Endpoint {
+                peer: PEER_NONE,
+                tag: 0,
+                ..end
+            };
+            let enter = clock.ns(event.enter);
+            let leave = clock.ns(event.leave).max(enter);
+            visit(&Operation {
+                number,
+                call: calls::call(signature.operation),
+                enter,
+                leave,
+                inside: match event.repeated {
+                    Some((_, ticks)) => clock.length_ns(u64::from(ticks)) as i64,
+                    None => leave - enter,
+                },
+                send: if is_collective { of_group(send) } else { send },
+                receive: match is_collective {
+                    true => of_group(receive),
+                    false => receive,
+                },
+                root: root.filter(|_| is_collective),
+                group: groups[event.signature as usize],
+                call_path: events.path_number(location, signature.call_path),
+                calls: calls_of(event, signature),
+                outcome: match signature.flags {
+                    f if f & flags::FAILED != 0 => Outcome::Failed,
+                    f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,
+                    _ => Outcome::Done,
+                },
+                signature,
+            })
+        })
+    }
+}
+
+fn calls_of(event: &Event, signature: &Signature) -> u32 {
+    match event.repeated {
+        Some((calls, _)) => calls,
+        None => u32::from(!signature.has(flags::PART)),
+    }
+}

@@ -1,0 +1,164 @@
+//! The messages of a trace file, as far as they are needed. Names and numbers are those of
+//! Perfetto's `perfetto_trace.proto`.
+
+use prost::Message;
+
+/// `TracePacket.sequence_flags`: what was interned before is forgotten.
+pub const INCREMENTAL_STATE_CLEARED: u32 = 1;
+/// … what was interned before is needed.
+pub const NEEDS_INCREMENTAL_STATE: u32 = 2;
+
+/// `TrackDescriptor.child_ordering`: by `sibling_order_rank`.
+pub const ORDER_EXPLICIT: i32 = 3;
+/// `CounterDescriptor.unit`: a number of something.
+pub const UNIT_COUNT: i32 = 2;
+
+/// `TrackEvent.type`.
+pub mod event_type {
+    /// A slice begins.
+    pub const SLICE_BEGIN: i32 = 1;
+    /// The innermost slice of the track ends.
+    pub const SLICE_END: i32 = 2;
+    /// A counter has a new value.
+    pub const COUNTER: i32 = 4;
+}
+
+/// A part of a file: parts put together are a file.
+#[derive(Clone, PartialEq, Message)]
+pub struct Trace {
+    /// Its packets.
+    #[prost(message, repeated, tag = "1")]
+    pub packet: Vec<TracePacket>,
+}
+
+/// One packet.
+#[derive(Clone, PartialEq, Message)]
+pub struct TracePacket {
+    /// ns.
+    #[prost(uint64, optional, tag = "8")]
+    pub timestamp: Option<u64>,
+    /// Something happened on a track.
+    #[prost(message, optional, tag = "11")]
+    pub track_event: Option<TrackEvent>,
+    /// Texts that are used from here on.
+    #[prost(message, optional, tag = "12")]
+    pub interned_data: Option<InternedData>,
+    /// See [`NEEDS_INCREMENTAL_STATE`].
+    #[prost(uint32, optional, tag = "13")]
+    pub sequence_flags: Option<u32>,
+    /// Packets of one sequence share what is interned.
+    #[prost(uint32, optional, tag = "10")]
+    pub trusted_packet_sequence_id: Option<u32>,
+    /// There is a track.
+    #[prost(message, optional, tag = "60")]
+    pub track_descriptor: Option<TrackDescriptor>,
+}
+
+/// A track.
+#[derive(Clone, PartialEq, Message)]
+pub struct TrackDescriptor {
+    /// Its identity.
+    #[prost(uint64, optional, tag = "1")]
+    pub uuid: Option<u64>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+    /// The track that it is below.
+    #[prost(uint64, optional, tag = "5")]
+    pub parent_uuid: Option<u64>,
+    /// Set if it has numbers, not slices.
+    #[prost(message, optional, tag = "8")]
+    pub counter: Option<CounterDescriptor>,
+    /// How those below it are sorted.
+    #[prost(int32, optional, tag = "11")]
+    pub child_ordering: Option<i32>,
+    /// Where it stands among those beside it.
+    #[prost(int32, optional, tag = "12")]
+    pub sibling_order_rank: Option<i32>,
+    /// What it is, in words.
+    #[prost(string, optional, tag = "14")]
+    pub description: Option<String>,
+}
+
+/// What makes a track a counter.
+#[derive(Clone, PartialEq, Message)]
+pub struct CounterDescriptor {
+    /// What is counted.
+    #[prost(int32, optional, tag = "3")]
+    pub unit: Option<i32>,
+}
+
+/// Something that happened on a track.
+#[derive(Clone, PartialEq, Message)]
+pub struct TrackEvent {
+    /// See [`event_type`].
+    #[prost(int32, optional, tag = "9")]
+    pub r#type: Option<i32>,
+    /// The track.
+    #[prost(uint64, optional, tag = "11")]
+    pub track_uuid: Option<u64>,
+    /// Its kinds, by number.
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
+    pub category_iids: Vec<u64>,
+    /// Its name, by number.
+    #[prost(uint64, optional, tag = "10")]
+    pub name_iid: Option<u64>,
+    /// What is known of it.
+    #[prost(message, repeated, tag = "4")]
+    pub debug_annotations: Vec<DebugAnnotation>,
+    /// A counter's value.
+    #[prost(int64, optional, tag = "30")]
+    pub counter_value: Option<i64>,
+    /// Flows that begin, or pass, here.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    /// Flows that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
+    /// Slices of one number have one colour.
+    #[prost(uint64, optional, tag = "52")]
+    pub correlation_id: Option<u64>,
+}
+
+/// A name and a value.
+#[derive(Clone, PartialEq, Message)]
+pub struct DebugAnnotation {
+    /// The name, by number.
+    #[prost(uint64, optional, tag = "1")]
+    pub name_iid: Option<u64>,
+    /// The value, if it is a number.
+    #[prost(int64, optional, tag = "4")]
+    pub int_value: Option<i64>,
+    /// The value, if it is a text, by number.
+    #[prost(uint64, optional, tag = "17")]
+    pub string_value_iid: Option<u64>,
+}
+
+/// Texts and their numbers.
+#[derive(Clone, PartialEq, Message)]
+pub struct InternedData {
+    /// Kinds of events.
+    #[prost(message, repeated, tag = "1")]
+    pub event_categories: Vec<Interned>,
+    /// Names of events.
+    #[prost(message, repeated, tag = "2")]
+    pub event_names: Vec<Interned>,
+    /// Names of what is known of them.
+    #[prost(message, repeated, tag = "3")]
+    pub debug_annotation_names: Vec<Interned>,
+    /// Values.
+    #[prost(message, repeated, tag = "29")]
+    pub debug_annotation_string_values: Vec<Interned>,
+}
+
+/// One text: `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString` are
+/// alike.
+#[derive(Clone, PartialEq, Message)]
+pub struct Interned {
+    /// Its number, from 1.
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    /// The text.
+    #[prost(string, optional, tag = "2")]
+    pub text: Option<String>,
+}

@@ -1,0 +1,64 @@
+//! Flame graphs, and the lines that they are drawn from.
+
+use std::io::Write;
+
+use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::{self, Options};
+
+use crate::{Error, Kind, Stacks};
+
+/// Writes a line for each stack: `main app.c:90;exchange app.c:42;[waiting] 1234`, ns.
+///
+/// # Errors
+/// The system refuses to write.
+pub fn folded(stacks: &Stacks, mut out: impl Write) -> Result<(), Error> {
+    for line in lines(stacks) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Draws a flame graph as SVG.
+///
+/// # Errors
+/// The system refuses to write, or there is nothing to draw.
+pub fn flame_graph(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
+    let lines = lines(stacks);
+    if lines.is_empty() {
+        return Err(Error::Empty);
+    }
+    let mut colours = PaletteMap::default();
+    for kind in Kind::ALL {
+        colours.insert(format!("[{}]", kind.name()), colour(kind));
+    }
+    let mut options = Options::default();
+    options.title = match stacks.title.as_str() {
+        "" => "Time by call path".into(),
+        title => format!("{title}: time by call path, all ranks"),
+    };
+    options.count_name = "ns".into();
+    // The same stacks in the same colours.
+    options.deterministic = true;
+    options.palette_map = Some(&mut colours);
+    let lines = lines.iter().map(String::as_str);
+    Ok(flamegraph::from_lines(&mut options, lines, out)?)
+}
+
+fn colour(kind: Kind) -> Color {
+    let (r, g, b) = match kind {
+        Kind::Computation => (90, 170, 90),
+        Kind::Communication => (90, 140, 210),
+        Kind::Waiting => (220, 70, 60),
+    };
+    Color { r, g, b }
+}
+
+fn lines(stacks: &Stacks) -> Vec<String> {
+    // What separates frames must not be in one.
+    let clean = |text: String| text.replace([';', '\n', '\r'], ",");
+    let line = |(stack, ns): (&crate::Stack, u64)| {
+        let texts: Vec<String> = stack.texts().into_iter().map(clean).collect();
+        format!("{} {ns}", texts.join(";"))
+    };
+    stacks.iter().map(line).collect()
+}

@@ -1,0 +1,340 @@
+//! The directory of tables, and how rows become bytes: encoded on any thread, written by one.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowRowGroupWriterFactory, ArrowWriter, compute_leaves,
+};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use rayon::prelude::*;
+
+use super::SCHEMA;
+use super::cell::{Dictionaries, Row};
+use crate::Error;
+
+/// Rows of a group: what is held of a table in memory, about 7 MB.
+pub const ROWS: usize = 1 << 16;
+
+/// The file format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, the file format (Feather 2).
+    Arrow,
+}
+
+impl Format {
+    /// Extension of files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        }
+    }
+}
+
+/// A directory of tables that is being written: under a temporary name until it is complete.
+#[derive(Debug)]
+pub struct Tables {
+    format: Format,
+    metadata: Vec<(String, String)>,
+    texts: Dictionaries,
+    /// What was asked for.
+    path: PathBuf,
+    /// What is written; `None` once it has its name.
+    part: Option<PathBuf>,
+}
+
+impl Tables {
+    /// Begins a directory that is not there yet. `metadata` goes into every file, the names
+    /// below `laggard.`; `texts` are those of all columns of keys.
+    ///
+    /// # Errors
+    /// There is something of this name, or it cannot be made.
+    pub fn create(
+        path: &Path,
+        format: Format,
+        metadata: &[(&str, String)],
+        texts: Dictionaries,
+    ) -> Result<Tables, Error> {
+        if path.symlink_metadata().is_ok() {
+            return Err(Error::Exists {
+                path: path.to_owned(),
+            });
+        }
+        let failed = |source| Error::write(path, source);
+        let name = path.file_name();
+        let name = name.ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
+        let part = path.with_file_name(name);
+        fs::create_dir(&part).map_err(failed)?;
+        let named = metadata
+            .iter()
+            .map(|(name, value)| (format!("laggard.{name}"), value.clone()));
+        let schema = ("laggard.schema".to_owned(), SCHEMA.to_owned());
+        Ok(Tables {
+            format,
+            metadata: std::iter::once(schema).chain(named).collect(),
+            texts,
+            path: path.to_owned(),
+            part: Some(part),
+        })
+    }
+
+    /// Begins a table.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub fn table<R: Row>(&self) -> Result<Table, Error> {
+        let name = format!("{}.{}", R::TABLE, self.format.extension());
+        let part = self.part.as_deref().unwrap_or(&self.path).join(&name);
+        let path = self.path.join(name);
+        let columns = R::columns().into_iter();
+        let fields =
+            columns.map(|(name, data_type, optional)| Field::new(name, data_type, optional));
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let schema = Arc::new(schema.with_metadata(self.metadata.iter().cloned().collect()));
+        let file = File::create(&part).map_err(|source| Error::write(&path, source))?;
+        let sink = Sink::new(self, BufWriter::new(file), &schema);
+        Ok(Table {
+            sink: sink.map_err(|source| Error::encode(&path, source))?,
+            schema,
+            texts: self.texts.clone(),
+            path,
+            rows: 0,
+        })
+    }
+
+    /// Gives the complete directory its name.
+    ///
+    /// # Errors
+    /// Somebody else was faster, or the system refuses.
+    pub fn finish(mut self) -> Result<(), Error> {
+        if let Some(part) = self.part.take()
+            && let Err(source) = fs::rename(&part, &self.path)
+        {
+            self.part = Some(part);
+            return Err(Error::write(&self.path, source));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // Best effort: the error that is reported is the one that matters.
+            let _ = fs::remove_dir_all(part);
+        }
+    }
+}
+
+enum Sink {
+    Parquet(
+        Box<SerializedFileWriter<BufWriter<File>>>,
+        Arc<ArrowRowGroupWriterFactory>,
+    ),
+    Arrow(Box<FileWriter<BufWriter<File>>>),
+}
+
+impl Sink {
+    fn new(
+        tables: &Tables,
+        file: BufWriter<File>,
+        schema: &SchemaRef,
+    ) -> Result<Sink, ParquetError> {
+        if tables.format == Format::Arrow {
+            return Ok(Sink::Arrow(Box::new(FileWriter::try_new(file, schema)?)));
+        }
+        let properties = WriterProperties::builder()
+            .set_created_by(format!("laggard {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(Compression::SNAPPY)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .build();
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+        let (writer, factory) = writer.into_serialized_writer()?;
+        Ok(Sink::Parquet(Box::new(writer), Arc::new(factory)))
+    }
+}
+
+/// A table that is being written.
+pub struct Table {
+    sink: Sink,
+    schema: SchemaRef,
+    texts: Dictionaries,
+    path: PathBuf,
+    rows: u64,
+}
+
+/// A row group that is ready to be written.
+pub struct Encoded {
+    parts: Parts,
+    rows: usize,
+}
+
+enum Parts {
+    Parquet(Vec<ArrowColumnChunk>),
+    Arrow(RecordBatch),
+}
+
+/// Turns rows of a table into bytes, on any thread.
+pub struct Encoder {
+    factory: Option<Arc<ArrowRowGroupWriterFactory>>,
+    schema: SchemaRef,
+    texts: Dictionaries,
+    path: PathBuf,
+}
+
+impl Table {
+    /// What encodes its rows.
+    pub fn encoder(&self) -> Encoder {
+        Encoder {
+            factory: match &self.sink {
+                Sink::Parquet(_, factory) => Some(factory.clone()),
+                Sink::Arrow(_) => None,
+            },
+            schema: self.schema.clone(),
+            texts: self.texts.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// Writes a row group.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&mut self, encoded: Encoded) -> Result<(), Error> {
+        self.rows += encoded.rows as u64;
+        let written = match (&mut self.sink, encoded.parts) {
+            (Sink::Parquet(file, _), Parts::Parquet(columns)) => {
+                file.next_row_group().and_then(|mut group| {
+                    for column in columns {
+                        column.append_to_row_group(&mut group)?;
+                    }
+                    group.close().map(|_| ())
+                })
+            }
+            (Sink::Arrow(file), Parts::Arrow(batch)) => file.write(&batch).map_err(in_parquet),
+            _ => Err(ParquetError::General("rows of another format".into())),
+        };
+        written.map_err(|source| Error::encode(&self.path, source))
+    }
+
+    /// Rows written.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Completes the file; how many rows it has.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<u64, Error> {
+        let buffer = match self.sink {
+            Sink::Parquet(file, _) => file.into_inner(),
+            // Completes the file first.
+            Sink::Arrow(file) => file.into_inner().map_err(in_parquet),
+        };
+        let buffer = buffer.map_err(|source| Error::encode(&self.path, source))?;
+        let file = buffer
+            .into_inner()
+            .map_err(|error| Error::write(&self.path, error.into_error()))?;
+        file.sync_data()
+            .map_err(|source| Error::write(&self.path, source))?;
+        Ok(self.rows)
+    }
+}
+
+impl Encoder {
+    /// Encodes the rows collected in `rows`, which forgets them; `None` of none.
+    ///
+    /// # Errors
+    /// The encoder refuses.
+    pub fn encode<R: Row>(&self, rows: &mut Rows<R>) -> Result<Option<Encoded>, Error> {
+        let count = std::mem::take(&mut rows.count);
+        if count == 0 {
+            return Ok(None);
+        }
+        let parts = self.parts::<R>(&mut rows.columns);
+        let parts = parts.map_err(|source| Error::encode(&self.path, source))?;
+        Ok(Some(Encoded { parts, rows: count }))
+    }
+
+    fn parts<R: Row>(&self, columns: &mut R::Columns) -> Result<Parts, ParquetError> {
+        let arrays = R::finish(columns, &self.texts);
+        let Some(factory) = &self.factory else {
+            let batch = RecordBatch::try_new(self.schema.clone(), arrays)?;
+            return Ok(Parts::Arrow(batch));
+        };
+        // No column is nested: each has one writer.
+        let writers = factory.create_column_writers(0)?;
+        let fields = self.schema.fields().par_iter();
+        let columns = writers.into_par_iter().zip(arrays).zip(fields);
+        let encoded = columns.map(|((mut writer, array), field)| {
+            for leaf in compute_leaves(field, &array)? {
+                writer.write(&leaf)?;
+            }
+            writer.close()
+        });
+        Ok(Parts::Parquet(encoded.collect::<Result<_, _>>()?))
+    }
+}
+
+/// Rows of a table that are not encoded yet.
+pub struct Rows<R: Row> {
+    columns: R::Columns,
+    count: usize,
+}
+
+impl<R: Row> Default for Rows<R> {
+    fn default() -> Self {
+        Rows {
+            columns: R::Columns::default(),
+            count: 0,
+        }
+    }
+}
+
+impl<R: Row> Rows<R> {
+    /// Adds one.
+    pub fn push(&mut self, row: R) {
+        row.append(&mut self.columns);
+        self.count += 1;
+    }
+
+    /// Whether there are enough for a row group.
+    pub fn is_full(&self) -> bool {
+        self.count >= ROWS
+    }
+
+    /// Writes them if there are enough, or at the `end`.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub fn flush(&mut self, table: &mut Table, end: bool) -> Result<(), Error> {
+        if !end && !self.is_full() {
+            return Ok(());
+        }
+        match table.encoder().encode(self)? {
+            Some(encoded) => table.write(encoded),
+            None => Ok(()),
+        }
+    }
+}
+
+fn in_parquet(error: ArrowError) -> ParquetError {
+    match error {
+        ArrowError::IoError(_, source) => ParquetError::External(Box::new(source)),
+        error => ParquetError::from(error),
+    }
+}

@@ -1,0 +1,99 @@
+"""What the messages of Perfetto's own Python package say of a trace: slices, flows, tracks.
+
+Usage: perfetto_trace.py TRACE; prints JSON. Complains about slices that do not nest, and about
+flows that do not have one end on each side."""
+
+import collections
+import gzip
+import json
+import sys
+
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
+
+
+def main(path):
+    trace = messages.Trace()
+    trace.ParseFromString(gzip.open(path).read())
+    event = messages.TrackEvent
+    names, categories, keys, texts = {}, {}, {}, {}
+    tracks, counters, parents = {}, {}, {}
+    slices = collections.Counter()
+    calls = collections.Counter()
+    open_slices = collections.defaultdict(list)
+    last = collections.defaultdict(int)
+    begins, ends = {}, {}
+    values = collections.Counter()
+    counted = collections.defaultdict(list)
+    colours = collections.defaultdict(set)
+    problems = []
+    for packet in trace.packet:
+        interned = packet.interned_data
+        names.update((i.iid, i.name) for i in interned.event_names)
+        categories.update((i.iid, i.name) for i in interned.event_categories)
+        keys.update((i.iid, i.name) for i in interned.debug_annotation_names)
+        texts.update((i.iid, i.str.decode()) for i in interned.debug_annotation_string_values)
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            known = counters if track.HasField("counter") else tracks
+            known[track.uuid] = (track.sibling_order_rank, track.name)
+            parents[track.uuid] = track.parent_uuid
+        if not packet.HasField("track_event"):
+            continue
+        one, time = packet.track_event, packet.timestamp
+        if one.type == event.TYPE_COUNTER:
+            counted[counters[one.track_uuid][1]].append(one.counter_value)
+            continue
+        if time < last[one.track_uuid]:
+            problems.append(f"time goes back on {tracks[one.track_uuid]}")
+        last[one.track_uuid] = time
+        if one.type == event.TYPE_SLICE_END:
+            open_slices[one.track_uuid].pop()
+            continue
+        category, name = categories[one.category_iids[0]], names[one.name_iid]
+        slices[category] += 1
+        if category == "wait":
+            colours[one.correlation_id].add(name)
+            if not open_slices[one.track_uuid]:
+                problems.append(f"{name} is in no call")
+        else:
+            calls[name] += 1
+            if open_slices[one.track_uuid]:
+                problems.append(f"{name} is in another call")
+        open_slices[one.track_uuid].append(name)
+        for value in one.debug_annotations:
+            key = keys[value.name_iid]
+            if value.HasField("string_value_iid"):
+                values[f"{key}={texts[value.string_value_iid]}"] += 1
+            else:
+                values[key] += value.int_value
+        for side, flows in ((begins, one.flow_ids), (ends, one.terminating_flow_ids)):
+            for flow in flows:
+                if side.setdefault(flow, (time, tracks[one.track_uuid][1])) != (
+                    time,
+                    tracks[one.track_uuid][1],
+                ):
+                    problems.append(f"flow {flow} has two ends on one side")
+    problems += [f"{names} never end" for names in open_slices.values() if names]
+    if begins.keys() != ends.keys():
+        problems.append("flows have one end only")
+    json.dump(
+        {
+            "slices": slices,
+            "calls": calls,
+            "values": values,
+            "tracks": [name for _, name in sorted(tracks.values())],
+            "counters": {name: [min(v), max(v), v[-1]] for name, v in counted.items()},
+            "flows": len(begins),
+            "flow_tracks": collections.Counter(
+                f"{begins[flow][1]} > {ends[flow][1]}" for flow in begins
+            ),
+            "colours": len(colours),
+            "first_ns": min((p.timestamp for p in trace.packet if p.timestamp), default=0),
+            "last_ns": max((p.timestamp for p in trace.packet), default=0),
+            "problems": problems,
+        },
+        sys.stdout,
+    )
+
+
+main(sys.argv[1])

@@ -1,0 +1,379 @@
+//! What is exported, read by other people's libraries: pyarrow, DuckDB, Perfetto's own messages.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT, reader};
+use laggard_trace::calls::number::MPI_Comm_size;
+use laggard_trace::{Definition, End, FileHeader, LocationWriter, MemorySpace, Signature};
+use serde_json::Value;
+
+/// What `programs/attacks/traffic.c` does.
+const MESSAGES: u64 = 150;
+const BYTES: u64 = 10 * (32 + 100 + 4000 + 16 + 32);
+/// Requests of its Startall but the last ones, which are rows of their own.
+const PARTS: u64 = 20;
+
+/// A test with the trace of that program on 4 ranks.
+struct Recorded {
+    bench: Bench,
+    trace: PathBuf,
+}
+
+impl Recorded {
+    fn new(test: &str) -> Recorded {
+        let bench = Bench::new(test);
+        let program = bench.compile("attacks/traffic.c", &[], &[]);
+        let run = bench.traced(4, &[program.as_os_str()], "trace");
+        run.run().expect_orderly().expect_success();
+        let trace = bench.path("trace");
+        Recorded { bench, trace }
+    }
+
+    /// What `laggard export` does with these words.
+    fn export(&self, to: &str, output: &str, options: &[&str]) -> Outcome {
+        export(&self.bench, &self.trace, to, output, options)
+    }
+
+    /// The file or directory of an export that succeeds.
+    fn exported(&self, to: &str, output: &str, options: &[&str]) -> PathBuf {
+        self.export(to, output, options)
+            .expect_orderly()
+            .expect_success();
+        self.bench.path(output)
+    }
+
+    /// What a script of other people's libraries says of files.
+    fn read(&self, script: &str, files: &[&Path]) -> Value {
+        let mut command = reader(script);
+        command.args(files);
+        let outcome = process::run(&mut command, TIMEOUT, &self.bench.path("reader"));
+        let text = outcome.expect_success().stdout;
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    fn report(&self) -> Value {
+        let path = self.bench.path("report.json");
+        let outcome = self.bench.analyze(&self.trace, 1, &path, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        let text = fs::read_to_string(&path).expect("a report");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Calls by name, as `laggard info` counts them.
+    fn info(&self) -> BTreeMap<String, u64> {
+        let mut command = Command::new(&self.bench.command);
+        command.arg("info").arg(&self.trace);
+        let outcome = process::run(&mut command, TIMEOUT, &self.bench.path("info"));
+        let text = outcome.expect_success().stdout;
+        let calls = text.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next().filter(|name| name.starts_with("MPI_"))?;
+            Some((name.to_owned(), words.next()?.parse().ok()?))
+        });
+        calls.collect()
+    }
+}
+
+fn export(bench: &Bench, trace: &Path, to: &str, output: &str, options: &[&str]) -> Outcome {
+    let mut command = Command::new(&bench.command);
+    command.arg("export").arg(trace).args(["--to", to, "-o"]);
+    command.arg(bench.path(output)).args(options);
+    process::run(&mut command, TIMEOUT, &bench.path("export"))
+}
+
+/// It failed, and one line says why.
+#[track_caller]
+fn refused(outcome: &Outcome, why: &str) {
+    let said = &outcome.stderr;
+    let lines = said.lines().filter(|line| !line.contains(": note: "));
+    assert_eq!((outcome.code, lines.count()), (Some(1), 1), "{said}");
+    assert!(said.contains(why), "{said}");
+}
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn ns(seconds: &Value) -> u64 {
+    (seconds.as_f64().expect("seconds") * 1e9).round() as u64
+}
+
+#[test]
+fn tables_are_what_two_other_libraries_read() {
+    let recorded = Recorded::new("export-tables");
+    let parquet = recorded.exported("parquet", "parquet", &[]);
+    let arrow = recorded.exported("arrow", "arrow", &[]);
+    let tables = recorded.read("tables.py", &[&parquet, &arrow]);
+    let tables = tables.as_object().expect("tables");
+    let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
+    let rows = |table: &str| number(&tables[table]["duckdb"]["rows"]);
+    assert_eq!(tables.len(), 10);
+    for (name, table) in tables {
+        assert_eq!(table["pyarrow"], table["duckdb"], "{name}");
+        assert_eq!(table["same_in_arrow"], Value::Bool(true), "{name}");
+    }
+    let calls: u64 = recorded.info().values().sum();
+    assert_eq!(sum("operations", "calls"), calls);
+    assert_eq!(sum("profile", "calls"), calls);
+    assert_eq!(rows("operations"), calls + PARTS);
+    let by_location = &tables["operations"]["rows_per_group"];
+    assert_eq!(by_location.as_array().map(Vec::len), Some(4));
+    // One is received by nobody.
+    assert_eq!(rows("messages"), MESSAGES + 1);
+    assert_eq!(sum("messages", "bytes"), BYTES + 4);
+    assert_eq!(rows("collective_members"), sum("collectives", "members"));
+    let report = recorded.report();
+    let metrics = report["metrics"].as_object().expect("metrics");
+    assert_eq!(
+        sum("waits", "lost_ns"),
+        metrics
+            .values()
+            .map(|metric| ns(&metric["total_s"]))
+            .sum::<u64>()
+    );
+    let findings = report["bottlenecks"].as_array().map_or(0, Vec::len) as u64;
+    assert_eq!(rows("findings"), findings);
+    // The same bytes on one thread, and with a report that is there.
+    let report = recorded.bench.path("report.json");
+    let report = report.to_str().expect("a path");
+    let again = recorded.exported("parquet", "again", &["--threads", "1", "--report", report]);
+    for file in fs::read_dir(&parquet).expect("tables") {
+        let file = file.expect("a table").file_name();
+        let read = |directory: &Path| fs::read(directory.join(&file)).expect("a table");
+        assert!(read(&parquet) == read(&again), "{file:?}");
+    }
+    questions(&recorded, &parquet);
+}
+
+/// The questions of the document have answers, and these are right.
+fn questions(recorded: &Recorded, tables: &Path) {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tables/QUESTIONS.md");
+    let answers = recorded.read("questions.py", &[&document, tables]);
+    let answers = answers.as_array().expect("answers");
+    assert_eq!(answers.len(), 5);
+    let rows = |at: usize| -> Vec<Vec<String>> {
+        serde_json::from_value(answers[at]["rows"].clone()).expect("rows")
+    };
+    assert_eq!(rows(0)[0], ["0", "1", "30", "11080"]);
+    let sizes = rows(1);
+    let messages = sizes
+        .iter()
+        .map(|row| row[1].parse::<u64>().expect("messages"));
+    assert_eq!(messages.sum::<u64>(), MESSAGES + 1);
+    let late = rows(2);
+    let worst = late.iter().max_by(|a, b| {
+        let ms = |row: &[String]| row[1].parse::<f64>().expect("ms");
+        ms(a).total_cmp(&ms(b))
+    });
+    assert_eq!(worst.expect("late senders")[2], "0");
+    let path = "main traffic.c:84 > late traffic.c:33";
+    let received = rows(3);
+    let received = received.iter().find(|row| row[1] == path);
+    assert_eq!(
+        received.expect("the late receive")[..3],
+        ["MPI_Recv", path, "10"]
+    );
+    assert!(rows(4).iter().all(|row| row[3] == "4" || row[3] == "2"));
+}
+
+#[test]
+fn time_lines_have_every_call_message_and_rank() {
+    let recorded = Recorded::new("export-perfetto");
+    let line = recorded.exported("perfetto", "line", &[]);
+    let line = recorded.read("perfetto_trace.py", &[&line]);
+    assert_eq!(line["problems"], Value::Array(Vec::new()));
+    let calls: BTreeMap<String, u64> =
+        serde_json::from_value(line["calls"].clone()).expect("calls");
+    assert_eq!(calls, recorded.info());
+    assert_eq!(number(&line["flows"]), MESSAGES);
+    assert_eq!(number(&line["flow_tracks"]["rank 0 > rank 1"]), 30);
+    assert_eq!(number(&line["flow_tracks"]["rank 2 > rank 0"]), 20);
+    let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
+    assert_eq!(line["tracks"], serde_json::json!(ranks));
+    // Nothing is under way, and nobody waits, at the end.
+    for counter in ["messages in flight", "threads waiting"] {
+        let values = line["counters"][counter].as_array().expect(counter);
+        assert_eq!((values[0].as_i64(), values[2].as_i64()), (Some(0), Some(0)));
+        assert!(values[1].as_i64() > Some(0), "{counter}");
+    }
+    let report = recorded.report();
+    let metrics = report["metrics"].as_object().expect("metrics");
+    let instances = metrics.values().map(|metric| number(&metric["instances"]));
+    assert_eq!(number(&line["slices"]["wait"]), instances.sum::<u64>());
+    let lost = metrics.values().map(|metric| ns(&metric["total_s"]));
+    assert_eq!(number(&line["values"]["lost (ns)"]), lost.sum::<u64>());
+    assert_eq!(number(&line["values"]["where=traffic.c:33 late"]), 10);
+    selections(&recorded, &line);
+}
+
+/// What is selected, and no more.
+fn selections(recorded: &Recorded, all: &Value) {
+    let read = |name: &str, options: &[&str]| {
+        let line = recorded.exported("perfetto", name, options);
+        let line = recorded.read("perfetto_trace.py", &[&line]);
+        assert_eq!(line["problems"], Value::Array(Vec::new()), "{name}");
+        line
+    };
+    let ranks = read("ranks", &["--ranks", "0-1"]);
+    assert_eq!(ranks["tracks"], serde_json::json!(["rank 0", "rank 1"]));
+    // Between these two: around the ring, late, in pairs.
+    assert_eq!(number(&ranks["flows"]), 10 + 10 + 20 + 10);
+    let slices = |line: &Value| -> u64 {
+        let calls = line["calls"].as_object().expect("calls");
+        calls.values().map(number).sum()
+    };
+    let half = number(&all["last_ns"]) as f64 / 2e9;
+    let half = format!("{half}");
+    let (before, after) = (
+        read("before", &["--until", &half]),
+        read("after", &["--from", &half]),
+    );
+    let both = slices(&before) + slices(&after);
+    // Those that cross the border are in both: one of each rank at most.
+    assert!((slices(all)..=slices(all) + 4).contains(&both), "{both}");
+    // A late sender is 20 ms late.
+    let long = read("long", &["--min-duration", "0.01"]);
+    assert!(number(&long["calls"]["MPI_Recv"]) >= 10);
+    assert!(slices(&long) < slices(all));
+    let around = read("around", &["--around", "1"]);
+    assert!(slices(&around) < slices(all) && number(&around["slices"]["wait"]) > 0);
+    let outcome = recorded.export("perfetto", "no", &["--around", "1000"]);
+    refused(&outcome, "--around 1000: the report has");
+    let outcome = recorded.export("perfetto", "no", &["--from", "1e6"]);
+    refused(&outcome, "no call is left by");
+    assert!(!recorded.bench.path("no").exists());
+}
+
+#[test]
+fn stacks_add_up_to_the_time_of_all_ranks() {
+    let recorded = Recorded::new("export-stacks");
+    let tables = recorded.exported("parquet", "tables", &[]);
+    let arrow = recorded.exported("arrow", "arrow", &[]);
+    let tables = recorded.read("tables.py", &[&tables, &arrow]);
+    let places = &tables["locations"]["duckdb"]["sums"];
+    let all = number(&places["last_ns"]) - number(&places["first_ns"]);
+    let inside = number(&tables["operations"]["duckdb"]["sums"]["inside_ns"]);
+    let folded = recorded.exported("folded", "folded", &[]);
+    let folded = fs::read_to_string(&folded).expect("lines");
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, ns) = line.rsplit_once(' ').expect("a stack and ns");
+        let kind = stack.rsplit(';').next().expect("a kind");
+        *sums.entry(kind.to_owned()).or_default() += ns.parse::<u64>().expect("ns");
+    }
+    assert_eq!(sums.values().sum::<u64>(), all);
+    // Requests of Startall are in its own time, too.
+    let calls = sums["[communication]"] + sums["[waiting]"];
+    assert!(calls <= inside && calls + sums["[computation]"] == all);
+    assert!(folded.contains("main traffic.c:84;late traffic.c:33;MPI_Recv;[waiting] "));
+    let speedscope = recorded.exported("speedscope", "speedscope", &[]);
+    let speedscope = fs::read_to_string(&speedscope).expect("a profile");
+    let speedscope: Value = serde_json::from_str(&speedscope).expect("JSON");
+    for profile in speedscope["profiles"].as_array().expect("profiles") {
+        let weights = profile["weights"].as_array().expect("weights").iter();
+        let sum: u64 = weights.map(number).sum();
+        assert_eq!(number(&profile["endValue"]), sum);
+        let name = profile["name"].as_str().expect("a name");
+        assert_eq!(
+            sum,
+            *sums.get(&format!("[{name}]")).unwrap_or(&all),
+            "{name}"
+        );
+    }
+    let pprof = recorded.exported("pprof", "pprof", &[]);
+    let pprof = recorded.read("pprof_profile.py", &[&pprof]);
+    assert_eq!(number(&pprof["sums"]["time"]), all);
+    assert_eq!(number(&pprof["sums"]["waiting"]), sums["[waiting]"]);
+    assert_eq!(pprof["empty_first"], Value::Bool(true));
+    let graph = recorded.exported("flamegraph", "flame.svg", &[]);
+    let graph = fs::read_to_string(&graph).expect("SVG");
+    assert!(graph.contains("</svg>") && graph.contains("[waiting]"));
+}
+
+#[test]
+fn what_cannot_be_exported_is_said_in_one_line() {
+    let recorded = Recorded::new("export-refused");
+    let there = recorded.bench.path("there");
+    fs::write(&there, "mine").expect("a file");
+    for to in [
+        "parquet",
+        "arrow",
+        "perfetto",
+        "flamegraph",
+        "folded",
+        "speedscope",
+        "pprof",
+    ] {
+        refused(&recorded.export(to, "there", &[]), "there exists:");
+        refused(&recorded.export(to, "none/out", &[]), "none/out");
+    }
+    assert_eq!(fs::read_to_string(&there).expect("a file"), "mine");
+    let outcome = recorded.export("papyrus", "out", &[]).expect_orderly();
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("parquet") && outcome.stderr.contains("perfetto"));
+    // A rank that was killed: the rest, and a note.
+    let killed = recorded.trace.join("rank000003.thread000.lgt");
+    let file = OpenOptions::new()
+        .write(true)
+        .open(&killed)
+        .expect("a location");
+    let size = file.metadata().expect("a location").len();
+    file.set_len(size / 2).expect("a shorter location");
+    let outcome = recorded.export("parquet", "rest", &[]);
+    let outcome = outcome.expect_orderly().expect_success();
+    assert!(
+        outcome.stderr.contains("laggard: note: "),
+        "{}",
+        outcome.stderr
+    );
+    assert!(recorded.bench.path("rest/operations.parquet").is_file());
+    // Nothing temporary stays.
+    let names = fs::read_dir(&recorded.bench.dir).expect("the test's directory");
+    let names = names.map(|entry| entry.expect("an entry").file_name());
+    assert!(
+        names
+            .into_iter()
+            .all(|name| !name.to_string_lossy().ends_with(".tmp"))
+    );
+}
+
+#[test]
+fn a_time_line_that_is_too_large_is_proposed_in_parts() {
+    let bench = Bench::new("export-large");
+    let trace = bench.path("trace");
+    fs::create_dir(&trace).expect("a directory");
+    let mut header = FileHeader::new();
+    (header.ranks, header.ticks_per_s) = (1, 1_000_000_000);
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a location");
+    writer.define(&[Definition::Signature(Signature {
+        id: 1,
+        operation: MPI_Comm_size,
+        ..Signature::default()
+    })]);
+    let calls = 4_000_001;
+    for at in 0..calls {
+        writer.push(10 * at, 10 * at + 1, 1);
+    }
+    let end = End {
+        calls,
+        recorded: calls,
+        end_ticks: 10 * calls,
+        ..End::default()
+    };
+    let bytes = writer.finish(end).into_bytes();
+    fs::write(trace.join(laggard_trace::file_name(0, 0)), bytes).expect("a location");
+    let outcome = export(&bench, &trace, "perfetto", "line", &[]);
+    refused(&outcome, "more than a browser shows");
+    let said = outcome.stderr;
+    let proposal = said.split("--from ").nth(1).expect("a proposal");
+    let words: Vec<&str> = proposal.split([' ', ',', ';']).collect();
+    assert!(!bench.path("line").exists());
+    let options = ["--from", words[0], "--until", words[2], "-q"];
+    export(&bench, &trace, "perfetto", "line", &options).expect_success();
+}
