@@ -101,7 +101,7 @@ fn an_archive_says_what_the_trace_said() {
         .to_string();
     assert!(error.contains("exists"), "{error}");
     // The library's own tool reads it, too, and has nothing to complain of.
-    for options in [&["-G"][..], &["-A"], &[]] {
+    for options in [&["-G", "-Werror"][..], &["-A", "-Werror"], &["-Werror"]] {
         let mut print = Command::new("otf2-print");
         let printed = print
             .args(options)
@@ -115,4 +115,10 @@ fn an_archive_says_what_the_trace_said() {
         );
         assert!(!said.is_empty());
     }
+    let marked = Command::new("otf2-marker").arg(&anchor).output();
+    let marked = String::from_utf8(marked.expect("otf2-marker").stdout).unwrap();
+    assert!(
+        marked.contains("Late sender in MPI_Recv: 0.050000000 s lost"),
+        "{marked}"
+    );
 }

@@ -79,8 +79,21 @@ pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Fou
     }
     let agent_of = agents_of_ranks(threads, &agents, transcoder.world.ranks);
     forget_uncertain(job, &mut transcoded, &agent_of, anomalies)?;
+    settle_beginning(job, &mut transcoded);
     let locations = transcoded.into_iter().map(|one| one.location);
     Ok((locations.collect(), failures, Vec::new()))
+}
+
+/// The beginning of MPI is a collective of all ranks, if all of them have one. Collective.
+fn settle_beginning(job: &dyn Job, transcoded: &mut [Transcoded]) {
+    let is_once = |one: &Transcoded| {
+        let expected = u64::from(one.location.header.thread == 0);
+        one.begins() == expected
+    };
+    let all = u8::from(transcoded.iter().all(is_once));
+    if job.all_gather(vec![all]).concat().contains(&0) {
+        transcoded.iter_mut().for_each(Transcoded::begin_alone);
+    }
 }
 
 /// Locations as files would be, to be dealt out.
@@ -196,13 +209,12 @@ fn forget_uncertain(
             .flatten(),
     );
     for one in transcoded {
-        let location = laggard_otf2::notes::Kind::Uncertain;
         let forgotten = one.forget(|channel| uncertain.contains(channel));
-        let mut notes = Notes::default();
+        let mut found = Notes::default();
         let header = &one.location.header;
         let origin = || format!("rank {}, thread {}", header.rank, header.thread);
-        notes.add(location, forgotten, origin);
-        add_notes(&notes, anomalies);
+        found.add(notes::Kind::Uncertain, forgotten, origin);
+        add_notes(&found, anomalies);
     }
     Ok(())
 }

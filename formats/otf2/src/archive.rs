@@ -63,12 +63,27 @@ impl Archive {
             why,
         };
         check_events(&self.path, id).map_err(failed)?;
+        let reader = self.select(id)?;
+        let offsets = reader.local_definitions(id);
+        Events::open(reader, id, offsets).map_err(failed)
+    }
+
+    /// The clock offsets of a location, without its events; `None` if they cannot be read.
+    pub fn offsets(&self, id: u64) -> Option<Offsets> {
+        self.select(id).ok()?.local_definitions(id)
+    }
+
+    /// A reader for one location.
+    fn select(&self, id: u64) -> Result<Reader, Error> {
         let reader = Reader::open(self.otf2, &self.path)?;
         // SAFETY: an open reader.
         let selected = unsafe { (self.otf2.call.select_location)(reader.handle, id) };
-        reader.check(selected).map_err(failed)?;
-        let offsets = reader.local_definitions(id);
-        Events::open(reader, id, offsets).map_err(failed)
+        reader.check(selected).map_err(|why| Error::Events {
+            path: self.path.clone(),
+            location: id,
+            why,
+        })?;
+        Ok(reader)
     }
 }
 

@@ -152,7 +152,7 @@ impl Open {
     /// The records of the call, which ended at `leave`, each with the request that it posted
     /// and whether more will be known of it.
     pub fn close(mut self, leave: u64) -> SmallVec<[(Done, Option<u64>, bool); 2]> {
-        if self.number == number::MPI_Finalize && self.parts.is_empty() {
+        if matches!(self.shape(), Shape::Init | Shape::Finalize) && self.parts.is_empty() {
             // All processes of the job take part, whether the archive says so or not.
             let root = Endpoint {
                 peer: laggard_trace::PEER_ANY,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use laggard_trace::calls::{self, Shape};
 use laggard_trace::{
     Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, flags,
 };
@@ -69,7 +70,7 @@ impl Transcoder {
         memberships: &Memberships,
     ) -> Result<Option<Transcoded>, Error> {
         let mut events = self.archive.location(thread.location)?;
-        let clock = self.clock_of(thread, events.offsets.as_deref())?;
+        let clock = self.clock_of(thread, events.offsets.as_deref());
         let mut calls = None;
         let mut notes = Notes::default();
         let about = || format!("location {}", thread.location);
@@ -121,18 +122,18 @@ impl Transcoder {
     /// The number of a location's clock. Threads of a rank share one, if the archive corrects
     /// it for all of them in the same way. Ranks do not: not all recorders compare clocks, and
     /// some count time in each process from its own start.
-    fn clock_of(&self, thread: Thread, offsets: Option<&[(u64, i64)]>) -> Result<u32, Error> {
+    fn clock_of(&self, thread: Thread, offsets: Option<&[(u64, i64)]>) -> u32 {
         let (rank, threads) = (thread.rank, &self.world.threads);
         let at = threads.partition_point(|other| other.rank < rank);
-        if threads[at] == thread || offsets.is_none() {
-            return Ok(FIRST_CLOCK + rank);
-        }
-        let first = self.archive.location(threads[at].location)?;
-        if first.offsets.as_deref() == offsets {
-            return Ok(FIRST_CLOCK + rank);
+        let first = threads[at];
+        let is_shared = first == thread
+            || offsets.is_none()
+            || self.archive.offsets(first.location).as_deref() == offsets;
+        if is_shared {
+            return FIRST_CLOCK + rank;
         }
         let own = threads.iter().position(|other| *other == thread);
-        Ok(FIRST_CLOCK + self.world.ranks + own.unwrap_or(0) as u32)
+        FIRST_CLOCK + self.world.ranks + own.unwrap_or(0) as u32
     }
 
     /// Begins a location's file, with its first event.
@@ -253,6 +254,34 @@ impl Transcoded {
             }
         }
         channels
+    }
+
+    /// The signatures of MPI's beginning, as a collective that counts on the world.
+    fn beginnings(&self) -> impl Iterator<Item = u32> + '_ {
+        let signatures = self.location.definitions.signatures().iter();
+        let begins = |signature: &&Signature| {
+            let call = calls::call(signature.operation);
+            call.is_some_and(|call| call.shape == Shape::Init) && signature.has(flags::COLLECTIVE)
+        };
+        signatures.filter(begins).map(|signature| signature.id)
+    }
+
+    /// How often MPI begins here.
+    pub fn begins(&self) -> u64 {
+        let counts = self
+            .beginnings()
+            .map(|id| self.counts.get(id as usize).copied().unwrap_or(0));
+        counts.sum()
+    }
+
+    /// Takes the beginning of MPI for a call that has nothing to do with others: where not all
+    /// ranks have one it would be taken for another collective.
+    pub fn begin_alone(&mut self) {
+        let beginnings: Vec<u32> = self.beginnings().collect();
+        for id in beginnings {
+            let definitions = &mut self.location.definitions;
+            definitions.clear_flags(id, flags::COLLECTIVE);
+        }
     }
 
     /// The channels on which a call sends and receives.
