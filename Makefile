@@ -24,8 +24,8 @@ demo:
 
 test: deps build
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
 	$(CARGO) test --workspace --release
 	tests/checkers.sh quick
 

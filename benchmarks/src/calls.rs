@@ -1,10 +1,10 @@
 //! What the collector adds to an MPI call.
 
 use std::path::Path;
-#[cfg(target_arch = "x86_64")]
-use std::{hint::black_box, time::Instant};
+use std::time::Instant;
 
 use anyhow::Result;
+use laggard_trace::{FileSpace, Record, Space};
 
 use crate::micro::{Bench, PROGRAMS, Program, Sample, Variant};
 use crate::runs::Outcome;
@@ -56,16 +56,39 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
                 .collect::<Vec<_>>(),
         )
     }));
+    let mut parts = Table::new("ns that every call takes at least", &["part", "ns"]);
+    let mut part = |name: &str, values: Vec<f64>| {
+        parts.row([name.to_owned(), format!("{:.1}", least(&values))]);
+        outcome.raw.push((format!("{name}, ns"), values));
+    };
     if let Some(reads) = clock_reads() {
-        let mut table = Table::new("ns of which nothing can be saved", &["part", "ns"]);
-        table.row([
-            "two reads of the clock".to_owned(),
-            format!("{:.1}", least(&reads)),
-        ]);
-        outcome.raw.push(("two clock reads, ns".to_owned(), reads));
-        outcome.table(table);
+        part("two reads of the clock", reads);
     }
+    part("12 bytes of new pages of a file", new_pages(directory)?);
+    outcome.table(parts);
     Ok(())
+}
+
+/// What it takes to have a record's share of new windows in memory, ns, several times.
+fn new_pages(directory: &Path) -> Result<Vec<f64>> {
+    const WINDOW: usize = 1 << 20;
+    const BYTES: usize = 64 << 20;
+    let path = directory.join(format!("pages.{}", std::process::id()));
+    let once = || -> std::io::Result<f64> {
+        let mut space = FileSpace::create(&path, WINDOW)?;
+        let (start, mut bytes) = (Instant::now(), 0);
+        while bytes < BYTES {
+            bytes += space.advance(WINDOW)?.1;
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e9 / bytes as f64 * size_of::<Record>() as f64)
+    };
+    let mut values = Vec::new();
+    for _ in 0..7 {
+        let value = once();
+        let _ = std::fs::remove_file(&path);
+        values.push(value?);
+    }
+    Ok(values)
 }
 
 fn least(values: &[f64]) -> f64 {
@@ -78,7 +101,7 @@ fn least(values: &[f64]) -> f64 {
 fn clock_reads() -> Option<Vec<f64>> {
     const PAIRS: u32 = 1_000_000;
     // SAFETY: every x86-64 processor has it.
-    let read = || black_box(unsafe { std::arch::x86_64::_rdtsc() });
+    let read = || std::hint::black_box(unsafe { std::arch::x86_64::_rdtsc() });
     let once = || {
         let start = Instant::now();
         for _ in 0..PAIRS {

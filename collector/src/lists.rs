@@ -16,8 +16,13 @@ const WORTH_IT: usize = 32;
 /// Short lists that came once are remembered in so many places.
 const REMEMBERED: usize = 1024;
 
+/// Lists used lately are found in so many places.
+const RECENT: usize = 256;
+
 /// The completion lists of one location.
 pub struct Lists {
+    /// Ids of lists used lately, by hash; 0 = none.
+    recent: Box<[u32; RECENT]>,
     /// Hashes of short lists that came once.
     once: Box<[u64; REMEMBERED]>,
     /// Entries of all lists.
@@ -32,6 +37,7 @@ pub struct Lists {
 impl Default for Lists {
     fn default() -> Self {
         Lists {
+            recent: Box::new([0; RECENT]),
             once: Box::new([0; REMEMBERED]),
             entries: 0,
             single: FastMap::default(),
@@ -49,6 +55,20 @@ impl Lists {
         if entries.is_empty() {
             return Some((0, false));
         }
+        let place = place(entries);
+        let recent = self.recent[place];
+        if recent != 0 && self.entries(recent) == entries {
+            return Some((recent, false));
+        }
+        let found = self.find_or_add(entries);
+        if let Some((id, _)) = found {
+            self.recent[place] = id;
+        }
+        found
+    }
+
+    #[inline(never)]
+    fn find_or_add(&mut self, entries: &[(u32, u32)]) -> Option<(u32, bool)> {
         let known = match entries {
             [entry] => self.single.get(entry),
             _ => self.longer.get(entries),
@@ -87,10 +107,21 @@ impl Lists {
     }
 
     /// The entries of a list; none for 0.
+    #[inline]
     pub fn entries(&self, id: u32) -> &[(u32, u32)] {
         let at = (id as usize).wrapping_sub(1);
         self.all.get(at).map_or(&[], |entries| entries)
     }
+}
+
+/// Where a list is, if it was used lately.
+#[inline]
+fn place(entries: &[(u32, u32)]) -> usize {
+    let hash = entries.iter().fold(0u64, |hash, &(delta, outcome)| {
+        let entry = u64::from(delta) | u64::from(outcome) << 32;
+        (hash.rotate_left(26) ^ entry).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    (hash >> 32) as usize % RECENT
 }
 
 #[cfg(test)]

@@ -29,9 +29,9 @@ pub struct Raw {
     /// Communicator, window or file; null = none.
     pub group: *const Group,
     /// Send half; of a collective, root and bytes sent.
-    pub send: Endpoint,
+    pub send: Half,
     /// Receive half; of a collective, bytes received.
-    pub receive: Endpoint,
+    pub receive: Half,
     /// Completion list of a completion, parameter of other calls.
     pub extra: u64,
 }
@@ -54,11 +54,19 @@ impl Raw {
         }
     }
 
+    /// All of it. Put together from values that are in registers: a word read from memory
+    /// whose parts were written one by one just now has to wait for them.
     #[inline(always)]
-    fn words(&self) -> &Words {
-        // SAFETY: 56 bytes of integers and a pointer without padding, all of whose
-        // bit patterns are valid words.
-        unsafe { &*(&raw const *self).cast::<Words>() }
+    fn words(&self) -> Words {
+        [
+            u64::from(self.operation) | u64::from(self.flags) << 16 | u64::from(self.path) << 32,
+            self.group.addr() as u64,
+            self.send.who,
+            self.send.bytes,
+            self.receive.who,
+            self.receive.bytes,
+            self.extra,
+        ]
     }
 
     /// The group.
@@ -72,9 +80,9 @@ impl Raw {
     /// what `extra` is.
     pub fn translated(&self, completes: bool) -> Signature {
         let group = self.group();
-        let endpoint = |half: Endpoint| Endpoint {
-            peer: group.map_or(half.peer, |group| group.world_rank(half.peer)),
-            tag: half.tag,
+        let endpoint = |half: Half| Endpoint {
+            peer: group.map_or(half.peer(), |group| group.world_rank(half.peer())),
+            tag: half.tag(),
             bytes: half.bytes,
         };
         Signature {
@@ -101,12 +109,44 @@ impl Raw {
     }
 }
 
+/// One half of a message, peer and tag as the program gave them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Half {
+    /// Peer and tag, as one word for the reason that [`Raw::words`] gives.
+    who: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Half {
+    /// Rank in the communicator, tag, bytes.
+    #[inline(always)]
+    pub const fn new(peer: i32, tag: i32, bytes: u64) -> Self {
+        let who = peer as u32 as u64 | (tag as u32 as u64) << 32;
+        Half { who, bytes }
+    }
+
+    /// No message, but a peer or root.
+    pub const fn of(peer: i32) -> Self {
+        Half::new(peer, 0, 0)
+    }
+
+    /// Rank in the communicator.
+    #[inline(always)]
+    pub const fn peer(self) -> i32 {
+        self.who as i32
+    }
+
+    /// Tag.
+    #[inline(always)]
+    pub const fn tag(self) -> i32 {
+        (self.who >> 32) as i32
+    }
+}
+
 /// The half of a message that a call does not have.
-pub const NOBODY: Endpoint = Endpoint {
-    peer: crate::constants::MPI_PROC_NULL,
-    tag: 0,
-    bytes: 0,
-};
+pub const NOBODY: Half = Half::of(crate::constants::MPI_PROC_NULL);
 
 /// Compares without a branch for each word, and without calling `memcmp`.
 #[inline(always)]
@@ -196,7 +236,7 @@ impl Signatures {
         ];
         let mut sum = 0u64;
         for (word, k) in words.iter().zip(K) {
-            sum = sum.wrapping_add((word ^ word >> 32).wrapping_mul(k));
+            sum = sum.wrapping_add(word.wrapping_mul(k));
         }
         (sum >> (64 - Self::LINES_LOG2)) as usize
     }
@@ -204,7 +244,7 @@ impl Signatures {
     /// The signature of a call, if the cache has it.
     #[inline(always)]
     pub fn cached(&self, raw: &Raw) -> Option<Found> {
-        let words = raw.words();
+        let words = &raw.words();
         // SAFETY: `line` has LINES_LOG2 bits.
         let line = unsafe { self.cache.get_unchecked(Self::line(words)) };
         (same(&line.words, words) && line.id != 0).then_some(Found {
@@ -215,7 +255,7 @@ impl Signatures {
 
     /// The signature of a call that the cache does not have.
     pub fn look_up(&mut self, raw: &Raw) -> Lookup {
-        let words = raw.words();
+        let words = &raw.words();
         if let Some(&found) = self.all.get(words) {
             let line = &mut self.cache[Self::line(words)];
             *line = Line {
@@ -235,7 +275,7 @@ impl Signatures {
 
     fn fall_back(&mut self, fallback: Raw) -> Lookup {
         let full = self.fallbacks >= MAX_FALLBACKS;
-        match self.all.entry(*fallback.words()) {
+        match self.all.entry(fallback.words()) {
             MapEntry::Occupied(known) => Lookup::Fallback {
                 found: *known.get(),
                 new: false,
@@ -244,7 +284,7 @@ impl Signatures {
             MapEntry::Vacant(_) => {
                 self.fallbacks += 1;
                 let found = self.add(&fallback);
-                self.all.insert(*fallback.words(), found);
+                self.all.insert(fallback.words(), found);
                 Lookup::Fallback { found, new: true }
             }
         }
@@ -276,7 +316,7 @@ impl Signatures {
             flags: !flags::PAUSED | paused,
             ..Raw::new(operation, path)
         };
-        let statistics = match self.all.get(key.words()) {
+        let statistics = match self.all.get(&key.words()) {
             Some(found) => found.statistics,
             None => {
                 self.fallbacks += 1;
@@ -287,7 +327,7 @@ impl Signatures {
                     path,
                     bytes,
                 });
-                self.all.insert(*key.words(), Found { id: 0, statistics });
+                self.all.insert(key.words(), Found { id: 0, statistics });
                 statistics
             }
         };
@@ -311,11 +351,7 @@ mod tests {
 
     fn send(tag: i32) -> Raw {
         let mut raw = Raw::new(1, 3);
-        raw.send = Endpoint {
-            peer: 1,
-            tag,
-            bytes: 100,
-        };
+        raw.send = Half::new(1, tag, 100);
         raw
     }
 
@@ -368,8 +404,8 @@ mod tests {
             .flat_map(|peer| (0..4).map(move |tag| (peer, tag)))
             .map(|(peer, tag)| {
                 let mut raw = send(tag);
-                raw.send.peer = peer;
-                Signatures::line(raw.words())
+                raw.send = Half::new(peer, tag, 100);
+                Signatures::line(&raw.words())
             })
             .collect();
         // 256 keys thrown into 1024 lines: 226 lines expected.

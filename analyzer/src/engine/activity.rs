@@ -1,6 +1,7 @@
 //! What a late party did while others waited for it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -43,6 +44,17 @@ impl Inside {
         }
     }
 
+    /// Adds these calls of a location.
+    #[inline]
+    fn add_calls(&mut self, columns: &Columns, rows: &[Row], calls: Range<usize>) {
+        let times = columns.enter[calls.clone()]
+            .iter()
+            .zip(&columns.leave[calls.clone()]);
+        for ((enter, leave), &signature) in times.zip(&columns.signature[calls]) {
+            self.add(class(rows, signature), leave - enter);
+        }
+    }
+
     fn since(self, earlier: Inside) -> Inside {
         Inside {
             waiting: self.waiting - earlier.waiting,
@@ -53,6 +65,8 @@ impl Inside {
 
 /// Calls from one sample to the next, by level.
 const STRIDES: [u64; 3] = [1 << 5, 1 << 10, 1 << 15];
+/// So many calls are added up rather than looked for in samples.
+const FEW: usize = STRIDES[0] as usize;
 /// Samples of a level that are looked through: windows of up to so many times the
 /// largest stride are known.
 const SAMPLES: u64 = 256;
@@ -111,13 +125,16 @@ impl History {
                 level.dropped += 1;
             }
         }
-        for at in columns.first..columns.enter.len() {
+        let (mut at, end) = (columns.first, columns.enter.len());
+        while at < end {
             let number = columns.number + at as u64;
-            if number % STRIDES[0] == 0 {
+            let since_sample = number % STRIDES[0];
+            if since_sample == 0 {
                 self.sample(number, columns.enter[at]);
             }
-            let time = columns.leave[at] - columns.enter[at];
-            self.sum.add(class(columns, rows, at), time);
+            let next = end.min(at + (STRIDES[0] - since_sample) as usize);
+            self.sum.add_calls(columns, rows, at..next);
+            at = next;
         }
         self.polling.extend(columns, rows);
     }
@@ -138,12 +155,7 @@ impl History {
         let first = position - (number % STRIDES[0]) as usize;
         let sample = self.levels[0].get(number / STRIDES[0]);
         let mut sum = sample.map_or(Inside::default(), |sample| sample.inside);
-        for at in first..position {
-            sum.add(
-                class(columns, rows, at),
-                columns.leave[at] - columns.enter[at],
-            );
-        }
+        sum.add_calls(columns, rows, first..position);
         sum
     }
 
@@ -177,13 +189,14 @@ impl History {
 }
 
 #[inline]
-fn class(columns: &Columns, rows: &[Row], at: usize) -> TimeClass {
-    rows.get(columns.signature[at] as usize)
+fn class(rows: &[Row], signature: u32) -> TimeClass {
+    rows.get(signature as usize)
         .map_or(TimeClass::Setup, |row| row.class)
 }
 
 /// Activity of a location from `since` until it entered the call at `position`.
 /// `paths` are the call paths of its signatures.
+#[inline]
 pub fn before(
     columns: &Columns,
     rows: &[Row],
@@ -198,26 +211,24 @@ pub fn before(
         return activity;
     }
     let oldest = position.saturating_sub(LOOK_BACK);
-    let first = oldest + first_after(&columns.leave[oldest..position], since);
+    let (first, few) = match few_after(columns, rows, oldest..position, since) {
+        Some((first, inside)) => (first, Some(inside)),
+        None => {
+            let leaves = &columns.leave[oldest..position];
+            (oldest + leaves.partition_point(|&time| time <= since), None)
+        }
+    };
     let is_at_hand = first > oldest || columns.number + oldest as u64 == 0;
     let mut begins = since;
     let inside = if is_at_hand {
-        let mut inside = if position - first <= STRIDES[0] as usize {
-            let mut inside = Inside::default();
-            for at in first..position {
-                inside.add(
-                    class(columns, rows, at),
-                    columns.leave[at] - columns.enter[at],
-                );
-            }
-            inside
-        } else {
+        let mut inside = few.unwrap_or_else(|| {
             let before = history.before(columns, rows, first);
             history.before(columns, rows, position).since(before)
-        };
+        });
         // The first call may have begun before the window.
         if first < position && columns.enter[first] < since {
-            inside.add(class(columns, rows, first), columns.enter[first] - since);
+            let class = class(rows, columns.signature[first]);
+            inside.add(class, columns.enter[first] - since);
         }
         inside
     } else {
@@ -249,7 +260,7 @@ fn longest(
     columns: &Columns,
     rows: &[Row],
     paths: &[PathKey],
-    window: std::ops::Range<usize>,
+    window: Range<usize>,
     since: i64,
 ) -> Option<(u32, i64)> {
     let waits = window.filter_map(|at| {
@@ -280,17 +291,30 @@ fn longest(
     longest.map(|(_, time, signature)| (signature, time))
 }
 
-/// Position of the first of these ascending times that is after `since`. Most windows
-/// hold a few calls, so the search begins at the end.
-fn first_after(times: &[i64], since: i64) -> usize {
-    let mut step = 1;
-    let mut end = times.len();
-    while step <= end && times[end - step] > since {
-        end -= step;
-        step *= 2;
+/// Position of the first of these calls that was left after `since`, and the time inside
+/// operations from it on, if these are few. Most windows hold a few calls, so the search
+/// begins at the end.
+#[inline(always)]
+fn few_after(
+    columns: &Columns,
+    rows: &[Row],
+    calls: Range<usize>,
+    since: i64,
+) -> Option<(usize, Inside)> {
+    let few = calls.start.max(calls.end.saturating_sub(FEW))..calls.end;
+    let times = columns.enter[few.clone()]
+        .iter()
+        .zip(&columns.leave[few.clone()]);
+    let last = times.zip(&columns.signature[few.clone()]).zip(few).rev();
+    let (mut first, mut inside) = (calls.end, Inside::default());
+    for (((enter, &leave), &signature), at) in last {
+        if leave <= since {
+            return Some((first, inside));
+        }
+        inside.add(class(rows, signature), leave - enter);
+        first = at;
     }
-    let begin = end.saturating_sub(step);
-    begin + times[begin..end].partition_point(|&time| time <= since)
+    (first == calls.start).then_some((first, inside))
 }
 
 #[cfg(test)]
@@ -329,13 +353,17 @@ mod tests {
     }
 
     #[test]
-    fn search_from_the_end_finds_what_a_search_from_the_start_does() {
-        let times: Vec<i64> = (0..100).map(|n| n * n / 7).collect();
-        for length in 0..times.len() {
+    fn a_few_calls_are_found_and_added_up() {
+        let calls: Vec<_> = (0..70).map(|n| (20 * n, 20 * n + 7, 1)).collect();
+        for length in [0, 1, 2, FEW - 1, FEW, FEW + 1, 70] {
+            let columns = columns(&calls[..length]);
             for since in -1..1500 {
-                let times = &times[..length];
-                let expected = times.partition_point(|&time| time <= since);
-                assert_eq!(first_after(times, since), expected);
+                let first = columns.leave.partition_point(|&leave| leave <= since);
+                let found = few_after(&columns, &rows(), 0..length, since);
+                let found = found.map(|(at, inside)| (at, inside.waiting));
+                let expected = (first, 7 * (length - first) as i64);
+                let is_few = length - first < FEW || length == FEW;
+                assert_eq!(found, is_few.then_some(expected), "{length} {since}");
             }
         }
     }

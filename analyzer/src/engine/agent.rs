@@ -166,7 +166,7 @@ impl<'a> Agent<'a> {
     /// first time.
     fn connect(&mut self) {
         for at in 0..self.ranks.len() {
-            for (side, channel) in std::mem::take(&mut self.ranks[at].unconnected) {
+            for (side, channel) in std::mem::take(&mut self.ranks[at].asker.unconnected) {
                 self.connect_channel(at, side, channel);
             }
         }

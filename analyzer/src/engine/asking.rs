@@ -2,10 +2,10 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
-use laggard_patterns::two_sided;
+use laggard_patterns::{Interval, two_sided};
 
-use super::calls::{Calls, Late, Token, grow_to};
-use super::channel::{Channel, ChannelKey, End};
+use super::calls::{Calls, Late, Token, make_room};
+use super::channel::{Channel, ChannelKey, Channels, End};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::repair::Slacks;
@@ -27,6 +27,30 @@ pub struct Query {
 }
 
 impl Query {
+    #[inline(always)]
+    fn new(side: Side, channel: u32, n: u64, token: Token, is_bare: bool) -> Self {
+        Query {
+            n,
+            message: token.message,
+            call: token.call,
+            place: channel << 2 | side << 1 | u32::from(is_bare),
+        }
+    }
+
+    /// The asking rank's channel, one of these, and the other end of the message if that
+    /// happened already.
+    #[inline(always)]
+    fn other_end<'r>(
+        &self,
+        channels: &'r Channels,
+        ranks: &'r [Rank],
+    ) -> Option<(&'r Channel, &'r End)> {
+        let channel = &channels.list[self.channel() as usize];
+        let peer = &ranks[channel.peer as usize];
+        let end = peer.end(channel.declared, self.side(), self.n)?;
+        Some((channel, end))
+    }
+
     /// The asking rank's channel. Nobody has memory for 2^30 of them.
     #[inline]
     fn channel(&self) -> u32 {
@@ -50,8 +74,8 @@ impl Query {
 struct Worst<'r> {
     severity: i64,
     query: &'r Query,
-    key: ChannelKey,
-    peer: &'r Rank<'r>,
+    /// The asking rank's channel.
+    channel: &'r Channel,
     end: &'r End,
 }
 
@@ -96,6 +120,10 @@ pub struct Asker {
     last_queries: usize,
     /// Queries about messages that did not happen yet.
     waiting: Vec<Query>,
+    /// The agent that holds the rank.
+    agent: u32,
+    /// Channels asked about whose other end at this agent is not known yet.
+    pub unconnected: Vec<(Side, u32)>,
     /// Channels with questions to other agents that are not sent yet.
     pub unsent: Vec<(Side, u32)>,
     /// Late parties of other agents that are to be described.
@@ -129,56 +157,14 @@ impl Rank<'_> {
         now: Option<(u32, u64)>,
     ) {
         let Some(token) = receipt.message else { return };
-        if self.receives.list[channel as usize].agent == NONE {
+        let end = &mut self.receives.list[channel as usize];
+        if end.agent == NONE {
             self.asker.calls.unanswerable(token);
             return;
         }
-        self.ask(SEND, channel, n, token, now != Some(receipt.call));
-    }
-
-    pub(super) fn ask_for_send(&mut self, call: &CallAt, channel: u32, n: u64) {
-        let end = &self.receives.list[channel as usize];
-        if end.agent == NONE || !self.asker.should_ask(call) {
-            return;
-        }
-        let token = self.asker.calls.message(call, end.key.1, call.asks);
-        self.ask(SEND, channel, n, token, false);
-    }
-
-    pub(super) fn ask_for_post(&mut self, call: &CallAt, channel: u32, n: u64) {
-        if self.sends.list[channel as usize].agent == NONE {
-            return;
-        }
-        let token = self.asker.calls.blocked_send(call);
-        self.ask(POST, channel, n, token, false);
-    }
-
-    #[inline]
-    fn ask(&mut self, side: Side, channel: u32, n: u64, token: Token, bare: bool) {
-        let end = &self.asks_on(side).list[channel as usize];
-        let (is_here, is_connected) = (end.agent == self.agent, end.declared != NONE);
-        self.asker.requests += 1;
-        let query = Query {
-            n,
-            message: token.message,
-            call: token.call,
-            place: channel << 2 | side << 1 | u32::from(bare),
-        };
-        if !is_here {
-            let asked = &mut self.asks_on_mut(side).list[channel as usize];
-            asked.asked.push_back(query);
-            asked.unsent += 1;
-            if asked.unsent == 1 {
-                self.asker.unsent.push((side, channel));
-            }
-            return;
-        }
-        if !is_connected {
-            self.unconnected.push((side, channel));
-        }
-        let expected = self.asker.last_queries;
-        grow_to(&mut self.asker.queries, expected);
-        self.asker.queries.push(query);
+        let is_bare = now != Some(receipt.call);
+        let query = Query::new(SEND, channel, n, token, is_bare);
+        self.asker.ask(query, end);
     }
 
     /// Takes another agent's answers in.
@@ -225,15 +211,83 @@ impl Rank<'_> {
 }
 
 impl Asker {
-    /// Nothing asked yet, by so many threads.
-    pub fn new(threads: usize) -> Self {
+    /// Nothing asked yet, by so many threads of a rank that this agent holds.
+    pub fn new(threads: usize, agent: u32) -> Self {
         Asker {
+            agent,
             findings: (0..threads).map(|_| LocalFindings::default()).collect(),
             ..Asker::default()
         }
     }
 
+    /// For a message that the call received: number `n` on this channel of the rank's.
+    #[inline(always)]
+    pub(super) fn ask_for_send(
+        &mut self,
+        call: &CallAt,
+        (channel, receives): (u32, &mut Channels),
+        n: u64,
+    ) {
+        let end = &mut receives.list[channel as usize];
+        if end.agent == NONE || !self.should_ask(call) {
+            return;
+        }
+        let token = self.calls.message(call, end.key.1, call.asks);
+        self.ask(Query::new(SEND, channel, n, token, false), end);
+    }
+
+    /// For a message that the call sent, and waited for.
+    #[inline(always)]
+    pub(super) fn ask_for_post(
+        &mut self,
+        call: &CallAt,
+        (channel, sends): (u32, &mut Channels),
+        n: u64,
+    ) {
+        let end = &mut sends.list[channel as usize];
+        if end.agent == NONE {
+            return;
+        }
+        let token = self.calls.blocked_send(call);
+        self.ask(Query::new(POST, channel, n, token, false), end);
+    }
+
+    /// Asks for the other end of a message on this channel.
+    #[inline(always)]
+    fn ask(&mut self, query: Query, channel: &mut Channel) {
+        self.requests += 1;
+        if channel.agent != self.agent {
+            channel.asked.push_back(query);
+            channel.unsent += 1;
+            if channel.unsent == 1 {
+                self.unsent.push((query.side(), query.channel()));
+            }
+            return;
+        }
+        if channel.declared == NONE {
+            self.unconnected.push((query.side(), query.channel()));
+        }
+        self.queries.push(query);
+    }
+
+    /// The next questions, about so many, belong to this call.
+    #[inline]
+    pub(super) fn begin(&mut self, call: &CallAt, questions: usize) {
+        self.calls.begin();
+        self.make_room(call, questions);
+    }
+
+    /// Makes room for so many more questions of a call, if it may ask any.
+    #[inline]
+    pub(super) fn make_room(&mut self, call: &CallAt, questions: usize) {
+        if call.asks || self.watch > 0 {
+            make_room(&mut self.queries, questions, self.last_queries);
+            self.calls.make_room(questions);
+        }
+    }
+
     /// Whether a receive is asked about: it was slow, or follows a slow one closely.
+    #[inline]
     fn should_ask(&mut self, call: &CallAt) -> bool {
         if call.asks {
             self.watch = ORDER_WINDOW;
@@ -251,20 +305,23 @@ impl Asker {
         self.look_up_all(&waiting, own, ranks);
         let queries = std::mem::take(&mut self.queries);
         self.look_up_all(&queries, own, ranks);
-        // Others find room for what they find in it.
-        self.last_queries = queries.len();
+        // Others find room for what they find in it. A little more, or half of the slabs
+        // would have to move theirs.
+        self.last_queries = queries.len() + queries.len() / 16;
     }
 
     fn look_up_all(&mut self, queries: &[Query], own: &Rank, ranks: &[Rank]) {
         for queries in queries.chunk_by(|a, b| a.call == b.call) {
             let call = queries[0].call;
             let interval = self.calls.interval(call);
-            let mut answered = 0;
-            let (mut sender, mut receiver): (Option<Worst>, Option<Worst>) = (None, None);
-            for query in queries.iter().filter(|query| query.side() == SEND) {
-                let channel = &own.receives.list[query.channel() as usize];
-                let peer = &ranks[channel.peer as usize];
-                let Some(end) = peer.end(channel.declared, SEND, query.n) else {
+            let (mut answered, mut posts) = (0, 0);
+            let mut worst: Option<Worst> = None;
+            for query in queries {
+                if query.side() != SEND {
+                    posts += 1;
+                    continue;
+                }
+                let Some((channel, end)) = query.other_end(&own.receives, ranks) else {
                     self.waiting.push(*query);
                     continue;
                 };
@@ -281,38 +338,59 @@ impl Asker {
                     self.calls.violations.messages.note(by);
                 }
                 let severity = two_sided::late_sender(interval, end.time);
-                let late = Worst::new(severity, query, channel, peer, end);
-                late.replace_if_worse(&mut sender);
+                Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
             }
-            // A call that waited for a sender is not charged with a receiver.
-            let is_charged = sender.is_some() || self.calls.has_sender(call);
-            for query in queries.iter().filter(|query| query.side() == POST) {
-                if is_charged {
-                    answered += 1;
-                    continue;
+            if posts > 0 && (worst.is_some() || self.calls.has_sender(call)) {
+                // A call that waited for a sender is not charged with a receiver.
+                answered += posts;
+            } else if posts > 0 {
+                let (posted, late) = self.look_up_posts(queries, interval, own, ranks);
+                (answered, worst) = (answered + posted, late);
+            }
+            if call == NONE {
+                continue;
+            }
+            match worst {
+                Some(worst) => self.charge(call, answered, &worst, ranks),
+                None => {
+                    self.calls.answer(call, answered, None);
                 }
-                let channel = &own.sends.list[query.channel() as usize];
-                let peer = &ranks[channel.peer as usize];
-                let Some(end) = peer.end(channel.declared, POST, query.n) else {
-                    self.waiting.push(*query);
-                    continue;
-                };
-                answered += 1;
-                if end.time <= interval.enter {
-                    continue;
-                }
+            }
+        }
+    }
+
+    /// Looks up when the receives were posted that a call in this `interval` waited for: how
+    /// many were, and the worst one.
+    #[inline(never)]
+    fn look_up_posts<'r>(
+        &mut self,
+        queries: &'r [Query],
+        interval: Interval,
+        own: &'r Rank,
+        ranks: &'r [Rank],
+    ) -> (u32, Option<Worst<'r>>) {
+        let (mut answered, mut worst) = (0, None);
+        for query in queries.iter().filter(|query| query.side() == POST) {
+            let Some((channel, end)) = query.other_end(&own.sends, ranks) else {
+                self.waiting.push(*query);
+                continue;
+            };
+            answered += 1;
+            if end.time > interval.enter {
                 let severity = two_sided::late_receiver(interval, end.time);
-                let late = Worst::new(severity, query, channel, peer, end);
-                late.replace_if_worse(&mut receiver);
+                Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
             }
-            if call != NONE {
-                let late = |worst: &Option<Worst>| worst.as_ref().map(Worst::late);
-                let (sent, posted) = (late(&sender), late(&receiver));
-                let kept = self.calls.answer(call, answered, sent, posted);
-                if let (Some(late), Some(worst)) = (kept, sender.or(receiver)) {
-                    self.calls.describe(late, &worst.describe(interval.enter));
-                }
-            }
+        }
+        (answered, worst)
+    }
+
+    /// So many questions of a call are answered, and somebody, one of `ranks`, was late.
+    #[inline(always)]
+    fn charge(&mut self, call: u32, answered: u32, worst: &Worst, ranks: &[Rank]) {
+        let enter = self.calls.interval(call).enter;
+        let late = (worst.query.side(), worst.late());
+        if let Some(late) = self.calls.answer(call, answered, Some(late)) {
+            self.calls.describe(late, &worst.describe(enter, ranks));
         }
     }
 
@@ -354,10 +432,7 @@ impl Asker {
             source: key.1,
             tag: key.2,
         });
-        let kept = match side {
-            SEND => self.calls.answer(call, 1, late, None),
-            _ => self.calls.answer(call, 1, None, late),
-        };
+        let kept = self.calls.answer(call, 1, late.map(|late| (side, late)));
         if let Some(late) = kept {
             self.candidates.push(Candidate {
                 call,
@@ -399,18 +474,11 @@ impl Asker {
 
 impl<'r> Worst<'r> {
     #[inline]
-    fn new(
-        severity: i64,
-        query: &'r Query,
-        channel: &Channel,
-        peer: &'r Rank<'r>,
-        end: &'r End,
-    ) -> Self {
+    fn new(severity: i64, query: &'r Query, channel: &'r Channel, end: &'r End) -> Self {
         Worst {
             severity,
             query,
-            key: channel.key,
-            peer,
+            channel,
             end,
         }
     }
@@ -434,7 +502,7 @@ impl<'r> Worst<'r> {
                 key(self) > key(other)
             }
             _ => {
-                let key = |w: &Worst| (w.key.1, w.key.2, w.query.n);
+                let key = |w: &Worst| (w.channel.key.1, w.channel.key.2, w.query.n);
                 key(self) < key(other)
             }
         }
@@ -446,19 +514,19 @@ impl<'r> Worst<'r> {
             time: self.end.time,
             message: self.query.message,
             n: self.query.n,
-            source: self.key.1,
-            tag: self.key.2,
+            source: self.channel.key.1,
+            tag: self.channel.key.2,
         }
     }
 
-    /// What the late party did since the call's `enter`.
-    fn describe(&self, enter: i64) -> Detail {
+    /// What the late party, one of `ranks`, did since the call's `enter`.
+    fn describe(&self, enter: i64, ranks: &[Rank]) -> Detail {
         let since = if self.query.is_bare() {
             self.end.time
         } else {
             enter
         };
-        self.peer.late(self.end, since)
+        ranks[self.channel.peer as usize].late(self.end, since)
     }
 }
 

@@ -10,7 +10,7 @@ use laggard_patterns::{Interval, PatternId};
 use super::causality::Violations;
 use super::rank::{CallAt, ORDER_WINDOW};
 use super::table::NONE;
-use super::wire::Detail;
+use super::wire::{Detail, SEND, Side};
 
 /// A blocking call that waits for answers.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     /// Keeps an entry.
-    #[inline]
+    #[inline(always)]
     pub fn keep(&mut self, entry: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {
@@ -146,7 +146,7 @@ impl<T> Slots<T> {
                 slot
             }
             None => {
-                grow_to(&mut self.list, self.expected);
+                make_room(&mut self.list, 1, self.expected);
                 self.list.push(entry);
                 self.list.len() as u32 - 1
             }
@@ -160,20 +160,18 @@ impl<T> Slots<T> {
     }
 }
 
-/// Makes room for one more: there is such a list for each of many ranks, most of them short.
-#[inline]
-pub fn grow<T>(list: &mut Vec<T>) {
-    if list.len() == list.capacity() {
-        list.reserve_exact(list.len() / 4 + 2);
+/// Makes room for so many more in a list of which it is known how long it will be, about: there
+/// is such a list for each of many ranks, most of them short.
+#[inline(always)]
+pub fn make_room<T>(list: &mut Vec<T>, more: usize, expected: usize) {
+    #[cold]
+    #[inline(never)]
+    fn reserve<T>(list: &mut Vec<T>, more: usize, expected: usize) {
+        let expected = expected.saturating_sub(list.len());
+        list.reserve_exact(more.max(expected).max(list.len() / 4 + 2));
     }
-}
-
-/// The same for a list of which it is known how long it will be, about.
-#[inline]
-pub fn grow_to<T>(list: &mut Vec<T>, expected: usize) {
-    if list.len() == list.capacity() {
-        let more = expected.saturating_sub(list.len());
-        list.reserve_exact(more.max(list.len() / 4 + 2));
+    if list.capacity() - list.len() < more {
+        reserve(list, more, expected);
     }
 }
 
@@ -222,18 +220,26 @@ impl Calls {
     }
 
     /// Counts a question of the call being taken in.
-    #[inline]
-    fn open(&mut self, at: &CallAt) -> u32 {
-        if let Some(slot) = self.current {
-            self.calls.list[slot as usize].open += 1;
-            return slot;
-        }
+    #[inline(always)]
+    fn open(&mut self, at: &CallAt) -> (u32, &mut Call) {
+        let slot = match self.current {
+            Some(slot) => slot,
+            None => self.keep(at),
+        };
+        let call = &mut self.calls.list[slot as usize];
+        call.open += 1;
+        (slot, call)
+    }
+
+    /// Keeps the call being taken in.
+    #[inline(always)]
+    fn keep(&mut self, at: &CallAt) -> u32 {
         let slot = self.calls.keep(Call {
             enter: at.enter,
             leave: at.leave,
             thread: at.thread,
             signature: at.signature,
-            open: 1,
+            open: 0,
             sender: NONE,
             receiver: NONE,
             group: NONE,
@@ -245,14 +251,20 @@ impl Calls {
         slot
     }
 
+    /// Makes room for so many questions.
+    #[inline]
+    pub fn make_room(&mut self, questions: usize) {
+        make_room(&mut self.sent, questions, 0);
+        make_room(&mut self.receipts, questions, 0);
+    }
+
     /// For a question about a message that the call received; if it does not
     /// `charge`, only the time of the send is wanted.
+    #[inline(always)]
     pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
         let message = self.message_base + self.sent.len() as u64;
         self.changed = true;
-        grow(&mut self.sent);
         self.sent.push(UNANSWERED);
-        grow(&mut self.receipts);
         self.receipts.push(Receipt {
             source,
             thread: at.thread,
@@ -260,25 +272,26 @@ impl Calls {
         });
         let mut call = NONE;
         if charge {
-            call = self.open(at);
-            let call = &mut self.calls.list[call as usize];
-            call.messages = call.messages.min(message);
-            call.messages_end = message + 1;
+            let (slot, opened) = self.open(at);
+            opened.messages = opened.messages.min(message);
+            opened.messages_end = message + 1;
+            call = slot;
         }
         Token { call, message }
     }
 
     /// For a question about a message that the call sent.
+    #[inline(always)]
     pub fn blocked_send(&mut self, at: &CallAt) -> Token {
         Token {
-            call: self.open(at),
+            call: self.open(at).0,
             message: u64::MAX,
         }
     }
 
     /// For the outcome of a non-blocking collective that the call completed.
     pub fn collective(&mut self, at: &CallAt) -> u32 {
-        self.open(at)
+        self.open(at).0
     }
 
     /// What the call lost in such a collective.
@@ -288,7 +301,7 @@ impl Calls {
         if !losses.0.is_empty() {
             keep_worst(&mut self.groups, &mut call.group, losses, Losses::outrank);
         }
-        self.answer(slot, 1, None, None);
+        self.answer(slot, 1, None);
     }
 
     /// Enter and leave of a call, ns; equal if only a time is wanted.
@@ -327,23 +340,18 @@ impl Calls {
         }
     }
 
-    /// So many questions of a call are answered; who was late, a sender or else a receiver.
+    /// So many questions of a call are answered; who was late, if somebody was, and what was
+    /// asked about.
     /// The number of the late one if it is the worst so far: it is to be described.
-    #[inline]
-    pub fn answer(
-        &mut self,
-        call: u32,
-        count: u32,
-        sender: Option<Late>,
-        receiver: Option<Late>,
-    ) -> Option<u32> {
+    #[inline(always)]
+    pub fn answer(&mut self, call: u32, count: u32, late: Option<(Side, Late)>) -> Option<u32> {
         let slot = call;
         let call = &mut self.calls.list[slot as usize];
         let lates = &mut self.lates;
-        let kept = match (sender, receiver) {
-            (Some(late), _) => keep_worst(lates, &mut call.sender, late, Late::outranks_sender),
-            (_, Some(late)) => keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver),
-            (None, None) => None,
+        let kept = match late {
+            Some((SEND, late)) => keep_worst(lates, &mut call.sender, late, Late::outranks_sender),
+            Some((_, late)) => keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver),
+            None => None,
         };
         call.open -= count;
         self.changed = true;
@@ -368,22 +376,23 @@ impl Calls {
     }
 
     /// What a late party did.
+    #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
         let late = late as usize;
         if self.details.len() <= late {
             let all = self.lates.list.len();
-            grow_to(&mut self.details, self.lates.list.capacity());
+            make_room(&mut self.details, 1, self.lates.list.capacity());
             self.details.resize(all, Detail::default());
         }
         self.details[late] = *detail;
     }
 
     /// A call has all its answers.
-    #[inline]
+    #[inline(always)]
     fn conclude(&mut self, slot: u32) {
         let call = &self.calls[slot];
         if call.sender != NONE || call.receiver != NONE || call.group != NONE {
-            grow(&mut self.concluded);
+            make_room(&mut self.concluded, 1, 0);
             self.concluded.push(slot);
         } else {
             self.calls.drop(slot);
@@ -398,7 +407,7 @@ impl Calls {
             return;
         }
         for call in std::mem::take(&mut self.unanswerable) {
-            self.answer(call, 1, None, None);
+            self.answer(call, 1, None);
         }
         let open = |calls: &Slots<Call>| -> Vec<u32> {
             let slots = 0..calls.list.len() as u32;
@@ -412,7 +421,8 @@ impl Calls {
         }
         let mut concluded = std::mem::take(&mut self.concluded);
         concluded.retain(|&slot| {
-            let call = self.calls[slot];
+            let call = &self.calls[slot];
+            let (sent, posted, lost) = (call.sender, call.receiver, call.group);
             let mut named = |pattern, severity, late| {
                 found(Named {
                     pattern,
@@ -442,7 +452,7 @@ impl Calls {
                 (None, Some(late)) => {
                     let pattern = match sender {
                         None => Some(PatternId::LateReceiver),
-                        Some(_) => self.overtaken(&call, late, end),
+                        Some(_) => self.overtaken(call, late, end),
                     };
                     let Some(pattern) = pattern else {
                         return true;
@@ -451,13 +461,13 @@ impl Calls {
                 }
                 (None, None) => {}
             }
-            for late in [call.sender, call.receiver] {
+            for late in [sent, posted] {
                 if late != NONE {
                     self.lates.drop(late);
                 }
             }
-            if call.group != NONE {
-                self.groups.drop(call.group);
+            if lost != NONE {
+                self.groups.drop(lost);
             }
             let call = &mut self.calls.list[slot as usize];
             (call.sender, call.receiver) = (NONE, NONE);
@@ -501,7 +511,8 @@ impl Calls {
             }
         }
         self.lates = Slots {
-            expected: self.lates.list.len(),
+            // A little more, or half of the slabs would have to move theirs.
+            expected: self.lates.list.len() + self.lates.list.len() / 16,
             list: lates,
             free: Vec::new(),
         };
@@ -515,6 +526,7 @@ impl Calls {
     /// Another source's message is in the wrong order only where the program chose the
     /// order: not if the call took whatever came first, and not if it took a message of
     /// that source as well, as a Waitall over all neighbours does.
+    #[inline(always)]
     fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
         let position = |message: u64| usize::try_from(message - self.message_base).ok();
         let first = position(call.messages_end)?;
@@ -522,9 +534,12 @@ impl Calls {
         let window = &self.sent[first..last];
         let is_whole = end || window.len() == ORDER_WINDOW as usize;
         // UNANSWERED is before all times. Signs of differences are found several at once.
-        let signs = window
-            .iter()
-            .fold(0, |signs, &sent| signs | (sent - late.time));
+        let time = late.time;
+        let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
+        let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
+            Some(window) => signs(window),
+            None => signs(window),
+        };
         if signs >= 0 {
             return is_whole.then_some(PatternId::LateSender);
         }

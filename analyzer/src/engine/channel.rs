@@ -43,12 +43,11 @@ pub struct Channel {
     pub peer: u32,
     /// Number of the next message.
     pub next: u64,
-    /// Number of the first message in `ends`.
-    base: u64,
+    /// The last messages, up to `next`.
     ends: VecDeque<End>,
     /// Whether the channel is in the list of those to report progress of.
     pub touched: bool,
-    /// What the peer is past, as it said.
+    /// What the peer is past, as it said; all, if no trace of it is there.
     past: u64,
     /// How many messages the peer counted at the end of its trace.
     pub final_count: Option<u64>,
@@ -89,31 +88,35 @@ impl Channel {
     }
 
     /// Counts a message and keeps its end.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, end: End) -> u64 {
         let n = self.next;
         self.next += 1;
-        if self.agent != NONE && n >= self.past {
-            if self.ends.is_empty() {
-                self.base = n;
-            }
+        if n >= self.past {
             self.ends.push_back(end);
         }
         n
     }
 
+    /// Number of the first message in `ends`.
+    #[inline]
+    fn base(&self) -> u64 {
+        self.next - self.ends.len() as u64
+    }
+
     /// The end of message `n`, if it happened and is still kept.
+    #[inline]
     pub fn get(&self, n: u64) -> Option<&End> {
         self.ends
-            .get(usize::try_from(n.checked_sub(self.base)?).ok()?)
+            .get(usize::try_from(n.checked_sub(self.base())?).ok()?)
     }
 
     /// The peer is past all messages before `n`.
     pub fn release(&mut self, n: u64) {
         self.past = self.past.max(n);
-        while self.base < self.past && self.ends.pop_front().is_some() {
-            self.base += 1;
-        }
+        let past = self.past.saturating_sub(self.base());
+        let past = usize::try_from(past).unwrap_or(usize::MAX);
+        self.ends.drain(..past.min(self.ends.len()));
     }
 }
 
@@ -125,7 +128,7 @@ pub struct Channels {
     pub list: Vec<Channel>,
     /// Channels whose counts moved since progress was last reported.
     pub touched: Vec<u32>,
-    /// Every message that was counted, if somebody wants to know.
+    /// Every message that [`Channels::count`] counted, if somebody wants to know.
     pub counted: Option<Vec<Counted>>,
 }
 
@@ -138,16 +141,16 @@ impl Channels {
         let agent = usize::try_from(key.1)
             .ok()
             .and_then(|peer| agent_of.get(peer));
+        let agent = agent.copied().unwrap_or(NONE);
         self.list.push(Channel {
             key,
-            agent: agent.copied().unwrap_or(NONE),
+            agent,
             declared: NONE,
             peer: NONE,
             next: 0,
-            base: 0,
             ends: VecDeque::new(),
             touched: false,
-            past: 0,
+            past: if agent == NONE { u64::MAX } else { 0 },
             final_count: None,
             asked: VecDeque::new(),
             unsent: 0,
@@ -178,10 +181,19 @@ impl Channels {
     }
 
     /// Counts a message on a channel and keeps its end.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, number: u32, end: End) -> u64 {
-        self.touch(number);
-        let n = self.list[number as usize].push(end);
+        let channel = &mut self.list[number as usize];
+        if !channel.touched {
+            channel.touched = true;
+            self.touched.push(number);
+        }
+        channel.push(end)
+    }
+
+    /// The same, where it may have to be noted.
+    pub fn count(&mut self, number: u32, end: End) -> u64 {
+        let n = self.push(number, end);
         if let Some(counted) = &mut self.counted {
             counted.push(Counted {
                 channel: number,

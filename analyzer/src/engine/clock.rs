@@ -116,8 +116,7 @@ impl ClockMap {
         let product = since * i128::from(segment.rate);
         let ns = i128::from(segment.ns) - i128::from(self.zero);
         let near = NearMap {
-            ns: i64::try_from(ns).ok()?,
-            product,
+            scaled: (i128::from(i64::try_from(ns).ok()?) << FRACTION).wrapping_add(product),
             rate: segment.rate,
         };
         ((ns + (product >> FRACTION)).abs() < LONGEST / 2).then_some(near)
@@ -243,8 +242,8 @@ impl ClockMap {
 /// many at once.
 #[derive(Clone, Copy, Debug)]
 pub struct NearMap {
-    ns: i64,
-    product: i128,
+    /// Global time at the base, fixed point.
+    scaled: i128,
     rate: u64,
 }
 
@@ -253,8 +252,8 @@ impl NearMap {
     #[inline(always)]
     pub fn ns(&self, ticks: u64) -> i64 {
         // Below 2^97: what is added to half of the longest time fits.
-        let product = self.product + (u128::from(self.rate) * u128::from(ticks)) as i128;
-        self.ns + (product >> FRACTION) as i64
+        let scaled = self.scaled + (u128::from(self.rate) * u128::from(ticks)) as i128;
+        (scaled >> FRACTION) as i64
     }
 }
 

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use laggard_trace::{Chunk, Decoder, Event, Location, Record};
 
+use super::channel::End;
 use super::clock::{ClockMap, NearMap};
 
 /// A late party's calls are looked through so far back, and their sums where that is
@@ -88,7 +89,20 @@ impl Columns {
             .extend(extended.map(|(at, event)| (before + at, event.clone())));
     }
 
+    /// How the call at a position of this `thread` begins, and its leave.
+    #[inline]
+    pub fn begin(&self, thread: usize, at: usize) -> (End, i64) {
+        let end = End {
+            time: self.enter[at],
+            event: self.number + at as u64,
+            signature: self.signature[at],
+            thread: thread as u32,
+        };
+        (end, self.leave[at])
+    }
+
     /// Position of the call with this number, if it is still here.
+    #[inline]
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
         (at < self.enter.len()).then_some(at)
@@ -277,7 +291,7 @@ fn near_all(clock: &ClockMap, base: u64, records: &[Record]) -> Option<NearMap> 
 mod tests {
     use std::path::Path;
 
-    use laggard_trace::{End, Extension, FileHeader, LocationWriter, MemorySpace};
+    use laggard_trace::{Extension, FileHeader, LocationWriter, MemorySpace};
 
     use super::*;
     use crate::engine::clock::{ClockEvidence, Clocks};
@@ -298,7 +312,7 @@ mod tests {
                 _ => writer.push(enter, enter + 5, 1 + call as u32 % 2),
             }
         }
-        let mut bytes = writer.finish(End::default()).into_bytes();
+        let mut bytes = writer.finish(laggard_trace::End::default()).into_bytes();
         if let Some(at) = damage {
             bytes[at] ^= 0xff;
         }

@@ -11,13 +11,13 @@ use super::thread::Posted;
 impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.
     pub(super) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        self.complete_list(call, row.completes, row.blocks);
+        let call = call.waiting(row);
+        match self.ended {
+            Some(_) => self.complete_one_by_one(&call, row.completes),
+            None => self.complete_list(&call, row.completes),
+        }
         let thread = call.thread as usize;
         let next = self.threads[thread].next_post();
-        let call = CallAt {
-            asks: call.asks && row.blocks,
-            ..*call
-        };
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
             match completion.thread {
@@ -37,41 +37,73 @@ impl Rank<'_> {
         }
     }
 
-    /// Everything on a completion list; whether the call `blocks` until then.
+    /// Everything on a completion list.
     #[inline]
-    pub(super) fn complete_list(&mut self, call: &CallAt, list: u32, blocks: bool) {
-        let call = CallAt {
-            asks: call.asks && blocks,
-            ..*call
-        };
+    pub(super) fn complete_list(&mut self, call: &CallAt, list: u32) {
         let thread = &mut self.threads[call.thread as usize];
         let next = thread.next_post();
         let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
             return;
         };
+        self.asker.make_room(call, entries.len());
+        let mut rest = &entries[..];
+        while let [(delta, outcome), after @ ..] = self.complete_messages(call, next, rest) {
+            let number = next.wrapping_sub(u64::from(*delta));
+            let posted = self.threads[call.thread as usize].take(number);
+            self.completed(call, posted, Outcome::from(*outcome));
+            rest = after;
+        }
+        let thread = &mut self.threads[call.thread as usize];
+        thread.trim();
+        thread.lists[list as usize] = entries;
+    }
+
+    /// Everything on a completion list, so that it can be noted.
+    fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
+        let thread = &mut self.threads[call.thread as usize];
+        let next = thread.next_post();
+        let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
+            return;
+        };
+        self.asker.make_room(call, entries.len());
         for &(delta, outcome) in &entries {
-            let thread = &mut self.threads[call.thread as usize];
             let number = next.wrapping_sub(u64::from(delta));
-            match thread.posted(number) {
-                Some(&mut Posted::Receive { channel, n }) => {
-                    thread.done(number);
-                    self.note(|| Ended::by(&call, Subject::Received(channel, n)));
-                    self.ask_for_send(&call, channel, n);
-                }
-                Some(&mut Posted::Send { channel, n }) => {
-                    thread.done(number);
-                    self.note(|| Ended::by(&call, Subject::Sent(channel, n)));
-                    if call.asks && outcome != OUTCOME_CANCELLED {
-                        self.ask_for_post(&call, channel, n);
-                    }
-                }
-                _ => {
-                    let posted = thread.complete(number);
-                    self.completed(&call, posted, Outcome::from(outcome));
-                }
-            }
+            let posted = self.threads[call.thread as usize].complete(number);
+            self.completed(call, posted, Outcome::from(outcome));
         }
         self.threads[call.thread as usize].lists[list as usize] = entries;
+    }
+
+    /// Takes the messages at the front of a completion list in; what is left of it, from the
+    /// first request on that is something else. `next` is the number of the next request.
+    #[inline]
+    fn complete_messages<'e>(
+        &mut self,
+        call: &CallAt,
+        next: u64,
+        entries: &'e [(u32, u32)],
+    ) -> &'e [(u32, u32)] {
+        let thread = &mut self.threads[call.thread as usize];
+        let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
+        for (at, &(delta, outcome)) in entries.iter().enumerate() {
+            let Some(posted) = thread.posted(next.wrapping_sub(u64::from(delta))) else {
+                continue;
+            };
+            match *posted {
+                Posted::Receive { channel, n } => {
+                    asker.ask_for_send(call, (channel, receives), n);
+                }
+                Posted::Send { channel, n } => {
+                    if call.asks && outcome != OUTCOME_CANCELLED {
+                        asker.ask_for_post(call, (channel, sends), n);
+                    }
+                }
+                Posted::Done => continue,
+                Posted::Group { .. } | Posted::Deferred { .. } => return &entries[at..],
+            }
+            *posted = Posted::Done;
+        }
+        &[]
     }
 
     /// Takes in that a request ended.
@@ -81,12 +113,13 @@ impl Rank<'_> {
             Posted::Send { channel, n } => {
                 self.note(|| Ended::by(call, Subject::Sent(channel, n)));
                 if call.asks && outcome != Outcome::Cancelled {
-                    self.ask_for_post(call, channel, n);
+                    self.asker.ask_for_post(call, (channel, &mut self.sends), n);
                 }
             }
             Posted::Receive { channel, n } => {
                 self.note(|| Ended::by(call, Subject::Received(channel, n)));
-                self.ask_for_send(call, channel, n);
+                self.asker
+                    .ask_for_send(call, (channel, &mut self.receives), n);
             }
             Posted::Group {
                 group,
@@ -165,7 +198,7 @@ impl Rank<'_> {
             let n = if ready.peeks {
                 self.receives.list[channel as usize].next
             } else {
-                self.receives.push(channel, ready.end)
+                self.receives.count(channel, ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
                 if !ready.peeks {

@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::activity;
+use super::activity::{self, Activity};
 use super::channel::{Channel, ChannelKey, Channels, End};
 use super::rank::Rank;
 use super::table::NONE;
-use super::thread::Posted;
+use super::thread::{Posted, Thread};
 use super::wire::{Detail, POST, Progress, Question, Reply, SEND, Side};
 
 /// A question that arrived, or what is left of it.
@@ -168,12 +168,14 @@ impl Rank<'_> {
     }
 
     /// The late call of this end, and what its rank did before it and after `since`.
+    #[inline(always)]
     pub fn late(&self, end: &End, since: i64) -> Detail {
         self.detail_at(end.thread, end.event, since)
             .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
     }
 
     /// The late call with this number and what came before it, if it is still at hand.
+    #[inline(always)]
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
         let position = found.columns.position(event)?;
@@ -185,35 +187,43 @@ impl Rank<'_> {
             position,
             since,
         );
-        let mut detail = self.detail_of_signature(thread, found.columns.signature[position]);
-        detail.computation = activity.computation;
-        detail.waiting = activity.waiting;
-        detail.io = activity.io;
-        if let Some((other, time)) = activity.other {
-            let other = other as usize;
-            detail.other_operation = found.rows.get(other).map_or(0, |row| row.operation);
-            detail.other_path = found.paths.get(other).copied().unwrap_or_default();
-            detail.other = time;
-        }
-        Some(detail)
+        Some(self.detail(found, found.columns.signature[position], &activity))
     }
 
     /// The late call alone.
     pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
-        let found = &self.threads[thread as usize];
+        self.detail(
+            &self.threads[thread as usize],
+            signature,
+            &Activity::default(),
+        )
+    }
+
+    #[inline(always)]
+    fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
+        let path = |signature: u32| {
+            let path = thread.paths.get(signature as usize);
+            path.copied().unwrap_or_default()
+        };
+        let operation = |signature: u32| {
+            let row = thread.rows.get(signature as usize);
+            row.map_or(0, |row| row.operation)
+        };
+        let (other_path, other_operation, other) = match activity.other {
+            Some((other, time)) => (path(other), operation(other), time),
+            None => Default::default(),
+        };
         Detail {
-            path: found
-                .paths
-                .get(signature as usize)
-                .copied()
-                .unwrap_or_default(),
+            computation: activity.computation,
+            waiting: activity.waiting,
+            other,
+            path: path(signature),
+            operation: operation(signature),
+            other_path,
+            other_operation,
+            io: activity.io,
             rank: self.rank,
-            thread: found.number,
-            operation: found
-                .rows
-                .get(signature as usize)
-                .map_or(0, |row| row.operation),
-            ..Detail::default()
+            thread: thread.number,
         }
     }
 }

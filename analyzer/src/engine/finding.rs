@@ -74,11 +74,16 @@ impl Causes {
     /// The sums of one party, which are begun if need be.
     #[inline]
     pub fn of(&mut self, key: CauseKey) -> &mut Cause {
+        match self.few.iter().position(|(known, _)| *known == key) {
+            Some(at) => &mut self.few[at].1,
+            None => self.of_further(key),
+        }
+    }
+
+    /// See `of`.
+    fn of_further(&mut self, key: CauseKey) -> &mut Cause {
         if !self.many.is_empty() {
             return self.many.entry(key).or_default();
-        }
-        if let Some(at) = self.few.iter().position(|(known, _)| *known == key) {
-            return &mut self.few[at].1;
         }
         if self.few.len() == Self::FEW {
             self.many = std::mem::take(&mut self.few).into_iter().collect();
@@ -145,7 +150,8 @@ pub struct Sums {
     pub instances: u64,
     /// The part lost to a member on another host.
     pub inter_host: u64,
-    /// Per world rank: time lost and instances, ascending.
+    /// Per world rank: time lost and instances, ascending. Not known to a location's own
+    /// sums: see [`LocalFindings::drain_into`].
     pub ranks: SmallVec<[(u32, u64, u64); 1]>,
     /// Who was late.
     pub causes: Causes,
@@ -172,14 +178,14 @@ pub struct Instance<'a> {
 
 impl Sums {
     /// Adds one instance.
-    pub fn add(&mut self, instance: &Instance) {
+    #[inline(always)]
+    fn add(&mut self, instance: &Instance) {
         let severity = instance.severity.max(0) as u64;
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
         if instance.inter_host {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
-        add_rank(&mut self.ranks, (instance.rank, severity, 1));
         let worst = Worst {
             severity,
             rank: instance.rank,
@@ -251,6 +257,7 @@ impl Parts {
 }
 
 impl Cause {
+    #[inline]
     fn add(&mut self, severity: u64, late: &Detail) {
         // What the late party did can be known for more than this instance waited
         // (a collective's first and last); the shares stay, the sum fits.
@@ -261,10 +268,12 @@ impl Cause {
             .max(0) as u64;
         let share = |part: i64| {
             let part = part.max(0) as u64;
-            if known > severity {
-                (u128::from(part) * u128::from(severity) / u128::from(known)) as u64
-            } else {
-                part
+            if known <= severity || part == 0 {
+                return part;
+            }
+            match part.checked_mul(severity) {
+                Some(product) => product / known,
+                None => (u128::from(part) * u128::from(severity) / u128::from(known)) as u64,
             }
         };
         let parts = Parts {
@@ -275,7 +284,9 @@ impl Cause {
         };
         self.sums.add(&parts);
         self.instances += 1;
-        self.longest = self.longest.max(parts);
+        if parts > self.longest {
+            self.longest = parts;
+        }
         if late.other_operation != 0 {
             self.add_other((late.other_operation, late.other_path, share(late.other)));
         }
@@ -341,15 +352,8 @@ impl LocalFindings {
         if instance.severity <= 0 {
             return;
         }
-        if let Some(losses) = &mut self.losses {
-            losses.push(Loss {
-                pattern: pattern as u8,
-                signature,
-                severity: instance.severity,
-                enter: instance.enter,
-                leave: instance.leave,
-                late: instance.late.map(|l| (l.rank, l.operation, l.path)),
-            });
+        if self.losses.is_some() {
+            self.note(pattern, signature, instance);
         }
         let (number, signature) = (pattern as u8, signature as usize);
         if signature >= self.by_signature.len() {
@@ -368,6 +372,19 @@ impl LocalFindings {
         }
     }
 
+    #[cold]
+    fn note(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
+        let loss = Loss {
+            pattern: pattern as u8,
+            signature,
+            severity: instance.severity,
+            enter: instance.enter,
+            leave: instance.leave,
+            late: instance.late.map(|l| (l.rank, l.operation, l.path)),
+        };
+        self.losses.get_or_insert_default().push(loss);
+    }
+
     /// Signature, pattern and sums of all that was found.
     pub fn iter(&self) -> impl Iterator<Item = (u32, PatternNumber, &Sums)> {
         let all = self.by_signature.iter().enumerate();
@@ -377,10 +394,17 @@ impl LocalFindings {
         })
     }
 
-    /// Moves everything into `findings`; `name` gives a signature's call and call path.
-    pub fn drain_into(&mut self, findings: &mut Findings, name: impl Fn(u32) -> (u16, PathKey)) {
+    /// Moves everything, which a thread of `rank` lost, into `findings`; `name` gives a
+    /// signature's call and call path.
+    pub fn drain_into(
+        &mut self,
+        findings: &mut Findings,
+        rank: u32,
+        name: impl Fn(u32) -> (u16, PathKey),
+    ) {
         for (signature, patterns) in self.by_signature.drain(..).enumerate() {
-            for (pattern, sums) in patterns {
+            for (pattern, mut sums) in patterns {
+                sums.ranks.push((rank, sums.severity, sums.instances));
                 let (operation, path) = name(signature as u32);
                 findings
                     .entry((pattern, operation, path))

@@ -168,7 +168,7 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
         if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
             rows.take(at, findings, name);
         }
-        findings.drain_into(&mut partial.findings, name);
+        findings.drain_into(&mut partial.findings, number, name);
         let wall = place.map_or(0, |at| {
             partial.locations[at].waiting = findings.waiting;
             partial.locations[at].wall

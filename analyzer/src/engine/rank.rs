@@ -1,11 +1,14 @@
 //! Pass one over the calls of a rank: counts messages and collectives, ties
 //! completions to what was posted, and turns slow instances into questions.
 
+use std::ops::Range;
+
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
 use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
+use super::columns::Columns;
 use super::exchange::Asked;
 use super::group::Part;
 use super::notes::Ended;
@@ -88,8 +91,6 @@ pub struct Rank<'a> {
     pub cancels: bool,
     /// What it asks, and what was found.
     pub asker: Asker,
-    /// Channels asked about whose other end at this agent is not known yet.
-    pub(super) unconnected: Vec<(Side, u32)>,
     /// Collectives entered in this slab.
     pub entries: Vec<GroupEntry>,
     /// Other agents' questions about messages that did not happen yet.
@@ -101,13 +102,12 @@ pub struct Rank<'a> {
     /// What ended requests, if somebody wants to know.
     pub ended: Option<Vec<Ended>>,
     pub(super) agent_of: &'a [u32],
-    /// The agent that holds it.
-    pub(super) agent: u32,
 }
 impl<'a> Rank<'a> {
     /// A rank before its first slab.
     pub fn new(rank: u32, threads: Vec<Thread<'a>>, agent_of: &'a [u32]) -> Self {
-        let asker = Asker::new(threads.len());
+        let agent = agent_of.get(rank as usize).copied().unwrap_or(NONE);
+        let asker = Asker::new(threads.len(), agent);
         Rank {
             rank,
             threads,
@@ -119,14 +119,12 @@ impl<'a> Rank<'a> {
             deferred: Deferred::default(),
             cancels: false,
             asker,
-            unconnected: Vec::new(),
             entries: Vec::new(),
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
             ended: None,
             agent_of,
-            agent: agent_of.get(rank as usize).copied().unwrap_or(NONE),
         }
     }
 
@@ -136,110 +134,134 @@ impl<'a> Rank<'a> {
         for thread in &mut self.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
-            thread.at = thread.columns.first;
-            thread.extended_at = 0;
         }
-        if let [_] = self.threads.as_slice() {
-            while self.threads[0].at < self.threads[0].columns.enter.len() {
-                self.step(0);
+        if let [thread] = self.threads.as_mut_slice() {
+            let columns = std::mem::take(&mut thread.columns);
+            let mut at = columns.first;
+            for extended in &columns.extended {
+                self.take_plain(0, &columns, at..extended.0);
+                self.take_extended(0, &columns, extended);
+                at = extended.0 + 1;
             }
-            return;
-        }
-        // Threads share channels, so their calls are taken in order of entry.
-        loop {
-            let next = self
-                .threads
-                .iter()
-                .enumerate()
-                .filter_map(|(number, thread)| {
-                    thread
-                        .columns
-                        .enter
-                        .get(thread.at)
-                        .map(|&enter| (enter, number))
-                });
-            let Some((_, thread)) = next.min() else {
-                return;
-            };
-            self.step(thread);
+            self.take_plain(0, &columns, at..columns.enter.len());
+            self.threads[0].columns = columns;
+        } else {
+            self.take_in_order();
         }
     }
 
-    /// Takes the next call of a thread in.
-    #[inline(always)]
-    fn step(&mut self, number: usize) {
-        let in_order = self.is_in_order();
-        let thread = &mut self.threads[number];
-        let at = thread.at;
-        thread.at += 1;
-        let signature = thread.columns.signature[at];
-        let row = match thread.rows.get(signature as usize) {
-            Some(row) if row.operation != 0 => row,
-            _ => {
-                thread.undefined += 1;
-                return;
+    /// Takes the calls of several threads in. These share channels, so it is done in order of
+    /// entry.
+    fn take_in_order(&mut self) {
+        let threads = self.threads.iter_mut();
+        let slabs: Vec<Columns> = threads.map(|t| std::mem::take(&mut t.columns)).collect();
+        let mut next: Vec<usize> = slabs.iter().map(|columns| columns.first).collect();
+        let mut extended: Vec<_> = slabs.iter().map(|c| c.extended.iter().peekable()).collect();
+        loop {
+            let threads = slabs.iter().zip(&next).enumerate();
+            let first = threads.filter_map(|(thread, (columns, &at))| {
+                columns.enter.get(at).map(|&enter| (enter, thread))
+            });
+            let Some((_, thread)) = first.min() else {
+                break;
+            };
+            let (columns, at) = (&slabs[thread], next[thread]);
+            match extended[thread].next_if(|(position, _)| *position == at) {
+                Some(extended) => self.take_extended(thread, columns, extended),
+                None => self.take_plain(thread, columns, at..at + 1),
             }
-        };
-        if let Some((position, _)) = thread.columns.extended.get(thread.extended_at)
-            && *position == at
-        {
-            thread.extended_at += 1;
-            let (row, extended) = (*row, Some(thread.extended_at - 1));
-            self.take(number, at, signature, &row, extended);
-            return;
+            next[thread] += 1;
         }
-        if row.step == Step::Nothing {
-            return;
+        for (thread, columns) in self.threads.iter_mut().zip(slabs) {
+            thread.columns = columns;
         }
-        let (enter, leave) = (thread.columns.enter[at], thread.columns.leave[at]);
-        let call = CallAt {
-            thread: number as u32,
-            signature,
-            number: thread.columns.number + at as u64,
-            enter,
-            leave,
-            asks: leave - enter >= row.threshold,
-            any: row.any,
-        };
-        let end = call.end();
-        match row.step {
-            Step::Send | Step::PostSend => {
-                let (channel, posts) = (row.send_channel, row.step == Step::PostSend);
+    }
+
+    /// Takes successive calls of a thread in of which no extension record says more. What most
+    /// calls do that do not block is all here, so that it stays in registers.
+    fn take_plain(&mut self, thread: usize, columns: &Columns, calls: Range<usize>) {
+        let first = calls.start;
+        let times = columns.enter[calls.clone()].iter();
+        let times = times.zip(&columns.signature[calls]);
+        for (at, (&time, &signature)) in (first..).zip(times) {
+            let taking = &mut self.threads[thread];
+            let Some(row) = taking.rows.get(signature as usize) else {
+                taking.undefined += 1;
+                continue;
+            };
+            let end = End {
+                time,
+                event: columns.number + at as u64,
+                signature,
+                thread: thread as u32,
+            };
+            if row.step == Step::PostSend {
+                let channel = row.send_channel;
                 let n = self.sends.push(channel, end);
-                if posts {
-                    self.threads[number].post(Posted::Send { channel, n });
-                } else if call.asks {
-                    self.asker.calls.begin();
-                    self.ask_for_post(&call, channel, n);
+                taking.post(Posted::Send { channel, n });
+            } else if row.step == Step::PostReceive && is_in_order(self.cancels, &self.deferred) {
+                let channel = row.receive_channel;
+                let n = self.receives.push(channel, end);
+                taking.post(Posted::Receive { channel, n });
+            } else if row.step != Step::Nothing {
+                self.step(thread, columns, at);
+            }
+        }
+    }
+
+    /// Takes the call at a position in of which no extension record says more.
+    #[inline(never)]
+    fn step(&mut self, thread: usize, columns: &Columns, at: usize) {
+        let (end, leave) = columns.begin(thread, at);
+        let thread = &mut self.threads[thread];
+        let row = &thread.rows[end.signature as usize];
+        let call = CallAt::new(end, leave, row);
+        match row.step {
+            Step::Undefined => thread.undefined += 1,
+            Step::Send => {
+                let n = self.sends.push(row.send_channel, end);
+                if call.asks {
+                    let channel = (row.send_channel, &mut self.sends);
+                    self.asker.begin(&call, 1);
+                    self.asker.ask_for_post(&call, channel, n);
                 }
             }
-            Step::Receive | Step::PostReceive if in_order => {
-                let (channel, posts) = (row.receive_channel, row.step == Step::PostReceive);
-                let n = self.receives.push(channel, end);
-                if posts {
-                    self.threads[number].post(Posted::Receive { channel, n });
-                } else {
-                    self.asker.calls.begin();
-                    self.ask_for_send(&call, channel, n);
+            Step::Receive if is_in_order(self.cancels, &self.deferred) => {
+                let n = self.receives.push(row.receive_channel, end);
+                let channel = (row.receive_channel, &mut self.receives);
+                self.asker.begin(&call, 1);
+                self.asker.ask_for_send(&call, channel, n);
+            }
+            Step::Exchange if is_in_order(self.cancels, &self.deferred) => {
+                let (to, from) = (row.send_channel, row.receive_channel);
+                self.asker.begin(&call, 2);
+                let n = self.sends.push(to, end);
+                if call.asks {
+                    self.asker.ask_for_post(&call, (to, &mut self.sends), n);
                 }
+                let n = self.receives.push(from, end);
+                self.asker
+                    .ask_for_send(&call, (from, &mut self.receives), n);
             }
             Step::Collective => {
                 let row = *row;
                 self.collective(&call, &row, None, false);
             }
             Step::Complete => {
-                let (list, blocks) = (row.completes, row.blocks);
-                self.asker.calls.begin();
-                self.complete_list(&call, list, blocks);
+                let list = row.completes;
+                let call = call.waiting(row);
+                self.asker.begin(&call, 0);
+                self.complete_list(&call, list);
             }
             _ => {
                 let row = *row;
-                self.take(number, at, signature, &row, None);
+                self.take(&call, &row, None);
             }
         }
     }
 
-    /// From now on everything is noted that ends a message or a non-blocking collective.
+    /// From now on all messages are noted, and what ends requests. No call takes a short cut
+    /// then: only the long way has room for it.
     pub fn note_all(&mut self) {
         self.ended = Some(Vec::new());
         self.sends.counted = Some(Vec::new());
@@ -247,60 +269,53 @@ impl<'a> Rank<'a> {
         for findings in &mut self.asker.findings {
             findings.losses = Some(Vec::new());
         }
+        for row in self.threads.iter_mut().flat_map(|thread| &mut thread.rows) {
+            if !matches!(row.step, Step::Undefined | Step::Nothing) {
+                row.step = Step::General;
+            }
+        }
     }
 
     /// Notes what ended something, if it is asked for.
-    #[inline]
     pub(super) fn note(&mut self, ended: impl FnOnce() -> Ended) {
         if let Some(notes) = &mut self.ended {
             notes.push(ended());
         }
     }
 
-    /// Whether receives have their number when they are posted.
-    #[inline]
-    fn is_in_order(&self) -> bool {
-        !self.cancels && self.deferred.is_empty()
+    /// Takes a call in that extension records say more of.
+    fn take_extended(&mut self, thread: usize, columns: &Columns, extended: &(usize, Event)) {
+        let (at, event) = extended;
+        let (end, leave) = columns.begin(thread, *at);
+        let thread = &mut self.threads[thread];
+        match thread.rows.get(end.signature as usize).copied() {
+            Some(row) if row.step != Step::Undefined => {
+                self.take(&CallAt::new(end, leave, &row), &row, Some(event));
+            }
+            _ => thread.undefined += 1,
+        }
     }
 
     /// A call that matters for matching.
-    pub(super) fn take(
-        &mut self,
-        number: usize,
-        at: usize,
-        signature: u32,
-        row: &Row,
-        extended: Option<usize>,
-    ) {
-        let thread = &self.threads[number];
-        let (enter, leave) = (thread.columns.enter[at], thread.columns.leave[at]);
-        let event = extended.map(|index| thread.columns.extended[index].1.clone());
-        let call = CallAt {
-            thread: number as u32,
-            signature,
-            number: thread.columns.number + at as u64,
-            enter,
-            leave,
-            asks: leave - enter >= row.threshold,
-            any: row.any,
-        };
-        self.asker.calls.begin();
+    fn take(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let completed = event.map_or(0, |event| event.completed.len());
+        self.asker.begin(call, 2 + completed);
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
         if row.has(flags::SENDS) {
-            posted = self.send(&call, row, event.as_ref(), posts);
+            posted = self.send(call, row, event, posts);
         }
         if row.has(flags::RECEIVES) {
-            posted = self.receive(&call, row, event.as_ref(), posts);
+            posted = self.receive(call, row, event, posts);
         }
         if row.has(flags::COLLECTIVE) && row.group != NONE {
-            posted = self.collective(&call, row, event.as_ref(), posts);
+            posted = self.collective(call, row, event, posts);
         }
-        if row.completes != 0 || event.as_ref().is_some_and(|e| !e.completed.is_empty()) {
-            self.completions(&call, row, event.as_ref());
+        if row.completes != 0 || event.is_some_and(|e| !e.completed.is_empty()) {
+            self.completions(call, row, event);
         }
         if posts {
-            self.threads[number].post(posted);
+            self.threads[call.thread as usize].post(posted);
         }
     }
 
@@ -323,12 +338,12 @@ impl<'a> Rank<'a> {
         if channel == NONE {
             return Posted::Done;
         }
-        let n = self.sends.push(channel, call.end());
+        let n = self.sends.count(channel, call.end());
         if posts {
             return Posted::Send { channel, n };
         }
         if call.asks {
-            self.ask_for_post(call, channel, n);
+            self.asker.ask_for_post(call, (channel, &mut self.sends), n);
         }
         Posted::Done
     }
@@ -370,14 +385,16 @@ impl<'a> Rank<'a> {
         }
         if peeks {
             let n = self.receives.list[channel as usize].next;
-            self.ask_for_send(call, channel, n);
+            self.asker
+                .ask_for_send(call, (channel, &mut self.receives), n);
             return Posted::Done;
         }
-        let n = self.receives.push(channel, end);
+        let n = self.receives.count(channel, end);
         if posts {
             return Posted::Receive { channel, n };
         }
-        self.ask_for_send(call, channel, n);
+        self.asker
+            .ask_for_send(call, (channel, &mut self.receives), n);
         Posted::Done
     }
 
@@ -473,6 +490,12 @@ impl<'a> Rank<'a> {
     }
 }
 
+/// Whether receives have their number when they are posted.
+#[inline(always)]
+fn is_in_order(cancels: bool, deferred: &Deferred) -> bool {
+    !cancels && deferred.is_empty()
+}
+
 /// The call being looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct CallAt {
@@ -493,6 +516,29 @@ pub struct CallAt {
 }
 
 impl CallAt {
+    /// The call that begins as `begin` says, with this signature's `row`.
+    #[inline(always)]
+    fn new(begin: End, leave: i64, row: &Row) -> Self {
+        CallAt {
+            thread: begin.thread,
+            signature: begin.signature,
+            number: begin.event,
+            enter: begin.time,
+            leave,
+            asks: leave - begin.time >= row.threshold,
+            any: row.any,
+        }
+    }
+
+    /// The call as one that completes requests: it asks if it waits for them.
+    #[inline(always)]
+    pub(super) fn waiting(self, row: &Row) -> Self {
+        CallAt {
+            asks: self.asks && row.blocks,
+            ..self
+        }
+    }
+
     /// The call as one end of a message.
     #[inline]
     fn end(&self) -> End {

@@ -70,6 +70,8 @@ const MEETINGS: [u16; 8] = [
 /// What pass one does in a call that no extension record says more of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Counts a signature that nobody defined.
+    Undefined,
     /// Nothing.
     Nothing,
     /// Counts a message, and no more.
@@ -80,6 +82,8 @@ pub enum Step {
     Receive,
     /// See `Receive`; the call posts a request.
     PostReceive,
+    /// `Send`, then `Receive`.
+    Exchange,
     /// Completes requests, and no more.
     Complete,
     /// Enters a collective that blocks, and no more.
@@ -132,7 +136,7 @@ impl Row {
         flags: 0,
         shape: Shape::Single,
         class: TimeClass::Setup,
-        step: Step::Nothing,
+        step: Step::Undefined,
         blocks: true,
         any: false,
         send_channel: NONE,
@@ -179,12 +183,14 @@ impl Row {
             flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE | flags::PEEKS;
         const POST_SEND: u16 = flags::POSTS | flags::SENDS;
         const POST_RECEIVE: u16 = flags::POSTS | flags::RECEIVES;
+        const EXCHANGE: u16 = flags::SENDS | flags::RECEIVES;
         let (sends, receives) = (self.send_channel != NONE, self.receive_channel != NONE);
         self.step = match (self.flags & roles, self.completes) {
             (flags::SENDS, 0) if sends => Step::Send,
             (POST_SEND, 0) if sends => Step::PostSend,
             (flags::RECEIVES, 0) if receives => Step::Receive,
             (POST_RECEIVE, 0) if receives => Step::PostReceive,
+            (EXCHANGE, 0) if sends && receives => Step::Exchange,
             (0, 1..) => Step::Complete,
             (flags::COLLECTIVE, 0) if self.group != NONE => Step::Collective,
             _ => return,

@@ -23,9 +23,6 @@ pub struct Thread<'a> {
     pub lists: Vec<Vec<(u32, u32)>>,
     /// Keys of the call paths by signature id.
     pub paths: Vec<PathKey>,
-    /// Next call of the slab, and next entry of `columns.extended`.
-    pub(super) at: usize,
-    pub(super) extended_at: usize,
     pub(super) posted: VecDeque<Posted>,
     /// Post number of `posted[0]`.
     pub(super) posted_base: u64,
@@ -74,15 +71,13 @@ impl<'a> Thread<'a> {
             rows,
             lists,
             paths,
-            at: 0,
-            extended_at: 0,
             posted: VecDeque::new(),
             posted_base: 0,
             undefined: 0,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn post(&mut self, posted: Posted) {
         self.posted.push_back(posted);
     }
@@ -94,20 +89,24 @@ impl<'a> Thread<'a> {
         self.posted.get_mut(usize::try_from(at).ok()?)
     }
 
+    /// The request with this number, which ended.
+    pub(super) fn take(&mut self, number: u64) -> Posted {
+        match self.posted(number) {
+            Some(posted) => std::mem::replace(posted, Posted::Done),
+            None => Posted::Done,
+        }
+    }
+
     /// Takes a request off the list.
     pub(super) fn complete(&mut self, number: u64) -> Posted {
-        let Some(posted) = self.posted(number) else {
-            return Posted::Done;
-        };
-        let posted = *posted;
-        self.done(number);
+        let posted = self.take(number);
+        self.trim();
         posted
     }
 
-    /// The request with this number, which is under way, ended.
+    /// Forgets the first requests that ended.
     #[inline]
-    pub(super) fn done(&mut self, number: u64) {
-        self.posted[(number - self.posted_base) as usize] = Posted::Done;
+    pub(super) fn trim(&mut self) {
         while matches!(self.posted.front(), Some(Posted::Done)) {
             self.posted.pop_front();
             self.posted_base += 1;

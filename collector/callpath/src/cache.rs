@@ -87,8 +87,13 @@ enum Then {
     Choose { address: u64, child: u32 },
 }
 
+/// Paths by nothing but the return address, one place for each.
+const RECENT_LOG2: u32 = 8;
+
 /// The remembered paths of one thread.
 pub(crate) struct Cache {
+    /// Return addresses with a root of [`ANY_SP`], and where they lead; `ra` 0: none.
+    recent: Vec<(u64, PathId)>,
     /// Open addressing, a power of two long, at most half full; `ra` 0: free.
     roots: Vec<Root>,
     used: usize,
@@ -111,6 +116,7 @@ unsafe fn word(address: u64, site: &CallSite) -> u64 {
 impl Cache {
     pub(crate) const fn new() -> Self {
         Self {
+            recent: Vec::new(),
             roots: Vec::new(),
             used: 0,
             nodes: Vec::new(),
@@ -120,10 +126,29 @@ impl Cache {
 
     /// Forgets all paths.
     pub(crate) fn clear(&mut self) {
+        self.recent.clear();
         self.roots.fill(FREE);
         self.used = 0;
         self.nodes.clear();
         self.checks.clear();
+    }
+
+    /// The path that [`note`](Self::note) was last given for a return address.
+    #[inline(always)]
+    pub(crate) fn recent(&self, ra: u64) -> Option<PathId> {
+        let &(known, path) = self.recent.get(Self::place(ra))?;
+        (known == ra).then_some(path)
+    }
+
+    /// Remembers a path that depends on the return address only.
+    pub(crate) fn note(&mut self, ra: u64, path: PathId) {
+        self.recent.resize(1 << RECENT_LOG2, (0, PathId::EMPTY));
+        self.recent[Self::place(ra)] = (ra, path);
+    }
+
+    #[inline(always)]
+    fn place(ra: u64) -> usize {
+        (hash(ra, 0) >> (32 - RECENT_LOG2)) & ((1 << RECENT_LOG2) - 1)
     }
 
     /// The remembered path of `site`, whose stack pointer is replaced by `sp`

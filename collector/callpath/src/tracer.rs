@@ -80,7 +80,7 @@ impl Tracer {
     /// # Safety
     /// `site` is of a call of the current thread that has not returned: what it
     /// says of the stack is true now.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn capture(&mut self, site: CallSite, depth: usize) -> PathId {
         if depth == 0 {
             return PathId::EMPTY;
@@ -88,21 +88,27 @@ impl Tracer {
         self.until_look = self.until_look.wrapping_sub(1);
         let prepared = self.unloads == unloads() && self.depth == depth && self.until_look != 0;
         if prepared && self.python.is_none() {
-            if let Some(path) = self.remembered(&site, depth) {
+            // With depth 1 the return address nearly always says it all.
+            let recent = match depth {
+                1 => self.cache.recent(site.ra),
+                _ => None,
+            };
+            if let Some(path) = recent.or_else(|| self.remembered(&site, depth)) {
                 return path;
             }
         }
         self.capture_slowly(site, depth)
     }
 
-    #[inline]
-    fn remembered(&self, site: &CallSite, depth: usize) -> Option<PathId> {
-        // With depth 1 the return address nearly always says it all.
-        let by_ra = match depth {
-            1 => self.cache.find(site, ANY_SP),
-            _ => None,
-        };
-        by_ra.or_else(|| self.cache.find(site, site.sp))
+    #[inline(never)]
+    fn remembered(&mut self, site: &CallSite, depth: usize) -> Option<PathId> {
+        if depth == 1
+            && let Some(path) = self.cache.find(site, ANY_SP)
+        {
+            self.cache.note(site.ra, path);
+            return Some(path);
+        }
+        self.cache.find(site, site.sp)
     }
 
     /// Whether [`Tracer::take_new`] would give any path.

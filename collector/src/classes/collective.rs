@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use super::send::post;
@@ -13,7 +13,7 @@ use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{Group, Kind, NO_ROOT};
 use crate::periodic;
 use crate::request::{self, Entry, Posted, kind};
-use crate::signature::Raw;
+use crate::signature::{Half, Raw};
 
 /// A collective on a communicator.
 pub struct Collective<S, R> {
@@ -172,11 +172,7 @@ impl<S: Volume, R: Volume> Collective<S, R> {
         scope.parties = sources;
         let received = self.received.bytes(&mut scope);
         raw.group = group;
-        raw.send = Endpoint {
-            peer: self.root,
-            tag: 0,
-            bytes: sent,
-        };
+        raw.send = Half::new(self.root, 0, sent);
         raw.receive.bytes = received;
         raw.flags |= flags::COLLECTIVE;
     }

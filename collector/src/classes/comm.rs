@@ -10,7 +10,7 @@ use crate::call::{Call, guarded};
 use crate::constants::{Handle, SUCCESS, constants};
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::groups::{self, Group, Kind, NO_ROOT, Origin};
-use crate::signature::{NOBODY, Raw};
+use crate::signature::{Half, Raw};
 use crate::thread::is_recording;
 
 /// How a communicator comes to be, with the parent or the tag.
@@ -130,10 +130,7 @@ impl Operation for Create {
     }
 }
 
-const NO_ROOT_HERE: laggard_trace::Endpoint = laggard_trace::Endpoint {
-    peer: NO_ROOT,
-    ..NOBODY
-};
+const NO_ROOT_HERE: Half = Half::of(NO_ROOT);
 
 /// The members of the new communicator are those that took part.
 fn on_itself(made: Option<&'static Group>) -> (Option<&'static Group>, Option<&'static Group>) {

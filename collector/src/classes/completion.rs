@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::slice;
 
 use laggard_trace::{Extension, OUTCOME_CANCELLED, Record, flags};
 
@@ -44,13 +45,15 @@ impl Scratch {
         if requests.is_null() {
             return;
         }
-        for i in 0..count.max(0) as usize {
-            // SAFETY: the program's array of so many requests.
-            let handle = unsafe { *requests.add(i) }.bits();
-            self.handles.push(handle);
-            if request::is_concurrent() {
-                self.known.push(request::find(handle, self.variable(i)));
-            }
+        // SAFETY: the program's array of so many requests.
+        let requests = unsafe { slice::from_raw_parts(requests, count.max(0) as usize) };
+        self.handles
+            .extend(requests.iter().map(|request| request.bits()));
+        if request::is_concurrent() {
+            let known = self.handles.iter().enumerate();
+            let variable = |i| self.array.wrapping_add(i * size_of::<MPI_Request>());
+            self.known
+                .extend(known.map(|(i, &handle)| request::find(handle, variable(i))));
         }
     }
 
@@ -79,6 +82,23 @@ impl Scratch {
         self.statuses.as_mut_ptr().cast()
     }
 
+    /// Notes the completion of all handles kept, whose statuses are these.
+    ///
+    /// # Safety
+    /// There are as many statuses.
+    #[inline]
+    pub unsafe fn complete_all(
+        &mut self,
+        stream: &mut Stream,
+        thread: u32,
+        statuses: *const MPI_Status,
+    ) {
+        for i in 0..self.handles.len() {
+            // SAFETY: as the caller states.
+            self.complete(stream, thread, i, unsafe { &*statuses.add(i) });
+        }
+    }
+
     /// Notes the completion of the i-th handle kept.
     #[inline(always)]
     pub fn complete(&mut self, stream: &mut Stream, thread: u32, i: usize, status: &MPI_Status) {
@@ -86,51 +106,71 @@ impl Scratch {
             return;
         };
         let before = self.known.get(i).and_then(Option::as_ref);
-        let Some(entry) = request::complete(handle, self.variable(i), before) else {
+        let ended = request::complete(handle, self.variable(i), before, |entry| {
+            let otherwise = (!is_as_posted(entry, status)).then_some(*entry);
+            (entry.thread, entry.post, otherwise)
+        });
+        let Some((poster, post, otherwise)) = ended else {
             return;
         };
-        let outcome = outcome(stream, thread, &entry, status);
-        self.note(stream, thread, &entry, outcome);
+        let outcome = match otherwise {
+            Some(entry) => outcome(stream, thread, &entry, status),
+            None => 0,
+        };
+        self.note(stream, thread, (poster, post), outcome);
     }
 
     /// Notes that a request is complete, though it stays.
     pub fn settle(&mut self, stream: &mut Stream, thread: u32, handle: usize, status: &MPI_Status) {
         if let Some(entry) = request::settle(handle) {
             let outcome = outcome(stream, thread, &entry, status);
-            self.note(stream, thread, &entry, outcome);
+            self.note(stream, thread, (entry.thread, entry.post), outcome);
         }
     }
 
     /// Notes that nobody will ask for a request under way any more.
     pub fn freed(&mut self, stream: &Stream, thread: u32, entry: &Entry) {
-        self.note(stream, thread, entry, 0);
+        self.note(stream, thread, (entry.thread, entry.post), 0);
     }
 
+    /// Notes how the request of this thread and post number ended.
     #[inline(always)]
-    fn note(&mut self, stream: &Stream, thread: u32, entry: &Entry, outcome: u32) {
-        if entry.thread == thread {
-            let delta = (stream.posts() as u32).wrapping_sub(entry.post);
+    fn note(&mut self, stream: &Stream, thread: u32, (poster, post): (u32, u32), outcome: u32) {
+        if poster == thread {
+            let delta = (stream.posts() as u32).wrapping_sub(post);
             self.completed.push((delta, outcome));
         } else {
-            self.elsewhere.push((entry.thread, entry.post, outcome));
+            self.elsewhere.push((poster, post, outcome));
         }
     }
 }
 
-/// How a request ended: 0 as it was posted, else the signature that tells.
+/// Whether a request ended as it was posted, as far as can be told at once.
 #[inline(always)]
+fn is_as_posted(entry: &Entry, status: &MPI_Status) -> bool {
+    !entry.is(kind::CANCELLED) && (!tells_more(entry) || arrived_as_posted(entry, status))
+}
+
+/// Whether the status of a request tells more than its post.
+#[inline(always)]
+fn tells_more(entry: &Entry) -> bool {
+    entry.is(kind::RECEIVE) && entry.posted.flags & flags::RECEIVES != 0
+}
+
+#[inline(always)]
+fn arrived_as_posted(entry: &Entry, status: &MPI_Status) -> bool {
+    arrived(status) == entry.posted.half
+}
+
+/// How a request ended: 0 as it was posted, else the signature that tells.
 fn outcome(stream: &mut Stream, thread: u32, entry: &Entry, status: &MPI_Status) -> u32 {
     if entry.is(kind::CANCELLED) && is_cancelled(status) {
         return OUTCOME_CANCELLED;
     }
+    if !tells_more(entry) || arrived_as_posted(entry, status) {
+        return 0;
+    }
     let posted = &entry.posted;
-    if !entry.is(kind::RECEIVE) || posted.flags & flags::RECEIVES == 0 {
-        return 0;
-    }
-    let arrived = arrived(status);
-    if (arrived.peer, arrived.tag, arrived.bytes) == (posted.peer, posted.tag, posted.bytes) {
-        return 0;
-    }
     let path = if entry.thread == thread {
         posted.path
     } else {
@@ -142,7 +182,7 @@ fn outcome(stream: &mut Stream, thread: u32, entry: &Entry, status: &MPI_Status)
         path,
         group: posted.group,
         send: NOBODY,
-        receive: arrived,
+        receive: arrived(status),
         extra: 0,
     })
 }

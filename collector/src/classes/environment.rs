@@ -15,6 +15,7 @@ use crate::ffi::{MPI_Comm, MPI_Datatype};
 use crate::groups::{self, NO_ROOT};
 use crate::presence;
 use crate::run;
+use crate::signature::Half;
 use crate::thread::{STATE, state};
 use crate::types;
 
@@ -62,7 +63,7 @@ fn record_on_world(call: &mut Call) {
     let mut raw = call.raw();
     if call.succeeded() {
         raw.group = groups::communicator(constants().comm_world);
-        raw.send.peer = NO_ROOT;
+        raw.send = Half::of(NO_ROOT);
         raw.flags |= flags::COLLECTIVE;
     }
     call.record(&raw);
@@ -99,7 +100,7 @@ impl Operation for Finalize {
         let mut raw = call.raw();
         if let (true, Some(world)) = (call.succeeded(), world) {
             raw.group = world;
-            raw.send.peer = NO_ROOT;
+            raw.send = Half::of(NO_ROOT);
             raw.flags |= flags::COLLECTIVE;
         }
         call.record(&raw);

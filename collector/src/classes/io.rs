@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use super::send::post;
@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
+use crate::signature::Half;
 
 /// Opens a file.
 pub struct Open(MPI_Comm, *const MPI_File);
@@ -113,11 +114,7 @@ impl Operation for OnFile {
         }
         if let Some((count, datatype)) = self.data {
             let bytes = call.stream().volume(i64::from(count), datatype);
-            let half = Endpoint {
-                peer: MPI_PROC_NULL,
-                tag: 0,
-                bytes,
-            };
+            let half = Half::new(MPI_PROC_NULL, 0, bytes);
             if laggard_trace::calls::name(raw.operation).contains("read") {
                 raw.receive = half;
             } else {
@@ -128,7 +125,7 @@ impl Operation for OnFile {
             raw.group = group;
             if self.collective {
                 raw.flags |= flags::COLLECTIVE;
-                raw.send.peer = NO_ROOT;
+                raw.send = Half::new(NO_ROOT, 0, raw.send.bytes);
             }
         }
         if let Some(request) = self.request {

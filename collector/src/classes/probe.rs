@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use super::receive::{Status, Wanted, is_truncated};
@@ -13,7 +13,7 @@ use crate::constants::{Handle, constants};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 use crate::groups::Group;
 use crate::hash::FastMap;
-use crate::signature::Raw;
+use crate::signature::{Half, Raw};
 
 /// A look at the next message.
 pub struct Probe {
@@ -116,7 +116,7 @@ impl Operation for Probe {
 mod messages {
     use super::*;
 
-    static TAKEN: Mutex<Option<FastMap<usize, (usize, Endpoint)>>> = Mutex::new(None);
+    static TAKEN: Mutex<Option<FastMap<usize, (usize, Half)>>> = Mutex::new(None);
 
     pub fn insert(message: MPI_Message, raw: &Raw) {
         if message.bits() == constants().message_no_proc.bits() {
@@ -127,10 +127,10 @@ mod messages {
         taken.insert(message.bits(), (raw.group as usize, raw.receive));
     }
 
-    pub fn remove(message: usize) -> Option<(*const Group, Endpoint)> {
+    pub fn remove(message: usize) -> Option<(*const Group, Half)> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let (group, endpoint) = taken.as_mut()?.remove(&message)?;
-        Some((group as *const Group, endpoint))
+        let (group, half) = taken.as_mut()?.remove(&message)?;
+        Some((group as *const Group, half))
     }
 }
 
@@ -178,9 +178,9 @@ impl Operation for Mrecv {
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
         if call.succeeded() || is_truncated(call) {
-            if let Some((group, endpoint)) = messages::remove(self.handle) {
+            if let Some((group, half)) = messages::remove(self.handle) {
                 // The probe took the match: this half is for information.
-                (raw.group, raw.receive) = (group, endpoint);
+                (raw.group, raw.receive) = (group, half);
             }
         }
         if let Some(request) = self.request.filter(|_| call.succeeded()) {

@@ -2,8 +2,9 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::ptr;
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use super::send::{Message, post};
@@ -14,7 +15,7 @@ use crate::constants::{
 use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
 use crate::request::{self, Entry, Posted, kind};
-use crate::signature::Raw;
+use crate::signature::{Half, Raw};
 
 /// The status of one call: the program's, or our own where it ignores it.
 pub struct Status {
@@ -113,7 +114,7 @@ impl Wanted {
         raw.group = call.stream().communicator(self.comm);
         raw.receive = arrived(status);
         raw.flags |= self.wildcards();
-        if raw.receive.peer != MPI_PROC_NULL {
+        if raw.receive.peer() != MPI_PROC_NULL {
             raw.flags |= flags::RECEIVES;
         }
     }
@@ -122,11 +123,7 @@ impl Wanted {
     #[inline(always)]
     pub fn posted(&self, call: &mut Call, raw: &mut Raw, bytes: u64) {
         raw.group = call.stream().communicator(self.comm);
-        raw.receive = Endpoint {
-            peer: self.source,
-            tag: self.tag,
-            bytes,
-        };
+        raw.receive = Half::new(self.source, self.tag, bytes);
         raw.flags |= self.wildcards();
         if self.source != MPI_PROC_NULL {
             raw.flags |= flags::RECEIVES;
@@ -153,12 +150,17 @@ pub fn error_class(call: &Call) -> c_int {
 
 /// Source, tag and bytes of a message, as its status says.
 #[inline(always)]
-pub fn arrived(status: &MPI_Status) -> Endpoint {
-    Endpoint {
-        peer: status.MPI_SOURCE,
-        tag: status.MPI_TAG,
-        bytes: status_bytes(status),
-    }
+pub fn arrived(status: &MPI_Status) -> Half {
+    // The library has just written the two. Read as one word, as the compiler would, they
+    // would have to wait until both stores have left the processor's queue.
+    // SAFETY: a valid reference's fields.
+    let (peer, tag) = unsafe {
+        (
+            ptr::read_volatile(&status.MPI_SOURCE),
+            ptr::read_volatile(&status.MPI_TAG),
+        )
+    };
+    Half::new(peer, tag, status_bytes(status))
 }
 
 /// A blocking receive.

@@ -2,14 +2,14 @@
 
 use std::ffi::c_int;
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use crate::call::Call;
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request};
 use crate::request::{self, Entry, Posted, kind};
-use crate::signature::Raw;
+use crate::signature::{Half, Raw};
 
 /// What is sent, and to whom.
 #[derive(Clone, Copy)]
@@ -33,11 +33,7 @@ impl Message {
         let stream = call.stream();
         raw.group = stream.communicator(self.comm);
         let bytes = stream.volume(i64::from(self.count), self.datatype);
-        raw.send = Endpoint {
-            peer: self.peer,
-            tag: self.tag,
-            bytes,
-        };
+        raw.send = Half::new(self.peer, self.tag, bytes);
         if self.peer != MPI_PROC_NULL {
             raw.flags |= flags::SENDS;
         }
@@ -214,11 +210,7 @@ fn started(call: &mut Call, bare: Raw, handle: usize, is_last: bool) {
     };
     let mut raw = bare;
     raw.group = entry.posted.group;
-    let half = Endpoint {
-        peer: entry.posted.peer,
-        tag: entry.posted.tag,
-        bytes: entry.posted.bytes,
-    };
+    let half = entry.posted.half;
     const OWN: u16 =
         flags::SENDS | flags::RECEIVES | flags::ANY_SOURCE | flags::ANY_TAG | flags::COLLECTIVE;
     raw.flags |= entry.posted.flags & OWN;

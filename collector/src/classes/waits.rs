@@ -124,18 +124,32 @@ impl Operation for All {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        let (succeeded, c) = (call.succeeded(), constants());
-        let in_status = !succeeded && error_class(call) == c.err_in_status;
+        if call.succeeded() {
+            let (stream, scratch, thread) = call.parts();
+            // SAFETY: the program's array or ours, filled in by a call that succeeded.
+            unsafe { scratch.complete_all(stream, thread, *self.statuses) };
+        } else {
+            self.complete_some(call);
+        }
+        record(call, raw);
+    }
+}
+
+impl All {
+    /// Of a call that failed: some may have completed all the same.
+    #[cold]
+    fn complete_some(&self, call: &mut Call) {
+        let c = constants();
+        let in_status = error_class(call) == c.err_in_status;
         for i in 0..call.thread().scratch.len() {
             // SAFETY: the program's arrays of so many elements.
             let (request, status) = unsafe { (*self.requests.add(i), &*(*self.statuses).add(i)) };
             let settled = in_status && status.MPI_ERROR != c.err_pending;
-            if succeeded || settled || is_null(request) {
+            if settled || is_null(request) {
                 let (stream, scratch, thread) = call.parts();
                 scratch.complete(stream, thread, i, status);
             }
         }
-        record(call, raw);
     }
 }
 

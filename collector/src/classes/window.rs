@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use laggard_trace::{Endpoint, flags};
+use laggard_trace::flags;
 
 use super::Operation;
 use super::comm::record_with_object;
@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::constants::Handle;
 use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Request, MPI_Win};
 use crate::groups::{self, Group, Kind, NO_ROOT};
+use crate::signature::Half;
 
 /// Makes a window.
 pub struct WinCreate(MPI_Comm, *const MPI_Win);
@@ -40,7 +41,7 @@ pub fn attach(call: &mut Call, kind: Kind, comm: MPI_Comm, handle: impl FnOnce()
     let made = groups::attached(kind, on, handle());
     call.stream().define_group(on);
     raw.group = on;
-    raw.send.peer = NO_ROOT;
+    raw.send = Half::of(NO_ROOT);
     raw.flags |= flags::COLLECTIVE;
     record_with_object(call, &raw, Some(made));
 }
@@ -88,7 +89,7 @@ impl Operation for Release {
             Some(group) if call.succeeded() => {
                 call.stream().define_group(group);
                 raw.group = group;
-                raw.send.peer = NO_ROOT;
+                raw.send = Half::of(NO_ROOT);
                 raw.flags |= flags::COLLECTIVE;
                 record_with_object(call, &raw, Some(group));
             }
@@ -183,11 +184,11 @@ impl Operation for OnWindow {
             raw.group = group;
             if self.collective {
                 raw.flags |= flags::COLLECTIVE;
-                raw.send.peer = NO_ROOT;
+                raw.send = Half::of(NO_ROOT);
             }
         }
         if let Some(rank) = self.rank {
-            raw.send.peer = rank;
+            raw.send = Half::of(rank);
         }
         raw.extra = self.parameter as u64;
         // SAFETY: set by a call that succeeded.
@@ -252,11 +253,7 @@ impl Operation for Transfer {
         if let Some(group) = call.stream().attached(Kind::Window, self.win.bits()) {
             raw.group = group;
         }
-        let half = Endpoint {
-            peer: self.rank,
-            tag: 0,
-            bytes,
-        };
+        let half = Half::new(self.rank, 0, bytes);
         if is_get(raw.operation) {
             raw.receive = half;
         } else {

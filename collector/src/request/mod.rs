@@ -10,6 +10,7 @@
 //! one is meant, or else they complete in the order of posting.
 
 use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::constants::Handle;
@@ -54,20 +55,57 @@ pub fn is_concurrent() -> bool {
     CONCURRENT.load(Ordering::Relaxed)
 }
 
+/// The table with a handle, this thread's alone for now.
+struct Exclusive {
+    shard: &'static Shard,
+    locked: bool,
+}
+
 #[inline(always)]
-fn with<T>(handle: usize, f: impl FnOnce(&mut Table) -> T) -> T {
-    if !is_concurrent() {
-        // SAFETY: the program orders its calls, and calls inside calls are not recorded.
-        return f(unsafe { &mut *TABLES[0].table.get() });
-    }
+fn table(handle: usize) -> Exclusive {
+    let locked = is_concurrent();
+    let shard = match locked {
+        true => lock(handle),
+        false => &TABLES[0],
+    };
+    Exclusive { shard, locked }
+}
+
+#[inline(never)]
+fn lock(handle: usize) -> &'static Shard {
     let shard = &TABLES[(handle >> 6 ^ handle >> 12) % SHARDS];
     while shard.locked.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
     }
-    // SAFETY: locked. `f` only works on the table.
-    let result = f(unsafe { &mut *shard.table.get() });
-    shard.locked.store(false, Ordering::Release);
-    result
+    shard
+}
+
+impl Deref for Exclusive {
+    type Target = Table;
+
+    #[inline(always)]
+    fn deref(&self) -> &Table {
+        // SAFETY: locked, or the program orders its calls, and calls inside calls are not
+        // recorded. What has this does nothing but work on the table.
+        unsafe { &*self.shard.table.get() }
+    }
+}
+
+impl DerefMut for Exclusive {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Table {
+        // SAFETY: as above.
+        unsafe { &mut *self.shard.table.get() }
+    }
+}
+
+impl Drop for Exclusive {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.locked {
+            self.shard.locked.store(false, Ordering::Release);
+        }
+    }
 }
 
 /// Enters a new request, whose handle the program keeps in `variable`.
@@ -76,73 +114,76 @@ pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
     // SAFETY: the real call succeeded and stored the handle there.
     let handle = unsafe { *variable }.bits();
     let entry = Entry {
+        handle,
         variable: variable.addr(),
         ..entry
     };
-    with(handle, |table| match is_shared(handle) {
-        false => table.insert(handle, entry),
-        true => table.shared(handle).push(entry),
-    });
+    let mut table = table(handle);
+    if is_shared(handle) {
+        table.shared(handle).push(entry);
+    } else if let Some(place) = table.place(handle) {
+        *place = entry;
+    }
 }
 
 /// What is known of the request with this handle in this variable.
-#[inline(always)]
 pub fn find(handle: usize, variable: usize) -> Option<Entry> {
-    with(handle, |table| {
-        if is_shared(handle) {
-            return table.shared(handle).find(variable).copied();
-        }
-        table.entries.get(table.find(handle)?).copied()
-    })
+    let mut table = table(handle);
+    if is_shared(handle) {
+        return table.shared(handle).find(variable).copied();
+    }
+    table.entries.get(table.find(handle)?).copied()
 }
 
 /// Changes a request that is known and has a handle of its own.
 pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
-    with(handle, |table| {
-        if let Some(entry) = table.find(handle).and_then(|at| table.entries.get_mut(at)) {
-            f(entry);
-        }
-    });
+    if let Some(entry) = table(handle).get(handle) {
+        f(entry);
+    }
 }
 
 /// Forgets a request.
 pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
-    with(handle, |table| {
-        if is_shared(handle) {
-            return table.shared(handle).take(variable, None);
-        }
-        let at = table.find(handle)?;
-        let entry = table.entries[at];
-        table.remove(at);
-        Some(entry)
-    })
+    let mut table = table(handle);
+    if is_shared(handle) {
+        return table.shared(handle).take(variable, None);
+    }
+    let at = table.find(handle)?;
+    let entry = table.entries[at];
+    table.remove(at);
+    Some(entry)
 }
 
-/// A request has completed: what it was, if it was under way. It is forgotten unless
-/// it is persistent. `before` is what was known when the completing call began, where
-/// calls may meet: the handle may have been given to another request since.
+/// A request has completed: what `f`, which works on the entry only, makes of it, if it was
+/// under way. It is forgotten unless it is persistent. `before` is what was known when the
+/// completing call began, where calls may meet: the handle may have been given to another
+/// request since.
 #[inline(always)]
-pub fn complete(handle: usize, variable: usize, before: Option<&Entry>) -> Option<Entry> {
-    with(handle, |table| {
-        if is_shared(handle) {
-            return table.shared(handle).take(variable, before);
-        }
-        let at = table.find(handle);
-        let now = at.and_then(|at| table.entries.get(at).copied());
-        let entry = match before {
-            Some(before) if !now.is_some_and(|now| now.is_same_post(before)) => {
-                return before.is(kind::ACTIVE).then_some(*before);
-            }
-            _ => now?,
-        };
-        let at = at?;
-        if entry.is(kind::PERSISTENT) {
-            table.entries[at].kind &= !(kind::ACTIVE | kind::CANCELLED);
-        } else {
-            table.remove(at);
-        }
-        entry.is(kind::ACTIVE).then_some(entry)
-    })
+pub fn complete<T>(
+    handle: usize,
+    variable: usize,
+    before: Option<&Entry>,
+    f: impl FnOnce(&Entry) -> T,
+) -> Option<T> {
+    let mut table = table(handle);
+    if is_shared(handle) {
+        return table.shared(handle).complete(variable, before, f);
+    }
+    let found = table.find(handle);
+    let now = found.and_then(|at| table.entries.get_mut(at));
+    if let Some(before) = before
+        && !now.as_ref().is_some_and(|now| now.is_same_post(before))
+    {
+        return before.is(kind::ACTIVE).then(|| f(before));
+    }
+    let (at, entry) = (found?, now?);
+    let result = entry.is(kind::ACTIVE).then(|| f(entry));
+    if entry.is(kind::PERSISTENT) {
+        entry.kind &= !(kind::ACTIVE | kind::CANCELLED);
+    } else {
+        table.remove(at);
+    }
+    result
 }
 
 /// A request is found to be complete, and stays until the program completes or frees it:
@@ -152,13 +193,11 @@ pub fn settle(handle: usize) -> Option<Entry> {
     if is_shared(handle) {
         return None;
     }
-    with(handle, |table| {
-        let at = table.find(handle)?;
-        let entry = table.entries.get_mut(at)?;
-        let before = *entry;
-        entry.kind &= !(kind::ACTIVE | kind::CANCELLED);
-        before.is(kind::ACTIVE).then_some(before)
-    })
+    let mut table = table(handle);
+    let entry = table.get(handle)?;
+    let before = *entry;
+    entry.kind &= !(kind::ACTIVE | kind::CANCELLED);
+    before.is(kind::ACTIVE).then_some(before)
 }
 
 #[cfg(test)]
@@ -169,6 +208,10 @@ mod tests {
     fn entry(post: u64) -> Entry {
         let raw = Raw::new(14, 1);
         Entry::new(Posted::new(&raw, true), kind::ACTIVE, 0, post)
+    }
+
+    fn completed(handle: usize, before: Option<&Entry>) -> Option<u32> {
+        complete(handle, 0, before, |entry| entry.post)
     }
 
     #[test]
@@ -182,10 +225,10 @@ mod tests {
                 ..entry(0)
             },
         );
-        assert!(complete(handle, 0, None).is_none());
+        assert!(completed(handle, None).is_none());
         update(handle, |entry| entry.kind |= kind::ACTIVE);
-        assert!(complete(handle, 0, None).is_some());
-        assert!(complete(handle, 0, None).is_none());
+        assert!(completed(handle, None).is_some());
+        assert!(completed(handle, None).is_none());
         assert!(remove(handle, 0).is_some());
         assert!(find(handle, 0).is_none());
     }
@@ -197,7 +240,7 @@ mod tests {
         insert(&variable, entry(3));
         assert_eq!(settle(handle).map(|entry| entry.post), Some(3));
         assert!(settle(handle).is_none());
-        assert!(complete(handle, 0, None).is_none());
+        assert!(completed(handle, None).is_none());
         assert!(find(handle, 0).is_none());
     }
 
@@ -208,8 +251,7 @@ mod tests {
         insert(&variable, entry(1));
         let before = find(handle, 0);
         insert(&variable, entry(2));
-        let completed = complete(handle, 0, before.as_ref());
-        assert_eq!(completed.map(|entry| entry.post), Some(1));
+        assert_eq!(completed(handle, before.as_ref()), Some(1));
         assert_eq!(find(handle, 0).map(|entry| entry.post), Some(2));
         remove(handle, 0);
     }

@@ -3,7 +3,7 @@
 use super::shared::Shared;
 use crate::constants::constants;
 use crate::groups::Group;
-use crate::signature::Raw;
+use crate::signature::{Half, NOBODY, Raw};
 
 /// Bits of [`Entry::kind`].
 pub mod kind {
@@ -45,12 +45,8 @@ pub struct Entry {
 pub struct Posted {
     /// Communicator, window or file.
     pub group: *const Group,
-    /// Peer, of sends and receives.
-    pub peer: i32,
-    /// Tag.
-    pub tag: i32,
-    /// Bytes.
-    pub bytes: u64,
+    /// Its half of a message.
+    pub half: Half,
     /// Bytes received, of a persistent collective.
     pub received: u64,
     /// Call path.
@@ -65,12 +61,9 @@ impl Posted {
     /// What a posting call leaves, with its receive half if `receive`, else its send half.
     #[inline(always)]
     pub fn new(raw: &Raw, receive: bool) -> Self {
-        let half = if receive { raw.receive } else { raw.send };
         Posted {
             group: raw.group,
-            peer: half.peer,
-            tag: half.tag,
-            bytes: half.bytes,
+            half: if receive { raw.receive } else { raw.send },
             received: 0,
             path: raw.path,
             operation: raw.operation,
@@ -80,6 +73,23 @@ impl Posted {
 }
 
 impl Entry {
+    /// No request.
+    pub(super) const NONE: Entry = Entry {
+        handle: 0,
+        variable: 0,
+        posted: Posted {
+            group: std::ptr::null(),
+            half: NOBODY,
+            received: 0,
+            path: 0,
+            operation: 0,
+            flags: 0,
+        },
+        thread: 0,
+        post: 0,
+        kind: 0,
+    };
+
     /// A request posted by `thread` as its `post`-th.
     #[inline(always)]
     pub fn new(posted: Posted, kind: u8, thread: u32, post: u64) -> Self {
@@ -144,10 +154,12 @@ impl Table {
         }
     }
 
-    #[inline(always)]
-    pub fn insert(&mut self, handle: usize, entry: Entry) {
+    /// The place for a request, new or that of an old one with its handle. Filled in by the
+    /// caller, word by word: copied by larger units from where it was just made, it would
+    /// have to wait for the words.
+    pub fn place(&mut self, handle: usize) -> Option<&mut Entry> {
         if handle == FREE {
-            return;
+            return None;
         }
         if (self.count + 1) * 4 > self.entries.len() * 3 {
             self.grow();
@@ -161,11 +173,21 @@ impl Table {
             }
             at = (at + 1) & mask;
         }
-        self.entries[at] = Entry { handle, ..entry };
+        let entry = &mut self.entries[at];
+        entry.handle = handle;
+        Some(entry)
+    }
+
+    /// The request with a handle of its own.
+    pub fn get(&mut self, handle: usize) -> Option<&mut Entry> {
+        let at = self.find(handle)?;
+        self.entries.get_mut(at)
     }
 
     /// The requests with a shared handle.
+    #[inline]
     pub fn shared(&mut self, handle: usize) -> &mut Shared {
+        // Most MPIs have one such handle.
         let known = self.shared.iter().position(|(known, _)| *known == handle);
         let at = known.unwrap_or_else(|| {
             self.shared.push((handle, Shared::default()));
@@ -175,26 +197,19 @@ impl Table {
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
-        let posted = Posted {
-            group: std::ptr::null(),
-            peer: 0,
-            tag: 0,
-            bytes: 0,
-            received: 0,
-            path: 0,
-            operation: 0,
-            flags: 0,
-        };
         let free = Entry {
             handle: FREE,
-            ..Entry::new(posted, 0, 0, 0)
+            ..Entry::NONE
         };
         let size = (self.entries.len() * 2).max(64);
         let old = std::mem::replace(&mut self.entries, vec![free; size]);
         self.count = 0;
         for entry in old.into_iter().filter(|entry| entry.handle != FREE) {
-            self.insert(entry.handle, entry);
+            if let Some(place) = self.place(entry.handle) {
+                *place = entry;
+            }
         }
     }
 
@@ -267,7 +282,8 @@ mod tests {
                     table.remove(at);
                 }
             } else {
-                table.insert(handle, entry(step));
+                let entry = entry(step);
+                *table.place(handle).unwrap() = Entry { handle, ..entry };
                 model.insert(handle, step as u32);
             }
             assert_eq!(table.count, model.len());

@@ -7,7 +7,7 @@ use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, Tracer};
 use laggard_trace::{
-    Definition, End, Endpoint, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
+    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
     calls::GenericType, flags,
 };
 
@@ -19,7 +19,7 @@ use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
 use crate::options::FilePer;
-use crate::signature::{Lookup, NOBODY, Raw, Signatures};
+use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 use place::Place;
 
@@ -374,12 +374,12 @@ impl Stream {
     /// What a fallback signature leaves out of a call.
     fn missing(&self, raw: &Raw) -> Vec<Record> {
         let mut records = Vec::new();
-        let mut half = |half: Endpoint, endpoint, bytes| {
+        let mut half = |half: Half, endpoint, bytes| {
             let peer = raw
                 .group()
-                .map_or(half.peer, |group| group.world_rank(half.peer));
-            if peer != PEER_NONE || half.tag != 0 {
-                records.push(Record::extension(endpoint, peer as u32, half.tag as u32));
+                .map_or(half.peer(), |group| group.world_rank(half.peer()));
+            if peer != PEER_NONE || half.tag() != 0 {
+                records.push(Record::extension(endpoint, peer as u32, half.tag() as u32));
             }
             if half.bytes != 0 {
                 records.push(Record::extension_u64(bytes, half.bytes));

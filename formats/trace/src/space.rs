@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memmap2::{MmapMut, MmapOptions};
@@ -140,6 +140,42 @@ pub(crate) fn reserve(file: &File, allocated: &mut u64, end: u64) -> io::Result<
     Ok(())
 }
 
+/// Bytes written at a time by [`map_zeroed`].
+const PIECE: usize = 64 * 1024;
+static ZEROS: [u8; PIECE] = [0; PIECE];
+
+/// Maps a part of a file that has blocks on disk and was never written, zeroed, with its
+/// pages in memory.
+///
+/// Zeros are written first: the kernel then makes the pages in large units, where a first
+/// store through a mapping makes one at a time. A page took 1.4 us instead of 4.5 us (ext4,
+/// Linux 6.18, virtual machine), which is 10 ns for each record of 12 bytes. Where files are
+/// memory the pages came with the blocks.
+///
+/// # Safety
+/// Nobody else changes this part of the file as long as the map is there.
+pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Result<MmapMut> {
+    if !is_memory(file) {
+        for at in (0..size).step_by(PIECE) {
+            let piece = &ZEROS[..PIECE.min(size - at)];
+            file.write_all_at(piece, offset + at as u64)?;
+        }
+    }
+    // SAFETY: as the caller states.
+    let map = unsafe { MmapOptions::new().offset(offset).len(size).map_mut(file)? };
+    // Spares a page fault for every few hundred records; older kernels refuse.
+    let _ = map.advise(memmap2::Advice::PopulateWrite);
+    Ok(map)
+}
+
+fn is_memory(file: &File) -> bool {
+    // SAFETY: all zeros are a valid `statfs`, and the call fills it in.
+    unsafe {
+        let mut system: libc::statfs = std::mem::zeroed();
+        libc::fstatfs(file.as_raw_fd(), &mut system) == 0 && system.f_type == libc::TMPFS_MAGIC
+    }
+}
+
 /// `CLOCK_MONOTONIC` now, ns.
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
@@ -166,14 +202,7 @@ impl Space for FileSpace {
         let file = open_again(&self.path, self.identity)?;
         reserve(&file, &mut self.allocated, self.mapped + size as u64)?;
         // SAFETY: the file is this recorder's own; nobody else changes it.
-        let mut map = unsafe {
-            MmapOptions::new()
-                .offset(self.mapped)
-                .len(size)
-                .map_mut(&file)?
-        };
-        // Spares a page fault for every few hundred records; older kernels refuse.
-        let _ = map.advise(memmap2::Advice::PopulateWrite);
+        let mut map = unsafe { map_zeroed(&file, self.mapped, size)? };
         let pointer = map.as_mut_ptr();
         self.map = Some(map);
         self.mapped += size as u64;

@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 use super::*;
 use crate::block::PAGE;
-use crate::space::{FIRST_WINDOW, Identity, Space, monotonic_ns, open_again, reserve};
+use crate::space::{FIRST_WINDOW, Identity, Space, map_zeroed, monotonic_ns, open_again, reserve};
 use crate::{FileHeader, PRIVATE_FILE};
 
 /// Bytes of a location's first extent. Only what is used of an extent has blocks on disk;
@@ -50,9 +50,7 @@ impl Space for NodeSpace {
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
         let (file, offset, size) = self.place.next(minimum)?;
         // SAFETY: the extent is this location's own; nobody else changes it.
-        let mut map = unsafe { MmapOptions::new().offset(offset).len(size).map_mut(&file)? };
-        // Spares a page fault for every few hundred records; older kernels refuse.
-        let _ = map.advise(memmap2::Advice::PopulateWrite);
+        let mut map = unsafe { map_zeroed(&file, offset, size)? };
         self.place.take(&file, size)?;
         let pointer = map.as_mut_ptr();
         self.map = Some(map);
