@@ -128,7 +128,7 @@ pub struct Channels {
     pub list: Vec<Channel>,
     /// Channels whose counts moved since progress was last reported.
     pub touched: Vec<u32>,
-    /// Every message that was counted, if somebody wants to know.
+    /// Every message that [`Channels::count`] counted, if somebody wants to know.
     pub counted: Option<Vec<Counted>>,
 }
 
@@ -188,7 +188,12 @@ impl Channels {
             channel.touched = true;
             self.touched.push(number);
         }
-        let n = channel.push(end);
+        channel.push(end)
+    }
+
+    /// The same, where it may have to be noted.
+    pub fn count(&mut self, number: u32, end: End) -> u64 {
+        let n = self.push(number, end);
         if let Some(counted) = &mut self.counted {
             counted.push(Counted {
                 channel: number,

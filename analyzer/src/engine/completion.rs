@@ -3,7 +3,7 @@
 
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
-use super::notes::{Ended, Subject, note};
+use super::notes::{Ended, Subject};
 use super::rank::{CallAt, Rank, Waiter};
 use super::table::{NONE, Outcome, Row};
 use super::thread::Posted;
@@ -12,7 +12,10 @@ impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.
     pub(super) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
         let call = call.waiting(row);
-        self.complete_list(&call, row.completes);
+        match self.ended {
+            Some(_) => self.complete_one_by_one(&call, row.completes),
+            None => self.complete_list(&call, row.completes),
+        }
         let thread = call.thread as usize;
         let next = self.threads[thread].next_post();
         for completion in event.map_or(&[][..], |e| &e.completed) {
@@ -55,6 +58,22 @@ impl Rank<'_> {
         thread.lists[list as usize] = entries;
     }
 
+    /// Everything on a completion list, so that it can be noted.
+    fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
+        let thread = &mut self.threads[call.thread as usize];
+        let next = thread.next_post();
+        let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
+            return;
+        };
+        self.asker.make_room(call, entries.len());
+        for &(delta, outcome) in &entries {
+            let number = next.wrapping_sub(u64::from(delta));
+            let posted = self.threads[call.thread as usize].complete(number);
+            self.completed(call, posted, Outcome::from(outcome));
+        }
+        self.threads[call.thread as usize].lists[list as usize] = entries;
+    }
+
     /// Takes the messages at the front of a completion list in; what is left of it, from the
     /// first request on that is something else. `next` is the number of the next request.
     #[inline]
@@ -66,18 +85,15 @@ impl Rank<'_> {
     ) -> &'e [(u32, u32)] {
         let thread = &mut self.threads[call.thread as usize];
         let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
-        let ended = &mut self.ended;
         for (at, &(delta, outcome)) in entries.iter().enumerate() {
             let Some(posted) = thread.posted(next.wrapping_sub(u64::from(delta))) else {
                 continue;
             };
             match *posted {
                 Posted::Receive { channel, n } => {
-                    note(ended, || Ended::by(call, Subject::Received(channel, n)));
                     asker.ask_for_send(call, (channel, receives), n);
                 }
                 Posted::Send { channel, n } => {
-                    note(ended, || Ended::by(call, Subject::Sent(channel, n)));
                     if call.asks && outcome != OUTCOME_CANCELLED {
                         asker.ask_for_post(call, (channel, sends), n);
                     }
@@ -182,7 +198,7 @@ impl Rank<'_> {
             let n = if ready.peeks {
                 self.receives.list[channel as usize].next
             } else {
-                self.receives.push(channel, ready.end)
+                self.receives.count(channel, ready.end)
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
                 if !ready.peeks {

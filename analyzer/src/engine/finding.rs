@@ -352,15 +352,8 @@ impl LocalFindings {
         if instance.severity <= 0 {
             return;
         }
-        if let Some(losses) = &mut self.losses {
-            losses.push(Loss {
-                pattern: pattern as u8,
-                signature,
-                severity: instance.severity,
-                enter: instance.enter,
-                leave: instance.leave,
-                late: instance.late.map(|l| (l.rank, l.operation, l.path)),
-            });
+        if self.losses.is_some() {
+            self.note(pattern, signature, instance);
         }
         let (number, signature) = (pattern as u8, signature as usize);
         if signature >= self.by_signature.len() {
@@ -377,6 +370,19 @@ impl LocalFindings {
         if is_waiting(pattern) {
             self.waiting = self.waiting.saturating_add(instance.severity as u64);
         }
+    }
+
+    #[cold]
+    fn note(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
+        let loss = Loss {
+            pattern: pattern as u8,
+            signature,
+            severity: instance.severity,
+            enter: instance.enter,
+            leave: instance.leave,
+            late: instance.late.map(|l| (l.rank, l.operation, l.path)),
+        };
+        self.losses.get_or_insert_default().push(loss);
     }
 
     /// Signature, pattern and sums of all that was found.

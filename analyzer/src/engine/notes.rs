@@ -30,14 +30,6 @@ pub struct Ended {
     pub leave: i64,
 }
 
-/// Notes what ended something, if it is asked for.
-#[inline(always)]
-pub fn note(ended: &mut Option<Vec<Ended>>, what: impl FnOnce() -> Ended) {
-    if let Some(notes) = ended {
-        notes.push(what());
-    }
-}
-
 /// A message's end was counted: number of its channel and of the message on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {

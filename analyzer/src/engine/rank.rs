@@ -11,7 +11,7 @@ use super::channel::{ChannelKey, Channels, End};
 use super::columns::Columns;
 use super::exchange::Asked;
 use super::group::Part;
-use super::notes::{self, Ended};
+use super::notes::Ended;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
@@ -260,6 +260,29 @@ impl<'a> Rank<'a> {
         }
     }
 
+    /// From now on all messages are noted, and what ends requests. No call takes a short cut
+    /// then: only the long way has room for it.
+    pub fn note_all(&mut self) {
+        self.ended = Some(Vec::new());
+        self.sends.counted = Some(Vec::new());
+        self.receives.counted = Some(Vec::new());
+        for findings in &mut self.asker.findings {
+            findings.losses = Some(Vec::new());
+        }
+        for row in self.threads.iter_mut().flat_map(|thread| &mut thread.rows) {
+            if !matches!(row.step, Step::Undefined | Step::Nothing) {
+                row.step = Step::General;
+            }
+        }
+    }
+
+    /// Notes what ended something, if it is asked for.
+    pub(super) fn note(&mut self, ended: impl FnOnce() -> Ended) {
+        if let Some(notes) = &mut self.ended {
+            notes.push(ended());
+        }
+    }
+
     /// Takes a call in that extension records say more of.
     fn take_extended(&mut self, thread: usize, columns: &Columns, extended: &(usize, Event)) {
         let (at, event) = extended;
@@ -271,22 +294,6 @@ impl<'a> Rank<'a> {
             }
             _ => thread.undefined += 1,
         }
-    }
-
-    /// From now on everything is noted that ends a message or a non-blocking collective.
-    pub fn note_all(&mut self) {
-        self.ended = Some(Vec::new());
-        self.sends.counted = Some(Vec::new());
-        self.receives.counted = Some(Vec::new());
-        for findings in &mut self.asker.findings {
-            findings.losses = Some(Vec::new());
-        }
-    }
-
-    /// Notes what ended something, if it is asked for.
-    #[inline]
-    pub(super) fn note(&mut self, ended: impl FnOnce() -> Ended) {
-        notes::note(&mut self.ended, ended);
     }
 
     /// A call that matters for matching.
@@ -331,7 +338,7 @@ impl<'a> Rank<'a> {
         if channel == NONE {
             return Posted::Done;
         }
-        let n = self.sends.push(channel, call.end());
+        let n = self.sends.count(channel, call.end());
         if posts {
             return Posted::Send { channel, n };
         }
@@ -382,7 +389,7 @@ impl<'a> Rank<'a> {
                 .ask_for_send(call, (channel, &mut self.receives), n);
             return Posted::Done;
         }
-        let n = self.receives.push(channel, end);
+        let n = self.receives.count(channel, end);
         if posts {
             return Posted::Receive { channel, n };
         }

@@ -8,6 +8,9 @@
 //! come in; rows are written a group at a time, so that memory does not grow with the
 //! ranks. `PER_RANK.md` beside this crate says what the columns mean, and how to ask.
 //!
+//! [`trace`] has the tables of everything that a trace tells, in Parquet or Arrow, a file each:
+//! `TABLES.md` describes them, `QUESTIONS.md` asks them something.
+//!
 //! *Constraints.* The same rows give the same bytes. A file appears under its name when it
 //! is complete, and not before. Names and units of columns are promises to users.
 //!

@@ -42,12 +42,15 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     )?;
     definitions(&tables, events)?;
     findings(&tables, &report.bottlenecks)?;
-    let counts = operations(&tables, events)?;
-    locations(&tables, events, &counts)?;
     profile(&tables, events)?;
-    let mut joined = JoinedTables::new(&tables, events)?;
-    events.join(&mut joined)?;
-    let messages = joined.finish()?;
+    let join = || {
+        let mut joined = JoinedTables::new(&tables, events)?;
+        events.join(&mut joined)?;
+        joined.finish()
+    };
+    let (counts, messages) = rayon::join(|| operations(&tables, events), join);
+    let (counts, messages) = (counts?, messages?);
+    locations(&tables, events, &counts)?;
     tables.finish()?;
     let operations: u64 = counts.iter().map(|count| count.rows).sum();
     Ok(format!(
@@ -362,22 +365,20 @@ fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
 }
 
 /// The tables of what is joined.
-struct JoinedTables<'e> {
+struct JoinedTables {
     /// Rank and thread of each location.
     places: Vec<(u32, u32)>,
-    _events: &'e Events,
     messages: (Table, Rows<MessageRow>),
     members: (Table, Rows<MemberRow>),
     collectives: (Table, Rows<CollectiveRow>),
     waits: (Table, Rows<WaitRow>),
 }
 
-impl<'e> JoinedTables<'e> {
-    fn new(tables: &Tables, events: &'e Events) -> Result<Self> {
+impl JoinedTables {
+    fn new(tables: &Tables, events: &Events) -> Result<Self> {
         let places = (0..events.locations()).map(|at| events.place(at));
         Ok(JoinedTables {
             places: places.map(|place| (place.rank, place.thread)).collect(),
-            _events: events,
             messages: (tables.table::<MessageRow>()?, Rows::default()),
             members: (tables.table::<MemberRow>()?, Rows::default()),
             collectives: (tables.table::<CollectiveRow>()?, Rows::default()),
@@ -402,7 +403,7 @@ impl<'e> JoinedTables<'e> {
     }
 }
 
-impl Joined for JoinedTables<'_> {
+impl Joined for JoinedTables {
     fn message(&mut self, message: &Message) -> Result<()> {
         let Message { send, receive, .. } = message;
         let done = |end: &laggard::events::MessageEnd| end.done;

@@ -3,6 +3,8 @@
 mod cell;
 mod directory;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 pub use cell::{Dictionaries, Key, Row};
 pub use directory::{Encoded, Encoder, Format, Rows, Table, Tables};
