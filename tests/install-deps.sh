@@ -52,13 +52,16 @@ needs_of_demo() {
 needs_of_test() {
     needs_of_demo
     need binutils has nm
+    need eztrace has eztrace
     need g++ has g++
     need gfortran has gfortran
     need hostname has hostname
     need iproute2 has ip
     need lammps has lmp
     need mount has mount
+    need otf2-tools has otf2-print
     need python3-mpi4py has_mpi4py
+    need python3-otf2 /usr/bin/python3 -c 'import _otf2'
     need python3-venv has_venv
     need scalapack-mpi-test has_scalapack_tests
     need util-linux has nsenter

@@ -1,4 +1,4 @@
-//! A trace directory as the commands see it: opened whole, by one process.
+//! A trace directory, or an archive, as the commands see it: opened whole, by one process.
 
 mod anomalies;
 
@@ -11,9 +11,17 @@ use laggard_trace::{Location, ProfileEntry};
 use crate::comm::Serial;
 use crate::engine::anomaly::{self, Anomalies, Level};
 use crate::engine::clock::ClockMap;
-use crate::engine::open;
+use crate::engine::{import, open};
 
 pub use anomalies::{merge_anomalies, of_location};
+
+/// The directory of a trace: of an archive, that of its anchor file.
+pub fn of(trace: &Path) -> &Path {
+    match import::is_archive(trace) {
+        true => trace.parent().unwrap_or(Path::new("")),
+        false => trace,
+    }
+}
 
 /// All locations of a run.
 pub struct Trace {
@@ -63,7 +71,7 @@ impl TracedLocation {
 }
 
 impl Trace {
-    /// Opens a directory. Files that cannot be used are anomalies as long as others
+    /// Opens a directory or an archive. Files that cannot be used are anomalies as long as others
     /// can; files of two runs, or none at all, are an error.
     pub fn open(directory: &Path) -> Result<Trace> {
         crate::signals::watch_files();

@@ -7,6 +7,7 @@
 pub mod comm;
 pub mod directory;
 mod engine;
+pub mod export;
 mod options;
 pub mod signals;
 pub mod symbols;

@@ -50,6 +50,7 @@
 //! Where only times are off, the machine may have been busy: the run is repeated after a
 //! pause, up to five times in all. What does not depend on timing must be right at once.
 
+pub mod archive;
 pub mod attack;
 pub mod cable;
 pub mod check;

@@ -25,7 +25,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     let output = options
         .output
         .clone()
-        .unwrap_or_else(|| options.directory.join("report.json"));
+        .unwrap_or_else(|| laggard::directory::of(&options.directory).join("report.json"));
     let settings = settings(options)?;
     // Said before the work, not after it; an output that is no report is not touched.
     if is_head() && (options.output.is_some() || output.exists()) {

@@ -27,6 +27,7 @@ mod files;
 mod finding;
 mod fold;
 mod group;
+pub(crate) mod import;
 mod intern;
 mod merge;
 pub(crate) mod notes;

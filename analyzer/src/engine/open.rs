@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::anomaly::{Anomalies, Level};
 use super::clock::{self, ClockEvidence, ClockKey, Clocks};
 use super::files::{self, Entry, Failure, Listing};
+use super::import;
 use super::table::NONE;
 use crate::comm::Job;
 
@@ -115,7 +116,7 @@ impl Opened {
 
 /// Files to agents: those of one rank together, and ranks in order, so that neighbours,
 /// who talk most, are mostly at one agent. Cut where the sizes add up to equal shares.
-fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
+pub(super) fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     // One more byte each: files without any are shared out, too.
     let weight = |entry: &Entry| u128::from(entry.size) + 1;
     let total: u128 = entries.iter().map(weight).sum();
@@ -186,9 +187,11 @@ fn open_locations(
     entries.par_iter().map(open).collect()
 }
 
-/// Opens a directory's traces, this agent's share of them. Collective; the error is
-/// the same on all agents.
-pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
+/// Locations, what cannot be used, and files with index entries that cannot be.
+pub type Found = (Vec<Location>, Vec<Failure>, Vec<(String, u64)>);
+
+/// Opens this agent's files of a directory. Collective.
+fn open_own(job: &dyn Job, directory: &Path) -> Result<Found> {
     let listing = deal(job, directory)?;
     let own = listing.entries;
     let mut locations = Vec::with_capacity(own.len());
@@ -206,6 +209,16 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
             Err(error) => failures.push(Failure::new(&entry.name, &error)),
         }
     }
+    Ok((locations, failures, listing.damaged))
+}
+
+/// Opens a directory's traces, or an archive's, this agent's share of them. Collective; the error is
+/// the same on all agents.
+pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
+    let (mut locations, failures, damaged) = match import::is_archive(directory) {
+        true => import::open(job, directory, anomalies)?,
+        false => open_own(job, directory)?,
+    };
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
     let infos: Vec<LocationInfo> = locations.iter().map(describe).collect();
     let mut told = tell(&locations, &infos);
@@ -231,8 +244,12 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
             .first()
             .map_or_else(String::new, |failure| format!(": {}", failure.why));
         bail!(
-            "{}: no usable trace in this directory{why}",
-            directory.display()
+            "{}: no usable trace in this {}{why}",
+            directory.display(),
+            match import::is_archive(directory) {
+                true => "archive",
+                false => "directory",
+            }
         );
     }
     let runs = all.iter().flat_map(|told| &told.runs);
@@ -246,7 +263,7 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
                 .add("unreadable_file", Level::Error, 1, failure.why)
                 .origin(failure.file);
         }
-        for (file, count) in listing.damaged {
+        for (file, count) in damaged {
             let detail = "index entries that were not finished, contradict others or are missing: \
                 what they tell of is not in the report";
             let row = anomalies.add("damaged_index", Level::Error, count, detail.into());

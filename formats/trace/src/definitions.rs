@@ -169,6 +169,13 @@ impl Definitions {
         &self.signatures
     }
 
+    /// Takes flags away from a signature: what its calls did turned out to be uncertain.
+    pub fn clear_flags(&mut self, id: u32, flags: u16) {
+        if let Some(signature) = self.signatures.get_mut(id as usize) {
+            signature.flags &= !flags;
+        }
+    }
+
     /// Entries (delta, outcome) of a completion list.
     pub fn completion_list(&self, id: u32) -> &[(u32, u32)] {
         self.completion_lists

@@ -100,6 +100,20 @@ impl Location {
     /// Maps and checks a file. Damage inside it is listed, not an error.
     pub fn open(path: &Path) -> Result<Location, Error> {
         let (file, length) = open_file(path)?;
+        Location::map(path, file, length)
+    }
+
+    /// The same for a file that is open already; `path` is used in messages.
+    pub fn from_file(path: &Path, file: File) -> Result<Location, Error> {
+        let length = file.metadata().map(|metadata| metadata.len());
+        let length = length.map_err(|source| Error::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Location::map(path, file, length)
+    }
+
+    fn map(path: &Path, file: File, length: u64) -> Result<Location, Error> {
         let failed = |source| Error::Open {
             path: path.to_owned(),
             source,

@@ -469,4 +469,15 @@ impl<S: Space> LocationWriter<S> {
         let _ = self.space.finish(length);
         self.space
     }
+
+    /// Leaves the file as one that was not closed, for a trace of which the end is missing.
+    /// Returns the space.
+    pub fn leave_open(mut self) -> S {
+        self.seal_chunk();
+        self.seal_definitions();
+        let length = self.bytes();
+        // As above.
+        let _ = self.space.finish(length);
+        self.space
+    }
 }

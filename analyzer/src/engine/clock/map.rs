@@ -1,0 +1,239 @@
+//! From ticks of a clock to ns of the global clock.
+
+use std::sync::Arc;
+
+/// Bits behind the binary point of [`ClockMap`]'s rates.
+pub(super) const FRACTION: u32 = 40;
+/// Times are within ± this, ns (36 years), so that differences and windows of them fit.
+const LONGEST: i128 = 1 << 60;
+
+/// Where a clock runs evenly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Ticks since the map's origin from which on it counts, the first from the beginning.
+    pub(super) since: i64,
+    /// A point of it: ticks since the origin, and ns.
+    pub(super) ticks: i64,
+    pub(super) ns: i64,
+    /// ns per tick, fixed point.
+    pub(super) rate: u64,
+    /// Bound of the error against rank 0's clock, ns.
+    pub(super) error_ns: u64,
+}
+
+impl Segment {
+    /// Global time, `ticks` after the map's origin, before it is shifted.
+    #[inline]
+    pub(super) fn ns(&self, ticks: i64) -> i128 {
+        let since = i128::from(ticks) - i128::from(self.ticks);
+        i128::from(self.ns) + ((since * i128::from(self.rate)) >> FRACTION)
+    }
+}
+
+/// Converts ticks of one host's clock to ns of the global clock. Later ticks are never
+/// earlier times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockMap {
+    /// Ticks that segments count from.
+    pub(super) origin: u64,
+    /// What is the time 0, ns.
+    pub(super) zero: i64,
+    /// By time; there is one at least.
+    pub(super) segments: Arc<[Segment]>,
+}
+
+impl ClockMap {
+    /// A map through the point (`ticks`, `ns`).
+    pub(super) fn even(ticks: u64, ns: i64, rate: u64, error_ns: u64) -> Self {
+        let segment = Segment {
+            since: i64::MIN,
+            ticks: 0,
+            ns,
+            rate,
+            error_ns,
+        };
+        ClockMap {
+            origin: ticks,
+            zero: 0,
+            segments: Arc::new([segment]),
+        }
+    }
+
+    /// The segment in which a moment is, and the end of it; moments are ticks since the origin.
+    #[inline]
+    fn segment(&self, ticks: i64) -> (&Segment, i64) {
+        match &*self.segments {
+            [only] => (only, i64::MAX),
+            all => {
+                let next = all.partition_point(|segment| segment.since <= ticks).max(1);
+                let end = all.get(next).map_or(i64::MAX, |segment| segment.since);
+                (&all[next - 1], end)
+            }
+        }
+    }
+
+    /// Global time of a moment of the location's clock.
+    #[inline]
+    pub fn ns(&self, ticks: u64) -> i64 {
+        let ticks = ticks.wrapping_sub(self.origin) as i64;
+        let ns = self.segment(ticks).0.ns(ticks) - i128::from(self.zero);
+        ns.clamp(-LONGEST, LONGEST) as i64
+    }
+
+    /// Whether one segment is all there is.
+    pub fn is_even(&self) -> bool {
+        self.segments.len() == 1
+    }
+
+    /// The map from `first` to `last` ticks after a moment of the location's clock, which are
+    /// below 2^33; `None` if it is not even there, or out of bounds.
+    pub fn near(&self, base: u64, first: u64, last: u64) -> Option<NearMap> {
+        let base = base.wrapping_sub(self.origin) as i64;
+        let (segment, end) = self.segment(base.checked_add(first as i64)?);
+        if base.checked_add(last as i64)? >= end && end != i64::MAX {
+            return None;
+        }
+        let since = i128::from(base) - i128::from(segment.ticks);
+        let product = since * i128::from(segment.rate);
+        let ns = i128::from(segment.ns) - i128::from(self.zero);
+        let near = NearMap {
+            scaled: (i128::from(i64::try_from(ns).ok()?) << FRACTION).wrapping_add(product),
+            rate: segment.rate,
+        };
+        ((ns + (product >> FRACTION)).abs() < LONGEST / 2).then_some(near)
+    }
+
+    /// Length of `ticks` ticks, ns, on average.
+    pub fn length_ns(&self, ticks: u64) -> f64 {
+        let rate = match &*self.segments {
+            [only] => only.rate as f64 / (1u64 << FRACTION) as f64,
+            [first, .., last] => {
+                let ns = last.ns.saturating_sub(first.ns) as f64;
+                ns / last.ticks.saturating_sub(first.ticks).max(1) as f64
+            }
+            [] => 0.0,
+        };
+        ticks as f64 * rate
+    }
+
+    /// The same map with `zero` as the time 0.
+    pub fn shifted(mut self, zero: i64) -> Self {
+        self.zero = self.zero.saturating_add(zero);
+        self
+    }
+
+    /// The moment of the location's clock at which it is `ns`.
+    pub fn moment(&self, ns: i64) -> u64 {
+        self.origin.wrapping_add(self.ticks_at(ns) as u64)
+    }
+
+    /// The moment at which it is `ns`, ticks since the origin.
+    fn ticks_at(&self, ns: i64) -> i64 {
+        let ns = i128::from(ns) + i128::from(self.zero);
+        let begins_before = |segment: &Segment| segment.ns(segment.since) <= ns;
+        let next = self.segments[1..].partition_point(begins_before);
+        let segment = &self.segments[next];
+        let since = ((ns - i128::from(segment.ns)) << FRACTION) / i128::from(segment.rate.max(1));
+        let ticks = i128::from(segment.ticks) + since;
+        ticks.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    /// A map that is later than this one: by `corrections` at every `width` ns from 0 on, by
+    /// the first and last of them before and after, and evenly in between. They change by
+    /// less than time does.
+    pub fn corrected(&self, width: i64, corrections: &[i64]) -> ClockMap {
+        let (Some(&first), Some(&last)) = (corrections.first(), corrections.last()) else {
+            return self.clone();
+        };
+        if corrections.iter().all(|&by| by == 0) {
+            return self.clone();
+        }
+        let bends = (0..corrections.len()).filter(|&at| {
+            let around = at
+                .checked_sub(1)
+                .and_then(|from| corrections.get(from..from + 3));
+            around.is_none_or(|c| c[1] - c[0] != c[2] - c[1])
+        });
+        let mut moments: Vec<i64> = bends.map(|at| self.ticks_at(at as i64 * width)).collect();
+        moments.extend(self.segments[1..].iter().map(|segment| segment.since));
+        moments.sort_unstable();
+        moments.dedup();
+        let time = |ticks: i64| -> Option<i64> {
+            let ns = self.segment(ticks).0.ns(ticks) - i128::from(self.zero);
+            let ns = i64::try_from(ns).ok()?;
+            let at = usize::try_from(ns.div_euclid(width)).ok();
+            let by = match at {
+                None => first,
+                Some(at) => match corrections.get(at..at + 2) {
+                    None => last,
+                    Some(two) => {
+                        let part = i128::from(two[1] - two[0]) * i128::from(ns % width);
+                        two[0] + part.div_euclid(width.into()) as i64
+                    }
+                },
+            };
+            ns.checked_add(by)
+        };
+        let points = moments.iter().map(|&ticks| Some((ticks, time(ticks)?)));
+        // Times out of bounds: there is nothing to be corrected.
+        let Some(points) = points.collect::<Option<Vec<(i64, i64)>>>() else {
+            return self.clone();
+        };
+        let mut segments = Vec::with_capacity(points.len() + 1);
+        for (at, &(ticks, ns)) in points.iter().enumerate() {
+            let own = self.segment(ticks).0;
+            let mut segment = Segment {
+                since: ticks,
+                ticks,
+                ns,
+                ..*own
+            };
+            if at == 0 {
+                // What comes before goes on as it did.
+                let before = self.segment(ticks.saturating_sub(1)).0;
+                segments.push(Segment {
+                    since: i64::MIN,
+                    rate: before.rate,
+                    error_ns: before.error_ns,
+                    ..segment
+                });
+            }
+            if let Some(&(next, then)) = points.get(at + 1) {
+                let lasts = (i128::from(then) - i128::from(ns)) << FRACTION;
+                let rate = lasts / (i128::from(next) - i128::from(ticks));
+                segment.rate = u64::try_from(rate).unwrap_or(own.rate);
+            }
+            segments.push(segment);
+        }
+        ClockMap {
+            origin: self.origin,
+            zero: 0,
+            segments: segments.into(),
+        }
+    }
+
+    /// Largest error bound, ns.
+    pub fn error_ns(&self) -> u64 {
+        let errors = self.segments.iter().map(|segment| segment.error_ns);
+        errors.max().unwrap_or(0)
+    }
+}
+
+/// A part of a [`ClockMap`] that is even, for moments of up to 2^33 ticks after a base, for
+/// many at once.
+#[derive(Clone, Copy, Debug)]
+pub struct NearMap {
+    /// Global time at the base, fixed point.
+    scaled: i128,
+    rate: u64,
+}
+
+impl NearMap {
+    /// Global time so many ticks after the base, as [`ClockMap::ns`] gives it.
+    #[inline(always)]
+    pub fn ns(&self, ticks: u64) -> i64 {
+        // Below 2^97: what is added to half of the longest time fits.
+        let scaled = self.scaled + (u128::from(self.rate) * u128::from(ticks)) as i128;
+        (scaled >> FRACTION) as i64
+    }
+}

@@ -1,0 +1,74 @@
+//! One global clock for all locations of a run.
+//!
+//! Every host has measured its clock against the reference a few times: at the start, at
+//! the end, and in between on request. Between two measurements its clock is taken to run
+//! evenly; a measurement with a large error counts only where the others contradict it.
+
+mod evidence;
+mod map;
+mod measured;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+pub use evidence::{ClockEvidence, ClockKey, needed, points};
+pub use map::{ClockMap, NearMap};
+use measured::{measured, own_rate};
+
+/// The clocks of all hosts, and the hosts that had no measurement.
+pub struct Clocks {
+    maps: HashMap<(u64, u32), ClockMap>,
+    /// Hosts whose offset could only be guessed from their wall clock.
+    pub unsynchronised: usize,
+}
+
+impl Clocks {
+    /// Builds every host's map from the evidence of all files, in rank order.
+    pub fn new<'e>(evidence: impl Iterator<Item = &'e ClockEvidence> + Clone) -> Clocks {
+        let mut by_host: HashMap<(u64, u32), Vec<&ClockEvidence>> = HashMap::new();
+        for item in evidence.clone() {
+            by_host.entry(item.key()).or_default().push(item);
+        }
+        // Wall clocks are comparable with the reference through any file that has both.
+        let bridge = evidence
+            .clone()
+            .find_map(|e| {
+                e.points
+                    .first()
+                    .map(|(ticks, ns, _)| wall_at(e, *ticks) - ns)
+            })
+            .unwrap_or(0);
+        let mut unsynchronised = 0;
+        let maps = by_host.into_iter().map(|(host, items)| {
+            let map = measured(&items).unwrap_or_else(|| {
+                unsynchronised += 1;
+                let (ticks, ns) = items[0].made;
+                ClockMap::even(ticks, ns - bridge, own_rate(&items), 1_000_000)
+            });
+            (host, map)
+        });
+        let maps = maps.collect();
+        Clocks {
+            maps,
+            unsynchronised,
+        }
+    }
+
+    /// The map of a clock that there is evidence of.
+    pub fn of(&self, key: ClockKey) -> ClockMap {
+        self.maps[&key].clone()
+    }
+
+    /// Largest error bound, ns.
+    pub fn error_ns(&self) -> u64 {
+        let errors = self.maps.values().map(ClockMap::error_ns);
+        errors.max().unwrap_or(0)
+    }
+}
+fn wall_at(evidence: &ClockEvidence, ticks: u64) -> i64 {
+    let (made, ns) = evidence.made;
+    let per_s = i128::from(evidence.ticks_per_s.max(1));
+    let since = i128::from(ticks.wrapping_sub(made) as i64) * 1_000_000_000 / per_s;
+    ns.saturating_add(since as i64)
+}

@@ -1,0 +1,207 @@
+//! Communicators, windows and files of a run, as OTF2 numbers them.
+
+use std::collections::BTreeMap;
+
+use laggard_otf2::definitions::{Comm, Definitions, Group, PARADIGM_MPI, UNDEFINED, group_kind};
+use laggard_trace::{Communicator, Location, PEER_ANY, PEER_NONE, PEER_ROOT, WORLD};
+use rustc_hash::FxHashMap;
+
+use super::otf2::Names;
+
+/// Ranks by their number in `MPI_COMM_WORLD`.
+type Index = FxHashMap<u32, u32>;
+
+/// A communicator.
+struct Known {
+    number: u32,
+    own: Index,
+    /// The other group, if there are two.
+    other: Option<Index>,
+}
+
+/// All groups.
+#[derive(Default)]
+pub struct Groups {
+    comms: FxHashMap<u64, Known>,
+    /// Windows: number.
+    windows: FxHashMap<u64, u32>,
+    /// Files: communicator.
+    files: FxHashMap<u64, u64>,
+}
+
+/// What a trace's group is in OTF2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A communicator, or a file opened on it.
+    Comm(u32),
+    /// A window.
+    Window(u32),
+}
+
+/// Kind of a group handle that is a window.
+const WINDOW: u32 = 1;
+
+fn index(members: &[u32]) -> Index {
+    let ranks = members.iter().enumerate();
+    ranks.map(|(at, rank)| (*rank, at as u32)).collect()
+}
+
+impl Groups {
+    /// Gathers what all locations know, and defines it.
+    pub fn gather<'l>(
+        locations: impl Iterator<Item = &'l Location> + Clone,
+        ranks: u32,
+        names: &mut Names,
+        into: &mut Definitions,
+    ) -> Groups {
+        let world = Communicator {
+            id: WORLD,
+            size: ranks,
+            members: (0..ranks).collect(),
+            ..Communicator::default()
+        };
+        let mut all: BTreeMap<u64, (Communicator, Vec<u8>)> = BTreeMap::new();
+        all.insert(WORLD, (world, b"MPI_COMM_WORLD".to_vec()));
+        let mut groups = Groups::default();
+        let mut handles: BTreeMap<u64, (u64, u32, Vec<u8>)> = BTreeMap::new();
+        for location in locations {
+            let definitions = &location.definitions;
+            for found in &definitions.communicators {
+                let name = definitions.string_bytes(found.name);
+                let known = all.entry(found.id).or_default();
+                if known.0.members.is_empty() && !found.members.is_empty() {
+                    known.0 = found.clone();
+                }
+                if known.1.is_empty() {
+                    known.1 = name.to_vec();
+                }
+            }
+            for &(id, communicator, kind, name) in &definitions.group_handles {
+                let name = definitions.string_bytes(name).to_vec();
+                handles.entry(id).or_insert((communicator, kind, name));
+            }
+        }
+        all.retain(|_, (known, _)| !known.members.is_empty());
+        groups.define(all, names, into);
+        for (id, (communicator, kind, name)) in handles {
+            if kind != WINDOW {
+                groups.files.insert(id, communicator);
+            } else if let Some(comm) = groups.comms.get(&communicator) {
+                let number = groups.windows.len() as u32;
+                groups.windows.insert(id, number);
+                into.windows
+                    .insert(number, (names.string(&name), comm.number));
+            }
+        }
+        groups
+    }
+
+    /// Numbers communicators: what one was made from has a smaller number.
+    fn define(
+        &mut self,
+        mut left: BTreeMap<u64, (Communicator, Vec<u8>)>,
+        names: &mut Names,
+        into: &mut Definitions,
+    ) {
+        while !left.is_empty() {
+            let is_free = |(id, (comm, _)): &(&u64, &(Communicator, Vec<u8>))| {
+                **id == WORLD || !left.contains_key(&comm.parent) || comm.parent == **id
+            };
+            // Were they made from one another in a ring, any will do.
+            let next = left.iter().find(is_free).or_else(|| left.iter().next());
+            let Some(id) = next.map(|(id, _)| *id) else {
+                return;
+            };
+            let Some((comm, name)) = left.remove(&id) else {
+                return;
+            };
+            let number = into.comms.len() as u32;
+            let parent = self
+                .comms
+                .get(&comm.parent)
+                .map_or(0, |parent| parent.number);
+            let other = (comm.kind != 0).then(|| group(&comm.remote_members, into));
+            let own = group(&comm.members, into);
+            into.comms.push(Comm {
+                id: number,
+                name: names.string(&name),
+                group: own,
+                other,
+                parent: if id == WORLD { UNDEFINED } else { parent },
+            });
+            let known = Known {
+                number,
+                own: index(&comm.members),
+                other: other.map(|_| index(&comm.remote_members)),
+            };
+            self.comms.insert(id, known);
+        }
+    }
+
+    /// What a group is; `None` if nothing is known of it.
+    pub fn on(&self, group: u64) -> Option<On> {
+        if let Some(window) = self.windows.get(&group) {
+            return Some(On::Window(*window));
+        }
+        let comm = self.files.get(&group).unwrap_or(&group);
+        self.comms.get(comm).map(|known| On::Comm(known.number))
+    }
+
+    /// The number of a window.
+    pub fn window(&self, id: u64) -> Option<u32> {
+        self.windows.get(&id).copied()
+    }
+
+    /// Communicator, and a peer's rank in it, as `rank` sees it.
+    pub fn peer(&self, comm: u64, peer: i32, rank: u32) -> Option<(u32, u32)> {
+        let known = self.comms.get(&comm)?;
+        let group = match &known.other {
+            Some(other) if known.own.contains_key(&rank) => other,
+            _ => &known.own,
+        };
+        let peer = u32::try_from(peer).ok()?;
+        Some((known.number, *group.get(&peer)?))
+    }
+
+    /// A target's rank in a window: those of its communicator, which is in `definitions`.
+    pub fn target(&self, definitions: &Definitions, window: u32, peer: i32) -> Option<u32> {
+        let &(_, comm) = definitions.windows.get(&window)?;
+        let mut known = self.comms.values().filter(|known| known.number == comm);
+        let peer = u32::try_from(peer).ok()?;
+        known.next()?.own.get(&peer).copied()
+    }
+
+    /// A collective's root.
+    pub fn root(&self, group: u64, root: i32, rank: u32) -> Option<u32> {
+        use laggard_otf2::events::{ROOT_NONE, ROOT_SELF, ROOT_THIS_GROUP};
+        Some(match root {
+            PEER_ANY => ROOT_NONE,
+            PEER_ROOT => ROOT_SELF,
+            PEER_NONE => ROOT_THIS_GROUP,
+            root => {
+                let comm = self.files.get(&group).copied().unwrap_or(group);
+                self.peer(comm, root, rank)?.1
+            }
+        })
+    }
+}
+
+/// The number of a group of ranks, which is defined once.
+fn group(members: &[u32], into: &mut Definitions) -> u32 {
+    let members: Vec<u64> = members.iter().map(|&rank| u64::from(rank)).collect();
+    let known = into.groups.iter().find(|(_, groups)| {
+        let same = |g: &Group| g.kind == group_kind::COMM_GROUP && g.members == members;
+        groups.iter().any(same)
+    });
+    if let Some((id, _)) = known {
+        return *id;
+    }
+    let id = into.groups.len() as u32;
+    let group = Group {
+        kind: group_kind::COMM_GROUP,
+        paradigm: PARADIGM_MPI,
+        members,
+    };
+    into.groups.insert(id, vec![group]);
+    id
+}

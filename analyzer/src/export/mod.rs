@@ -1,0 +1,7 @@
+//! Traces for other tools.
+
+mod groups;
+mod location;
+mod otf2;
+
+pub use otf2::otf2;

@@ -1,0 +1,252 @@
+//! A trace as an OTF2 archive, which Scalasca, Vampir, `otf2-print` and others read.
+//!
+//! Times are ns of the corrected clock since the start of the run. Functions on call paths are
+//! regions around the calls; which of them was left in between calls is not known: each counts
+//! until a call is made from somewhere else.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use laggard_otf2::definitions::{
+    Clock, Definitions, Group, Location, PARADIGM_MPI, Region, UNDEFINED, group_kind,
+};
+use laggard_otf2::events::Event;
+use laggard_otf2::{ArchiveWriter, Marker};
+use laggard_report::Report;
+use laggard_trace::calls;
+use rustc_hash::FxHashMap;
+
+use super::groups::Groups;
+use super::location::Writer;
+use crate::directory::Trace;
+use crate::symbols::Symbols;
+
+/// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
+const ROLES: (u8, u8) = (1, 31);
+/// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
+const PARADIGMS: (u8, u8) = (2, 6);
+/// `OTF2_LOCATION_TYPE_CPU_THREAD`.
+const THREAD: u8 = 1;
+/// Source file of calls of MPI: Scalasca knows them by it.
+const MPI_FILE: &[u8] = b"MPI";
+
+/// Texts and regions, numbered as they come.
+#[derive(Default)]
+pub struct Names {
+    strings: FxHashMap<Vec<u8>, u32>,
+    regions: FxHashMap<(u32, u32, u32), u32>,
+    defined: Definitions,
+}
+
+impl Names {
+    /// The number of a text.
+    pub fn string(&mut self, text: &[u8]) -> u32 {
+        if let Some(&number) = self.strings.get(text) {
+            return number;
+        }
+        let number = self.strings.len() as u32;
+        self.strings.insert(text.to_vec(), number);
+        self.defined.strings.insert(number, text.into());
+        number
+    }
+
+    fn region(&mut self, (name, file, line): (&[u8], &[u8], u32), role: u8, paradigm: u8) -> u32 {
+        let (name, file) = (self.string(name), self.string(file));
+        let next = self.regions.len() as u32;
+        let number = *self.regions.entry((name, file, line)).or_insert(next);
+        if number == next {
+            let region = Region {
+                role,
+                paradigm,
+                name,
+                canonical: name,
+                file,
+                line,
+            };
+            self.defined.regions.insert(number, region);
+        }
+        number
+    }
+
+    /// The number of a function at a line.
+    pub fn function(&mut self, name: &[u8], file: &[u8], line: u32) -> u32 {
+        self.region((name, file, line), ROLES.0, PARADIGMS.0)
+    }
+
+    /// The number of a call.
+    pub fn call(&mut self, number: u16) -> u32 {
+        let name = calls::name(number).as_bytes();
+        self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI)
+    }
+}
+
+/// Number of a location, as Score-P has it.
+fn location_id(rank: u32, thread: u32) -> u64 {
+    u64::from(thread) << 32 | u64::from(rank)
+}
+
+/// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
+/// anchor file. If the trace has a report beside it, what it found is marked.
+pub fn otf2(trace: &Path, output: &Path) -> Result<PathBuf> {
+    if output.exists() {
+        bail!(
+            "{}: exists; choose another directory for the archive",
+            output.display()
+        );
+    }
+    let opened = Trace::open(trace)?;
+    let mut names = Names::default();
+    names.string(b"");
+    let mut definitions = Definitions::default();
+    let locations: Vec<u64> = (0..opened.ranks).map(|rank| location_id(rank, 0)).collect();
+    let group = Group {
+        kind: group_kind::COMM_LOCATIONS,
+        paradigm: PARADIGM_MPI,
+        members: locations.clone(),
+    };
+    definitions.groups.insert(0, vec![group]);
+    let all = opened.locations.iter().map(|traced| &traced.location);
+    let groups = Groups::gather(all, opened.ranks, &mut names, &mut definitions);
+    let creator = concat!("laggard ", env!("CARGO_PKG_VERSION"));
+    let mut archive = ArchiveWriter::create(output, "traces", creator)?;
+    let mut end = write_locations(&opened, &groups, &mut archive, &mut names, &definitions)?;
+    let traced = opened.locations.iter();
+    let headers = traced.map(|traced| (traced.location.header.rank, traced.location.header.thread));
+    let headers: Vec<(u32, u32)> = headers.collect();
+    for rank in (0..opened.ranks).filter(|&rank| !headers.contains(&(rank, 0))) {
+        // Readers want all ranks: nothing is known of this one.
+        let events = archive.begin(location_id(rank, 0))?;
+        archive.end(events)?;
+    }
+    describe(&opened, &headers, &mut names, &mut definitions);
+    let markers = markers(trace);
+    end = end.max(
+        markers
+            .iter()
+            .map(|m| m.time + m.duration)
+            .max()
+            .unwrap_or(0),
+    );
+    definitions.clock = Some(Clock {
+        resolution: 1_000_000_000,
+        global_offset: 0,
+        length: end + 1,
+        realtime_ns: u64::MAX,
+    });
+    definitions.strings = names.defined.strings;
+    definitions.regions = names.defined.regions;
+    archive
+        .finish(&definitions, &markers)
+        .with_context(|| format!("{}: cannot write the archive", output.display()))?;
+    Ok(output.join("traces.otf2"))
+}
+
+/// Writes the events of all locations; gives the time of the last one.
+fn write_locations(
+    opened: &Trace,
+    groups: &Groups,
+    archive: &mut ArchiveWriter,
+    names: &mut Names,
+    definitions: &Definitions,
+) -> Result<u64> {
+    let mut symbols = Symbols::new();
+    let mut end = 0;
+    for traced in &opened.locations {
+        let header = &traced.location.header;
+        let mut events = archive.begin(location_id(header.rank, header.thread))?;
+        let program = (header.thread == 0).then(|| program(opened, names));
+        let mut writer = Writer {
+            archive,
+            events: &mut events,
+            traced,
+            groups,
+            names,
+            definitions,
+            symbols: &mut symbols,
+        };
+        let last = writer.write(program)?;
+        if header.thread == 0 && last > 0 {
+            archive.write(&mut events, last, &Event::ProgramEnd)?;
+        }
+        end = end.max(last);
+        archive.end(events)?;
+    }
+    Ok(end)
+}
+
+/// The beginning of the program, with a region of its name, which readers look for.
+fn program(opened: &Trace, names: &mut Names) -> Event {
+    let mut words = opened.program.iter().map(|word| word.as_bytes());
+    let name = words.next().unwrap_or(b"program");
+    names.region((name, b"", 0), ROLES.1, PARADIGMS.1);
+    let name = names.string(name);
+    let arguments: Vec<u32> = words.map(|word| names.string(word)).collect();
+    Event::Program(name, arguments.into())
+}
+
+/// Hosts, processes and locations.
+fn describe(
+    opened: &Trace,
+    headers: &[(u32, u32)],
+    names: &mut Names,
+    definitions: &mut Definitions,
+) {
+    let machine = names.string(b"machine");
+    let class = names.string(b"node");
+    definitions.nodes.insert(0, (machine, machine, UNDEFINED));
+    for (number, host) in opened.hosts.iter().enumerate() {
+        let name = names.string(host.as_bytes());
+        definitions
+            .nodes
+            .insert(1 + number as u32, (name, class, 0));
+    }
+    let mut host_of: Vec<u32> = vec![0; opened.ranks as usize];
+    for traced in &opened.locations {
+        let host = opened.hosts.iter().position(|host| *host == traced.host);
+        host_of[traced.location.header.rank as usize] = host.map_or(0, |at| 1 + at as u32);
+    }
+    for (rank, node) in host_of.iter().enumerate() {
+        let name = names.string(format!("MPI Rank {rank}").as_bytes());
+        definitions.processes.insert(rank as u32, (name, *node));
+    }
+    let missing = (0..opened.ranks).map(|rank| (rank, 0));
+    let mut all: Vec<(u32, u32)> = missing.chain(headers.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    for (rank, thread) in all {
+        let name = match thread {
+            0 => "Master thread".to_owned(),
+            thread => format!("Thread {thread}"),
+        };
+        definitions.locations.push(Location {
+            id: location_id(rank, thread),
+            name: names.string(name.as_bytes()),
+            kind: THREAD,
+            events: 0,
+            group: rank,
+        });
+    }
+}
+
+/// The worst instance of each finding of the report that lies beside the trace, if there is one.
+fn markers(trace: &Path) -> Vec<Marker> {
+    let Ok(report) = Report::read(&crate::directory::of(trace).join("report.json")) else {
+        return Vec::new();
+    };
+    let ns = |seconds: f64| (seconds * 1e9).round().max(0.0) as u64;
+    let found = report.bottlenecks.iter().filter_map(|found| {
+        let worst = found.worst_instance.as_ref()?;
+        let (time, end) = (ns(worst.start_s), ns(worst.end_s));
+        Some(Marker {
+            time,
+            duration: end.saturating_sub(time),
+            location: location_id(worst.rank, 0),
+            category: found.name.clone(),
+            text: format!(
+                "{} in {}: {:.9} s lost here, {:.9} s in all",
+                found.name, found.operation, worst.severity_s, found.severity_s
+            ),
+        })
+    });
+    found.collect()
+}

@@ -1,0 +1,118 @@
+//! Traces written as OTF2 archives, and read again.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use laggard::AnalyzeOptions;
+use laggard_report::Report;
+use laggard_trace::calls::number;
+use laggard_trace::{PEER_ANY, Signature, TAG_ANY, WORLD, flags};
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+fn report(trace: &Path) -> Report {
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    laggard::analyze(trace, &options).unwrap().unwrap().report
+}
+
+/// Three ranks with all kinds of requests and collectives.
+fn write_trace(directory: &Path) {
+    let mut r = ranks(3);
+    for rank in &mut r {
+        let init = Signature {
+            operation: number::MPI_Init,
+            flags: flags::COLLECTIVE,
+            group: WORLD,
+            ..Signature::default()
+        };
+        rank.call(1, init, 0, MS);
+    }
+    // Blocking, late by 50 ms; then with requests, one of them a wildcard.
+    r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 62 * MS);
+    let any = r[1].irecv(21, PEER_ANY, TAG_ANY, 70 * MS);
+    let known = r[1].irecv(22, 2, 7, 71 * MS);
+    let sent = r[2].isend(30, 1, 7, 90 * MS);
+    r[0].send(11, 1, 6, 80 * MS, 81 * MS);
+    r[1].waitall(23, &[(any, Some((0, 6))), (known, None)], 72 * MS, 95 * MS);
+    r[2].waitall(31, &[(sent, None)], 91 * MS, 96 * MS);
+    // A persistent receive.
+    let mut start = receive(number::MPI_Start, 0, 9);
+    start.flags |= flags::POSTS | flags::PERSISTENT;
+    r[1].call(24, start, 100 * MS, 100 * MS + 1);
+    let started = r[1].posts() - 1;
+    r[1].waitall(25, &[(started, None)], 101 * MS, 131 * MS);
+    r[0].send(12, 1, 9, 130 * MS, 131 * MS);
+    for (rank, enter) in [(0, 140), (1, 150), (2, 170)] {
+        r[rank].collective(40, number::MPI_Barrier, -1, enter * MS, 171 * MS);
+        r[rank].collective(41, number::MPI_Bcast, 2, (40 + enter) * MS, 215 * MS);
+        r[rank].collective(42, number::MPI_Finalize, -1, 220 * MS, 221 * MS);
+    }
+    r.iter_mut().for_each(|calls| calls.write(directory));
+}
+
+/// Pattern, operation, line, calls, instances, ns, ranks of each finding.
+fn findings(report: &Report) -> Vec<String> {
+    let rows = report.bottlenecks.iter().map(|b| {
+        let ns = (b.severity_s * 1e9).round();
+        let (place, causes) = (&b.location, b.causes.iter().map(|cause| cause.rank));
+        format!(
+            "{} {} {}:{} {} {} {ns} {:?} {:?}",
+            b.pattern,
+            b.operation,
+            place.file,
+            place.line,
+            b.calls,
+            b.instances,
+            b.ranks.iter().map(|share| share.rank).collect::<Vec<_>>(),
+            causes.collect::<Vec<_>>()
+        )
+    });
+    let mut rows: Vec<String> = rows.collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn an_archive_says_what_the_trace_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let (trace, output) = (
+        directory.path().join("trace"),
+        directory.path().join("otf2"),
+    );
+    std::fs::create_dir(&trace).unwrap();
+    write_trace(&trace);
+    let before = report(&trace);
+    before.write(&trace.join("report.json")).unwrap();
+    let anchor = laggard::export::otf2(&trace, &output).unwrap();
+    let after = report(&anchor);
+    assert!(findings(&before).len() >= 5, "{:?}", findings(&before));
+    assert_eq!(findings(&after), findings(&before));
+    assert_eq!(after.anomalies, before.anomalies);
+    assert_eq!(after.run.program, before.run.program);
+    assert_eq!(after.run.operations, before.run.operations);
+    // Not written over.
+    let error = laggard::export::otf2(&trace, &output)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("exists"), "{error}");
+    // The library's own tool reads it, too, and has nothing to complain of.
+    for options in [&["-G"][..], &["-A"], &[]] {
+        let mut print = Command::new("otf2-print");
+        let printed = print
+            .args(options)
+            .arg(&anchor)
+            .output()
+            .expect("otf2-print");
+        let (said, complaints) = (&printed.stdout, &printed.stderr);
+        assert!(
+            printed.status.success() && complaints.is_empty(),
+            "{options:?} {printed:?}"
+        );
+        assert!(!said.is_empty());
+    }
+}

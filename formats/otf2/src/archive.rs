@@ -1,0 +1,307 @@
+//! An archive, opened: its definitions, and the events of one location after another.
+
+use std::ffi::{CString, c_void};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::definitions::Definitions;
+use crate::events::{self, Batch};
+use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+
+/// Events read at once.
+const BATCH: u64 = 4096;
+
+/// An archive.
+pub struct Archive {
+    otf2: &'static Otf2,
+    path: PathBuf,
+    /// Tells archives apart.
+    pub id: u64,
+    /// What its global definitions say.
+    pub definitions: Definitions,
+}
+
+/// Measurements of a location's clock: time, and what is to be added to it then, ticks.
+pub type Offsets = Vec<(u64, i64)>;
+
+impl Archive {
+    /// Opens the archive with this anchor file, and reads its global definitions.
+    pub fn open(path: &Path) -> Result<Archive, Error> {
+        check_anchor(path)?;
+        let otf2 = Otf2::load(path)?;
+        let reader = Reader::open(otf2, path)?;
+        let mut id = 0;
+        // SAFETY: an open reader, and a number that is written.
+        reader
+            .check(unsafe { (otf2.call.trace_id)(reader.handle, &mut id) })
+            .ok();
+        Ok(Archive {
+            definitions: reader.definitions().map_err(|why| Error::Definitions {
+                path: path.to_owned(),
+                why,
+            })?,
+            otf2,
+            path: path.to_owned(),
+            id,
+        })
+    }
+
+    /// The anchor file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a location for reading, from its beginning. Each has a reader of its own, so that
+    /// several threads may read.
+    pub fn location(&self, id: u64) -> Result<Events, Error> {
+        let failed = |why| Error::Events {
+            path: self.path.clone(),
+            location: id,
+            why,
+        };
+        check_events(&self.path, id).map_err(failed)?;
+        let reader = Reader::open(self.otf2, &self.path)?;
+        // SAFETY: an open reader.
+        let selected = unsafe { (self.otf2.call.select_location)(reader.handle, id) };
+        reader.check(selected).map_err(failed)?;
+        let offsets = reader.local_definitions(id);
+        Events::open(reader, id, offsets).map_err(failed)
+    }
+}
+
+/// What is no file, a pipe for example, must not be waited for.
+fn check_anchor(path: &Path) -> Result<(), Error> {
+    let metadata = path.metadata().map_err(|source| Error::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    if !metadata.is_file() {
+        return Err(Error::NotAnArchive {
+            path: path.to_owned(),
+            why: "not a regular file".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// The last byte of a file of events: the mark of its end.
+const END_OF_FILE: u8 = 1;
+
+/// A file that was cut off has no mark at its end; the library would read on in memory that
+/// nobody has written. A file that is not where it is expected is the library's business.
+fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
+    let path = anchor.with_extension("").join(format!("{location}.evt"));
+    let Ok(file) = File::open(&path) else {
+        return Ok(());
+    };
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut last = [0];
+    let read = length
+        .checked_sub(1)
+        .map(|at| file.read_exact_at(&mut last, at));
+    match read {
+        Some(Ok(())) if last[0] == END_OF_FILE => Ok(()),
+        _ => Err(format!("{} is cut off or damaged", path.display())),
+    }
+}
+
+/// A reader of the library's.
+struct Reader {
+    otf2: &'static Otf2,
+    handle: Handle,
+}
+
+impl Reader {
+    fn open(otf2: &'static Otf2, path: &Path) -> Result<Reader, Error> {
+        let refused = |why: &str| Error::NotAnArchive {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        };
+        let name = CString::new(path.as_os_str().as_bytes());
+        let name = name.map_err(|_| refused("a zero byte in its name"))?;
+        // SAFETY: a text with a zero at its end.
+        let handle = unsafe { (otf2.call.open)(name.as_ptr()) };
+        if handle.is_null() {
+            return Err(refused("the library cannot read it"));
+        }
+        let reader = Reader { otf2, handle };
+        // SAFETY: an open reader.
+        let serial = unsafe { (otf2.call.set_serial)(handle) };
+        reader.check(serial).map_err(|why| refused(&why))?;
+        Ok(reader)
+    }
+
+    fn check(&self, code: Code) -> Result<(), String> {
+        match code {
+            SUCCESS => Ok(()),
+            code => Err(self.otf2.describe(code)),
+        }
+    }
+
+    fn definitions(&self) -> Result<Definitions, String> {
+        let call = &self.otf2.call;
+        let mut definitions = Definitions::default();
+        let into: *mut Definitions = &mut definitions;
+        let mut read = 0;
+        // SAFETY: an open reader; the callbacks are the library's own table, given back
+        // below; `into` lives until all is read, and is used by the callbacks alone.
+        let result = unsafe {
+            let source = (call.global_definitions)(self.handle);
+            if source.is_null() {
+                return Err("there are none".to_owned());
+            }
+            let callbacks = (call.global_callbacks_new)();
+            Definitions::register(self.otf2, callbacks);
+            let register = call.global_callbacks_register;
+            let mut result = register(self.handle, source, callbacks, into.cast());
+            (call.global_callbacks_delete)(callbacks);
+            if result == SUCCESS {
+                result = (call.read_global_definitions)(self.handle, source, &mut read);
+            }
+            (call.close_global_definitions)(self.handle, source);
+            result
+        };
+        self.check(result)?;
+        Ok(definitions)
+    }
+
+    /// The clock offsets of a location, whose mapping tables the library keeps for its events.
+    /// `None` if it has no definitions of its own, or they cannot be read.
+    fn local_definitions(&self, location: u64) -> Option<Offsets> {
+        let call = &self.otf2.call;
+        let mut offsets = Offsets::new();
+        let into: *mut Offsets = &mut offsets;
+        let mut read = 0;
+        // SAFETY: as for the global definitions.
+        let is_read = unsafe {
+            if (call.open_definition_files)(self.handle) != SUCCESS {
+                return None;
+            }
+            let source = (call.local_definitions)(self.handle, location);
+            let mut is_read = !source.is_null();
+            if is_read {
+                let callbacks = (call.local_callbacks_new)();
+                let set = clock_offset as Callback;
+                self.otf2.set(Table::Local, callbacks, "ClockOffset", set);
+                let register = call.local_callbacks_register;
+                is_read = register(self.handle, source, callbacks, into.cast()) == SUCCESS;
+                (call.local_callbacks_delete)(callbacks);
+                let read_all = call.read_local_definitions;
+                is_read = is_read && read_all(self.handle, source, &mut read) == SUCCESS;
+                (call.close_local_definitions)(self.handle, source);
+            }
+            (call.close_definition_files)(self.handle);
+            is_read
+        };
+        is_read.then_some(offsets)
+    }
+}
+
+unsafe extern "C" fn clock_offset(data: Handle, time: u64, offset: i64, _deviation: f64) -> Code {
+    // SAFETY: `local_definitions` passes the library a pointer to these.
+    let offsets = unsafe { &mut *data.cast::<Offsets>() };
+    offsets.push((time, offset));
+    SUCCESS
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // SAFETY: an open reader, which is not used any more.
+        unsafe { (self.otf2.call.close)(self.handle) };
+    }
+}
+
+/// The events of a location, in order.
+pub struct Events {
+    reader: Reader,
+    source: Handle,
+    /// What the library writes to, while it reads, and nobody else.
+    batch: *mut Batch,
+    /// Clock offsets by time; `None`: the location has no definitions that can be read.
+    pub offsets: Option<Offsets>,
+    at_end: bool,
+    /// Records that were read.
+    pub read: u64,
+    /// Records that are of no use here: metrics, threads, files.
+    pub skipped: u64,
+    /// Why the rest cannot be read.
+    pub broken: Option<String>,
+}
+
+impl Events {
+    fn open(reader: Reader, id: u64, offsets: Option<Offsets>) -> Result<Events, String> {
+        let otf2 = reader.otf2;
+        // SAFETY: an open reader.
+        let source = unsafe {
+            reader.check((otf2.call.open_event_files)(reader.handle))?;
+            (otf2.call.events)(reader.handle, id)
+        };
+        if source.is_null() {
+            return Err("there are none".to_owned());
+        }
+        let events = Events {
+            source,
+            batch: Box::into_raw(Box::default()),
+            reader,
+            offsets,
+            at_end: false,
+            read: 0,
+            skipped: 0,
+            broken: None,
+        };
+        let (handle, into) = (events.reader.handle, events.batch.cast::<c_void>());
+        // SAFETY: an open reader and source, which outlive the callbacks' use, as does `batch`.
+        let result = unsafe {
+            let callbacks = (otf2.call.event_callbacks_new)();
+            events::register(otf2, callbacks);
+            let result = (otf2.call.event_callbacks_register)(handle, source, callbacks, into);
+            (otf2.call.event_callbacks_delete)(callbacks);
+            (otf2.call.apply_mapping)(source, true);
+            // Times as they were measured: offsets become points of the clock.
+            (otf2.call.apply_clock_offsets)(source, false);
+            result
+        };
+        events.reader.check(result)?;
+        Ok(events)
+    }
+
+    /// The next events; none at the end, and where the rest is [`broken`](Events::broken).
+    pub fn next(&mut self) -> &Batch {
+        let call = &self.reader.otf2.call;
+        let mut read = 0;
+        // SAFETY: made in `open`; the library writes to it below only.
+        unsafe { (*self.batch).clear() };
+        let mut delivered = 0;
+        while !self.at_end && delivered == 0 {
+            // SAFETY: an open reader and source.
+            let code =
+                unsafe { (call.read_events)(self.reader.handle, self.source, BATCH, &mut read) };
+            // SAFETY: the library has returned.
+            delivered = unsafe { (*self.batch).len() } as u64;
+            self.broken = self.reader.check(code).err();
+            if self.broken.is_none() {
+                self.read += read;
+                self.skipped += read.saturating_sub(delivered);
+            }
+            // Asked again at the end, the library would say that data is missing.
+            self.at_end = self.broken.is_some() || read < BATCH;
+        }
+        // SAFETY: nobody writes to it before the next call, for which this must be given back.
+        unsafe { &*self.batch }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let call = &self.reader.otf2.call;
+        // SAFETY: open, and used no more; after that nobody has the batch.
+        unsafe {
+            (call.close_events)(self.reader.handle, self.source);
+            (call.close_event_files)(self.reader.handle);
+            drop(Box::from_raw(self.batch));
+        }
+    }
+}

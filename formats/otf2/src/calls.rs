@@ -1,0 +1,468 @@
+//! From events to calls: regions that were entered and left, and what happened inside.
+
+use laggard_trace::calls::Shape;
+use laggard_trace::{Definition, Endpoint, TAG_ANY, flags};
+use rustc_hash::FxHashSet;
+
+use crate::definitions::Definitions;
+use crate::events::{Collective, Event, Message, OneSided};
+use crate::notes::{Kind, Notes};
+use crate::open::{Open, Part, instant};
+use crate::output::{NOBODY, Output};
+use crate::paths::Paths;
+use crate::pending::{Found, Outcome, Pending};
+use crate::world::{Meaning, Thread, World};
+
+/// Regions entered one inside another, at most.
+const DEEPEST: usize = 1 << 16;
+
+/// Regions that are not left before one around them is, at most.
+const MOST_UNLEFT: usize = 256;
+
+/// What may be missing of a location's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Some that it sent.
+    pub sends: bool,
+    /// Some that it received.
+    pub receives: bool,
+}
+
+/// A region that was entered and not left yet.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    region: u32,
+    /// Its place in the tree of call paths.
+    node: u32,
+}
+
+/// The calls of one location.
+pub struct Calls<'a> {
+    world: &'a World,
+    definitions: &'a Definitions,
+    thread: Thread,
+    stack: Vec<Level>,
+    paths: Paths,
+    open: Option<Open>,
+    pending: Pending,
+    known_windows: FxHashSet<u64>,
+    /// What is written.
+    pub output: Output<'a>,
+    /// What is odd about it.
+    pub notes: Notes,
+    /// What may be missing.
+    pub missing: Missing,
+}
+
+impl<'a> Calls<'a> {
+    /// A location before its first event.
+    pub fn new(
+        world: &'a World,
+        definitions: &'a Definitions,
+        thread: Thread,
+        output: Output<'a>,
+    ) -> Calls<'a> {
+        Calls {
+            world,
+            definitions,
+            thread,
+            stack: Vec::new(),
+            paths: Paths::new(),
+            open: None,
+            pending: Pending::default(),
+            known_windows: FxHashSet::default(),
+            output,
+            notes: Notes::default(),
+            missing: Missing::default(),
+        }
+    }
+
+    fn note(&mut self, kind: Kind) {
+        let location = self.thread.location;
+        self.notes.add(kind, 1, || format!("location {location}"));
+    }
+
+    /// Takes the next event in, at `time` in ticks, which never goes back.
+    pub fn event(&mut self, time: u64, event: &Event) {
+        match *event {
+            Event::Enter(region) => self.enter(time, region, None),
+            Event::Leave(region) => self.leave(time, region),
+            Event::EnterContext(context) => match self.definitions.contexts.get(&context) {
+                Some(found) => self.enter(time, found.region, Some(context)),
+                None => self.note(Kind::Undefined),
+            },
+            Event::LeaveContext(context) => match self.definitions.contexts.get(&context) {
+                Some(found) => self.leave(time, found.region),
+                None => self.note(Kind::Undefined),
+            },
+            Event::Send(message) => self.send(time, message, None),
+            Event::Isend(message, request) => self.send(time, message, Some(request)),
+            Event::Receive(message) => self.receive(time, message),
+            Event::IrecvRequest(request) => {
+                self.request(time, request, instant::MPI_Irecv, flags::RECEIVES);
+            }
+            Event::CollectiveRequest(request) => match self.open {
+                Some(_) => self.request(time, request, 0, flags::COLLECTIVE),
+                None => self.note(Kind::Incomplete),
+            },
+            Event::IsendComplete(request) => self.complete(time, request, Outcome::AsPosted),
+            Event::RequestCancelled(request) => self.complete(time, request, Outcome::Cancelled),
+            Event::Ireceived(message, request) => {
+                if let Some((group, receive)) = self.half(message) {
+                    self.complete(time, request, Outcome::Received { group, receive });
+                }
+            }
+            Event::CollectiveComplete(collective, request) => {
+                if let Some((group, send, receive)) = self.halves(collective) {
+                    let outcome = Outcome::Collective {
+                        group,
+                        send,
+                        receive,
+                    };
+                    self.complete(time, request, outcome);
+                }
+            }
+            Event::RequestTest(_) => {
+                if let Some(open) = &mut self.open {
+                    open.tested = true;
+                }
+            }
+            Event::CollectiveEnd(collective) => self.collective(collective),
+            Event::WindowCollectiveEnd(collective) => self.on_window(collective.on, |_| {}),
+            Event::WindowCreate(window) | Event::WindowDestroy(window) | Event::Window(window) => {
+                self.on_window(window, |_| {})
+            }
+            Event::OnTarget(window, target) => self.on_target(window, target, 0),
+            Event::Lock(window, target, exclusive) => {
+                self.on_target(window, target, if exclusive { 1 } else { 2 });
+            }
+            Event::OneSided(transfer) => self.transfer(transfer),
+            Event::Measurement(is_on) => {
+                if !is_on {
+                    self.note(Kind::SwitchedOff);
+                    (self.missing.sends, self.missing.receives) = (true, true);
+                }
+            }
+            Event::CollectiveBegin | Event::WindowCollectiveBegin => {}
+            Event::Nothing | Event::Program(..) | Event::ProgramEnd => {}
+        }
+    }
+
+    fn enter(&mut self, time: u64, region: u32, context: Option<u32>) {
+        let above = self.stack.last().map_or(0, |level| level.node);
+        if self.stack.len() >= DEEPEST {
+            return self.note(Kind::Unbalanced);
+        }
+        let mut node = above;
+        if self.open.is_none() {
+            match self.world.meaning(region) {
+                Some(Meaning::Call(number)) => {
+                    if let Some(context) = context {
+                        let parent = self.definitions.contexts[&context].parent;
+                        node = self.paths.context(parent, self.definitions);
+                    }
+                    let path = self.paths.call_path(node, &mut self.output);
+                    self.open = Some(Open::new(number, time, path, self.stack.len()));
+                }
+                Some(Meaning::User) => {
+                    node = match context {
+                        Some(context) => self.paths.context(context, self.definitions),
+                        None => self.paths.enter(above, region, self.definitions),
+                    };
+                }
+                None => self.note(Kind::Undefined),
+            }
+        }
+        self.stack.push(Level { region, node });
+    }
+
+    fn leave(&mut self, time: u64, region: u32) {
+        let mut levels = self.stack.iter().rev().take(MOST_UNLEFT);
+        let Some(up) = levels.position(|level| level.region == region) else {
+            return self.note(Kind::Unbalanced);
+        };
+        let at = self.stack.len() - 1 - up;
+        if at + 1 < self.stack.len() {
+            self.note(Kind::Unbalanced);
+        }
+        self.stack.truncate(at);
+        if self.open.as_ref().is_some_and(|open| open.depth >= at)
+            && let Some(open) = self.open.take()
+        {
+            self.close(open, time);
+        }
+    }
+
+    /// A call is over.
+    fn close(&mut self, open: Open, time: u64) {
+        if open.lacks_group() {
+            self.note(Kind::Incomplete);
+        }
+        let (sends, receives) = open.lacks_message();
+        self.missing.sends |= sends;
+        self.missing.receives |= receives;
+        for (done, request, waits) in open.close(time) {
+            self.pending.push(done, request, waits);
+        }
+        while let Some(done) = self.pending.pop() {
+            self.output.record(&done);
+        }
+    }
+
+    /// What happens in the call that is open, or in one of no length that stands for it.
+    fn within(&mut self, time: u64, stand_in: u16, act: impl FnOnce(&mut Open)) {
+        match &mut self.open {
+            Some(open) => act(open),
+            None => {
+                let node = self.stack.last().map_or(0, |level| level.node);
+                let path = self.paths.call_path(node, &mut self.output);
+                let mut open = Open::new(stand_in, time, path, self.stack.len());
+                act(&mut open);
+                self.close(open, time);
+            }
+        }
+    }
+
+    /// Communicator and other end of a message.
+    fn half(&mut self, message: Message) -> Option<(u64, Endpoint)> {
+        let rank = self.thread.rank;
+        let found = self.world.comm_id(message.comm, rank);
+        let peer = self.world.peer(message.comm, message.peer, rank);
+        let Some((group, peer)) = found.zip(peer) else {
+            self.note(Kind::Undefined);
+            return None;
+        };
+        self.define_alone(message.comm);
+        let half = Endpoint {
+            peer,
+            tag: (message.tag as i32).max(TAG_ANY),
+            bytes: message.bytes,
+        };
+        Some((group, half))
+    }
+
+    fn send(&mut self, time: u64, message: Message, request: Option<u64>) {
+        let Some((group, send)) = self.half(message) else {
+            self.missing.sends = true;
+            return;
+        };
+        let stand_in = match request {
+            Some(_) => instant::MPI_Isend,
+            None => instant::MPI_Send,
+        };
+        self.within(time, stand_in, |open| {
+            open.parts.push(Part {
+                flags: flags::SENDS,
+                send,
+                request,
+                ..Part::on(group)
+            });
+        });
+    }
+
+    fn receive(&mut self, time: u64, message: Message) {
+        let Some((group, receive)) = self.half(message) else {
+            self.missing.receives = true;
+            return;
+        };
+        self.within(time, instant::MPI_Recv, |open| {
+            open.parts.push(Part {
+                flags: flags::RECEIVES,
+                receive,
+                ..Part::on(group)
+            });
+        });
+    }
+
+    /// A request of which more is known when it completes.
+    fn request(&mut self, time: u64, request: u64, stand_in: u16, flags: u16) {
+        self.within(time, stand_in, |open| {
+            open.parts.push(Part {
+                flags,
+                request: Some(request),
+                waits: true,
+                ..Part::on(0)
+            });
+        });
+    }
+
+    fn complete(&mut self, time: u64, request: u64, outcome: Outcome) {
+        match self.pending.complete(request, outcome) {
+            Found::Post(completed) => self.within(time, instant::MPI_Wait, |open| {
+                open.completes.push(completed);
+            }),
+            Found::TooLate => {
+                self.missing.receives = true;
+                self.note(Kind::LateRequest);
+            }
+            Found::Unknown if self.completes_at_once(request, outcome) => {}
+            Found::Unknown => {
+                self.missing.receives |= matches!(outcome, Outcome::Received { .. });
+                self.note(Kind::UnknownRequest);
+            }
+        }
+    }
+
+    /// Whether the request was posted in the call that is still open, as in a start that is
+    /// over at once: what is known of it is known at once.
+    fn completes_at_once(&mut self, request: u64, outcome: Outcome) -> bool {
+        let parts = self.open.iter_mut().flat_map(|open| &mut open.parts);
+        let mut own = parts.filter(|part| part.request == Some(request));
+        let Some(part) = own.next() else {
+            return false;
+        };
+        (part.request, part.waits) = (None, false);
+        match outcome {
+            Outcome::AsPosted => {}
+            Outcome::Received { group, receive } => (part.group, part.receive) = (group, receive),
+            Outcome::Collective {
+                group,
+                send,
+                receive,
+            } => (part.group, part.send, part.receive) = (group, send, receive),
+            Outcome::Cancelled => part.flags = 0,
+        }
+        true
+    }
+
+    /// Communicator and halves of a collective.
+    fn halves(&mut self, collective: Collective) -> Option<(u64, Endpoint, Endpoint)> {
+        let rank = self.thread.rank;
+        let found = self.world.comm_id(collective.on, rank);
+        let root = self.world.root(collective.on, collective.root, rank);
+        let Some((group, peer)) = found.zip(root) else {
+            self.note(Kind::Undefined);
+            return None;
+        };
+        self.define_alone(collective.on);
+        let send = Endpoint {
+            peer,
+            tag: 0,
+            bytes: collective.sent,
+        };
+        let receive = Endpoint {
+            bytes: collective.received,
+            ..NOBODY
+        };
+        Some((group, send, receive))
+    }
+
+    fn collective(&mut self, collective: Collective) {
+        let Some((group, send, receive)) = self.halves(collective) else {
+            return;
+        };
+        match &mut self.open {
+            Some(open) => open.parts.push(Part {
+                flags: flags::COLLECTIVE,
+                send,
+                receive,
+                ..Part::on(group)
+            }),
+            None => self.note(Kind::Incomplete),
+        }
+    }
+
+    /// The own communicator of the process is known to it alone.
+    fn define_alone(&mut self, comm: u32) {
+        if let Some(mut alone) = self.world.alone(comm, self.thread.rank)
+            && self.known_windows.insert(alone.id)
+        {
+            alone.name = self.output.string(alone.name);
+            let writer = self.output.writer();
+            writer.define(&[Definition::Communicator(alone)]);
+        }
+    }
+
+    /// Something on a window, in the call that is open; a call has one such part.
+    fn on_window(&mut self, window: u32, add: impl FnOnce(&mut Part)) {
+        let Some(&(name, comm)) = self.definitions.windows.get(&window) else {
+            return self.note(Kind::Undefined);
+        };
+        let rank = self.thread.rank;
+        let id = self.world.window_id(window, comm, rank);
+        let communicator = self.world.comm_id(comm, rank).unwrap_or(0);
+        if self.known_windows.insert(id) {
+            let name = self.output.string(name);
+            self.output.writer().define(&[Definition::GroupHandle {
+                id,
+                communicator,
+                kind: 1,
+                name,
+            }]);
+        }
+        let Some(open) = &mut self.open else {
+            return self.note(Kind::Unbalanced);
+        };
+        let shape = open.shape();
+        if open.parts.is_empty() {
+            open.parts.push(Part::on(id));
+        }
+        let part = &mut open.parts[0];
+        // A window is made on its communicator; what follows counts on itself.
+        if let Shape::WindowCreate | Shape::WindowFree | Shape::Fence = shape {
+            part.flags |= flags::COLLECTIVE;
+            part.send.peer = laggard_trace::PEER_ANY;
+            if shape == Shape::WindowCreate {
+                part.group = communicator;
+            }
+            if shape != Shape::Fence {
+                part.object = id;
+            }
+        }
+        add(part);
+    }
+
+    /// The world rank of a target in a window.
+    fn target(&mut self, window: u32, target: u32) -> Option<i32> {
+        let &(_, comm) = self.definitions.windows.get(&window)?;
+        let peer = self.world.peer(comm, target, self.thread.rank);
+        if peer.is_none() {
+            self.note(Kind::Undefined);
+        }
+        peer
+    }
+
+    fn on_target(&mut self, window: u32, target: u32, parameter: i64) {
+        let peer = self.target(window, target);
+        self.on_window(window, |part| {
+            if let Some(peer) = peer {
+                part.send.peer = peer;
+            }
+            if parameter != 0 {
+                part.parameter = parameter;
+            }
+        });
+    }
+
+    fn transfer(&mut self, transfer: OneSided) {
+        let peer = self.target(transfer.window, transfer.target);
+        let reads = self.open.as_ref().is_some_and(Open::is_get);
+        self.on_window(transfer.window, |part| {
+            let half = |bytes| Endpoint {
+                peer: peer.unwrap_or(NOBODY.peer),
+                tag: 0,
+                bytes,
+            };
+            match reads {
+                true => part.receive = half(transfer.read),
+                false => part.send = half(transfer.written.max(transfer.read)),
+            }
+        });
+    }
+
+    /// There are no more events.
+    pub fn finish(&mut self) {
+        let left = self.stack.len() as u64;
+        let location = self.thread.location;
+        let about = || format!("location {location}");
+        self.notes.add(Kind::Unbalanced, left, about);
+        self.pending.finish();
+        while let Some(done) = self.pending.pop() {
+            self.output.record(&done);
+        }
+        self.missing.receives |= self.pending.unfinished > 0;
+        self.notes
+            .add(Kind::Unfinished, self.pending.unfinished, about);
+        self.notes.add(Kind::Deep, self.paths.cut, about);
+    }
+}

@@ -1,0 +1,258 @@
+//! The global definitions of an archive, as it has them.
+
+use std::ffi::{CStr, c_char};
+
+use rustc_hash::FxHashMap;
+
+use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+
+/// No reference, of 32 bits.
+pub const UNDEFINED: u32 = u32::MAX;
+
+/// Kinds of groups that communicators are made of.
+pub mod group_kind {
+    /// Members are locations.
+    pub const LOCATIONS: u8 = 1;
+    /// Members are the locations that communicate, in the order of their ranks.
+    pub const COMM_LOCATIONS: u8 = 4;
+    /// Members are ranks.
+    pub const COMM_GROUP: u8 = 5;
+    /// Each process alone.
+    pub const COMM_SELF: u8 = 6;
+}
+
+/// `OTF2_PARADIGM_MPI`.
+pub const PARADIGM_MPI: u8 = 4;
+/// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: what makes calls.
+pub const THREAD_TYPES: [u8; 2] = [0, 1];
+
+/// What the clock of all times is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Ticks per second.
+    pub resolution: u64,
+    /// Ticks before the first event of all.
+    pub global_offset: u64,
+    /// Ticks from the first event to the last.
+    pub length: u64,
+    /// `CLOCK_REALTIME` at `global_offset`, ns; `u64::MAX` = unknown.
+    pub realtime_ns: u64,
+}
+
+/// A stream of events.
+#[derive(Clone, Copy, Debug)]
+pub struct Location {
+    /// Its number.
+    pub id: u64,
+    /// Name.
+    pub name: u32,
+    /// Thread of a processor, or something else.
+    pub kind: u8,
+    /// Events in it, if that is true.
+    pub events: u64,
+    /// Process.
+    pub group: u32,
+}
+
+/// A function, or part of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// `OTF2_RegionRole`.
+    pub role: u8,
+    /// `OTF2_Paradigm`.
+    pub paradigm: u8,
+    /// For people.
+    pub name: u32,
+    /// As the compiler or library has it.
+    pub canonical: u32,
+    /// Source file.
+    pub file: u32,
+    /// Where it begins there; 0 = unknown.
+    pub line: u32,
+}
+
+/// A group of processes, threads or other things.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// See [`group_kind`].
+    pub kind: u8,
+    /// Of which library.
+    pub paradigm: u8,
+    /// In order.
+    pub members: Vec<u64>,
+}
+
+/// A communicator.
+#[derive(Clone, Copy, Debug)]
+pub struct Comm {
+    /// Its number.
+    pub id: u32,
+    /// Name.
+    pub name: u32,
+    /// Group.
+    pub group: u32,
+    /// The other group of an intercommunicator.
+    pub other: Option<u32>,
+    /// What it was made from.
+    pub parent: u32,
+}
+
+/// A region and the place in it that leads on.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Region.
+    pub region: u32,
+    /// Place in the source, see [`Definitions::places`].
+    pub place: u32,
+    /// Context that it was entered from.
+    pub parent: u32,
+}
+
+/// Everything that the global definitions say and that is of use.
+///
+/// References that are defined twice keep their first value, but for groups: a recorder
+/// is known that uses one number for a group of locations and for one of ranks.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    /// Clock; `None` if it is not defined.
+    pub clock: Option<Clock>,
+    /// Texts.
+    pub strings: FxHashMap<u32, Box<[u8]>>,
+    /// Nodes of the machine: name, class, node that they are part of.
+    pub nodes: FxHashMap<u32, (u32, u32, u32)>,
+    /// Processes: name, and the node that they ran on.
+    pub processes: FxHashMap<u32, (u32, u32)>,
+    /// Locations, in order of definition.
+    pub locations: Vec<Location>,
+    /// Regions.
+    pub regions: FxHashMap<u32, Region>,
+    /// Groups; one for each kind that a number is used for.
+    pub groups: FxHashMap<u32, Vec<Group>>,
+    /// Communicators, in order of definition.
+    pub comms: Vec<Comm>,
+    /// Windows: name, communicator.
+    pub windows: FxHashMap<u32, (u32, u32)>,
+    /// Places in the source: file, line.
+    pub places: FxHashMap<u32, (u32, u32)>,
+    /// Calling contexts.
+    pub contexts: FxHashMap<u32, Context>,
+    /// Definitions of a number that was defined before.
+    pub repeated: u64,
+}
+
+impl Definitions {
+    /// A text; "" if it is not defined.
+    pub fn string(&self, id: u32) -> &[u8] {
+        self.strings.get(&id).map_or(&[], |text| text)
+    }
+
+    /// The group with this number, of one of these kinds.
+    pub fn group(&self, id: u32, kinds: &[u8]) -> Option<&Group> {
+        let groups = self.groups.get(&id)?;
+        let mut of_kinds = kinds.iter().filter_map(|kind| {
+            let mut groups = groups.iter();
+            groups.find(|group| group.kind == *kind)
+        });
+        of_kinds.next()
+    }
+
+    /// Has the library call what fills this for every record of interest.
+    pub fn register(otf2: &Otf2, callbacks: Handle) {
+        let all: [(&str, Callback); 12] = [
+            ("ClockProperties", clock_properties as Callback),
+            ("String", string as Callback),
+            ("SystemTreeNode", node as Callback),
+            ("LocationGroup", process as Callback),
+            ("Location", location as Callback),
+            ("Region", region as Callback),
+            ("Group", group as Callback),
+            ("Comm", comm as Callback),
+            ("InterComm", inter_comm as Callback),
+            ("RmaWin", window as Callback),
+            ("SourceCodeLocation", place as Callback),
+            ("CallingContext", context as Callback),
+        ];
+        for (record, callback) in all {
+            otf2.set(Table::Global, callbacks, record, callback);
+        }
+    }
+
+    /// Keeps the first definition of a number.
+    fn first<V>(table: &mut FxHashMap<u32, V>, id: u32, value: V, repeated: &mut u64) {
+        use std::collections::hash_map::Entry;
+        match table.entry(id) {
+            Entry::Vacant(free) => drop(free.insert(value)),
+            Entry::Occupied(_) => *repeated += 1,
+        }
+    }
+}
+
+/// Functions that the library calls: each fills the [`Definitions`] at `data`. Parameters that
+/// newer versions added at the end are not declared.
+macro_rules! callbacks {
+    ($($name:ident($into:ident, $($argument:ident: $kind:ty),*) $body:block)*) => {
+        $(unsafe extern "C" fn $name(data: Handle, $($argument: $kind),*) -> Code {
+            // SAFETY: `read` in `archive.rs` passes the library a pointer to this, which
+            // nobody else uses before all is read.
+            let $into = unsafe { &mut *data.cast::<Definitions>() };
+            $body
+            SUCCESS
+        })*
+    };
+}
+
+callbacks! {
+    clock_properties(into, resolution: u64, global_offset: u64, length: u64, realtime_ns: u64) {
+        into.clock.get_or_insert(Clock { resolution, global_offset, length, realtime_ns });
+    }
+    string(into, id: u32, text: *const c_char) {
+        if !text.is_null() {
+            // SAFETY: the library gives a text with a zero at its end.
+            let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+            Definitions::first(&mut into.strings, id, text.into(), &mut into.repeated);
+        }
+    }
+    node(into, id: u32, name: u32, class: u32, parent: u32) {
+        Definitions::first(&mut into.nodes, id, (name, class, parent), &mut into.repeated);
+    }
+    process(into, id: u32, name: u32, _kind: u8, node: u32) {
+        Definitions::first(&mut into.processes, id, (name, node), &mut into.repeated);
+    }
+    location(into, id: u64, name: u32, kind: u8, events: u64, group: u32) {
+        into.locations.push(Location { id, name, kind, events, group });
+    }
+    region(into, id: u32, name: u32, canonical: u32, _about: u32, role: u8, paradigm: u8,
+        _flags: u32, file: u32, line: u32, _end: u32) {
+        let region = Region { role, paradigm, name, canonical, file, line };
+        Definitions::first(&mut into.regions, id, region, &mut into.repeated);
+    }
+    group(into, id: u32, _name: u32, kind: u8, paradigm: u8, _flags: u32, count: u32,
+        members: *const u64) {
+        let members = match count {
+            0 => Vec::new(),
+            // SAFETY: the library gives an array of so many members.
+            _ => unsafe { std::slice::from_raw_parts(members, count as usize) }.to_vec(),
+        };
+        let known = into.groups.entry(id).or_default();
+        match known.iter().any(|known| known.kind == kind) {
+            true => into.repeated += 1,
+            false => known.push(Group { kind, paradigm, members }),
+        }
+    }
+    comm(into, id: u32, name: u32, group: u32, parent: u32) {
+        into.comms.push(Comm { id, name, group, other: None, parent });
+    }
+    inter_comm(into, id: u32, name: u32, group: u32, other: u32, parent: u32) {
+        into.comms.push(Comm { id, name, group, other: Some(other), parent });
+    }
+    window(into, id: u32, name: u32, comm: u32) {
+        Definitions::first(&mut into.windows, id, (name, comm), &mut into.repeated);
+    }
+    place(into, id: u32, file: u32, line: u32) {
+        Definitions::first(&mut into.places, id, (file, line), &mut into.repeated);
+    }
+    context(into, id: u32, region: u32, place: u32, parent: u32) {
+        let context = Context { region, place, parent };
+        Definitions::first(&mut into.contexts, id, context, &mut into.repeated);
+    }
+}

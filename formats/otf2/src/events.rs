@@ -1,0 +1,275 @@
+//! The events of a location, as the archive has them.
+
+use std::ffi::c_void;
+
+use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+
+/// One half of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Rank in the communicator (of its other group, if there are two).
+    pub peer: u32,
+    /// Communicator.
+    pub comm: u32,
+    /// Tag.
+    pub tag: u32,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A collective, told at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// `OTF2_CollectiveOp`.
+    pub operation: u8,
+    /// Communicator, or window.
+    pub on: u32,
+    /// Rank in it; the last three numbers have a meaning of their own.
+    pub root: u32,
+    /// Bytes.
+    pub sent: u64,
+    /// Bytes.
+    pub received: u64,
+}
+
+/// No root.
+pub const ROOT_NONE: u32 = u32::MAX;
+/// This process.
+pub const ROOT_SELF: u32 = u32::MAX - 1;
+/// A process of the own group of an intercommunicator.
+pub const ROOT_THIS_GROUP: u32 = u32::MAX - 2;
+
+/// A one-sided call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneSided {
+    /// Window.
+    pub window: u32,
+    /// Target, a rank in it.
+    pub target: u32,
+    /// Bytes written there.
+    pub written: u64,
+    /// Bytes read there.
+    pub read: u64,
+}
+
+/// What happened. Numbers are those of definitions; requests have a number of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A region was entered.
+    Enter(u32),
+    /// A region was left.
+    Leave(u32),
+    /// The same, with the calling context.
+    EnterContext(u32),
+    /// A calling context was left.
+    LeaveContext(u32),
+    /// A message was sent.
+    Send(Message),
+    /// A message was given away to be sent, with a request.
+    Isend(Message, u64),
+    /// That request is done.
+    IsendComplete(u64),
+    /// A receive was posted, with a request.
+    IrecvRequest(u64),
+    /// A message was received.
+    Receive(Message),
+    /// A posted receive is done, with what came.
+    Ireceived(Message, u64),
+    /// A request was looked at, and is not done.
+    RequestTest(u64),
+    /// A request was cancelled.
+    RequestCancelled(u64),
+    /// A collective is over.
+    CollectiveEnd(Collective),
+    /// A collective was posted, with a request.
+    CollectiveRequest(u64),
+    /// That request is done.
+    CollectiveComplete(Collective, u64),
+    /// A collective on a window is over.
+    WindowCollectiveEnd(Collective),
+    /// A window was made.
+    WindowCreate(u32),
+    /// A window was freed.
+    WindowDestroy(u32),
+    /// A call on a window.
+    Window(u32),
+    /// A one-sided transfer.
+    OneSided(OneSided),
+    /// A lock of a window's target was asked for: exclusive, or shared.
+    Lock(u32, u32, bool),
+    /// A call on a window for one target: written as the release of a lock.
+    OnTarget(u32, u32),
+    /// Recording was switched off, or on again.
+    Measurement(bool),
+    /// A collective begins.
+    CollectiveBegin,
+    /// A collective on a window begins.
+    WindowCollectiveBegin,
+    /// Something of which other events say all that is needed.
+    Nothing,
+    /// The program begins: name, arguments.
+    Program(u32, Box<[u32]>),
+    /// The program ends.
+    ProgramEnd,
+}
+
+/// Events with their times, ticks.
+pub type Batch = Vec<(u64, Event)>;
+
+/// Has the library append all events of interest to a [`Batch`].
+pub fn register(otf2: &Otf2, callbacks: Handle) {
+    let all: [(&str, Callback); 40] = [
+        ("Enter", enter as Callback),
+        ("Leave", leave as Callback),
+        ("CallingContextEnter", enter_context as Callback),
+        ("CallingContextLeave", leave_context as Callback),
+        ("MpiSend", send as Callback),
+        ("MpiIsend", isend as Callback),
+        ("MpiIsendComplete", isend_complete as Callback),
+        ("MpiIrecvRequest", irecv_request as Callback),
+        ("MpiRecv", receive as Callback),
+        ("MpiIrecv", ireceived as Callback),
+        ("MpiRequestTest", request_test as Callback),
+        ("MpiRequestCancelled", request_cancelled as Callback),
+        ("MpiCollectiveEnd", collective_end as Callback),
+        (
+            "NonBlockingCollectiveRequest",
+            collective_request as Callback,
+        ),
+        (
+            "NonBlockingCollectiveComplete",
+            collective_complete as Callback,
+        ),
+        ("RmaCollectiveEnd", window_collective_end as Callback),
+        ("RmaWinCreate", window_create as Callback),
+        ("RmaWinDestroy", window_destroy as Callback),
+        ("RmaGroupSync", group_sync as Callback),
+        ("RmaWaitChange", on_window as Callback),
+        ("RmaSync", on_target as Callback),
+        ("RmaRequestLock", lock as Callback),
+        ("RmaAcquireLock", lock as Callback),
+        ("RmaTryLock", lock as Callback),
+        ("RmaReleaseLock", on_target as Callback),
+        ("RmaPut", put as Callback),
+        ("RmaGet", get as Callback),
+        ("RmaAtomic", atomic as Callback),
+        ("RmaOpCompleteRemote", on_window as Callback),
+        ("MpiCollectiveBegin", collective_begin as Callback),
+        ("RmaCollectiveBegin", window_collective_begin as Callback),
+        ("RmaOpCompleteBlocking", nothing as Callback),
+        ("RmaOpCompleteNonBlocking", nothing as Callback),
+        ("RmaOpTest", nothing as Callback),
+        ("CommCreate", nothing as Callback),
+        ("CommDestroy", nothing as Callback),
+        ("ProgramEnd", program_end as Callback),
+        ("BufferFlush", nothing as Callback),
+        ("MeasurementOnOff", measurement as Callback),
+        ("ProgramBegin", program as Callback),
+    ];
+    for (record, callback) in all {
+        otf2.set(Table::Events, callbacks, record, callback);
+    }
+}
+
+/// Functions that the library calls: each appends an event to the [`Batch`] at `data`.
+/// Parameters at the end that are of no use are not declared.
+macro_rules! callbacks {
+    ($($name:ident($($argument:ident: $kind:ty),*) => $event:expr;)*) => {
+        $(unsafe extern "C" fn $name(
+            _location: u64,
+            time: u64,
+            _position: u64,
+            data: Handle,
+            _attributes: *const c_void,
+            $($argument: $kind),*
+        ) -> Code {
+            // SAFETY: `Events` in `archive.rs` passes the library a pointer to this, which
+            // nobody else uses while the library reads.
+            let into = unsafe { &mut *data.cast::<Batch>() };
+            into.push((time, $event));
+            SUCCESS
+        })*
+    };
+}
+
+fn message(peer: u32, comm: u32, tag: u32, bytes: u64) -> Message {
+    Message {
+        peer,
+        comm,
+        tag,
+        bytes,
+    }
+}
+
+fn collective(operation: u8, on: u32, root: u32, sent: u64, received: u64) -> Collective {
+    Collective {
+        operation,
+        on,
+        root,
+        sent,
+        received,
+    }
+}
+
+fn one_sided(window: u32, target: u32, written: u64, read: u64) -> Event {
+    Event::OneSided(OneSided {
+        window,
+        target,
+        written,
+        read,
+    })
+}
+
+/// `OTF2_LOCK_EXCLUSIVE`.
+const EXCLUSIVE: u8 = 0;
+/// `OTF2_MEASUREMENT_ON`.
+const ON: u8 = 1;
+
+callbacks! {
+    enter(region: u32) => Event::Enter(region);
+    leave(region: u32) => Event::Leave(region);
+    enter_context(context: u32) => Event::EnterContext(context);
+    leave_context(context: u32) => Event::LeaveContext(context);
+    send(peer: u32, comm: u32, tag: u32, bytes: u64) => Event::Send(message(peer, comm, tag, bytes));
+    isend(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
+        Event::Isend(message(peer, comm, tag, bytes), request);
+    isend_complete(request: u64) => Event::IsendComplete(request);
+    irecv_request(request: u64) => Event::IrecvRequest(request);
+    receive(peer: u32, comm: u32, tag: u32, bytes: u64) =>
+        Event::Receive(message(peer, comm, tag, bytes));
+    ireceived(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
+        Event::Ireceived(message(peer, comm, tag, bytes), request);
+    request_test(request: u64) => Event::RequestTest(request);
+    request_cancelled(request: u64) => Event::RequestCancelled(request);
+    collective_end(operation: u8, on: u32, root: u32, sent: u64, received: u64) =>
+        Event::CollectiveEnd(collective(operation, on, root, sent, received));
+    collective_request(request: u64) => Event::CollectiveRequest(request);
+    collective_complete(operation: u8, on: u32, root: u32, sent: u64, received: u64, request: u64) =>
+        Event::CollectiveComplete(collective(operation, on, root, sent, received), request);
+    window_collective_end(operation: u8, _level: u32, on: u32, root: u32, sent: u64, received: u64) =>
+        Event::WindowCollectiveEnd(collective(operation, on, root, sent, received));
+    on_window(window: u32) => Event::Window(window);
+    group_sync(_level: u32, window: u32) => Event::Window(window);
+    on_target(window: u32, target: u32) => Event::OnTarget(window, target);
+    lock(window: u32, target: u32, _lock: u64, kind: u8) =>
+        Event::Lock(window, target, kind == EXCLUSIVE);
+    put(window: u32, target: u32, bytes: u64) => one_sided(window, target, bytes, 0);
+    get(window: u32, target: u32, bytes: u64) => one_sided(window, target, 0, bytes);
+    atomic(window: u32, target: u32, _kind: u8, sent: u64, received: u64) =>
+        one_sided(window, target, sent, received);
+    window_create(window: u32) => Event::WindowCreate(window);
+    window_destroy(window: u32) => Event::WindowDestroy(window);
+    collective_begin() => Event::CollectiveBegin;
+    window_collective_begin() => Event::WindowCollectiveBegin;
+    program_end() => Event::ProgramEnd;
+    nothing() => Event::Nothing;
+    measurement(mode: u8) => Event::Measurement(mode == ON);
+    program(name: u32, count: u32, arguments: *const u32) => {
+        let arguments = match count {
+            0 => Box::default(),
+            // SAFETY: the library gives an array of so many arguments.
+            _ => unsafe { std::slice::from_raw_parts(arguments, count as usize) }.into(),
+        };
+        Event::Program(name, arguments)
+    };
+}

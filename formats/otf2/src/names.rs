@@ -1,0 +1,72 @@
+//! Which regions are calls of MPI.
+
+use std::sync::OnceLock;
+
+use laggard_trace::calls::CALLS;
+use rustc_hash::FxHashMap;
+
+/// The number of the call that a region's name means: `MPI_Send`, as C, Fortran (in any
+/// mangling) and the profiling interface have it, also with parentheses. `None`: a function
+/// of the program.
+pub fn call(name: &[u8]) -> Option<u16> {
+    static NUMBERS: OnceLock<FxHashMap<Vec<u8>, u16>> = OnceLock::new();
+    let numbers = NUMBERS.get_or_init(|| {
+        let calls = CALLS.iter();
+        let named = calls.map(|call| (call.name.to_ascii_lowercase().into_bytes(), call.number));
+        named.collect()
+    });
+    let name = name.trim_ascii();
+    let name = name.strip_suffix(b"()").unwrap_or(name).trim_ascii();
+    // No name is longer; most functions of programs are not looked at further.
+    if name.len() > 64 || !matches!(name.first(), Some(b'm' | b'M' | b'p' | b'P')) {
+        return None;
+    }
+    let mut name = name.to_ascii_lowercase();
+    while name.last() == Some(&b'_') {
+        name.pop();
+    }
+    let name = match name.strip_prefix(b"pmpi") {
+        Some(_) => &name[1..],
+        None => &name[..],
+    };
+    numbers.get(name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::number;
+
+    #[test]
+    fn names_are_known_in_all_manglings() {
+        for name in [
+            "MPI_Send",
+            "mpi_send_",
+            "mpi_send__",
+            "MPI_SEND",
+            "mpi_send",
+            "PMPI_Send",
+            "pmpi_send_",
+            "MPI_Send()",
+            " MPI_Send ",
+        ] {
+            assert_eq!(call(name.as_bytes()), Some(number::MPI_Send), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_functions_are_the_programs() {
+        for name in [
+            "",
+            "main",
+            "MPI_Sender",
+            "my_MPI_Send",
+            "mpi",
+            "p",
+            "MPI_",
+            "send",
+        ] {
+            assert_eq!(call(name.as_bytes()), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What an archive lacks or has wrong, and what was made of it.
+
+use std::collections::BTreeMap;
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Numbers may be off.
+    Warning,
+    /// Part of the archive could not be used.
+    Error,
+}
+
+macro_rules! kinds {
+    ($($kind:ident $id:literal $level:ident $text:literal;)*) => {
+        /// Kinds of notes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind {
+            $(#[doc = $text] $kind,)*
+        }
+
+        impl Kind {
+            /// Its name in reports.
+            pub fn id(self) -> &'static str {
+                match self { $(Kind::$kind => $id,)* }
+            }
+
+            /// How much it matters.
+            pub fn level(self) -> Level {
+                match self { $(Kind::$kind => Level::$level,)* }
+            }
+
+            /// What it means.
+            pub fn text(self) -> &'static str {
+                match self { $(Kind::$kind => $text,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    RepeatedDefinition "repeated_definitions" Info
+        "numbers that the archive defines twice: the first definition counts";
+    RepeatedLocation "repeated_locations" Warning
+        "locations with the number of another one: the first counts";
+    OtherLocation "other_locations" Info
+        "locations that are no threads (metrics, accelerators) are left out";
+    NoRank "locations_without_rank" Warning
+        "locations of processes that are no ranks are left out";
+    GuessedRanks "guessed_ranks" Warning
+        "the archive does not say which locations communicate: its processes are taken for the ranks, in the order of their numbers";
+    GuessedClock "guessed_clock" Warning
+        "the archive does not say what its times are: they are taken for nanoseconds";
+    NoDefinitions "missing_definitions" Warning
+        "definitions of locations cannot be read: their numbers and times are taken for those of the whole archive";
+    Broken "unreadable_events" Error
+        "events cannot be read to their end; what came later is unknown";
+    Skipped "skipped_records" Info
+        "records that are of no use for this analysis (metrics, threads, files, parameters)";
+    Backward "times_backward" Warning
+        "events with a time before that of the event before them: taken for simultaneous";
+    Unbalanced "unmatched_regions" Warning
+        "regions that were left without having been entered, or were not left";
+    Undefined "undefined_references" Warning
+        "events that name a region, communicator or window that is not defined, or a rank that it does not have";
+    Unfinished "unfinished_requests" Warning
+        "receives and collectives that were posted, and of whose completion the archive says nothing: who was waited for there is unknown";
+    UnknownRequest "unknown_requests" Warning
+        "completions of requests that nobody posted";
+    LateRequest "late_requests" Warning
+        "requests that completed so long after they were posted that they could not be kept until then";
+    Uncertain "uncertain_channels" Warning
+        "messages on channels of which receives are missing: which belong together is unknown, so they are not judged";
+    Incomplete "collectives_without_communicator" Warning
+        "collective calls of which the archive does not say on which communicator: they are not judged";
+    SwitchedOff "measurement_off" Warning
+        "the measurement was switched off at times: calls meanwhile are not in the archive, and messages after that may be matched wrongly";
+    Deep "deep_call_paths" Info
+        "call paths that were cut because there are too many different ones";
+}
+
+/// Notes, one a kind: how often, and what the first one was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes(BTreeMap<Kind, (u64, String)>);
+
+impl Notes {
+    /// Adds to a kind; `first` says what it was about, if this is the first one.
+    pub fn add(&mut self, kind: Kind, count: u64, first: impl FnOnce() -> String) {
+        if count > 0 {
+            let note = self.0.entry(kind).or_insert_with(|| (0, first()));
+            note.0 = note.0.saturating_add(count);
+        }
+    }
+
+    /// Kind, how often, and the first one or "".
+    pub fn iter(&self) -> impl Iterator<Item = (Kind, u64, &str)> {
+        let notes = self.0.iter();
+        notes.map(|(kind, (count, first))| (*kind, *count, first.as_str()))
+    }
+}

@@ -1,0 +1,219 @@
+//! A call of MPI while its events are read, and what it becomes.
+
+use laggard_trace::calls::number;
+use laggard_trace::calls::{GenericType, Shape, call};
+use laggard_trace::{Endpoint, Signature, WORLD, flags};
+use smallvec::SmallVec;
+
+use crate::output::NOBODY;
+use crate::pending::{Completed, Done};
+
+/// One message, request, collective or transfer of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Flags of its signature.
+    pub flags: u16,
+    /// Communicator or window.
+    pub group: u64,
+    /// As in a signature.
+    pub send: Endpoint,
+    /// As in a signature.
+    pub receive: Endpoint,
+    /// What was made or freed.
+    pub object: u64,
+    /// See [`Signature::parameter`].
+    pub parameter: i64,
+    /// The request that it left behind.
+    pub request: Option<u64>,
+    /// More of it is known once it completes.
+    pub waits: bool,
+}
+
+impl Part {
+    /// Nothing but a group.
+    pub fn on(group: u64) -> Part {
+        Part {
+            flags: 0,
+            group,
+            send: NOBODY,
+            receive: NOBODY,
+            object: 0,
+            parameter: 0,
+            request: None,
+            waits: false,
+        }
+    }
+
+    /// Takes in another one, if both are one message each and can be one signature.
+    fn joins(&mut self, other: &Part) -> bool {
+        let halves = flags::SENDS | flags::RECEIVES;
+        let is_half = |part: &Part| part.request.is_none() && part.flags & !halves == 0;
+        let fits = is_half(self)
+            && is_half(other)
+            && self.group == other.group
+            && self.flags | other.flags == halves
+            && self.flags & other.flags == 0;
+        if fits {
+            match other.flags {
+                flags::SENDS => self.send = other.send,
+                _ => self.receive = other.receive,
+            }
+            self.flags |= other.flags;
+        }
+        fits
+    }
+}
+
+/// Calls that stand for messages outside of any call.
+pub mod instant {
+    pub use laggard_trace::calls::number::{MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Send, MPI_Wait};
+}
+
+/// A call that was entered.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// Number of the call.
+    pub number: u16,
+    /// Ticks.
+    pub enter: u64,
+    /// Call path in the output.
+    pub path: u32,
+    /// Regions entered before.
+    pub depth: usize,
+    /// What it did.
+    pub parts: SmallVec<[Part; 2]>,
+    /// Requests that it completed.
+    pub completes: SmallVec<[Completed; 2]>,
+    /// It looked at a request that was not done.
+    pub tested: bool,
+}
+
+impl Open {
+    /// A call that was just entered.
+    pub fn new(number: u16, enter: u64, path: u32, depth: usize) -> Open {
+        Open {
+            number,
+            enter,
+            path,
+            depth,
+            parts: SmallVec::new(),
+            completes: SmallVec::new(),
+            tested: false,
+        }
+    }
+
+    /// Who waits for whom in it.
+    pub fn shape(&self) -> Shape {
+        call(self.number).map_or(Shape::Single, |call| call.shape)
+    }
+
+    /// Whether it reads from its target, rather than writes.
+    pub fn is_get(&self) -> bool {
+        call(self.number).is_some_and(|call| call.generic == GenericType::OneSidedGet)
+    }
+
+    /// Whether it is a collective of which nothing is known.
+    pub fn lacks_group(&self) -> bool {
+        let silent = matches!(self.shape(), Shape::Single | Shape::Init | Shape::Finalize);
+        !silent
+            && self
+                .parts
+                .iter()
+                .all(|part| part.flags & flags::COLLECTIVE == 0)
+    }
+
+    /// Whether it may have sent, or received, a message of which nothing is known. A call
+    /// for `MPI_PROC_NULL` looks the same.
+    pub fn lacks_message(&self) -> (bool, bool) {
+        let has = |flag: u16| self.parts.iter().any(|part| part.flags & flag != 0);
+        let posts = has(flags::POSTS);
+        let (sends, receives) = match self.number {
+            number::MPI_Send
+            | number::MPI_Bsend
+            | number::MPI_Ssend
+            | number::MPI_Rsend
+            | number::MPI_Isend
+            | number::MPI_Ibsend
+            | number::MPI_Issend
+            | number::MPI_Irsend => (true, false),
+            number::MPI_Recv | number::MPI_Irecv | number::MPI_Mrecv | number::MPI_Imrecv => {
+                (false, true)
+            }
+            number::MPI_Sendrecv | number::MPI_Sendrecv_replace => (true, true),
+            number::MPI_Start | number::MPI_Startall => (!posts, !posts),
+            _ => (false, false),
+        };
+        (
+            sends && !has(flags::SENDS),
+            receives && !has(flags::RECEIVES),
+        )
+    }
+
+    /// The records of the call, which ended at `leave`, each with the request that it posted
+    /// and whether more will be known of it.
+    pub fn close(mut self, leave: u64) -> SmallVec<[(Done, Option<u64>, bool); 2]> {
+        if self.number == number::MPI_Finalize && self.parts.is_empty() {
+            // All processes of the job take part, whether the archive says so or not.
+            let root = Endpoint {
+                peer: laggard_trace::PEER_ANY,
+                ..NOBODY
+            };
+            self.parts.push(Part {
+                flags: flags::COLLECTIVE,
+                send: root,
+                ..Part::on(WORLD)
+            });
+        }
+        let mut rows: SmallVec<[Part; 2]> = SmallVec::new();
+        for part in &self.parts {
+            if !rows.last_mut().is_some_and(|last| last.joins(part)) {
+                rows.push(*part);
+            }
+        }
+        let posts = rows.iter().any(|row| row.request.is_some());
+        // A record completes what was posted before it.
+        if rows.is_empty() || posts && !self.completes.is_empty() {
+            rows.push(Part::on(0));
+        }
+        let last = rows.len() - 1;
+        let persistent = match self.number {
+            number::MPI_Start | number::MPI_Startall => flags::PERSISTENT,
+            _ => 0,
+        };
+        let mut records = SmallVec::new();
+        for (at, row) in rows.into_iter().enumerate() {
+            let mut own = row.flags;
+            if row.request.is_some() {
+                own |= flags::POSTS | persistent;
+            }
+            let is_last = at == last;
+            if !is_last {
+                own |= flags::PART;
+            } else if self.tested && self.completes.is_empty() {
+                own |= flags::UNSUCCESSFUL;
+            }
+            let signature = Signature {
+                operation: self.number,
+                flags: own,
+                call_path: self.path,
+                group: row.group,
+                send: row.send,
+                receive: row.receive,
+                object: row.object,
+                parameter: row.parameter,
+                ..Signature::default()
+            };
+            let done = Done {
+                enter: self.enter,
+                leave: if is_last { leave } else { self.enter },
+                signature,
+                completes: match is_last {
+                    true => std::mem::take(&mut self.completes),
+                    false => SmallVec::new(),
+                },
+            };
+            records.push((done, row.request, row.waits));
+        }
+        records
+    }
+}

@@ -1,0 +1,244 @@
+//! Calls that are over but not written yet: an archive says whom a receive is from, or on
+//! which communicator a collective was, only when the request completes.
+//!
+//! The calls after it wait with it, so that records stand in the order in which calls
+//! returned, and each request's record says all about it. That many calls wait at most, so
+//! that memory is bounded.
+
+use std::collections::VecDeque;
+
+use laggard_trace::{Endpoint, Signature, flags};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Calls that wait, at most.
+const MOST: usize = 1 << 18;
+
+/// A request that a call completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Its number among those posted, from 0.
+    pub post: u64,
+    /// It was cancelled.
+    pub cancelled: bool,
+}
+
+/// A call that is over, or one of several requests that it posted.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Ticks.
+    pub enter: u64,
+    /// Ticks.
+    pub leave: u64,
+    /// Everything but id and completion list.
+    pub signature: Signature,
+    /// Requests that it completed.
+    pub completes: SmallVec<[Completed; 2]>,
+}
+
+/// What a completion says of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing new.
+    AsPosted,
+    /// What a receive got.
+    Received {
+        /// Communicator.
+        group: u64,
+        /// Where it came from.
+        receive: Endpoint,
+    },
+    /// What a collective was.
+    Collective {
+        /// Communicator.
+        group: u64,
+        /// Root, bytes sent.
+        send: Endpoint,
+        /// Bytes received.
+        receive: Endpoint,
+    },
+    /// Nothing came of it.
+    Cancelled,
+}
+
+/// What became of a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The request, to be named by the call that completed it.
+    Post(Completed),
+    /// Its call could not be kept so long.
+    TooLate,
+    /// Nobody posted it.
+    Unknown,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    post: u64,
+    /// Number of its record.
+    record: u64,
+}
+
+/// The calls that wait, and the requests under way.
+#[derive(Default)]
+pub struct Pending {
+    queue: VecDeque<(Done, bool)>,
+    /// Number of the first record in the queue.
+    first: u64,
+    requests: FxHashMap<u64, Request>,
+    posts: u64,
+    /// Requests of whose completion nothing was said.
+    pub unfinished: u64,
+}
+
+impl Pending {
+    /// Adds a call. `request` is that which it posted, and `waits` whether more will be known
+    /// of it. Another request of that number that is under way will never be told to complete.
+    pub fn push(&mut self, done: Done, request: Option<u64>, waits: bool) {
+        let record = self.first + self.queue.len() as u64;
+        if let Some(request) = request {
+            let post = self.posts;
+            self.posts += 1;
+            if let Some(old) = self.requests.insert(request, Request { post, record }) {
+                self.abandon(old.record);
+            }
+        }
+        self.queue.push_back((done, waits));
+    }
+
+    /// A request completed.
+    pub fn complete(&mut self, request: u64, outcome: Outcome) -> Found {
+        let Some(Request { post, record }) = self.requests.remove(&request) else {
+            return Found::Unknown;
+        };
+        let cancelled = outcome == Outcome::Cancelled;
+        let completed = Completed { post, cancelled };
+        let place = record.checked_sub(self.first);
+        let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) else {
+            // Written as a request of which nothing is known, unless there was no more to tell.
+            return match outcome {
+                Outcome::AsPosted | Outcome::Cancelled => Found::Post(completed),
+                _ => Found::TooLate,
+            };
+        };
+        *waits = false;
+        let signature = &mut done.signature;
+        match outcome {
+            Outcome::AsPosted => {}
+            Outcome::Received { group, receive } => {
+                (signature.group, signature.receive) = (group, receive);
+            }
+            Outcome::Collective {
+                group,
+                send,
+                receive,
+            } => {
+                (signature.group, signature.send, signature.receive) = (group, send, receive);
+            }
+            Outcome::Cancelled => signature.flags &= !(flags::RECEIVES | flags::COLLECTIVE),
+        }
+        Found::Post(completed)
+    }
+
+    /// The next call to be written: one of which all is known, or that waited too long.
+    pub fn pop(&mut self) -> Option<Done> {
+        let &(_, waits) = self.queue.front()?;
+        if waits {
+            if self.queue.len() <= MOST {
+                return None;
+            }
+            self.abandon(self.first);
+        }
+        self.first += 1;
+        self.queue.pop_front().map(|(done, _)| done)
+    }
+
+    /// Nothing more will be known.
+    pub fn finish(&mut self) {
+        for record in self.first..self.first + self.queue.len() as u64 {
+            self.abandon(record);
+        }
+    }
+
+    /// Takes a request's record as it is: a receive of nobody knows what.
+    fn abandon(&mut self, record: u64) {
+        let place = record.checked_sub(self.first);
+        if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize))
+            && std::mem::take(waits)
+        {
+            done.signature.flags &= !(flags::RECEIVES | flags::COLLECTIVE);
+            self.unfinished += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(enter: u64) -> Done {
+        Done {
+            enter,
+            leave: enter + 1,
+            signature: Signature {
+                flags: flags::POSTS | flags::RECEIVES,
+                ..Signature::default()
+            },
+            completes: SmallVec::new(),
+        }
+    }
+
+    fn from(peer: i32) -> Outcome {
+        let receive = Endpoint {
+            peer,
+            tag: 1,
+            bytes: 8,
+        };
+        Outcome::Received { group: 1, receive }
+    }
+
+    #[test]
+    fn records_wait_until_all_is_known_and_keep_their_order() {
+        let mut pending = Pending::default();
+        pending.push(receive(0), Some(70), true);
+        pending.push(receive(10), Some(71), true);
+        let post = |post| {
+            Found::Post(Completed {
+                post,
+                cancelled: false,
+            })
+        };
+        assert_eq!(pending.complete(71, from(5)), post(1));
+        assert!(pending.pop().is_none());
+        assert_eq!(pending.complete(70, from(4)), post(0));
+        let peers = std::iter::from_fn(|| pending.pop()).map(|done| done.signature.receive.peer);
+        assert_eq!(peers.collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(pending.complete(70, from(4)), Found::Unknown);
+        assert_eq!(pending.unfinished, 0);
+    }
+
+    #[test]
+    fn requests_that_never_complete_are_no_receives() {
+        let mut pending = Pending::default();
+        pending.push(receive(0), Some(70), true);
+        // The same number again: the first one must be over.
+        pending.push(receive(10), Some(70), true);
+        assert_eq!(pending.pop().unwrap().signature.flags, flags::POSTS);
+        assert!(pending.pop().is_none());
+        pending.finish();
+        assert_eq!(pending.pop().unwrap().signature.flags, flags::POSTS);
+        assert_eq!(pending.unfinished, 2);
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let mut pending = Pending::default();
+        pending.push(receive(0), Some(70), true);
+        for n in 0..MOST as u64 {
+            pending.push(receive(n), None, false);
+        }
+        assert_eq!(pending.pop().unwrap().signature.flags, flags::POSTS);
+        assert_eq!(pending.complete(70, from(4)), Found::TooLate);
+    }
+}

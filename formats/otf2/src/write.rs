@@ -1,0 +1,391 @@
+//! Archives, written.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use crate::Error;
+use crate::definitions::{Definitions, UNDEFINED};
+use crate::events::{Collective, Event, Message, OneSided};
+use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
+
+/// Bytes of a chunk of events, and of definitions, as Score-P has them.
+const CHUNKS: (u64, u64) = (1 << 20, 4 << 20);
+/// `OTF2_FILEMODE_WRITE`, `OTF2_SUBSTRATE_POSIX`, `OTF2_COMPRESSION_NONE`.
+const MODES: (u8, u8, u8) = (0, 1, 1);
+/// `OTF2_LOCATION_GROUP_TYPE_PROCESS`.
+const PROCESS: u8 = 1;
+/// `OTF2_LOCK_EXCLUSIVE`, `OTF2_LOCK_SHARED`.
+const LOCKS: (u8, u8) = (0, 1);
+/// `OTF2_RMA_SYNC_LEVEL_PROCESS` and `OTF2_RMA_SYNC_LEVEL_MEMORY`.
+const LEVEL: u32 = 3;
+/// `OTF2_MARKER_SCOPE_LOCATION`, `OTF2_SEVERITY_MEDIUM`.
+const MARKER: (u8, u8) = (1, 2);
+
+/// Something to be marked in a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Ticks.
+    pub time: u64,
+    /// Ticks.
+    pub duration: u64,
+    /// Where.
+    pub location: u64,
+    /// What kind of thing it is.
+    pub category: String,
+    /// What it is.
+    pub text: String,
+}
+
+/// An archive that is being written.
+pub struct ArchiveWriter {
+    otf2: &'static Otf2,
+    call: Writing,
+    handle: Handle,
+    path: PathBuf,
+    /// Events by location.
+    counts: Vec<(u64, u64)>,
+}
+
+/// Always: a full buffer goes into its file.
+unsafe extern "C" fn flush(_: Handle, _: u8, _: u64, _: Handle, _: bool) -> u8 {
+    1
+}
+
+static FLUSH: Flush = Flush {
+    before: flush,
+    after: ptr::null(),
+};
+
+// SAFETY: a constant table of functions.
+unsafe impl Sync for Flush {}
+
+fn text(bytes: &[u8]) -> CString {
+    let bytes = bytes.iter().copied().take_while(|byte| *byte != 0);
+    CString::new(bytes.collect::<Vec<u8>>()).unwrap_or_default()
+}
+
+impl ArchiveWriter {
+    /// Begins an archive of this name (`traces`) in a directory that it makes.
+    pub fn create(directory: &Path, name: &str, creator: &str) -> Result<ArchiveWriter, Error> {
+        let otf2 = Otf2::load(directory)?;
+        let call = otf2.writing()?;
+        let (path, archive) = (
+            text(directory.as_os_str().as_bytes()),
+            text(name.as_bytes()),
+        );
+        let (mode, substrate, compression) = MODES;
+        let (events, definitions) = CHUNKS;
+        // SAFETY: texts with zeros at their ends, and values of the library's enumerations.
+        let handle = unsafe {
+            let (path, archive) = (path.as_ptr(), archive.as_ptr());
+            (call.open)(
+                path,
+                archive,
+                mode,
+                events,
+                definitions,
+                substrate,
+                compression,
+            )
+        };
+        let writer = ArchiveWriter {
+            otf2,
+            call,
+            handle,
+            path: directory.to_owned(),
+            counts: Vec::new(),
+        };
+        if handle.is_null() {
+            return Err(writer.failed("the library cannot make it".to_owned()));
+        }
+        let creator = text(creator.as_bytes());
+        // SAFETY: an open archive; the table of callbacks is there for ever.
+        unsafe {
+            let call = &writer.call;
+            writer.check((call.set_flush)(handle, &FLUSH, ptr::null_mut()))?;
+            writer.check((call.set_serial)(handle))?;
+            writer.check((call.set_creator)(handle, creator.as_ptr()))?;
+            writer.check((call.open_events)(handle))?;
+            writer.check((call.open_definitions)(handle))?;
+        }
+        Ok(writer)
+    }
+
+    fn failed(&self, why: String) -> Error {
+        Error::Write {
+            path: self.path.clone(),
+            why,
+        }
+    }
+
+    fn check(&self, code: Code) -> Result<(), Error> {
+        match code {
+            SUCCESS => Ok(()),
+            code => Err(self.failed(self.otf2.describe(code))),
+        }
+    }
+
+    /// Begins the events of a location; to be given back to [`end`](Self::end).
+    pub fn begin(&mut self, location: u64) -> Result<EventWriter, Error> {
+        // SAFETY: an open archive. Without definitions of its own a reader misses them.
+        let handle = unsafe {
+            let definitions = (self.call.local_definitions)(self.handle, location);
+            self.check((self.call.close_local_definitions)(
+                self.handle,
+                definitions,
+            ))?;
+            (self.call.events)(self.handle, location)
+        };
+        match handle.is_null() {
+            true => Err(self.failed(format!("no file for location {location}"))),
+            false => Ok(EventWriter {
+                handle,
+                location,
+                count: 0,
+            }),
+        }
+    }
+
+    /// Writes an event. Times in a location, ticks, never go back. What has no meaning as an
+    /// event of its own ([`Event::Nothing`]) is not written.
+    pub fn write(&self, events: &mut EventWriter, time: u64, event: &Event) -> Result<(), Error> {
+        let (call, to, none) = (&self.call, events.handle, ptr::null_mut());
+        // SAFETY: an open writer, and plain numbers.
+        let code = unsafe {
+            match *event {
+                Event::Enter(region) => (call.enter)(to, none, time, region),
+                Event::Leave(region) => (call.leave)(to, none, time, region),
+                Event::Send(m) => (call.send)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
+                Event::Receive(m) => (call.receive)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
+                Event::Isend(m, request) => {
+                    let Message {
+                        peer,
+                        comm,
+                        tag,
+                        bytes,
+                    } = m;
+                    (call.isend)(to, none, time, peer, comm, tag, bytes, request)
+                }
+                Event::Ireceived(m, request) => {
+                    let Message {
+                        peer,
+                        comm,
+                        tag,
+                        bytes,
+                    } = m;
+                    (call.ireceived)(to, none, time, peer, comm, tag, bytes, request)
+                }
+                Event::IsendComplete(request) => (call.isend_complete)(to, none, time, request),
+                Event::IrecvRequest(request) => (call.irecv_request)(to, none, time, request),
+                Event::RequestCancelled(request) => (call.cancelled)(to, none, time, request),
+                Event::CollectiveBegin => (call.collective_begin)(to, none, time),
+                Event::CollectiveEnd(c) => {
+                    let Collective {
+                        operation,
+                        on,
+                        root,
+                        sent,
+                        received,
+                    } = c;
+                    (call.collective_end)(to, none, time, operation, on, root, sent, received)
+                }
+                Event::CollectiveRequest(request) => {
+                    (call.collective_request)(to, none, time, request)
+                }
+                Event::CollectiveComplete(c, request) => {
+                    let Collective {
+                        operation,
+                        on,
+                        root,
+                        sent,
+                        received,
+                    } = c;
+                    let complete = call.collective_complete;
+                    complete(to, none, time, operation, on, root, sent, received, request)
+                }
+                Event::WindowCreate(window) => (call.window_create)(to, none, time, window),
+                Event::WindowDestroy(window) => (call.window_destroy)(to, none, time, window),
+                Event::WindowCollectiveBegin => (call.window_begin)(to, none, time),
+                Event::WindowCollectiveEnd(c) => {
+                    let Collective {
+                        operation,
+                        on,
+                        root,
+                        sent,
+                        received,
+                    } = c;
+                    (call.window_end)(to, none, time, operation, LEVEL, on, root, sent, received)
+                }
+                Event::OneSided(OneSided {
+                    window,
+                    target,
+                    written,
+                    read: 0,
+                }) => (call.put)(to, none, time, window, target, written, 0),
+                Event::OneSided(OneSided {
+                    window,
+                    target,
+                    read,
+                    ..
+                }) => (call.get)(to, none, time, window, target, read, 0),
+                Event::Lock(window, target, exclusive) => {
+                    let kind = if exclusive { LOCKS.0 } else { LOCKS.1 };
+                    (call.lock)(to, none, time, window, target, 0, kind)
+                }
+                Event::OnTarget(window, target) => (call.unlock)(to, none, time, window, target, 0),
+                Event::Program(name, ref arguments) => {
+                    let (count, list) = (arguments.len() as u32, arguments.as_ptr());
+                    (call.program_begin)(to, none, time, name, count, list)
+                }
+                Event::ProgramEnd => (call.program_end)(to, none, time, 0),
+                _ => return Ok(()),
+            }
+        };
+        events.count += 1;
+        self.check(code)
+    }
+
+    /// Ends the events of a location.
+    pub fn end(&mut self, events: EventWriter) -> Result<(), Error> {
+        self.counts.push((events.location, events.count));
+        // SAFETY: both are open; the writer is gone then.
+        self.check(unsafe { (self.call.close_event_writer)(self.handle, events.handle) })
+    }
+
+    /// Writes definitions and markers, and closes the archive.
+    pub fn finish(mut self, definitions: &Definitions, markers: &[Marker]) -> Result<(), Error> {
+        // SAFETY: an open archive, all of whose locations are closed.
+        unsafe {
+            self.check((self.call.close_events)(self.handle))?;
+            self.check((self.call.close_definitions)(self.handle))?;
+        }
+        self.define(definitions)?;
+        self.mark(markers)?;
+        let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
+        // SAFETY: open, and used no more.
+        self.check(unsafe { (self.call.close)(handle) })
+    }
+
+    fn define(&self, definitions: &Definitions) -> Result<(), Error> {
+        let call = &self.call;
+        // SAFETY: an open archive.
+        let to = unsafe { (call.global_definitions)(self.handle) };
+        // SAFETY: an open writer of definitions, plain numbers, texts with zeros at their ends
+        // and arrays with their lengths.
+        unsafe {
+            if let Some(clock) = definitions.clock {
+                let (from, length) = (clock.global_offset, clock.length);
+                self.check((call.clock)(
+                    to,
+                    clock.resolution,
+                    from,
+                    length,
+                    clock.realtime_ns,
+                ))?;
+            }
+            for (id, string) in sorted(&definitions.strings) {
+                self.check((call.string)(to, id, text(string).as_ptr()))?;
+            }
+            for (id, &(name, class, parent)) in sorted(&definitions.nodes) {
+                self.check((call.node)(to, id, name, class, parent))?;
+            }
+            for (id, &(name, node)) in sorted(&definitions.processes) {
+                self.check((call.process)(to, id, name, PROCESS, node, UNDEFINED))?;
+            }
+            for location in &definitions.locations {
+                let counts = self.counts.iter().filter(|(id, _)| *id == location.id);
+                let events = counts.map(|(_, count)| count).sum();
+                let (id, kind) = (location.id, location.kind);
+                self.check((call.location)(
+                    to,
+                    id,
+                    location.name,
+                    kind,
+                    events,
+                    location.group,
+                ))?;
+            }
+            for (id, r) in sorted(&definitions.regions) {
+                let (role, paradigm) = (r.role, r.paradigm);
+                let (name, canonical, line) = (r.name, r.canonical, r.line);
+                let region = call.region;
+                self.check(region(
+                    to, id, name, canonical, name, role, paradigm, 0, r.file, line, line,
+                ))?;
+            }
+            for (id, groups) in sorted(&definitions.groups) {
+                for group in groups {
+                    let (count, members) = (group.members.len() as u32, group.members.as_ptr());
+                    let (kind, paradigm) = (group.kind, group.paradigm);
+                    self.check((call.group)(to, id, 0, kind, paradigm, 0, count, members))?;
+                }
+            }
+            for c in &definitions.comms {
+                self.check(match c.other {
+                    None => (call.comm)(to, c.id, c.name, c.group, c.parent, 0),
+                    Some(other) => (call.inter_comm)(to, c.id, c.name, c.group, other, c.parent, 0),
+                })?;
+            }
+            for (id, &(name, comm)) in sorted(&definitions.windows) {
+                self.check((call.window)(to, id, name, comm, 0))?;
+            }
+            self.check((call.close_global_definitions)(self.handle, to))
+        }
+    }
+
+    fn mark(&self, markers: &[Marker]) -> Result<(), Error> {
+        if markers.is_empty() {
+            return Ok(());
+        }
+        let call = &self.call;
+        let (scope, severity) = MARKER;
+        let mut categories: Vec<&str> = markers.iter().map(|m| m.category.as_str()).collect();
+        categories.sort_unstable();
+        categories.dedup();
+        let group = text(b"laggard");
+        // SAFETY: an open archive and writer, plain numbers and texts with zeros at their ends.
+        unsafe {
+            let to = (call.markers)(self.handle);
+            for (id, category) in categories.iter().enumerate() {
+                let category = text(category.as_bytes());
+                let (group, category) = (group.as_ptr(), category.as_ptr());
+                self.check((call.marker_definition)(
+                    to, id as u32, group, category, severity,
+                ))?;
+            }
+            for marker in markers {
+                let category = categories.binary_search(&marker.category.as_str());
+                let id = category.unwrap_or(0) as u32;
+                let (time, duration, at) = (marker.time, marker.duration, marker.location);
+                let words = text(marker.text.as_bytes());
+                let words = words.as_ptr();
+                self.check((call.marker)(to, time, duration, id, scope, at, words))?;
+            }
+            self.check((call.close_markers)(self.handle, to))
+        }
+    }
+}
+
+impl Drop for ArchiveWriter {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: open, after an error; used no more.
+            unsafe { (self.call.close)(self.handle) };
+        }
+    }
+}
+
+fn sorted<V>(table: &rustc_hash::FxHashMap<u32, V>) -> Vec<(u32, &V)> {
+    let mut rows: Vec<(u32, &V)> = table.iter().map(|(id, value)| (*id, value)).collect();
+    rows.sort_unstable_by_key(|(id, _)| *id);
+    rows
+}
+
+/// The events of a location that is being written.
+pub struct EventWriter {
+    handle: Handle,
+    location: u64,
+    count: u64,
+}

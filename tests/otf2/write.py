@@ -1,0 +1,275 @@
+"""Writes an OTF2 archive as Score-P would: write.py DIRECTORY DESCRIPTION
+
+A description has one item a line:
+
+    resolution HZ              ticks of the timer in a second, 10^9 unless told
+    ranks N                    location n is rank n; before everything below
+    host RANK NAME             the rank's host, node0 unless told
+    thread LOCATION RANK       one more location of a rank
+    metrics LOCATION RANK      a location that is no thread
+    region NAME FILE LINE      a function of the program; calls of MPI need none
+    context NAME REGION FILE LINE [PARENT]    a calling context
+    comm NAME RANKS [PARENT]   a communicator: ranks with commas; `world` is there
+    self NAME                  a communicator of each process alone
+    inter NAME RANKS RANKS     an intercommunicator
+    window NAME COMM           a window
+    clock LOCATION TIME OFFSET what is added to the location's times at TIME, ticks
+    LOCATION TIME EVENT ...    an event, see `EVENTS`; times are ticks
+
+Options that a sane recorder has not: `twice` defines the group of each communicator
+twice, `lost LOCATION` leaves a location undefined, `again LOCATION` defines it twice,
+`no_locations` leaves the group of all processes out.
+"""
+
+import sys
+
+import _otf2 as otf2
+
+NOTHING = 2**32 - 1
+NOWHERE = 2**64 - 1
+CPU_THREAD, METRIC = 1, 3
+COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
+
+
+class Archive:
+    """What was described, with the numbers that the archive uses."""
+
+    def __init__(self):
+        self.resolution = 10**9
+        self.ranks = 0
+        self.hosts = {}
+        self.locations = []
+        self.strings = {"": 0}
+        self.regions = {}
+        self.contexts = {}
+        self.groups = []
+        self.comms = []
+        self.windows = []
+        self.clocks = []
+        self.events = {}
+        self.options = []
+
+    def string(self, text):
+        return self.strings.setdefault(text, len(self.strings))
+
+    def region(self, name):
+        if name not in self.regions:
+            source = "MPI" if name.lower().lstrip("p").startswith("mpi_") else ""
+            self.regions[name] = (len(self.regions), source, 0)
+        return self.regions[name][0]
+
+    def comm(self, name):
+        return [comm[0] for comm in self.comms].index(name)
+
+    def window(self, name):
+        return [window[0] for window in self.windows].index(name)
+
+    def group(self, kind, members):
+        self.groups.append((kind, [int(member) for member in members]))
+        return len(self.groups) - 1
+
+    def new_comm(self, name, group, parent=None):
+        parent = NOTHING if parent is None else self.comm(parent)
+        self.comms.append((name, group, parent, None))
+
+
+def root(word):
+    return {"none": NOTHING, "self": NOTHING - 1, "group": NOTHING - 2}.get(word) or int(word)
+
+
+def numbers(archive, words):
+    return [int(word) for word in words]
+
+
+def message(archive, words):
+    """PEER COMM TAG BYTES [REQUEST]"""
+    peer, comm, *rest = words
+    return [int(peer), archive.comm(comm), *map(int, rest)]
+
+
+def collective(archive, words):
+    """OPERATION COMM ROOT SENT RECEIVED [REQUEST]"""
+    operation, comm, at, *rest = words
+    return [int(operation), archive.comm(comm), root(at), *map(int, rest)]
+
+
+def on_window(archive, words):
+    """WINDOW NUMBERS"""
+    return [archive.window(words[0]), *map(int, words[1:])]
+
+
+def collective_on_window(archive, words):
+    """OPERATION LEVEL WINDOW ROOT SENT RECEIVED"""
+    operation, level, window, at, sent, received = words
+    window = archive.window(window)
+    return [int(operation), int(level), window, root(at), int(sent), int(received)]
+
+
+def region(archive, words):
+    return [archive.region(words[0])]
+
+
+def context(archive, words):
+    return [archive.contexts[words[0]][0], *map(int, words[1:])]
+
+
+def program(archive, words):
+    return [archive.string(words[0]), [archive.string(word) for word in words[1:]]]
+
+
+EVENTS = {
+    "enter": ("Enter", region),
+    "leave": ("Leave", region),
+    "context_enter": ("CallingContextEnter", context),
+    "context_leave": ("CallingContextLeave", context),
+    "send": ("MpiSend", message),
+    "isend": ("MpiIsend", message),
+    "recv": ("MpiRecv", message),
+    "irecv": ("MpiIrecv", message),
+    "irecv_request": ("MpiIrecvRequest", numbers),
+    "isend_complete": ("MpiIsendComplete", numbers),
+    "request_test": ("MpiRequestTest", numbers),
+    "cancelled": ("MpiRequestCancelled", numbers),
+    "begin": ("MpiCollectiveBegin", numbers),
+    "end": ("MpiCollectiveEnd", collective),
+    "icollective_request": ("NonBlockingCollectiveRequest", numbers),
+    "icollective_complete": ("NonBlockingCollectiveComplete", collective),
+    "window_begin": ("RmaCollectiveBegin", numbers),
+    "window_end": ("RmaCollectiveEnd", collective_on_window),
+    "window_create": ("RmaWinCreate", on_window),
+    "window_destroy": ("RmaWinDestroy", on_window),
+    "put": ("RmaPut", on_window),
+    "get": ("RmaGet", on_window),
+    "lock": ("RmaAcquireLock", on_window),
+    "unlock": ("RmaReleaseLock", on_window),
+    "fork": ("ThreadFork", numbers),
+    "program_begin": ("ProgramBegin", program),
+    "program_end": ("ProgramEnd", numbers),
+}
+
+
+def take(archive, words):
+    """Takes in one line."""
+    what, *rest = words
+    if what.isdigit():
+        time, event, *rest = rest
+        function, arguments = EVENTS[event]
+        taken = (int(time), function, arguments(archive, rest))
+        archive.events.setdefault(int(what), []).append(taken)
+    elif what == "resolution":
+        archive.resolution = int(rest[0])
+    elif what == "ranks":
+        archive.ranks = int(rest[0])
+        archive.locations = [(rank, rank, CPU_THREAD) for rank in range(archive.ranks)]
+        archive.group(COMM_LOCATIONS, range(archive.ranks))
+        archive.new_comm("world", archive.group(COMM_GROUP, range(archive.ranks)))
+    elif what == "host":
+        archive.hosts[int(rest[0])] = rest[1]
+    elif what in ("thread", "metrics"):
+        kind = CPU_THREAD if what == "thread" else METRIC
+        archive.locations.append((int(rest[0]), int(rest[1]), kind))
+    elif what == "region":
+        archive.regions[rest[0]] = (len(archive.regions), rest[1], int(rest[2]))
+    elif what == "context":
+        parent = archive.contexts[rest[4]][0] if rest[4:] else NOTHING
+        at = archive.region(rest[1]), rest[2], int(rest[3]), parent
+        archive.contexts[rest[0]] = (len(archive.contexts), *at)
+    elif what == "comm":
+        archive.new_comm(rest[0], archive.group(COMM_GROUP, rest[1].split(",")), *rest[2:])
+    elif what == "self":
+        archive.new_comm(rest[0], archive.group(COMM_SELF, []))
+    elif what == "inter":
+        sides = [archive.group(COMM_GROUP, side.split(",")) for side in rest[1:]]
+        archive.comms.append((rest[0], sides[0], 0, sides[1]))
+    elif what == "window":
+        archive.windows.append((rest[0], archive.comm(rest[1])))
+    elif what == "clock":
+        archive.clocks.append(tuple(map(int, rest)))
+    else:
+        archive.options.append((what, *map(int, rest)))
+
+
+def write_global(archive, writer):
+    """Everything that all locations share."""
+    put = lambda kind, *values: getattr(otf2, "GlobalDefWriter_Write" + kind)(writer, *values)
+    times = [event[0] for events in archive.events.values() for event in events] or [0]
+    hosts = sorted({archive.hosts.get(rank, "node0") for rank in range(archive.ranks)})
+    machine, node, process = map(archive.string, ("machine", "node", "MPI Rank"))
+    for name in [*hosts, *archive.regions, *(comm[0] for comm in archive.comms)]:
+        archive.string("MPI_COMM_WORLD" if name == "world" else name)
+    for _, source, *_ in archive.regions.values():
+        archive.string(source)
+    for _, _, source, *_ in archive.contexts.values():
+        archive.string(source)
+    for window in archive.windows:
+        archive.string(window[0])
+    put("ClockProperties", archive.resolution, min(times), max(times) - min(times), NOWHERE)
+    for text, number in archive.strings.items():
+        put("String", number, text)
+    put("SystemTreeNode", 0, machine, machine, NOTHING)
+    for number, host in enumerate(hosts):
+        put("SystemTreeNode", 1 + number, archive.string(host), node, 0)
+    for rank in range(archive.ranks):
+        host = 1 + hosts.index(archive.hosts.get(rank, "node0"))
+        put("LocationGroup", rank, process, otf2.LOCATION_GROUP_TYPE_PROCESS, host, NOTHING)
+    for number, rank, kind in archive.locations:
+        count = len(archive.events.get(number, []))
+        for _ in range(1 + (("again", number) in archive.options)):
+            if ("lost", number) not in archive.options:
+                put("Location", number, process, kind, count, rank)
+    for name, (number, source, line) in archive.regions.items():
+        name, source = archive.string(name), archive.string(source)
+        role, paradigm = otf2.REGION_ROLE_FUNCTION, otf2.PARADIGM_USER
+        put("Region", number, name, name, 0, role, paradigm, 0, source, line, line)
+    for number, at, source, line, parent in archive.contexts.values():
+        put("SourceCodeLocation", number, archive.string(source), line)
+        put("CallingContext", number, at, number, parent)
+    for _ in range(1 + (("twice",) in archive.options)):
+        for number, (kind, members) in enumerate(archive.groups):
+            if kind != COMM_LOCATIONS or ("no_locations",) not in archive.options:
+                put("Group", number, 0, kind, otf2.PARADIGM_MPI, 0, members)
+    for number, (name, group, parent, other) in enumerate(archive.comms):
+        name = archive.string("MPI_COMM_WORLD" if name == "world" else name)
+        if other is None:
+            put("Comm", number, name, group, parent, 0)
+        else:
+            put("InterComm", number, name, group, other, parent, 0)
+    for number, (name, comm) in enumerate(archive.windows):
+        put("RmaWin", number, archive.string(name), comm, 0)
+
+
+def main():
+    archive = Archive()
+    for line in open(sys.argv[2], encoding="utf-8"):
+        words = line.split("#")[0].split()
+        if words:
+            take(archive, words)
+    substrate, compression = otf2.SUBSTRATE_POSIX, otf2.COMPRESSION_NONE
+    sizes = 1 << 20, 4 << 20
+    handle = otf2.Archive_Open(
+        sys.argv[1], "traces", otf2.FILEMODE_WRITE, *sizes, substrate, compression
+    )
+    flush = otf2.FlushCallbacks(pre_flush=lambda *_: otf2.FLUSH, post_flush=None)
+    otf2.Archive_SetFlushCallbacks(handle, flush, None)
+    otf2.Archive_SetSerialCollectiveCallbacks(handle)
+    otf2.Archive_OpenDefFiles(handle)
+    otf2.Archive_OpenEvtFiles(handle)
+    for number, _, kind in archive.locations:
+        definitions = otf2.Archive_GetDefWriter(handle, number)
+        for _, time, offset in sorted(c for c in archive.clocks if c[0] == number):
+            otf2.DefWriter_WriteClockOffset(definitions, time, offset, 0.0)
+        otf2.Archive_CloseDefWriter(handle, definitions)
+        writer = otf2.Archive_GetEvtWriter(handle, number)
+        for time, function, arguments in archive.events.get(number, []):
+            getattr(otf2, "EvtWriter_" + function)(writer, None, time, *arguments)
+        otf2.Archive_CloseEvtWriter(handle, writer)
+    otf2.Archive_CloseEvtFiles(handle)
+    otf2.Archive_CloseDefFiles(handle)
+    writer = otf2.Archive_GetGlobalDefWriter(handle)
+    write_global(archive, writer)
+    otf2.Archive_CloseGlobalDefWriter(handle, writer)
+    otf2.Archive_Close(handle)
+
+
+if __name__ == "__main__":
+    main()

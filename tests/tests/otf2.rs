@@ -1,0 +1,558 @@
+//! OTF2 archives: those of EZTrace, and such as Score-P writes, with times known to the ns.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_tests::archive::Archive;
+use laggard_tests::process;
+use laggard_tests::product::{Bench, TIMEOUT, difference};
+use laggard_tests::report::Report;
+
+/// ns between the beginnings of two functions.
+const PERIOD: u64 = 100_000_000;
+
+/// What is to be found: pattern, operation, function, µs, ranks.
+type Expected = (
+    &'static str,
+    &'static str,
+    &'static str,
+    u64,
+    &'static [u32],
+);
+
+/// Three ranks that wait for each other in one function after another.
+fn patterns() -> (Archive, Vec<Expected>) {
+    let mut archive = Archive::new(3);
+    archive
+        .line("region main app.c 3")
+        .line("comm pair 1,2 world")
+        .line("self alone")
+        .line("window w world");
+    for rank in 0..3 {
+        archive.event(rank, 0, "program_begin ./app -n 3");
+        archive.call((rank, "MPI_Init", (0, 1_000), &[]));
+        archive.event(rank, 1_000, "enter main");
+    }
+    let mut begin = 0;
+    let mut function = |archive: &mut Archive, name: &str, calls: &[_]| {
+        begin += PERIOD;
+        let line = 10 * (begin / PERIOD) as u32;
+        archive.function(name, line, begin, begin + PERIOD - 1_000, calls);
+    };
+    let a = &mut archive;
+    function(
+        a,
+        "late_sender",
+        &[
+            (0, "MPI_Send", (50_000, 50_005), &["send 1 world 7 64"]),
+            (1, "mpi_recv_", (0, 50_010), &["recv 0 world 7 64"]),
+        ],
+    );
+    function(
+        a,
+        "late_receiver",
+        &[
+            (0, "MPI_Ssend", (0, 30_010), &["send 1 world 7 64"]),
+            (1, "MPI_Recv", (30_000, 30_010), &["recv 0 world 7 64"]),
+        ],
+    );
+    let all = |name, enters: [u64; 3], leaves: [u64; 3], inside| {
+        [0, 1, 2].map(|rank| (rank as u32, name, (enters[rank], leaves[rank]), inside))
+    };
+    let barrier: &[&str] = &["begin", "end 0 world none 0 0"];
+    let enters = [0, 10_000, 40_000];
+    function(
+        a,
+        "barrier",
+        &all("MPI_Barrier", enters, [40_010; 3], barrier),
+    );
+    let n_to_n: &[&str] = &["begin", "end 11 world none 8 8"];
+    let enters = [0, 5_000, 20_000];
+    function(
+        a,
+        "n_to_n",
+        &all("MPI_Allreduce", enters, [20_010; 3], n_to_n),
+    );
+    let broadcast: &[&str] = &["begin", "end 1 world 0 8 8"];
+    let (enters, leaves) = ([20_000, 0, 5_000], [20_005, 20_010, 20_010]);
+    function(a, "broadcast", &all("MPI_Bcast", enters, leaves, broadcast));
+    let reduce: &[&str] = &["begin", "end 12 world 0 8 8"];
+    let (enters, leaves) = ([0, 10_000, 25_000], [25_010, 10_005, 25_005]);
+    function(a, "reduce", &all("MPI_Reduce", enters, leaves, reduce));
+    let scan: &[&str] = &["begin", "end 14 world none 8 8"];
+    let (enters, leaves) = ([15_000, 0, 3_000], [15_005, 15_010, 15_010]);
+    function(a, "scan", &all("MPI_Scan", enters, leaves, scan));
+    function(
+        a,
+        "wrong_order",
+        &[
+            (0, "MPI_Send", (20_000, 20_005), &["send 1 world 2 64"]),
+            (0, "MPI_Send", (60_000, 60_005), &["send 1 world 1 64"]),
+            (1, "MPI_Recv", (0, 60_010), &["recv 0 world 1 64"]),
+            (1, "MPI_Recv", (60_020, 60_030), &["recv 0 world 2 64"]),
+        ],
+    );
+    let both = ["irecv 0 world 4 64 1", "irecv 2 world 4 64 2"];
+    function(
+        a,
+        "waitall",
+        &[
+            (0, "MPI_Isend", (30_000, 30_005), &["isend 1 world 4 64 9"]),
+            (0, "MPI_Wait", (30_010, 30_015), &["isend_complete 9"]),
+            (1, "MPI_Irecv", (0, 5), &["irecv_request 1"]),
+            (1, "MPI_Irecv", (5, 10), &["irecv_request 2"]),
+            (1, "MPI_Waitall", (10, 45_010), &both),
+            (2, "MPI_Send", (45_000, 45_005), &["send 1 world 4 64"]),
+        ],
+    );
+    let posted: &[&str] = &["icollective_request 5"];
+    let over: &[&str] = &["icollective_complete 0 world none 0 0 5"];
+    function(
+        a,
+        "non_blocking",
+        &[
+            (0, "MPI_Ibarrier", (0, 5), posted),
+            (0, "MPI_Wait", (10, 22_010), over),
+            (1, "MPI_Ibarrier", (22_000, 22_005), posted),
+            (1, "MPI_Wait", (22_006, 22_010), over),
+            (2, "MPI_Ibarrier", (0, 5), posted),
+            (2, "MPI_Wait", (10, 22_010), over),
+        ],
+    );
+    let pair: &[&str] = &["begin", "end 0 pair none 0 0"];
+    function(
+        a,
+        "two_of_three",
+        &[
+            (0, "MPI_Barrier", (0, 9_000), &["end 0 alone none 0 0"]),
+            (1, "MPI_Barrier", (0, 7_010), pair),
+            (2, "MPI_Barrier", (7_000, 7_010), pair),
+            (1, "MPI_Recv", (8_000, 11_010), &["recv 1 pair 3 8"]),
+            (2, "MPI_Send", (11_000, 11_005), &["send 0 pair 3 8"]),
+        ],
+    );
+    let made: &[&str] = &[
+        "window_begin",
+        "window_create w",
+        "window_end 17 3 w none 0 0",
+    ];
+    let (enters, leaves) = ([0, 12_000, 12_000], [12_010; 3]);
+    function(a, "window", &all("MPI_Win_create", enters, leaves, made));
+    let ring = |from, to| {
+        [
+            format!("send {to} world 6 8"),
+            format!("recv {from} world 6 8"),
+        ]
+    };
+    let rings = [ring(2, 1), ring(0, 2), ring(1, 0)];
+    let rings = rings
+        .each_ref()
+        .map(|ring| [ring[0].as_str(), ring[1].as_str()]);
+    function(
+        a,
+        "ring",
+        &[
+            (0, "MPI_Sendrecv", (0, 17_010), &rings[0]),
+            (1, "MPI_Sendrecv", (0, 10), &rings[1]),
+            (2, "MPI_Sendrecv", (17_000, 17_020), &rings[2]),
+        ],
+    );
+    // By calling contexts, which tell the line of each call.
+    let begin = begin + PERIOD;
+    a.line("region solve app.c 70")
+        .line("context in_main main app.c 5")
+        .line("context in_solve solve app.c 77 in_main")
+        .line("context in_recv MPI_Recv app.c 0 in_solve")
+        .event(1, begin, "context_enter in_solve 1")
+        .event(1, begin, "context_enter in_recv 1")
+        .event(1, begin + 9_010_000, "recv 0 world 7 8")
+        .event(1, begin + 9_010_000, "context_leave in_recv")
+        .event(1, begin + 9_010_000, "context_leave in_solve");
+    let sent = (begin + 9_000_000, begin + 9_005_000);
+    a.call((0, "MPI_Send", sent, &["send 1 world 7 8"]));
+    // Another thread of rank 1.
+    let begin = begin + PERIOD;
+    a.line("thread 10 1").event(10, begin, "enter main");
+    let received = (begin, begin + 4_010_000);
+    a.call((10, "MPI_Recv", received, &["recv 0 world 11 8"]));
+    a.event(10, begin + PERIOD, "leave main");
+    let sent = (begin + 4_000_000, begin + 4_005_000);
+    a.call((0, "MPI_Send", sent, &["send 1 world 11 8"]));
+    let end = begin + PERIOD;
+    for rank in 0..3 {
+        archive.event(rank, end, "leave main");
+        archive.call((rank, "MPI_Finalize", (end, end + 1_000), &[]));
+    }
+    let expected: Vec<Expected> = vec![
+        ("late_sender", "MPI_Recv", "late_sender", 50_000, &[1]),
+        ("late_receiver", "MPI_Ssend", "late_receiver", 30_000, &[0]),
+        ("wait_at_barrier", "MPI_Barrier", "barrier", 70_000, &[0, 1]),
+        ("wait_at_nxn", "MPI_Allreduce", "n_to_n", 35_000, &[0, 1]),
+        ("late_broadcast", "MPI_Bcast", "broadcast", 35_000, &[1, 2]),
+        ("early_reduce", "MPI_Reduce", "reduce", 10_000, &[0]),
+        (
+            "late_reduce_contribution",
+            "MPI_Reduce",
+            "reduce",
+            15_000,
+            &[0],
+        ),
+        ("early_scan", "MPI_Scan", "scan", 27_000, &[1, 2]),
+        (
+            "late_sender_wrong_order_same_source",
+            "MPI_Recv",
+            "wrong_order",
+            60_000,
+            &[1],
+        ),
+        ("late_sender", "MPI_Waitall", "waitall", 44_990, &[1]),
+        (
+            "wait_at_barrier",
+            "MPI_Wait",
+            "non_blocking",
+            43_980,
+            &[0, 2],
+        ),
+        (
+            "wait_at_barrier",
+            "MPI_Barrier",
+            "two_of_three",
+            7_000,
+            &[1],
+        ),
+        ("late_sender", "MPI_Recv", "two_of_three", 3_000, &[1]),
+        (
+            "wait_at_window_create",
+            "MPI_Win_create",
+            "window",
+            12_000,
+            &[0],
+        ),
+        ("late_sender", "MPI_Sendrecv", "ring", 17_000, &[0]),
+        ("late_sender", "MPI_Recv", "solve", 9_000, &[1]),
+        ("late_sender", "MPI_Recv", "main", 4_000, &[1]),
+    ];
+    (archive, expected)
+}
+
+/// What was found, as what is to be found is written; sorted. Losses are exact to the ns.
+fn found(report: &Report) -> Vec<(String, String, String, u64, Vec<u32>)> {
+    let rows = report.bottlenecks.iter().map(|found| {
+        let ranks = found.ranks.iter().map(|share| share.rank);
+        let mut ranks: Vec<u32> = ranks.collect();
+        ranks.sort_unstable();
+        let function = found.location.function.clone().unwrap_or_default();
+        let ns = (found.severity_s * 1e9).round() as u64;
+        (
+            found.pattern.clone(),
+            found.operation.clone(),
+            function,
+            ns,
+            ranks,
+        )
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn patterns_are_found_to_the_nanosecond() {
+    let bench = Bench::new("otf2-patterns");
+    let (archive, expected) = patterns();
+    let report = bench.analyze_all(&archive.write(&bench, "archive"));
+    let report = Report::parse(&report).expect("a report");
+    let own = expected
+        .iter()
+        .map(|&(pattern, operation, function, us, ranks)| {
+            let [pattern, operation, function] = [pattern, operation, function].map(str::to_owned);
+            (pattern, operation, function, us * 1_000, ranks.to_vec())
+        });
+    let mut own: Vec<_> = own.collect();
+    own.sort();
+    assert_eq!(found(&report), own);
+    assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
+    assert_eq!(
+        (report.run.program.as_str(), report.run.locations),
+        ("./app", 4)
+    );
+    let solve = report
+        .bottlenecks
+        .iter()
+        .find(|b| b.location.is("app.c", 77));
+    assert!(solve.is_some_and(|b| b.location.leads_over("app.c", 5)));
+    let barrier = report
+        .bottlenecks
+        .iter()
+        .find(|b| b.pattern == "wait_at_barrier");
+    let place = &barrier.expect("just found").location;
+    assert!(
+        place.is("app.c", 30) && place.leads_over("app.c", 3),
+        "{place:?}"
+    );
+}
+
+/// The same times in the ticks of other clocks, each of which the archive corrects.
+#[test]
+fn clocks_are_corrected_as_the_archive_says() {
+    let bench = Bench::new("otf2-clocks");
+    let losses = [1_000_000_000u64, 10].map(|resolution| {
+        let mut archive = Archive::new(2);
+        archive.line(&format!("resolution {resolution}"));
+        // Rank 1's clock is 3 s late at first, and 1 s after 100 s.
+        archive.line(&format!("clock 1 0 {}", 3 * resolution));
+        archive.line(&format!("clock 1 {} {}", 100 * resolution, resolution));
+        archive.line("clock 0 0 0");
+        archive.line("region main app.c 3");
+        let at = |rank: u32, seconds: u64| match rank {
+            0 => seconds * resolution,
+            // t + 3 - t / 50 = seconds
+            _ => (seconds - 3) * resolution * 50 / 49,
+        };
+        for (rank, what) in [(0, "send 1 world 7 64"), (1, "recv 0 world 7 64")] {
+            let name = ["MPI_Send", "MPI_Recv"][rank as usize];
+            let enter = [62, 52][rank as usize];
+            archive.event(rank, at(rank, 3), "enter main");
+            archive.call((rank, name, (at(rank, enter), at(rank, 101)), &[what]));
+            archive.event(rank, at(rank, 101), "leave main");
+        }
+        let anchor = archive.write(&bench, &format!("archive-{resolution}"));
+        let report = Report::parse(&bench.analyze_all(&anchor)).expect("a report");
+        assert_eq!(report.anomaly("clock_unsynchronised"), 0);
+        report.metrics["late_sender"].total_s
+    });
+    for loss in losses {
+        assert!((loss - 10.0).abs() < 1e-8, "{loss} s are not 10 s");
+    }
+}
+
+/// Records the program with EZTrace; gives the anchor file and what the program printed.
+fn eztrace(bench: &Bench) -> (PathBuf, f64) {
+    let program = bench.compile("../otf2/late_sender.c", &[], &[]);
+    let output = bench.path("eztrace");
+    let words = ["eztrace", "-t", "openmpi", "-o"].map(std::ffi::OsStr::new);
+    let mut words = words.to_vec();
+    words.extend([output.as_os_str(), program.as_os_str()]);
+    let outcome = bench.plain(2, &words).run().expect_success();
+    let printed = outcome
+        .stdout
+        .lines()
+        .find_map(|line| line.trim().parse().ok());
+    let recorded = fs::read_dir(&output).expect("a directory").flatten().next();
+    let recorded = recorded.expect("the program's archive").path();
+    let anchor = recorded.join("eztrace_log.otf2");
+    (anchor, printed.expect("the program's own measurement"))
+}
+
+/// EZTrace counts time in each process from its own start, and does not record how requests
+/// complete.
+#[test]
+fn archives_of_eztrace() {
+    let bench = Bench::new("otf2-eztrace");
+    let (anchor, waited) = eztrace(&bench);
+    let report = Report::parse(&bench.analyze_all(&anchor)).expect("a report");
+    let late: Vec<_> = report
+        .bottlenecks
+        .iter()
+        .filter(|b| b.pattern == "late_sender")
+        .collect();
+    let [late] = late[..] else {
+        panic!("not one late sender: {:?}", report.bottlenecks);
+    };
+    assert_eq!((late.operation.as_str(), late.instances), ("MPI_Recv", 3));
+    assert_eq!((late.ranks[0].rank, late.causes[0].rank), (1, 0));
+    let error = (late.severity_s - waited).abs() / waited;
+    assert!(
+        error < 0.1,
+        "{} s in the report, {waited} s measured",
+        late.severity_s
+    );
+    assert_eq!(report.anomaly("unfinished_requests"), 1);
+    assert_eq!(report.anomaly("repeated_definitions"), 0);
+    let dump = bench.dump(&anchor);
+    assert!(dump.contains("MPI_Irecv"), "{dump}");
+}
+
+/// What comes of an archive with one agent and with two.
+enum Verdict {
+    Refused(String),
+    Reported(Box<Report>),
+}
+
+#[track_caller]
+fn verdict(bench: &Bench, anchor: &Path) -> Verdict {
+    let path = bench.path("verdict.json");
+    let verdicts = [1, 2].map(|agents| {
+        let _ = fs::remove_file(&path);
+        let outcome = bench
+            .analyze(anchor, agents, &path, &["--all", "-q"])
+            .expect_orderly();
+        if outcome.success() {
+            return Ok(fs::read_to_string(&path).expect("a report"));
+        }
+        assert_eq!(outcome.code, Some(1), "{outcome}");
+        let lines = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("laggard"));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        assert_eq!(lines.len(), 1, "not one line:\n{outcome}");
+        Err(lines[0].clone())
+    });
+    match verdicts {
+        [Ok(one), Ok(two)] => {
+            assert_eq!(difference(&one, &two), None, "1 and 2 agents");
+            Verdict::Reported(Box::new(Report::parse(&one).expect("a report")))
+        }
+        [Err(one), Err(two)] if one == two => Verdict::Refused(one),
+        [one, two] => panic!("one agent: {one:?}; two: {two:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(bench: &Bench, anchor: &Path, texts: &[&str]) {
+    match verdict(bench, anchor) {
+        Verdict::Refused(line) => {
+            for text in texts {
+                assert!(line.contains(text), "{line:?} does not say {text:?}");
+            }
+        }
+        Verdict::Reported(report) => panic!("was not refused: {report:?}"),
+    }
+}
+
+#[track_caller]
+fn reported(bench: &Bench, anchor: &Path) -> Report {
+    match verdict(bench, anchor) {
+        Verdict::Reported(report) => *report,
+        Verdict::Refused(line) => panic!("was refused: {line}"),
+    }
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    let bench = Bench::new("otf2-no-archive");
+    let text = bench.path("text.otf2");
+    fs::write(&text, "no archive\n").expect("a file");
+    refused(&bench, &text, &["text.otf2", "not an OTF2 archive"]);
+    refused(&bench, &bench.path("missing.otf2"), &["missing.otf2"]);
+    refused(
+        &bench,
+        &bench.dir.join("directory.otf2"),
+        &["directory.otf2"],
+    );
+    let (archive, _) = patterns();
+    let anchor = archive.write(&bench, "archive");
+    let mut command = Command::new(&bench.command);
+    command
+        .arg("info")
+        .arg(&anchor)
+        .env("TMPDIR", "/no/such/directory");
+    let outcome = process::run(&mut command, TIMEOUT, &bench.path("info"));
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert!(outcome.stderr.contains("set TMPDIR"), "{outcome}");
+    let definitions = anchor.with_extension("def");
+    fs::write(&definitions, "").expect("a file");
+    refused(&bench, &anchor, &["traces.otf2", "definitions"]);
+    fs::remove_file(&definitions).expect("removed");
+    refused(&bench, &anchor, &["traces.otf2", "definitions"]);
+}
+
+#[test]
+fn files_that_are_missing_or_cut_are_told() {
+    let bench = Bench::new("otf2-spoiled");
+    let (archive, _) = patterns();
+    let anchor = archive.write(&bench, "archive");
+    let of = |name: &str| anchor.with_file_name("traces").join(name);
+    fs::remove_file(of("2.def")).expect("removed");
+    let report = reported(&bench, &anchor);
+    assert_eq!(report.anomaly("missing_definitions"), 1);
+    assert!(report.metrics.contains_key("late_sender"));
+    let events = fs::read(of("1.evt")).expect("events");
+    fs::write(of("1.evt"), &events[..events.len() / 2]).expect("written");
+    for _ in 0..2 {
+        let report = reported(&bench, &anchor);
+        assert_eq!(report.anomaly("unreadable_file"), 1);
+        let errors = report.errors();
+        let told = errors
+            .iter()
+            .any(|error| error.contains("1.evt is cut off"));
+        assert!(
+            told || errors.iter().any(|e| e.contains("location 1")),
+            "{errors:?}"
+        );
+        let _ = fs::remove_file(of("1.evt"));
+    }
+    // Whatever bytes are wrong, it is told or does not matter.
+    let mut whole = events.clone();
+    for at in (40..events.len()).step_by(events.len() / 24) {
+        whole[at] ^= 0xff;
+        fs::write(of("1.evt"), &whole).expect("written");
+        let path = bench.path("verdict.json");
+        let outcome = bench.analyze(&anchor, 1, &path, &["--all", "-q"]);
+        let code = outcome.expect_orderly().code;
+        assert!(matches!(code, Some(0 | 1)), "byte {at}: {code:?}");
+        whole[at] ^= 0xff;
+    }
+}
+
+#[test]
+fn archives_that_contradict_themselves() {
+    let bench = Bench::new("otf2-contradictions");
+    let mut archive = Archive::new(4);
+    archive
+        .line("twice")
+        .line("again 2")
+        .line("lost 3")
+        .line("metrics 9 0")
+        .line("region main app.c 3")
+        // Left and never entered; entered and never left.
+        .event(0, 10, "leave main")
+        .event(0, 20, "enter main")
+        // Nobody is rank 7 of the world.
+        .call((0, "MPI_Send", (100, 200), &["send 7 world 1 8"]))
+        // Nobody posted request 77.
+        .call((0, "MPI_Wait", (300, 400), &["irecv 1 world 1 8 77"]))
+        // Outside of any call, and on no communicator that is known.
+        .event(2, 100, "begin")
+        .event(2, 200, "send 0 world 2 8");
+    // Of two messages one is received with a request that never completes: which one the
+    // receive that is known got, nobody knows.
+    archive
+        .call((0, "MPI_Send", (1_000_000, 1_000_010), &["send 1 world 5 8"]))
+        .call((0, "MPI_Send", (9_000_000, 9_000_010), &["send 1 world 5 8"]))
+        .call((1, "MPI_Irecv", (100, 200), &["irecv_request 1"]))
+        .call((1, "MPI_Wait", (300, 1_000_020), &[]))
+        .call((1, "MPI_Recv", (1_000_030, 9_000_020), &["recv 0 world 5 8"]));
+    let report = reported(&bench, &archive.write(&bench, "archive"));
+    for (id, count) in [
+        ("repeated_locations", 1),
+        ("missing_ranks", 1),
+        ("other_locations", 1),
+        ("unmatched_regions", 2),
+        ("unknown_requests", 1),
+        ("unfinished_requests", 1),
+        ("uncertain_channels", 4),
+    ] {
+        assert_eq!(report.anomaly(id), count, "{id}: {:?}", report.anomalies);
+    }
+    assert!(
+        report.anomaly("undefined_references") > 0,
+        "{:?}",
+        report.anomalies
+    );
+    assert!(report.bottlenecks.is_empty(), "{:?}", report.bottlenecks);
+}
+
+/// A rank of which the archive does not say which location it is.
+#[test]
+fn archives_without_a_group_of_locations() {
+    let bench = Bench::new("otf2-no-group");
+    let (archive, _) = patterns();
+    let mut archive = archive.clone();
+    archive.line("no_locations");
+    let report = reported(&bench, &archive.write(&bench, "archive"));
+    assert_eq!(report.anomaly("guessed_ranks"), 1);
+    assert!(report.metrics.contains_key("late_sender"));
+}
