@@ -40,6 +40,15 @@ impl Cli {
             let mut command = Cli::command();
             return Err(command.error(ErrorKind::ArgumentConflict, text));
         }
+        if let Command::Export(export) = &cli.command
+            && export.to != ExportFormat::Perfetto
+            && export.selects()
+        {
+            let text = "--ranks, --from, --until, --min-duration, --around and --any-size are for \
+                --to perfetto";
+            let mut command = Cli::command();
+            return Err(command.error(ErrorKind::ArgumentConflict, text));
+        }
         Ok(cli)
     }
 }
@@ -237,7 +246,7 @@ pub struct Dump {
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The trace directory
+    /// The trace directory, or the anchor file of an OTF2 archive
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// What to write
@@ -273,6 +282,17 @@ pub struct Export {
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl Export {
+    /// Whether a part of the trace is chosen.
+    fn selects(&self) -> bool {
+        let times = [self.from, self.until, self.min_duration];
+        self.ranks.is_some()
+            || self.around.is_some()
+            || self.any_size
+            || times.iter().any(Option::is_some)
+    }
 }
 
 /// What `export` writes.
@@ -421,8 +441,9 @@ mod tests {
                 "export", "d", "-o", "x", "--to", "perfetto", "--around", "0",
             ],
             &[
-                "export", "d", "-o", "x", "--to", "pprof", "--from", "3", "--until", "2",
+                "export", "d", "-o", "x", "--to", "perfetto", "--from", "3", "--until", "2",
             ],
+            &["export", "d", "-o", "x", "--to", "pprof", "--ranks", "3"],
             &["run", "--mode", "some", "--", "x"],
             &["run"],
             &["frobnicate"],

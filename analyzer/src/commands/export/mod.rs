@@ -1,5 +1,6 @@
 //! `laggard export`: a trace for other tools.
 
+mod joined;
 mod perfetto;
 mod selection;
 mod stacks;

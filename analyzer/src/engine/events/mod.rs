@@ -1,7 +1,7 @@
 //! Everything that a trace tells, for those who pass it on: single calls, messages with both
 //! their ends, collectives with their members, and what each call lost.
 //!
-//! *Data flow.* [`Events::open`] opens a directory as an analysis does. [`Events::operations`]
+//! *Data flow.* [`Events::open`] opens a trace as an analysis does. [`Events::operations`]
 //! reads the calls of one location; locations can be read at the same time. [`Events::join`]
 //! goes over all locations once, in slabs of global time, with the matching of the analysis,
 //! and gives a [`Joined`] what is complete.
@@ -100,7 +100,7 @@ pub struct ProfileRow {
 }
 
 impl Events {
-    /// Opens a directory. Files that cannot be used are anomalies as long as others can.
+    /// Opens a directory or an archive. Files that cannot be used are anomalies as long as others can.
     ///
     /// # Errors
     /// There is nothing to be used, or files of two runs.
