@@ -312,6 +312,8 @@ pub enum ExportFormat {
     Speedscope,
     /// Time by call path for pprof
     Pprof,
+    /// An OTF2 archive, for Scalasca, Vampir and others
+    Otf2,
 }
 
 /// Ranges of ranks: first and last of each.

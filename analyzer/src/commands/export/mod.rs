@@ -25,15 +25,22 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
         pool.build_global()?;
     }
-    let events = Events::open(&options.directory)?;
-    note(&events);
+    let events = || -> Result<Events> {
+        let events = Events::open(&options.directory)?;
+        note(&events);
+        Ok(events)
+    };
     let written = match options.to {
-        ExportFormat::Parquet | ExportFormat::Arrow => tables::write(options, &events)?,
-        ExportFormat::Perfetto => perfetto::write(options, &events)?,
+        ExportFormat::Parquet | ExportFormat::Arrow => tables::write(options, &events()?)?,
+        ExportFormat::Perfetto => perfetto::write(options, &events()?)?,
         ExportFormat::Flamegraph
         | ExportFormat::Folded
         | ExportFormat::Speedscope
-        | ExportFormat::Pprof => stacks::write(options, &events)?,
+        | ExportFormat::Pprof => stacks::write(options, &events()?)?,
+        ExportFormat::Otf2 => {
+            let anchor = laggard::export::otf2(&options.directory, &options.output)?;
+            format!("{}: an OTF2 archive", anchor.display())
+        }
     };
     if !options.quiet {
         eprintln!("{written}");
