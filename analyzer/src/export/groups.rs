@@ -14,6 +14,8 @@ type Index = FxHashMap<u32, u32>;
 /// A communicator.
 struct Known {
     number: u32,
+    /// What is made from it has this parent: an intercommunicator is none for all readers.
+    ancestor: u32,
     own: Index,
     /// The other group, if there are two.
     other: Option<Index>,
@@ -119,7 +121,7 @@ impl Groups {
             let parent = self
                 .comms
                 .get(&comm.parent)
-                .map_or(0, |parent| parent.number);
+                .map_or(0, |parent| parent.ancestor);
             let other = (comm.kind != 0).then(|| group(&comm.remote_members, into));
             let own = group(&comm.members, into);
             into.comms.push(Comm {
@@ -131,6 +133,7 @@ impl Groups {
             });
             let known = Known {
                 number,
+                ancestor: if other.is_some() { parent } else { number },
                 own: index(&comm.members),
                 other: other.map(|_| index(&comm.remote_members)),
             };

@@ -2,6 +2,7 @@
 
 mod groups;
 mod location;
+mod operation;
 mod otf2;
 
 pub use otf2::otf2;

@@ -1,11 +1,10 @@
 //! From events to calls: regions that were entered and left, and what happened inside.
 
-use laggard_trace::calls::Shape;
 use laggard_trace::{Definition, Endpoint, TAG_ANY, flags};
 use rustc_hash::FxHashSet;
 
 use crate::definitions::Definitions;
-use crate::events::{Collective, Event, Message, OneSided};
+use crate::events::{Collective, Event, Message};
 use crate::notes::{Kind, Notes};
 use crate::open::{Open, Part, instant};
 use crate::output::{NOBODY, Output};
@@ -38,14 +37,15 @@ struct Level {
 
 /// The calls of one location.
 pub struct Calls<'a> {
-    world: &'a World,
-    definitions: &'a Definitions,
-    thread: Thread,
+    pub(crate) world: &'a World,
+    pub(crate) definitions: &'a Definitions,
+    pub(crate) thread: Thread,
     stack: Vec<Level>,
     paths: Paths,
-    open: Option<Open>,
+    pub(crate) open: Option<Open>,
     pending: Pending,
-    known_windows: FxHashSet<u64>,
+    /// Ids of windows, and of communicators of a process alone, that are defined.
+    pub(crate) known: FxHashSet<u64>,
     /// What is written.
     pub output: Output<'a>,
     /// What is odd about it.
@@ -70,14 +70,14 @@ impl<'a> Calls<'a> {
             paths: Paths::new(),
             open: None,
             pending: Pending::default(),
-            known_windows: FxHashSet::default(),
+            known: FxHashSet::default(),
             output,
             notes: Notes::default(),
             missing: Missing::default(),
         }
     }
 
-    fn note(&mut self, kind: Kind) {
+    pub(crate) fn note(&mut self, kind: Kind) {
         let location = self.thread.location;
         self.notes.add(kind, 1, || format!("location {location}"));
     }
@@ -365,89 +365,12 @@ impl<'a> Calls<'a> {
     /// The own communicator of the process is known to it alone.
     fn define_alone(&mut self, comm: u32) {
         if let Some(mut alone) = self.world.alone(comm, self.thread.rank)
-            && self.known_windows.insert(alone.id)
+            && self.known.insert(alone.id)
         {
             alone.name = self.output.string(alone.name);
             let writer = self.output.writer();
             writer.define(&[Definition::Communicator(alone)]);
         }
-    }
-
-    /// Something on a window, in the call that is open; a call has one such part.
-    fn on_window(&mut self, window: u32, add: impl FnOnce(&mut Part)) {
-        let Some(&(name, comm)) = self.definitions.windows.get(&window) else {
-            return self.note(Kind::Undefined);
-        };
-        let rank = self.thread.rank;
-        let id = self.world.window_id(window, comm, rank);
-        let communicator = self.world.comm_id(comm, rank).unwrap_or(0);
-        if self.known_windows.insert(id) {
-            let name = self.output.string(name);
-            self.output.writer().define(&[Definition::GroupHandle {
-                id,
-                communicator,
-                kind: 1,
-                name,
-            }]);
-        }
-        let Some(open) = &mut self.open else {
-            return self.note(Kind::Unbalanced);
-        };
-        let shape = open.shape();
-        if open.parts.is_empty() {
-            open.parts.push(Part::on(id));
-        }
-        let part = &mut open.parts[0];
-        // A window is made on its communicator; what follows counts on itself.
-        if let Shape::WindowCreate | Shape::WindowFree | Shape::Fence = shape {
-            part.flags |= flags::COLLECTIVE;
-            part.send.peer = laggard_trace::PEER_ANY;
-            if shape == Shape::WindowCreate {
-                part.group = communicator;
-            }
-            if shape != Shape::Fence {
-                part.object = id;
-            }
-        }
-        add(part);
-    }
-
-    /// The world rank of a target in a window.
-    fn target(&mut self, window: u32, target: u32) -> Option<i32> {
-        let &(_, comm) = self.definitions.windows.get(&window)?;
-        let peer = self.world.peer(comm, target, self.thread.rank);
-        if peer.is_none() {
-            self.note(Kind::Undefined);
-        }
-        peer
-    }
-
-    fn on_target(&mut self, window: u32, target: u32, parameter: i64) {
-        let peer = self.target(window, target);
-        self.on_window(window, |part| {
-            if let Some(peer) = peer {
-                part.send.peer = peer;
-            }
-            if parameter != 0 {
-                part.parameter = parameter;
-            }
-        });
-    }
-
-    fn transfer(&mut self, transfer: OneSided) {
-        let peer = self.target(transfer.window, transfer.target);
-        let reads = self.open.as_ref().is_some_and(Open::is_get);
-        self.on_window(transfer.window, |part| {
-            let half = |bytes| Endpoint {
-                peer: peer.unwrap_or(NOBODY.peer),
-                tag: 0,
-                bytes,
-            };
-            match reads {
-                true => part.receive = half(transfer.read),
-                false => part.send = half(transfer.written.max(transfer.read)),
-            }
-        });
     }
 
     /// There are no more events.

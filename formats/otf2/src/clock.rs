@@ -158,9 +158,9 @@ mod tests {
             (timer.ticks_per_s, timer.ticks(3)),
             (1_000_000_000, 300_000_000)
         );
-        let far = 110_000_000_000;
-        let second = (far, 10_000_000_000 + 500_000_000);
-        let offsets = [(1_000, 0), (1_100, 5)];
+        // 9,100 tenths of a second later, and 5 more.
+        let second = (1_010_000_000_000, 910_500_000_000);
+        let offsets = [(1_000, 0), (10_100, 5)];
         assert_eq!(pairs(timer, &offsets), [(100_000_000_000, 0), second]);
     }
 

@@ -40,6 +40,7 @@ mod output;
 mod paths;
 mod pending;
 mod transcode;
+mod windows;
 pub mod world;
 mod write;
 

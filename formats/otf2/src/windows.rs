@@ -1,0 +1,89 @@
+//! What calls do on windows.
+
+use laggard_trace::calls::Shape;
+use laggard_trace::{Definition, Endpoint, flags};
+
+use crate::calls::Calls;
+use crate::events::OneSided;
+use crate::notes::Kind;
+use crate::open::{Open, Part};
+use crate::output::NOBODY;
+
+impl Calls<'_> {
+    /// Something on a window, in the call that is open; a call has one such part.
+    pub(crate) fn on_window(&mut self, window: u32, add: impl FnOnce(&mut Part)) {
+        let Some(&(name, comm)) = self.definitions.windows.get(&window) else {
+            return self.note(Kind::Undefined);
+        };
+        let rank = self.thread.rank;
+        let id = self.world.window_id(window, comm, rank);
+        let communicator = self.world.comm_id(comm, rank).unwrap_or(0);
+        if self.known.insert(id) {
+            let name = self.output.string(name);
+            self.output.writer().define(&[Definition::GroupHandle {
+                id,
+                communicator,
+                kind: 1,
+                name,
+            }]);
+        }
+        let Some(open) = &mut self.open else {
+            return self.note(Kind::Unbalanced);
+        };
+        let shape = open.shape();
+        if open.parts.is_empty() {
+            open.parts.push(Part::on(id));
+        }
+        let part = &mut open.parts[0];
+        // A window is made on its communicator; what follows counts on itself.
+        if let Shape::WindowCreate | Shape::WindowFree | Shape::Fence = shape {
+            part.flags |= flags::COLLECTIVE;
+            part.send.peer = laggard_trace::PEER_ANY;
+            if shape == Shape::WindowCreate {
+                part.group = communicator;
+            }
+            if shape != Shape::Fence {
+                part.object = id;
+            }
+        }
+        add(part);
+    }
+
+    /// The world rank of a target in a window.
+    fn target(&mut self, window: u32, target: u32) -> Option<i32> {
+        let &(_, comm) = self.definitions.windows.get(&window)?;
+        let peer = self.world.peer(comm, target, self.thread.rank);
+        if peer.is_none() {
+            self.note(Kind::Undefined);
+        }
+        peer
+    }
+
+    pub(crate) fn on_target(&mut self, window: u32, target: u32, parameter: i64) {
+        let peer = self.target(window, target);
+        self.on_window(window, |part| {
+            if let Some(peer) = peer {
+                part.send.peer = peer;
+            }
+            if parameter != 0 {
+                part.parameter = parameter;
+            }
+        });
+    }
+
+    pub(crate) fn transfer(&mut self, transfer: OneSided) {
+        let peer = self.target(transfer.window, transfer.target);
+        let reads = self.open.as_ref().is_some_and(Open::is_get);
+        self.on_window(transfer.window, |part| {
+            let half = |bytes| Endpoint {
+                peer: peer.unwrap_or(NOBODY.peer),
+                tag: 0,
+                bytes,
+            };
+            match reads {
+                true => part.receive = half(transfer.read),
+                false => part.send = half(transfer.written.max(transfer.read)),
+            }
+        });
+    }
+}
