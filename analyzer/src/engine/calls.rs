@@ -26,7 +26,7 @@ struct Call {
     receiver: u32,
     /// The non-blocking collective that it waited for longest, [`Losses`].
     group: u32,
-    /// Number of the first message that it received.
+    /// Number of the first message that it received, `u64::MAX` if it received none.
     messages: u64,
     /// Number of the first message after those of this call.
     messages_end: u64,
@@ -204,8 +204,8 @@ pub struct Calls {
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
-    /// The call being taken in, if it is in `calls`.
-    current: Option<u32>,
+    /// Questions of the call being taken in.
+    opened: u32,
     /// Whether there is something new since calls were named.
     changed: bool,
     /// Effects before their causes.
@@ -213,28 +213,11 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The next questions belong to a new call.
-    #[inline]
-    pub fn begin(&mut self) {
-        self.current = None;
-    }
-
-    /// Counts a question of the call being taken in.
+    /// Begins a call: its number, to which the next questions belong until it ends.
     #[inline(always)]
-    fn open(&mut self, at: &CallAt) -> (u32, &mut Call) {
-        let slot = match self.current {
-            Some(slot) => slot,
-            None => self.keep(at),
-        };
-        let call = &mut self.calls.list[slot as usize];
-        call.open += 1;
-        (slot, call)
-    }
-
-    /// Keeps the call being taken in.
-    #[inline(always)]
-    fn keep(&mut self, at: &CallAt) -> u32 {
-        let slot = self.calls.keep(Call {
+    pub fn begin(&mut self, at: &CallAt) -> u32 {
+        self.opened = 0;
+        self.calls.keep(Call {
             enter: at.enter,
             leave: at.leave,
             thread: at.thread,
@@ -243,12 +226,25 @@ impl Calls {
             sender: NONE,
             receiver: NONE,
             group: NONE,
-            messages: u64::MAX,
+            messages: self.message_base + self.sent.len() as u64,
             messages_end: u64::MAX,
-        });
+        })
+    }
+
+    /// Ends the call begun last: it has asked all that it will.
+    #[inline(always)]
+    pub fn end(&mut self, slot: u32) {
+        if self.opened == 0 {
+            self.calls.drop(slot);
+            return;
+        }
         self.waiting += 1;
-        self.current = Some(slot);
-        slot
+        let call = &mut self.calls.list[slot as usize];
+        call.open = self.opened;
+        call.messages_end = self.message_base + self.sent.len() as u64;
+        if call.messages == call.messages_end {
+            call.messages = u64::MAX;
+        }
     }
 
     /// Makes room for so many questions.
@@ -258,10 +254,10 @@ impl Calls {
         make_room(&mut self.receipts, questions, 0);
     }
 
-    /// For a question about a message that the call received; if it does not
-    /// `charge`, only the time of the send is wanted.
+    /// For a question about a message that the call received; if it has no number, only the
+    /// time of the send is wanted.
     #[inline(always)]
-    pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
+    pub fn message(&mut self, at: &CallAt, source: i32) -> Token {
         let message = self.message_base + self.sent.len() as u64;
         self.changed = true;
         self.sent.push(UNANSWERED);
@@ -270,13 +266,8 @@ impl Calls {
             thread: at.thread,
             any: at.any,
         });
-        let mut call = NONE;
-        if charge {
-            let (slot, opened) = self.open(at);
-            opened.messages = opened.messages.min(message);
-            opened.messages_end = message + 1;
-            call = slot;
-        }
+        let call = at.slot;
+        self.opened += u32::from(call != NONE);
         Token { call, message }
     }
 
@@ -284,14 +275,16 @@ impl Calls {
     #[inline(always)]
     pub fn blocked_send(&mut self, at: &CallAt) -> Token {
         Token {
-            call: self.open(at).0,
+            call: self.collective(at),
             message: u64::MAX,
         }
     }
 
     /// For the outcome of a non-blocking collective that the call completed.
+    #[inline(always)]
     pub fn collective(&mut self, at: &CallAt) -> u32 {
-        self.open(at).0
+        self.opened += 1;
+        at.slot
     }
 
     /// What the call lost in such a collective.

@@ -4,12 +4,11 @@
 //! count; what the other side may still ask for is kept until it says that it is
 //! past it.
 
-use std::collections::VecDeque;
-
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::asking::Query;
+use super::queue::Queue;
 use super::table::NONE;
 
 /// What identifies a channel at one of its ends: communicator, peer, tag.
@@ -43,7 +42,7 @@ pub struct Channel {
     /// Number of the next message.
     pub next: u64,
     /// The last messages, up to `next`.
-    ends: VecDeque<End>,
+    ends: Queue<End>,
     /// Whether the channel is in the list of those to report progress of.
     pub touched: bool,
     /// What the peer is past, as it said; all, if no trace of it is there.
@@ -51,7 +50,7 @@ pub struct Channel {
     /// How many messages the peer counted at the end of its trace.
     pub final_count: Option<u64>,
     /// What this rank asked another agent about and has no answer to, in order.
-    pub asked: VecDeque<Query>,
+    pub asked: Queue<Query>,
     /// How many of these at the end are not sent yet.
     pub unsent: u32,
 }
@@ -60,18 +59,15 @@ impl Channel {
     /// The question that an answer about message `n` is for.
     #[inline]
     pub fn take_asked(&mut self, n: u64) -> Option<Query> {
-        if self.asked.front().is_some_and(|query| query.n == n) {
-            return self.asked.pop_front();
-        }
         let at = self.asked.iter().position(|query| query.n == n)?;
-        self.asked.remove(at)
+        Some(self.asked.remove(at))
     }
 
     /// The unsent questions, successive messages together: first one and count.
     pub fn take_unsent(&mut self, mut send: impl FnMut(u64, u32)) {
         let first = self.asked.len() - std::mem::take(&mut self.unsent) as usize;
         let mut range: Option<(u64, u32)> = None;
-        for query in self.asked.range(first..) {
+        for query in &self.asked[first..] {
             match &mut range {
                 Some((n, count)) if *n + u64::from(*count) == query.n => *count += 1,
                 _ => {
@@ -92,7 +88,7 @@ impl Channel {
         let n = self.next;
         self.next += 1;
         if n >= self.past {
-            self.ends.push_back(end);
+            self.ends.push(end);
         }
         n
     }
@@ -115,7 +111,7 @@ impl Channel {
         self.past = self.past.max(n);
         let past = self.past.saturating_sub(self.base());
         let past = usize::try_from(past).unwrap_or(usize::MAX);
-        self.ends.drain(..past.min(self.ends.len()));
+        self.ends.drop_first(past);
     }
 }
 
@@ -145,11 +141,11 @@ impl Channels {
             declared: NONE,
             peer: NONE,
             next: 0,
-            ends: VecDeque::new(),
+            ends: Queue::default(),
             touched: false,
             past: if agent == NONE { u64::MAX } else { 0 },
             final_count: None,
-            asked: VecDeque::new(),
+            asked: Queue::default(),
             unsent: 0,
         });
         let number = self.list.len() as u32 - 1;

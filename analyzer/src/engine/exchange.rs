@@ -94,7 +94,7 @@ impl Rank<'_> {
             *first = n.min(*first);
         };
         if !last {
-            for posted in self.threads.iter().flat_map(|thread| &thread.posted) {
+            for posted in self.threads.iter().flat_map(|thread| thread.posted.iter()) {
                 match *posted {
                     Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
                     Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),

@@ -35,6 +35,7 @@ mod phases;
 mod places;
 mod polling;
 mod prepare;
+mod queue;
 mod rank;
 mod repair;
 mod report;
