@@ -106,6 +106,12 @@ impl Channel {
             .get(usize::try_from(n.checked_sub(self.base())?).ok()?)
     }
 
+    /// The ends of messages that happened, from `n` on; none if that one is not kept.
+    pub fn since(&self, n: u64) -> &[End] {
+        let at = n.checked_sub(self.base()).map(usize::try_from);
+        at.and_then(|at| self.ends.get(at.ok()?..)).unwrap_or(&[])
+    }
+
     /// The peer is past all messages before `n`.
     pub fn release(&mut self, n: u64) {
         self.past = self.past.max(n);
