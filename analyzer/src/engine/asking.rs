@@ -422,11 +422,9 @@ impl Asker {
         worst: &Worst,
         ranks: &[Rank],
     ) {
-        let late = (worst.query.side(), worst.late(interval));
-        if let Some(late) = self.calls.answer(call, answered, Some(late)) {
-            self.calls
-                .describe(late, &worst.describe(interval.enter, ranks));
-        }
+        let late = worst.late(interval, ranks);
+        self.calls
+            .answer(call, answered, Some((worst.query.side(), late)));
     }
 
     /// The first message of each channel that a waiting query is about.
@@ -466,6 +464,7 @@ impl Asker {
             n: query.n,
             source: key.1,
             tag: key.2,
+            detail: Late::UNKNOWN,
         });
         let kept = self.calls.answer(call, 1, late.map(|late| (side, late)));
         if let Some(late) = kept {
@@ -532,7 +531,8 @@ impl<'r> Worst<'r> {
         }
     }
 
-    fn late(&self, interval: Interval) -> Late {
+    /// As a late party, one of `ranks`, of the call in this `interval`.
+    fn late(&self, interval: Interval, ranks: &[Rank]) -> Late {
         let severity = match self.query.side() {
             SEND => two_sided::late_sender(interval, self.end.time),
             _ => two_sided::late_receiver(interval, self.end.time),
@@ -544,6 +544,7 @@ impl<'r> Worst<'r> {
             n: self.query.n,
             source: self.channel.key.1,
             tag: self.channel.key.2,
+            detail: self.describe(interval.enter, ranks),
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Late {
     pub source: i32,
     /// Tag of the message.
     pub tag: i32,
+    /// What the party did, [`Late::UNKNOWN`] as long as that is not known.
+    pub detail: Detail,
 }
 
 /// What a call lost in a non-blocking collective that it completed: pattern, ns, and
@@ -190,8 +192,6 @@ pub struct Calls {
     /// Calls with open questions.
     waiting: usize,
     lates: Slots<Late>,
-    /// What these did.
-    details: Vec<Detail>,
     groups: Slots<Losses>,
     /// Calls that have all their answers, and somebody was late.
     concluded: Vec<u32>,
@@ -371,13 +371,7 @@ impl Calls {
     /// What a late party did.
     #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
-        let late = late as usize;
-        if self.details.len() <= late {
-            let all = self.lates.list.len();
-            make_room(&mut self.details, 1, self.lates.list.capacity());
-            self.details.resize(all, Detail::default());
-        }
-        self.details[late] = *detail;
+        self.lates.list[late as usize].detail = *detail;
     }
 
     /// A call has all its answers.
@@ -450,7 +444,8 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, late.severity, self.details.get(worst as usize));
+                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
+                    named(pattern, late.severity, known);
                 }
                 (None, None) => {}
             }
@@ -492,12 +487,9 @@ impl Calls {
             return;
         }
         let mut lates = Vec::with_capacity(kept);
-        let mut details = Vec::with_capacity(kept);
         for call in &mut self.calls.list {
             for late in [&mut call.sender, &mut call.receiver] {
                 if *late != NONE {
-                    let detail = self.details.get(*late as usize).copied();
-                    details.push(detail.unwrap_or_default());
                     lates.push(self.lates[*late]);
                     *late = lates.len() as u32 - 1;
                 }
@@ -509,7 +501,6 @@ impl Calls {
             list: lates,
             free: Vec::new(),
         };
-        self.details = details;
     }
 
     /// Which late sender it is: whether a message that was sent before the late one is
@@ -575,6 +566,20 @@ fn keep_worst<T>(
 }
 
 impl Late {
+    /// Of no rank. An `Option` would take more: there are many.
+    pub const UNKNOWN: Detail = Detail {
+        computation: 0,
+        waiting: 0,
+        other: 0,
+        path: [0; 2],
+        operation: 0,
+        other_path: [0; 2],
+        other_operation: 0,
+        io: 0,
+        rank: NONE,
+        thread: 0,
+    };
+
     /// Whether a call is charged with this late sender rather than with the other.
     fn outranks_sender(&self, other: &Late) -> bool {
         let key = |late: &Late| (late.severity, late.time, std::cmp::Reverse(late.message));
