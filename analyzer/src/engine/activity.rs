@@ -50,9 +50,20 @@ impl Inside {
         let times = columns.enter[calls.clone()]
             .iter()
             .zip(&columns.leave[calls.clone()]);
+        // None is negative, so that these take less to add.
+        let (mut waiting, mut io) = (0u64, 0u64);
         for ((enter, leave), &signature) in times.zip(&columns.signature[calls]) {
-            self.add(class(rows, signature), leave - enter);
+            let time = (leave - enter) as u64;
+            match class(rows, signature) {
+                TimeClass::Setup => {}
+                TimeClass::Io => io = io.saturating_add(time),
+                TimeClass::Communication | TimeClass::Synchronization => {
+                    waiting = waiting.saturating_add(time);
+                }
+            }
         }
+        self.waiting = self.waiting.saturating_add_unsigned(waiting);
+        self.io = self.io.saturating_add_unsigned(io);
     }
 
     fn since(self, earlier: Inside) -> Inside {

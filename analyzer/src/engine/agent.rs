@@ -47,7 +47,7 @@ pub struct Agent<'a> {
     describing: Vec<Describing>,
 }
 
-/// Requests that one thread answers at a time.
+/// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
 
 /// One parcel for each agent.
@@ -393,22 +393,16 @@ impl<'a> Agent<'a> {
     fn describe(&mut self, received: &[Requesting]) {
         for (agent, parcel) in received.iter().enumerate() {
             let (declared, ranks) = (&self.declared[agent], &self.ranks);
-            let chunks = parcel.requests.par_chunks(CHUNK).map(|requests| {
-                let described = requests.iter().map(|request| {
-                    let (rank, side, channel) = declared[request.channel as usize];
-                    let rank = &ranks[rank as usize];
-                    let end = rank.end(channel, side, request.n);
-                    end.map_or_else(Detail::default, |end| {
-                        rank.late(end, end.time.saturating_sub(request.window))
-                    })
-                });
-                described.collect::<Vec<_>>()
+            let requests = parcel.requests.par_iter().with_min_len(CHUNK);
+            let described = requests.map(|request| {
+                let (rank, side, channel) = declared[request.channel as usize];
+                let rank = &ranks[rank as usize];
+                let end = rank.end(channel, side, request.n);
+                end.map_or_else(Detail::default, |end| {
+                    rank.late(end, end.time.saturating_sub(request.window))
+                })
             });
-            let to = &mut self.describing[agent].descriptions;
-            chunks
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|chunk| to.extend(chunk));
+            self.describing[agent].descriptions.par_extend(described);
         }
     }
 

@@ -69,10 +69,9 @@ impl Query {
     }
 }
 
-/// The largest wait of a call, as far as it is looked up.
+/// The latest party of a call, as far as it is looked up.
 #[derive(Clone, Copy)]
 struct Worst<'r> {
-    severity: i64,
     query: &'r Query,
     /// The asking rank's channel.
     channel: &'r Channel,
@@ -145,7 +144,7 @@ impl Rank<'_> {
         Receipt {
             call: (call.thread, call.number),
             times: (call.enter, call.leave),
-            message: asked.then(|| self.asker.calls.message(call, source, call.asks)),
+            message: asked.then(|| self.asker.calls.message(call, source)),
         }
     }
 
@@ -174,7 +173,16 @@ impl Rank<'_> {
             _ => (&mut self.sends, &mut self.asker),
         };
         let channel = &mut channels.list[reply.channel as usize];
-        for (n, &time) in (reply.n..).zip(reply.times) {
+        // Mostly in the order in which it was asked.
+        let asked = (reply.n..).zip(reply.times).zip(channel.asked.iter());
+        let in_order = asked.take_while(|((n, _), query)| query.n == *n);
+        let mut taken = 0;
+        for ((_, &time), query) in in_order {
+            asker.take_time(query, channel.key, time);
+            taken += 1;
+        }
+        channel.asked.drop_first(taken);
+        for (n, &time) in (reply.n..).zip(reply.times).skip(taken) {
             if let Some(query) = channel.take_asked(n) {
                 asker.take_time(&query, channel.key, time);
             }
@@ -232,7 +240,7 @@ impl Asker {
         if end.agent == NONE || !self.should_ask(call) {
             return;
         }
-        let token = self.calls.message(call, end.key.1, call.asks);
+        let token = self.calls.message(call, end.key.1);
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
@@ -257,7 +265,7 @@ impl Asker {
     fn ask(&mut self, query: Query, channel: &mut Channel) {
         self.requests += 1;
         if channel.agent != self.agent {
-            channel.asked.push_back(query);
+            channel.asked.push(query);
             channel.unsent += 1;
             if channel.unsent == 1 {
                 self.unsent.push((query.side(), query.channel()));
@@ -270,19 +278,23 @@ impl Asker {
         self.queries.push(query);
     }
 
-    /// The next questions, about so many, belong to this call.
+    /// Begins a call with its questions, about so many.
     #[inline]
-    pub(super) fn begin(&mut self, call: &CallAt, questions: usize) {
-        self.calls.begin();
-        self.make_room(call, questions);
-    }
-
-    /// Makes room for so many more questions of a call, if it may ask any.
-    #[inline]
-    pub(super) fn make_room(&mut self, call: &CallAt, questions: usize) {
+    pub(super) fn begin(&mut self, call: &mut CallAt, questions: usize) {
         if call.asks || self.watch > 0 {
             make_room(&mut self.queries, questions, self.last_queries);
             self.calls.make_room(questions);
+        }
+        if call.asks {
+            call.slot = self.calls.begin(call);
+        }
+    }
+
+    /// Ends the call begun last.
+    #[inline]
+    pub(super) fn end(&mut self, call: &CallAt) {
+        if call.slot != NONE {
+            self.calls.end(call.slot);
         }
     }
 
@@ -311,10 +323,11 @@ impl Asker {
     }
 
     fn look_up_all(&mut self, queries: &[Query], own: &Rank, ranks: &[Rank]) {
+        let has_slacks = self.slacks.is_some();
         for queries in queries.chunk_by(|a, b| a.call == b.call) {
             let call = queries[0].call;
             let interval = self.calls.interval(call);
-            let (mut answered, mut posts) = (0, 0);
+            let (mut answered, mut posts, mut latest) = (0, 0, interval.enter);
             let mut worst: Option<Worst> = None;
             for query in queries {
                 if query.side() != SEND {
@@ -327,18 +340,26 @@ impl Asker {
                 };
                 answered += 1;
                 self.calls.note_sent(query.message, end.time);
-                if let Some(slacks) = self.slacks.as_mut().filter(|_| call != NONE) {
-                    slacks.note(channel.key.1, end.time, interval.leave);
-                }
-                if end.time <= interval.enter || call == NONE {
-                    continue;
-                }
-                if end.time > interval.leave {
+                if end.time > interval.leave && call != NONE {
                     let by = end.time - interval.leave;
                     self.calls.violations.messages.note(by);
                 }
-                let severity = two_sided::late_sender(interval, end.time);
-                Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
+                if has_slacks && call != NONE {
+                    self.note_slack(channel, end, interval);
+                }
+                let found = Worst::new(query, channel, end);
+                if end.time > latest {
+                    (latest, worst) = (end.time, Some(found));
+                } else if end.time == latest {
+                    found.replace_if_first(&mut worst);
+                }
+            }
+            if call == NONE {
+                continue;
+            }
+            if worst.is_some_and(|_| interval.leave <= interval.enter) {
+                // It did not wait, whenever the message was sent.
+                worst = None;
             }
             if posts > 0 && (worst.is_some() || self.calls.has_sender(call)) {
                 // A call that waited for a sender is not charged with a receiver.
@@ -347,15 +368,21 @@ impl Asker {
                 let (posted, late) = self.look_up_posts(queries, interval, own, ranks);
                 (answered, worst) = (answered + posted, late);
             }
-            if call == NONE {
-                continue;
-            }
             match worst {
-                Some(worst) => self.charge(call, answered, &worst, ranks),
+                Some(worst) => self.charge(call, answered, interval, &worst, ranks),
                 None => {
                     self.calls.answer(call, answered, None);
                 }
             }
+        }
+    }
+
+    /// A cause and its effect, where clocks are to be corrected.
+    #[cold]
+    #[inline(never)]
+    fn note_slack(&mut self, channel: &Channel, end: &End, interval: Interval) {
+        if let Some(slacks) = &mut self.slacks {
+            slacks.note(channel.key.1, end.time, interval.leave);
         }
     }
 
@@ -369,29 +396,36 @@ impl Asker {
         own: &'r Rank,
         ranks: &'r [Rank],
     ) -> (u32, Option<Worst<'r>>) {
-        let (mut answered, mut worst) = (0, None);
+        let (mut answered, mut latest, mut worst) = (0, interval.enter, None);
         for query in queries.iter().filter(|query| query.side() == POST) {
             let Some((channel, end)) = query.other_end(&own.sends, ranks) else {
                 self.waiting.push(*query);
                 continue;
             };
             answered += 1;
-            if end.time > interval.enter {
-                let severity = two_sided::late_receiver(interval, end.time);
-                Worst::new(severity, query, channel, end).replace_if_worse(&mut worst);
+            let found = Worst::new(query, channel, end);
+            if end.time > latest && end.time < interval.leave {
+                (latest, worst) = (end.time, Some(found));
+            } else if end.time == latest {
+                found.replace_if_first(&mut worst);
             }
         }
         (answered, worst)
     }
 
     /// So many questions of a call are answered, and somebody, one of `ranks`, was late.
-    #[inline(always)]
-    fn charge(&mut self, call: u32, answered: u32, worst: &Worst, ranks: &[Rank]) {
-        let enter = self.calls.interval(call).enter;
-        let late = (worst.query.side(), worst.late());
-        if let Some(late) = self.calls.answer(call, answered, Some(late)) {
-            self.calls.describe(late, &worst.describe(enter, ranks));
-        }
+    #[inline(never)]
+    fn charge(
+        &mut self,
+        call: u32,
+        answered: u32,
+        interval: Interval,
+        worst: &Worst,
+        ranks: &[Rank],
+    ) {
+        let late = worst.late(interval, ranks);
+        self.calls
+            .answer(call, answered, Some((worst.query.side(), late)));
     }
 
     /// The first message of each channel that a waiting query is about.
@@ -431,6 +465,7 @@ impl Asker {
             n: query.n,
             source: key.1,
             tag: key.2,
+            detail: Late::UNKNOWN,
         });
         let kept = self.calls.answer(call, 1, late.map(|late| (side, late)));
         if let Some(late) = kept {
@@ -474,48 +509,43 @@ impl Asker {
 
 impl<'r> Worst<'r> {
     #[inline]
-    fn new(severity: i64, query: &'r Query, channel: &'r Channel, end: &'r End) -> Self {
+    fn new(query: &'r Query, channel: &'r Channel, end: &'r End) -> Self {
         Worst {
-            severity,
             query,
             channel,
             end,
         }
     }
 
-    #[inline]
-    fn replace_if_worse(self, worst: &mut Option<Self>) {
-        if self.severity > 0 && worst.is_none_or(|worst| self.outranks(&worst)) {
+    /// Of two at the same time. As [`Late::outranks_sender`] and [`Late::outranks_receiver`].
+    #[inline(never)]
+    fn replace_if_first(self, worst: &mut Option<Self>) {
+        let is_before = |worst: &Worst| match self.query.side() {
+            SEND => self.query.message < worst.query.message,
+            _ => {
+                let key = |w: &Worst| (w.channel.key.1, w.channel.key.2, w.query.n);
+                key(&self) < key(worst)
+            }
+        };
+        if worst.as_ref().is_some_and(is_before) {
             *worst = Some(self);
         }
     }
 
-    /// As [`Late::outranks_sender`] and [`Late::outranks_receiver`].
-    #[inline]
-    fn outranks(&self, other: &Worst) -> bool {
-        if self.severity != other.severity {
-            return self.severity > other.severity;
-        }
-        match self.query.side() {
-            SEND => {
-                let key = |w: &Worst| (w.end.time, std::cmp::Reverse(w.query.message));
-                key(self) > key(other)
-            }
-            _ => {
-                let key = |w: &Worst| (w.channel.key.1, w.channel.key.2, w.query.n);
-                key(self) < key(other)
-            }
-        }
-    }
-
-    fn late(&self) -> Late {
+    /// As a late party, one of `ranks`, of the call in this `interval`.
+    fn late(&self, interval: Interval, ranks: &[Rank]) -> Late {
+        let severity = match self.query.side() {
+            SEND => two_sided::late_sender(interval, self.end.time),
+            _ => two_sided::late_receiver(interval, self.end.time),
+        };
         Late {
-            severity: self.severity,
+            severity,
             time: self.end.time,
             message: self.query.message,
             n: self.query.n,
             source: self.channel.key.1,
             tag: self.channel.key.2,
+            detail: self.describe(interval.enter, ranks),
         }
     }
 

@@ -26,7 +26,7 @@ struct Call {
     receiver: u32,
     /// The non-blocking collective that it waited for longest, [`Losses`].
     group: u32,
-    /// Number of the first message that it received.
+    /// Number of the first message that it received, `u64::MAX` if it received none.
     messages: u64,
     /// Number of the first message after those of this call.
     messages_end: u64,
@@ -58,6 +58,8 @@ pub struct Late {
     pub source: i32,
     /// Tag of the message.
     pub tag: i32,
+    /// What the party did, [`Late::UNKNOWN`] as long as that is not known.
+    pub detail: Detail,
 }
 
 /// What a call lost in a non-blocking collective that it completed: pattern, ns, and
@@ -190,8 +192,6 @@ pub struct Calls {
     /// Calls with open questions.
     waiting: usize,
     lates: Slots<Late>,
-    /// What these did.
-    details: Vec<Detail>,
     groups: Slots<Losses>,
     /// Calls that have all their answers, and somebody was late.
     concluded: Vec<u32>,
@@ -204,8 +204,8 @@ pub struct Calls {
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
-    /// The call being taken in, if it is in `calls`.
-    current: Option<u32>,
+    /// Questions of the call being taken in.
+    opened: u32,
     /// Whether there is something new since calls were named.
     changed: bool,
     /// Effects before their causes.
@@ -213,28 +213,11 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The next questions belong to a new call.
-    #[inline]
-    pub fn begin(&mut self) {
-        self.current = None;
-    }
-
-    /// Counts a question of the call being taken in.
+    /// Begins a call: its number, to which the next questions belong until it ends.
     #[inline(always)]
-    fn open(&mut self, at: &CallAt) -> (u32, &mut Call) {
-        let slot = match self.current {
-            Some(slot) => slot,
-            None => self.keep(at),
-        };
-        let call = &mut self.calls.list[slot as usize];
-        call.open += 1;
-        (slot, call)
-    }
-
-    /// Keeps the call being taken in.
-    #[inline(always)]
-    fn keep(&mut self, at: &CallAt) -> u32 {
-        let slot = self.calls.keep(Call {
+    pub fn begin(&mut self, at: &CallAt) -> u32 {
+        self.opened = 0;
+        self.calls.keep(Call {
             enter: at.enter,
             leave: at.leave,
             thread: at.thread,
@@ -243,12 +226,25 @@ impl Calls {
             sender: NONE,
             receiver: NONE,
             group: NONE,
-            messages: u64::MAX,
+            messages: self.message_base + self.sent.len() as u64,
             messages_end: u64::MAX,
-        });
+        })
+    }
+
+    /// Ends the call begun last: it has asked all that it will.
+    #[inline(always)]
+    pub fn end(&mut self, slot: u32) {
+        if self.opened == 0 {
+            self.calls.drop(slot);
+            return;
+        }
         self.waiting += 1;
-        self.current = Some(slot);
-        slot
+        let call = &mut self.calls.list[slot as usize];
+        call.open = self.opened;
+        call.messages_end = self.message_base + self.sent.len() as u64;
+        if call.messages == call.messages_end {
+            call.messages = u64::MAX;
+        }
     }
 
     /// Makes room for so many questions.
@@ -258,10 +254,10 @@ impl Calls {
         make_room(&mut self.receipts, questions, 0);
     }
 
-    /// For a question about a message that the call received; if it does not
-    /// `charge`, only the time of the send is wanted.
+    /// For a question about a message that the call received; if it has no number, only the
+    /// time of the send is wanted.
     #[inline(always)]
-    pub fn message(&mut self, at: &CallAt, source: i32, charge: bool) -> Token {
+    pub fn message(&mut self, at: &CallAt, source: i32) -> Token {
         let message = self.message_base + self.sent.len() as u64;
         self.changed = true;
         self.sent.push(UNANSWERED);
@@ -270,13 +266,8 @@ impl Calls {
             thread: at.thread,
             any: at.any,
         });
-        let mut call = NONE;
-        if charge {
-            let (slot, opened) = self.open(at);
-            opened.messages = opened.messages.min(message);
-            opened.messages_end = message + 1;
-            call = slot;
-        }
+        let call = at.slot;
+        self.opened += u32::from(call != NONE);
         Token { call, message }
     }
 
@@ -284,14 +275,16 @@ impl Calls {
     #[inline(always)]
     pub fn blocked_send(&mut self, at: &CallAt) -> Token {
         Token {
-            call: self.open(at).0,
+            call: self.collective(at),
             message: u64::MAX,
         }
     }
 
     /// For the outcome of a non-blocking collective that the call completed.
+    #[inline(always)]
     pub fn collective(&mut self, at: &CallAt) -> u32 {
-        self.open(at).0
+        self.opened += 1;
+        at.slot
     }
 
     /// What the call lost in such a collective.
@@ -378,13 +371,7 @@ impl Calls {
     /// What a late party did.
     #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
-        let late = late as usize;
-        if self.details.len() <= late {
-            let all = self.lates.list.len();
-            make_room(&mut self.details, 1, self.lates.list.capacity());
-            self.details.resize(all, Detail::default());
-        }
-        self.details[late] = *detail;
+        self.lates.list[late as usize].detail = *detail;
     }
 
     /// A call has all its answers.
@@ -457,7 +444,8 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, late.severity, self.details.get(worst as usize));
+                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
+                    named(pattern, late.severity, known);
                 }
                 (None, None) => {}
             }
@@ -499,12 +487,9 @@ impl Calls {
             return;
         }
         let mut lates = Vec::with_capacity(kept);
-        let mut details = Vec::with_capacity(kept);
         for call in &mut self.calls.list {
             for late in [&mut call.sender, &mut call.receiver] {
                 if *late != NONE {
-                    let detail = self.details.get(*late as usize).copied();
-                    details.push(detail.unwrap_or_default());
                     lates.push(self.lates[*late]);
                     *late = lates.len() as u32 - 1;
                 }
@@ -516,7 +501,6 @@ impl Calls {
             list: lates,
             free: Vec::new(),
         };
-        self.details = details;
     }
 
     /// Which late sender it is: whether a message that was sent before the late one is
@@ -582,6 +566,20 @@ fn keep_worst<T>(
 }
 
 impl Late {
+    /// Of no rank. An `Option` would take more: there are many.
+    pub const UNKNOWN: Detail = Detail {
+        computation: 0,
+        waiting: 0,
+        other: 0,
+        path: [0; 2],
+        operation: 0,
+        other_path: [0; 2],
+        other_operation: 0,
+        io: 0,
+        rank: NONE,
+        thread: 0,
+    };
+
     /// Whether a call is charged with this late sender rather than with the other.
     fn outranks_sender(&self, other: &Late) -> bool {
         let key = |late: &Late| (late.severity, late.time, std::cmp::Reverse(late.message));

@@ -4,13 +4,12 @@
 //! count; what the other side may still ask for is kept until it says that it is
 //! past it.
 
-use std::collections::VecDeque;
-
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::asking::Query;
 use super::notes::Counted;
+use super::queue::Queue;
 use super::table::NONE;
 
 /// What identifies a channel at one of its ends: communicator, peer, tag.
@@ -44,7 +43,7 @@ pub struct Channel {
     /// Number of the next message.
     pub next: u64,
     /// The last messages, up to `next`.
-    ends: VecDeque<End>,
+    ends: Queue<End>,
     /// Whether the channel is in the list of those to report progress of.
     pub touched: bool,
     /// What the peer is past, as it said; all, if no trace of it is there.
@@ -52,7 +51,7 @@ pub struct Channel {
     /// How many messages the peer counted at the end of its trace.
     pub final_count: Option<u64>,
     /// What this rank asked another agent about and has no answer to, in order.
-    pub asked: VecDeque<Query>,
+    pub asked: Queue<Query>,
     /// How many of these at the end are not sent yet.
     pub unsent: u32,
 }
@@ -61,18 +60,15 @@ impl Channel {
     /// The question that an answer about message `n` is for.
     #[inline]
     pub fn take_asked(&mut self, n: u64) -> Option<Query> {
-        if self.asked.front().is_some_and(|query| query.n == n) {
-            return self.asked.pop_front();
-        }
         let at = self.asked.iter().position(|query| query.n == n)?;
-        self.asked.remove(at)
+        Some(self.asked.remove(at))
     }
 
     /// The unsent questions, successive messages together: first one and count.
     pub fn take_unsent(&mut self, mut send: impl FnMut(u64, u32)) {
         let first = self.asked.len() - std::mem::take(&mut self.unsent) as usize;
         let mut range: Option<(u64, u32)> = None;
-        for query in self.asked.range(first..) {
+        for query in &self.asked[first..] {
             match &mut range {
                 Some((n, count)) if *n + u64::from(*count) == query.n => *count += 1,
                 _ => {
@@ -93,7 +89,7 @@ impl Channel {
         let n = self.next;
         self.next += 1;
         if n >= self.past {
-            self.ends.push_back(end);
+            self.ends.push(end);
         }
         n
     }
@@ -111,12 +107,18 @@ impl Channel {
             .get(usize::try_from(n.checked_sub(self.base())?).ok()?)
     }
 
+    /// The ends of messages that happened, from `n` on; none if that one is not kept.
+    pub fn since(&self, n: u64) -> &[End] {
+        let at = n.checked_sub(self.base()).map(usize::try_from);
+        at.and_then(|at| self.ends.get(at.ok()?..)).unwrap_or(&[])
+    }
+
     /// The peer is past all messages before `n`.
     pub fn release(&mut self, n: u64) {
         self.past = self.past.max(n);
         let past = self.past.saturating_sub(self.base());
         let past = usize::try_from(past).unwrap_or(usize::MAX);
-        self.ends.drain(..past.min(self.ends.len()));
+        self.ends.drop_first(past);
     }
 }
 
@@ -148,11 +150,11 @@ impl Channels {
             declared: NONE,
             peer: NONE,
             next: 0,
-            ends: VecDeque::new(),
+            ends: Queue::default(),
             touched: false,
             past: if agent == NONE { u64::MAX } else { 0 },
             final_count: None,
-            asked: VecDeque::new(),
+            asked: Queue::default(),
             unsent: 0,
         });
         let number = self.list.len() as u32 - 1;

@@ -40,53 +40,49 @@ impl Rank<'_> {
     /// Everything on a completion list.
     #[inline]
     pub(super) fn complete_list(&mut self, call: &CallAt, list: u32) {
-        let thread = &mut self.threads[call.thread as usize];
-        let next = thread.next_post();
-        let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
-            return;
-        };
-        self.asker.make_room(call, entries.len());
-        let mut rest = &entries[..];
-        while let [(delta, outcome), after @ ..] = self.complete_messages(call, next, rest) {
-            let number = next.wrapping_sub(u64::from(*delta));
+        let next = self.threads[call.thread as usize].next_post();
+        let mut from = 0;
+        while let Some((at, delta, outcome)) = self.complete_messages(call, list, from) {
+            let number = next.wrapping_sub(u64::from(delta));
             let posted = self.threads[call.thread as usize].take(number);
-            self.completed(call, posted, Outcome::from(*outcome));
-            rest = after;
+            self.completed(call, posted, Outcome::from(outcome));
+            from = at + 1;
         }
-        let thread = &mut self.threads[call.thread as usize];
-        thread.trim();
-        thread.lists[list as usize] = entries;
+        self.threads[call.thread as usize].trim();
     }
 
     /// Everything on a completion list, so that it can be noted.
     fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
-        let thread = &mut self.threads[call.thread as usize];
-        let next = thread.next_post();
-        let Some(entries) = thread.lists.get_mut(list as usize).map(std::mem::take) else {
-            return;
-        };
-        self.asker.make_room(call, entries.len());
-        for &(delta, outcome) in &entries {
+        let next = self.threads[call.thread as usize].next_post();
+        let mut entries = 0..;
+        while let Some((delta, outcome)) = entries.next().and_then(|at| {
+            let list = self.threads[call.thread as usize]
+                .lists
+                .get(list as usize)?;
+            list.get(at).copied()
+        }) {
             let number = next.wrapping_sub(u64::from(delta));
             let posted = self.threads[call.thread as usize].complete(number);
             self.completed(call, posted, Outcome::from(outcome));
         }
-        self.threads[call.thread as usize].lists[list as usize] = entries;
     }
 
-    /// Takes the messages at the front of a completion list in; what is left of it, from the
-    /// first request on that is something else. `next` is the number of the next request.
+    /// Takes the messages on a completion list in, `from` an entry to the first request that
+    /// is something else: position and entry of that.
     #[inline]
-    fn complete_messages<'e>(
+    fn complete_messages(
         &mut self,
         call: &CallAt,
-        next: u64,
-        entries: &'e [(u32, u32)],
-    ) -> &'e [(u32, u32)] {
+        list: u32,
+        from: usize,
+    ) -> Option<(usize, u32, u32)> {
         let thread = &mut self.threads[call.thread as usize];
+        let entries = thread.lists.get(list as usize)?.get(from..)?;
+        let posted = &mut thread.posted[..];
         let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
-        for (at, &(delta, outcome)) in entries.iter().enumerate() {
-            let Some(posted) = thread.posted(next.wrapping_sub(u64::from(delta))) else {
+        for (at, &(delta, outcome)) in (from..).zip(entries) {
+            let number = posted.len().checked_sub(delta as usize);
+            let Some(posted) = number.and_then(|number| posted.get_mut(number)) else {
                 continue;
             };
             match *posted {
@@ -99,11 +95,13 @@ impl Rank<'_> {
                     }
                 }
                 Posted::Done => continue,
-                Posted::Group { .. } | Posted::Deferred { .. } => return &entries[at..],
+                Posted::Group { .. } | Posted::Deferred { .. } => {
+                    return Some((at, delta, outcome));
+                }
             }
             *posted = Posted::Done;
         }
-        &[]
+        None
     }
 
     /// Takes in that a request ended.
@@ -131,7 +129,7 @@ impl Rank<'_> {
                 if !waits {
                     return;
                 }
-                let call_slot = match call.asks {
+                let asked = match call.asks {
                     true => self.asker.calls.collective(call),
                     false => NONE,
                 };
@@ -144,7 +142,7 @@ impl Rank<'_> {
                     signature: call.signature,
                     collective: signature,
                     posted: true,
-                    call: call_slot,
+                    call: asked,
                     asks: call.asks,
                 });
             }

@@ -28,8 +28,8 @@ impl Asked {
     pub fn answer(&mut self, rank: &Rank, times: &mut Vec<i64>) -> Option<Reply> {
         let Question { channel, count, n } = self.question;
         let before = times.len();
-        let ends = (n..n + u64::from(count)).map_while(|n| rank.end(self.channel, self.side, n));
-        times.extend(ends.map(|end| end.time));
+        let ends = rank.answers_on(self.side).list[self.channel as usize].since(n);
+        times.extend(ends.iter().take(count as usize).map(|end| end.time));
         let answered = (times.len() - before) as u32;
         self.question.n += u64::from(answered);
         self.question.count -= answered;
@@ -65,6 +65,14 @@ impl Rank<'_> {
         self.answers_on_mut(side).number(key, agent_of)
     }
 
+    #[inline]
+    fn answers_on(&self, side: Side) -> &Channels {
+        match side {
+            SEND => &self.sends,
+            _ => &self.receives,
+        }
+    }
+
     fn answers_on_mut(&mut self, side: Side) -> &mut Channels {
         match side {
             SEND => &mut self.sends,
@@ -76,11 +84,7 @@ impl Rank<'_> {
     /// already.
     #[inline]
     pub fn end(&self, channel: u32, side: Side, n: u64) -> Option<&End> {
-        let channels = match side {
-            SEND => &self.sends,
-            _ => &self.receives,
-        };
-        channels.list[channel as usize].get(n)
+        self.answers_on(side).list[channel as usize].get(n)
     }
 
     /// Reports, for each channel whose counts moved, before which message nothing will
@@ -94,7 +98,7 @@ impl Rank<'_> {
             *first = n.min(*first);
         };
         if !last {
-            for posted in self.threads.iter().flat_map(|thread| &thread.posted) {
+            for posted in self.threads.iter().flat_map(|thread| thread.posted.iter()) {
                 match *posted {
                     Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
                     Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),

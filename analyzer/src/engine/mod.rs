@@ -38,6 +38,7 @@ mod phases;
 mod places;
 mod polling;
 mod prepare;
+mod queue;
 mod rank;
 mod repair;
 mod report;

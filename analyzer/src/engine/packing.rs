@@ -2,8 +2,8 @@
 //!
 //! Successive entries of a message are alike: times of one channel, numbers that count
 //! up, the same few call paths. So an entry is written as what differs from the one
-//! before it: a mask of its fields, then the differences as variable-length integers
-//! (LEB128, zigzag). A call path is written once in a message and then named by number.
+//! before it: a mask of its fields, then the differences as integers of variable length
+//! (zigzag, then seven bits in each byte, see [`Packer::number`]). A call path is written once in a message and then named by number.
 
 use rustc_hash::FxHashMap;
 
@@ -23,20 +23,30 @@ impl Packer {
     /// Appends a list of entries.
     pub fn list<T: Pack>(&mut self, entries: &[T]) {
         self.number(entries.len() as u64);
-        let mut before = T::default();
+        let first = T::default();
+        let mut before = &first;
         for entry in entries {
-            entry.put(&before, self);
-            before = *entry;
+            entry.put(before, self);
+            before = entry;
         }
     }
 
+    /// Appends a number: as many zeros as there are bytes after the first one, a one, then the
+    /// number, from the lowest bit on. So all is in one word, whatever its length. What would
+    /// take more than a word is a byte of zeros and the number.
     #[inline]
-    fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
+    fn number(&mut self, value: u64) {
+        let bits = u64::BITS - (value | 1).leading_zeros();
+        let length = bits.div_ceil(7);
+        if length > size_of::<u64>() as u32 {
+            self.bytes.push(0);
+            self.bytes.extend_from_slice(&value.to_le_bytes());
+            return;
         }
-        self.bytes.push(value as u8);
+        let word = (value << 1 | 1) << (length - 1);
+        let end = self.bytes.len() + length as usize;
+        self.bytes.extend_from_slice(&word.to_le_bytes());
+        self.bytes.truncate(end);
     }
 }
 
@@ -61,29 +71,38 @@ impl<'a> Unpacker<'a> {
         // An entry takes a byte at least.
         let count = count.min(self.bytes.len() as u64) as usize;
         let mut entries = Vec::with_capacity(count);
-        let mut before = T::default();
+        let mut entry = T::default();
         for _ in 0..count {
-            let Some(entry) = T::take(&before, self) else {
+            if entry.take(self).is_none() {
                 break;
-            };
+            }
             entries.push(entry);
-            before = entry;
         }
         entries
     }
 
+    /// See [`Packer::number`].
     #[inline]
     fn number(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
+        let word = match self.bytes.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => self.last_word(),
+        };
+        let length = word.trailing_zeros() + 1;
+        if length > size_of::<u64>() as u32 {
+            self.bytes = self.bytes.get(1..)?;
+            return self.word();
         }
-        None
+        self.bytes = self.bytes.get(length as usize..)?;
+        let above = u64::BITS - 8 * length;
+        Some(word << above >> (above + length))
+    }
+
+    /// The rest of a message that is less than a word, and zeros.
+    #[cold]
+    fn last_word(&self) -> u64 {
+        let bytes = self.bytes.iter().rev();
+        bytes.fold(0, |word, &byte| word << 8 | u64::from(byte))
     }
 
     fn word(&mut self) -> Option<u64> {
@@ -97,8 +116,8 @@ impl<'a> Unpacker<'a> {
 pub trait Pack: Copy + Default + PartialEq {
     /// Writes it, given the value before it.
     fn put(&self, before: &Self, packer: &mut Packer);
-    /// Reads it; `None` at the end of the message.
-    fn take(before: &Self, unpacker: &mut Unpacker) -> Option<Self>;
+    /// Becomes the value that follows in the message; `None` at its end.
+    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()>;
 }
 
 macro_rules! integers {
@@ -111,10 +130,11 @@ macro_rules! integers {
             }
 
             #[inline]
-            fn take(before: &Self, unpacker: &mut Unpacker) -> Option<Self> {
+            fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
                 let zigzag = unpacker.number()?;
                 let difference = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-                Some((*before as i64).wrapping_add(difference) as $integer)
+                *self = (*self as i64).wrapping_add(difference) as $integer;
+                Some(())
             }
         }
     )*};
@@ -138,15 +158,16 @@ impl Pack for [u64; 2] {
         }
     }
 
-    fn take(_before: &Self, unpacker: &mut Unpacker) -> Option<Self> {
-        match unpacker.number()? {
+    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
+        *self = match unpacker.number()? {
             0 => {
                 let key = [unpacker.word()?, unpacker.word()?];
                 unpacker.keys.push(key);
-                Some(key)
+                key
             }
-            key => unpacker.keys.get(key as usize - 1).copied(),
-        }
+            key => *unpacker.keys.get(key as usize - 1)?,
+        };
+        Some(())
     }
 }
 
@@ -158,12 +179,8 @@ impl Pack for [u64; 3] {
         }
     }
 
-    fn take(before: &Self, unpacker: &mut Unpacker) -> Option<Self> {
-        let mut numbers = [0; 3];
-        for (number, before) in numbers.iter_mut().zip(before) {
-            *number = u64::take(before, unpacker)?;
-        }
-        Some(numbers)
+    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
+        self.iter_mut().try_for_each(|number| number.take(unpacker))
     }
 }
 
@@ -198,16 +215,15 @@ macro_rules! entries {
                 })*
             }
 
-            fn take(before: &Self, unpacker: &mut Unpacker) -> Option<Self> {
+            fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
                 let mut mask = take_mask(unpacker)?;
-                let mut entry = *before;
                 $(
                     if mask & 1 != 0 {
-                        entry.$field = Pack::take(&before.$field, unpacker)?;
+                        self.$field.take(unpacker)?;
                     }
                     mask >>= 1;
                 )*
-                (mask == 0).then_some(entry)
+                (mask == 0).then_some(())
             }
         }
     )*};

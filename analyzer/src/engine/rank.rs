@@ -177,15 +177,31 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Takes successive calls of a thread in of which no extension record says more. What most
-    /// calls do that do not block is all here, so that it stays in registers.
-    fn take_plain(&mut self, thread: usize, columns: &Columns, calls: Range<usize>) {
+    /// Takes successive calls of a thread in of which no extension record says more.
+    fn take_plain(&mut self, thread: usize, columns: &Columns, mut calls: Range<usize>) {
+        while let Some(at) = self.take_posts(thread, columns, calls.clone()) {
+            self.step(thread, columns, at);
+            calls.start = at + 1;
+        }
+    }
+
+    /// Takes calls of a thread in until one does more than posting a request: its position.
+    /// Half of all calls and more are these, in many programs.
+    fn take_posts(
+        &mut self,
+        thread: usize,
+        columns: &Columns,
+        calls: Range<usize>,
+    ) -> Option<usize> {
+        let is_in_order = is_in_order(self.cancels, &self.deferred);
+        let (sends, receives) = (&mut self.sends, &mut self.receives);
+        let taking = &mut self.threads[thread];
+        let (rows, posted) = (&taking.rows[..], &mut taking.posted);
         let first = calls.start;
         let times = columns.enter[calls.clone()].iter();
         let times = times.zip(&columns.signature[calls]);
         for (at, (&time, &signature)) in (first..).zip(times) {
-            let taking = &mut self.threads[thread];
-            let Some(row) = taking.rows.get(signature as usize) else {
+            let Some(row) = rows.get(signature as usize) else {
                 taking.undefined += 1;
                 continue;
             };
@@ -195,18 +211,22 @@ impl<'a> Rank<'a> {
                 signature,
                 thread: thread as u32,
             };
-            if row.step == Step::PostSend {
-                let channel = row.send_channel;
-                let n = self.sends.push(channel, end);
-                taking.post(Posted::Send { channel, n });
-            } else if row.step == Step::PostReceive && is_in_order(self.cancels, &self.deferred) {
-                let channel = row.receive_channel;
-                let n = self.receives.push(channel, end);
-                taking.post(Posted::Receive { channel, n });
-            } else if row.step != Step::Nothing {
-                self.step(thread, columns, at);
+            match row.step {
+                Step::Nothing => {}
+                Step::PostSend => {
+                    let channel = row.send_channel;
+                    let n = sends.push(channel, end);
+                    posted.push(Posted::Send { channel, n });
+                }
+                Step::PostReceive if is_in_order => {
+                    let channel = row.receive_channel;
+                    let n = receives.push(channel, end);
+                    posted.push(Posted::Receive { channel, n });
+                }
+                _ => return Some(at),
             }
         }
+        None
     }
 
     /// Takes the call at a position in of which no extension record says more.
@@ -215,26 +235,28 @@ impl<'a> Rank<'a> {
         let (end, leave) = columns.begin(thread, at);
         let thread = &mut self.threads[thread];
         let row = &thread.rows[end.signature as usize];
-        let call = CallAt::new(end, leave, row);
+        let mut call = CallAt::new(end, leave, row);
         match row.step {
             Step::Undefined => thread.undefined += 1,
             Step::Send => {
                 let n = self.sends.push(row.send_channel, end);
                 if call.asks {
                     let channel = (row.send_channel, &mut self.sends);
-                    self.asker.begin(&call, 1);
+                    self.asker.begin(&mut call, 1);
                     self.asker.ask_for_post(&call, channel, n);
+                    self.asker.end(&call);
                 }
             }
             Step::Receive if is_in_order(self.cancels, &self.deferred) => {
                 let n = self.receives.push(row.receive_channel, end);
                 let channel = (row.receive_channel, &mut self.receives);
-                self.asker.begin(&call, 1);
+                self.asker.begin(&mut call, 1);
                 self.asker.ask_for_send(&call, channel, n);
+                self.asker.end(&call);
             }
             Step::Exchange if is_in_order(self.cancels, &self.deferred) => {
                 let (to, from) = (row.send_channel, row.receive_channel);
-                self.asker.begin(&call, 2);
+                self.asker.begin(&mut call, 2);
                 let n = self.sends.push(to, end);
                 if call.asks {
                     self.asker.ask_for_post(&call, (to, &mut self.sends), n);
@@ -242,6 +264,7 @@ impl<'a> Rank<'a> {
                 let n = self.receives.push(from, end);
                 self.asker
                     .ask_for_send(&call, (from, &mut self.receives), n);
+                self.asker.end(&call);
             }
             Step::Collective => {
                 let row = *row;
@@ -249,13 +272,14 @@ impl<'a> Rank<'a> {
             }
             Step::Complete => {
                 let list = row.completes;
-                let call = call.waiting(row);
-                self.asker.begin(&call, 0);
+                let mut call = call.waiting(row);
+                self.asker.begin(&mut call, thread.listed(list));
                 self.complete_list(&call, list);
+                self.asker.end(&call);
             }
             _ => {
                 let row = *row;
-                self.take(&call, &row, None);
+                self.take(call, &row, None);
             }
         }
     }
@@ -290,16 +314,18 @@ impl<'a> Rank<'a> {
         let thread = &mut self.threads[thread];
         match thread.rows.get(end.signature as usize).copied() {
             Some(row) if row.step != Step::Undefined => {
-                self.take(&CallAt::new(end, leave, &row), &row, Some(event));
+                self.take(CallAt::new(end, leave, &row), &row, Some(event));
             }
             _ => thread.undefined += 1,
         }
     }
 
     /// A call that matters for matching.
-    fn take(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+    fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
         let completed = event.map_or(0, |event| event.completed.len());
-        self.asker.begin(call, 2 + completed);
+        let listed = self.threads[call.thread as usize].listed(row.completes);
+        self.asker.begin(&mut call, 2 + completed + listed);
+        let call = &call;
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
         if row.has(flags::SENDS) {
@@ -317,6 +343,7 @@ impl<'a> Rank<'a> {
         if posts {
             self.threads[call.thread as usize].post(posted);
         }
+        self.asker.end(call);
     }
 
     pub(super) fn send(
@@ -513,6 +540,9 @@ pub struct CallAt {
     pub asks: bool,
     /// See [`Row::any`].
     pub any: bool,
+    /// Its number among the calls that ask, see [`super::calls::Calls::begin`]; `NONE` if it
+    /// asks nothing.
+    pub slot: u32,
 }
 
 impl CallAt {
@@ -527,15 +557,20 @@ impl CallAt {
             leave,
             asks: leave - begin.time >= row.threshold,
             any: row.any,
+            slot: NONE,
         }
     }
 
     /// The call as one that completes requests: it asks if it waits for them.
     #[inline(always)]
     pub(super) fn waiting(self, row: &Row) -> Self {
-        CallAt {
-            asks: self.asks && row.blocks,
-            ..self
+        match row.blocks {
+            true => self,
+            false => CallAt {
+                asks: false,
+                slot: NONE,
+                ..self
+            },
         }
     }
 

@@ -1,10 +1,9 @@
 //! One thread of a rank in pass one: its calls, and the requests that it has under way.
 
-use std::collections::VecDeque;
-
 use super::activity::History;
 use super::columns::{Columns, Stream};
 use super::intern::PathKey;
+use super::queue::Queue;
 use super::table::Row;
 
 /// One thread of a rank.
@@ -23,7 +22,7 @@ pub struct Thread<'a> {
     pub lists: Vec<Vec<(u32, u32)>>,
     /// Keys of the call paths by signature id.
     pub paths: Vec<PathKey>,
-    pub(super) posted: VecDeque<Posted>,
+    pub(super) posted: Queue<Posted>,
     /// Post number of `posted[0]`.
     pub(super) posted_base: u64,
     /// Calls with undefined signatures.
@@ -71,7 +70,7 @@ impl<'a> Thread<'a> {
             rows,
             lists,
             paths,
-            posted: VecDeque::new(),
+            posted: Queue::default(),
             posted_base: 0,
             undefined: 0,
         }
@@ -79,7 +78,13 @@ impl<'a> Thread<'a> {
 
     #[inline(always)]
     pub(super) fn post(&mut self, posted: Posted) {
-        self.posted.push_back(posted);
+        self.posted.push(posted);
+    }
+
+    /// How many requests a completion list names.
+    #[inline]
+    pub(super) fn listed(&self, list: u32) -> usize {
+        self.lists.get(list as usize).map_or(0, Vec::len)
     }
 
     /// The request with this number, if it is under way.
@@ -107,10 +112,11 @@ impl<'a> Thread<'a> {
     /// Forgets the first requests that ended.
     #[inline]
     pub(super) fn trim(&mut self) {
-        while matches!(self.posted.front(), Some(Posted::Done)) {
-            self.posted.pop_front();
-            self.posted_base += 1;
-        }
+        let is_open = |posted: &Posted| !matches!(posted, Posted::Done);
+        let done = self.posted.iter().position(is_open);
+        let done = done.unwrap_or(self.posted.len());
+        self.posted.drop_first(done);
+        self.posted_base += done as u64;
     }
 
     #[inline]

@@ -1,0 +1,99 @@
+//! A queue whose entries lie in one piece.
+
+use std::ops::{Deref, DerefMut};
+
+/// Entries that come at the end and go at the front. As a slice, those that are there.
+///
+/// Finding one takes less than in a ring: what is looked through for every call is worth that.
+#[derive(Debug)]
+pub struct Queue<T> {
+    list: Vec<T>,
+    /// Entries at the front of `list` that are gone; half of them or less.
+    gone: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Queue {
+            list: Vec::new(),
+            gone: 0,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Adds an entry at the end.
+    #[inline(always)]
+    pub fn push(&mut self, entry: T) {
+        self.list.push(entry);
+    }
+
+    /// Removes so many entries at the front, or all.
+    #[inline]
+    pub fn drop_first(&mut self, count: usize) {
+        self.gone += count.min(self.len());
+        if self.gone == self.list.len() {
+            self.list.clear();
+            self.gone = 0;
+        } else if self.gone > self.list.len() / 2 {
+            self.close_up();
+        }
+    }
+
+    /// Removes one entry.
+    pub fn remove(&mut self, at: usize) -> T {
+        self.list.remove(self.gone + at)
+    }
+
+    /// Moves what is there to the front: fewer entries than are gone.
+    #[inline(never)]
+    fn close_up(&mut self) {
+        self.list.drain(..self.gone);
+        self.gone = 0;
+    }
+}
+
+impl<T> Deref for Queue<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.list[self.gone..]
+    }
+}
+
+impl<T> DerefMut for Queue<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.list[self.gone..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Some entries come, some go, one is taken out.
+        #[test]
+        fn it_is_what_a_ring_is(steps in prop::collection::vec((0..9usize, 0..9usize), 0..60)) {
+            let (mut queue, mut ring) = (Queue::default(), VecDeque::new());
+            for (number, (come, go)) in (0..).zip(steps) {
+                for _ in 0..come {
+                    queue.push(number);
+                    ring.push_back(number);
+                }
+                queue.drop_first(go);
+                ring.drain(..go.min(ring.len()));
+                if go < ring.len() {
+                    prop_assert_eq!(Some(queue.remove(go)), ring.remove(go));
+                }
+                prop_assert_eq!(&*queue, &*ring.make_contiguous());
+                prop_assert!(queue.gone <= queue.len() + 1);
+            }
+        }
+    }
+}
