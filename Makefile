@@ -22,7 +22,9 @@ demo:
 	$(MAKE) --no-print-directory build
 	tests/demo.sh $(BUILT)/release $(BUILT)/demo
 
-test: deps build
+# Everything is built as the tests need it, once.
+test: deps
+	$(CARGO) build --release --workspace --all-targets
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps

@@ -58,7 +58,9 @@ needs_of_test() {
     need hostname has hostname
     need iproute2 has ip
     need lammps has lmp
+    need libotf2-trace-dev test -e /usr/include/otf2/otf2.h
     need mount has mount
+    need nodejs has node
     need otf2-tools has otf2-print
     need python3-mpi4py has_mpi4py
     need python3-otf2 /usr/bin/python3 -c 'import _otf2'

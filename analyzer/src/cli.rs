@@ -273,7 +273,8 @@ pub struct Export {
     /// Time line: what is around the worst call of a finding, by its number in the report
     #[arg(long, value_name = "FINDING", value_parser = clap::value_parser!(u32).range(1..))]
     pub around: Option<u32>,
-    /// Time line: also if it is too large for a browser
+    /// Time line: also if it is too large for a browser; needs about 70 bytes of memory for
+    /// each call
     #[arg(long)]
     pub any_size: bool,
     /// Threads [default: the cores]

@@ -24,7 +24,7 @@ use laggard_trace::{Definitions, Frame};
 use rustc_hash::FxHashMap;
 
 use module::Module;
-pub use place::{Origin, location, source_location};
+pub use place::{Origin, location, shown, source_location};
 
 /// One line of the program; inlined functions have lines of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

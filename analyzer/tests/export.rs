@@ -114,6 +114,14 @@ fn an_archive_says_what_the_trace_said() {
             "{options:?} {printed:?}"
         );
         assert!(!said.is_empty());
+        if options[0] == "-G" {
+            // SCOUT looks for it, and ends if it is not there.
+            let said = String::from_utf8_lossy(said);
+            let is_program = |line: &&str| line.contains("Role: ARTIFICIAL");
+            let region = said.lines().find(is_program).expect("the program's region");
+            assert!(region.contains("Name: \"app\""), "{region}");
+            assert!(region.contains("Aka. \"./app\""), "{region}");
+        }
     }
     let marked = Command::new("otf2-marker").arg(&anchor).output();
     let marked = String::from_utf8(marked.expect("otf2-marker").stdout).unwrap();

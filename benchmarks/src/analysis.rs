@@ -4,15 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::process::{self, Usage};
 use crate::runs::Outcome;
-use crate::synthetic::{self, Length, Program, Settings};
+use crate::synthetic::Program;
 use crate::table::{Table, median};
-
-/// Bytes per call that a trace may need at most.
-const BYTES_PER_CALL: u64 = 13;
+use crate::traces::Trace;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -96,7 +94,7 @@ fn measure_size(
     millions: u64,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let (trace, is_new) = trace(options, millions)?;
+    let trace = Trace::get(&options.directory, options.program, options.ranks, millions)?;
     let mut configurations = vec![Configuration {
         agents: 1,
         threads: 1,
@@ -114,12 +112,15 @@ fn measure_size(
     let mut runs: Vec<Vec<Run>> = configurations.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds {
         for (configuration, runs) in configurations.iter().zip(&mut runs) {
-            runs.push(analyze(analyzer, &trace, *configuration, options.filtered)?);
+            runs.push(analyze(
+                analyzer,
+                &trace.path,
+                *configuration,
+                options.filtered,
+            )?);
         }
     }
-    if is_new && !options.keep {
-        fs::remove_dir_all(&trace)?;
-    }
+    trace.done(options.keep)?;
     let mode = if options.filtered {
         "filtered"
     } else {
@@ -187,46 +188,6 @@ fn add_raw(outcome: &mut Outcome, name: &str, runs: &[Run]) {
             run.phases.get(at).map_or(0.0, |phase| phase.1)
         });
     }
-}
-
-/// The trace of this size: the one that is there, or a new one.
-fn trace(options: &Options, millions: u64) -> Result<(PathBuf, bool)> {
-    let program = options.program.name();
-    let name = format!("{program}-{}-{millions}m", options.ranks);
-    let trace = options.directory.join(&name);
-    if trace.is_dir() {
-        return Ok((trace, false));
-    }
-    let calls = millions * 1_000_000;
-    let (needed, free) = (
-        calls * BYTES_PER_CALL,
-        process::free_bytes(&options.directory)?,
-    );
-    if needed + needed / 4 > free {
-        let place = options.directory.display();
-        bail!(
-            "{millions} million calls need {} MB in {place}",
-            needed / 1_000_000
-        );
-    }
-    let settings = Settings {
-        faults: options.program.usual_faults(options.ranks),
-        // The disk is for the calls, and nobody reads them.
-        expectations: false,
-        ..Settings::new(options.program, options.ranks, Length::Calls(calls))
-    };
-    // Under another name until it is whole.
-    let part = options.directory.join(format!("{name}.part"));
-    if part.is_dir() {
-        fs::remove_dir_all(&part)?;
-    }
-    synthetic::generate(&settings, &part)?;
-    // The disk must not be busy with it while others are measured.
-    for entry in fs::read_dir(&part)? {
-        fs::File::open(entry?.path())?.sync_all()?;
-    }
-    fs::rename(&part, &trace)?;
-    Ok((trace, true))
 }
 
 fn analyze(

@@ -5,7 +5,7 @@
 //! results are ratios or differences of things of the same run.
 //!
 //! *Parts.* [`synthetic`] writes traces of programs that never ran, and what an analysis
-//! must find in them. [`analysis`] measures the analyzer on them. [`calls`] and [`bytes`]
+//! must find in them. [`analysis`] measures the analyzer on them, [`exchange`] what other tools get of them. [`calls`] and [`bytes`]
 //! measure the collector with small programs ([`micro`]). [`process`] runs what is
 //! measured, [`table`] and [`runs`] print and keep what was found.
 //!
@@ -14,6 +14,7 @@
 pub mod analysis;
 pub mod bytes;
 pub mod calls;
+pub mod exchange;
 pub mod machine;
 pub mod micro;
 pub mod process;
@@ -21,3 +22,4 @@ pub mod runs;
 pub mod scale;
 pub mod synthetic;
 pub mod table;
+pub mod traces;

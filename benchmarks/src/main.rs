@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::Program;
-use laggard_benchmarks::{analysis, bytes, calls, scale};
+use laggard_benchmarks::{analysis, bytes, calls, exchange, scale};
 
 /// Rounds of the cheap measurements.
 const ROUNDS: u32 = 11;
@@ -36,6 +36,8 @@ enum What {
     Bytes,
     /// How fast the analyzer is, and what memory it takes
     Analysis(Analysis),
+    /// Exports and imports: speed, bytes and memory, beside other readers of archives
+    Exchange(Exchange),
     /// How the analysis grows with ranks and calls, checked against what traces were made to say
     Scale(Scale),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
@@ -96,6 +98,30 @@ struct Analysis {
     filtered: bool,
 }
 
+#[derive(Debug, Args)]
+struct Exchange {
+    /// Sizes of the traces, million calls
+    #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    sizes: Vec<u64>,
+    /// Ranks of the traces
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    ranks: u32,
+    /// What the ranks did
+    #[arg(long, value_enum, default_value_t = Program::Stencil)]
+    program: Program,
+    /// Targets of exports; what otf2 gives is read again [default: all]
+    #[arg(long, value_name = "FORMAT,…", value_delimiter = ',',
+          value_parser = exchange::TARGETS)]
+    targets: Vec<String>,
+    /// Rounds of everything
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Leave new traces there, to be used again
+    #[arg(long)]
+    keep: bool,
+}
+
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     let directory = cli
@@ -118,6 +144,23 @@ fn main() -> Result<ExitCode> {
         What::Analysis(options) => {
             analyze(options, directory, &mut outcome)?;
             "analysis"
+        }
+        What::Exchange(options) => {
+            let targets = match options.targets.is_empty() {
+                true => exchange::TARGETS.map(str::to_owned).to_vec(),
+                false => options.targets,
+            };
+            let options = exchange::Options {
+                sizes: options.sizes,
+                ranks: options.ranks,
+                program: options.program,
+                targets,
+                rounds: options.rounds as usize,
+                directory,
+                keep: options.keep,
+            };
+            exchange::measure(&options, &mut outcome)?;
+            "exchange"
         }
         What::Scale(options) => {
             let options = scale::Options {

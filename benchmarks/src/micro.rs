@@ -157,10 +157,8 @@ impl Bench {
             .arg(self.directory.join(program.name))
             .arg(steps.to_string());
         let (_, output) = process::run_with_output(&mut command)?;
-        let trace_bytes = bytes_below(&trace)?;
-        if trace.exists() {
-            fs::remove_dir_all(&trace)?;
-        }
+        let trace_bytes = process::bytes_below(&trace)?;
+        process::remove(&trace)?;
         if (variant == Variant::Bare) != (trace_bytes == 0) {
             bail!(
                 "{} as {}: a trace of {trace_bytes} bytes",
@@ -190,20 +188,4 @@ impl Drop for Bench {
         // It lies among temporary files: what stays does no harm.
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-/// Bytes of all files in a directory and below; 0 if it does not exist.
-fn bytes_below(directory: &Path) -> Result<u64> {
-    if !directory.exists() {
-        return Ok(0);
-    }
-    let mut bytes = 0;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        bytes += match entry.file_type()?.is_dir() {
-            true => bytes_below(&entry.path())?,
-            false => entry.metadata()?.len(),
-        };
-    }
-    Ok(bytes)
 }

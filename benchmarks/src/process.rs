@@ -1,5 +1,6 @@
 //! Runs commands and says what they cost.
 
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub struct Usage {
 /// # Errors
 /// It could not be started, or ended with something else than success.
 pub fn run(command: &mut Command) -> Result<Usage> {
-    run_with_output(command).map(|(usage, _)| usage)
+    run_to(command, Stdio::null()).map(|(usage, _)| usage)
 }
 
 /// Runs a command; gives what it printed on standard output, too.
@@ -32,11 +33,15 @@ pub fn run(command: &mut Command) -> Result<Usage> {
 /// # Errors
 /// As [`run`].
 pub fn run_with_output(command: &mut Command) -> Result<(Usage, String)> {
+    run_to(command, Stdio::piped())
+}
+
+fn run_to(command: &mut Command, output: Stdio) -> Result<(Usage, String)> {
     let name = format!("{command:?}");
     let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(output)
         .spawn()
         .with_context(|| name.clone())?;
     let output = child.stdout.take().map(io::read_to_string);
@@ -128,4 +133,32 @@ pub fn free_bytes(directory: &Path) -> Result<u64> {
     // SAFETY: zeroed, and filled in by statvfs.
     let found = unsafe { found.assume_init() };
     Ok(found.f_bavail * found.f_frsize)
+}
+
+/// Bytes of a file, or of all files in a directory and below; 0 if it does not exist.
+///
+/// # Errors
+/// What the file system says.
+pub fn bytes_below(path: &Path) -> Result<u64> {
+    if !path.is_dir() {
+        return Ok(path.metadata().map_or(0, |found| found.len()));
+    }
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        bytes += bytes_below(&entry?.path())?;
+    }
+    Ok(bytes)
+}
+
+/// Removes a file, or a directory with all in it, if it is there.
+///
+/// # Errors
+/// What the file system says.
+pub fn remove(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        fs::remove_dir_all(path)?;
+    } else if path.exists() {
+        fs::remove_file(path)?;
+    }
+    Ok(())
 }

@@ -87,11 +87,11 @@ fn traces_larger_than_memory_are_analysed() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let settings = Settings {
         faults: vec!["slow-rank=5:50".parse().unwrap()],
-        ..Settings::new(Program::Halo2d, 16, Length::Calls(26_000_000))
+        ..Settings::new(Program::Halo2d, 16, Length::Calls(18_000_000))
     };
     generate(&settings, directory.path()).unwrap();
     let bytes = forget(directory.path()).unwrap();
-    assert!(bytes > 280 << 20, "{bytes}");
+    assert!(bytes > 195 << 20, "{bytes}");
     let limit = bytes / 3;
     let group = Limit::new(limit);
     let output = directory.path().join("report.json");

@@ -13,7 +13,7 @@ seconds=${1:-10}
 [ $# -gt 0 ] && shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(location analysis baseline report symbols)
+    targets=(location analysis archive baseline report symbols)
 fi
 
 # In a directory of its own: all crates are compiled with instrumentation.
@@ -32,18 +32,20 @@ fuzzer=$built/$machine/release/laggard-fuzz
 
 # Readers that take files get them in memory.
 LAGGARD_FUZZ_DIR=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo "${TMPDIR:-/tmp}")")
-export LAGGARD_FUZZ_DIR
+export LAGGARD_FUZZ_DIR TMPDIR="$LAGGARD_FUZZ_DIR"
 trap 'rm -rf "$LAGGARD_FUZZ_DIR"' EXIT
 
 failed=0
 for target in "${targets[@]}"; do
     found=$built/corpus/$target
     broken=$built/broken/$target-
+    searched=("$found" "$here/corpus/$target")
+    [ ! -d "$here/found/$target" ] || searched+=("$here/found/$target")
     mkdir -p "$found" "$built/broken"
     log=$built/$target.log
     LAGGARD_FUZZ_TARGET=$target "$fuzzer" -max_total_time="$seconds" -timeout=10 \
         -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=65536 -len_control=0 \
-        -print_final_stats=1 -artifact_prefix="$broken" "$found" "$here/corpus/$target" "$here/found/$target" \
+        -print_final_stats=1 -artifact_prefix="$broken" "${searched[@]}" \
         >"$log" 2>&1
     code=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -18,7 +18,9 @@ A description has one item a line:
 
 Options that a sane recorder has not: `twice` defines the group of each communicator
 twice, `lost LOCATION` leaves a location undefined, `again LOCATION` defines it twice,
-`no_locations` leaves the group of all processes out.
+`no_locations` leaves the group of all processes out, `odd` gives regions roles and
+paradigms that there are none of, `kind LOCATION RANK NUMBER` is one more location of any
+type, and `moved LOCATION TIME TO` gives an event another time, which writers refuse.
 """
 
 import sys
@@ -168,6 +170,8 @@ def take(archive, words):
     elif what in ("thread", "metrics"):
         kind = CPU_THREAD if what == "thread" else METRIC
         archive.locations.append((int(rest[0]), int(rest[1]), kind))
+    elif what == "kind":
+        archive.locations.append(tuple(map(int, rest)))
     elif what == "region":
         archive.regions[rest[0]] = (len(archive.regions), rest[1], int(rest[2]))
     elif what == "context":
@@ -220,6 +224,8 @@ def write_global(archive, writer):
     for name, (number, source, line) in archive.regions.items():
         name, source = archive.string(name), archive.string(source)
         role, paradigm = otf2.REGION_ROLE_FUNCTION, otf2.PARADIGM_USER
+        if ("odd",) in archive.options:
+            role, paradigm = 201, 202
         put("Region", number, name, name, 0, role, paradigm, 0, source, line, line)
     for number, at, source, line, parent in archive.contexts.values():
         put("SourceCodeLocation", number, archive.string(source), line)
@@ -236,6 +242,16 @@ def write_global(archive, writer):
             put("InterComm", number, name, group, other, parent, 0)
     for number, (name, comm) in enumerate(archive.windows):
         put("RmaWin", number, archive.string(name), comm, 0)
+
+
+def move(directory, location, time, to):
+    """Gives the first event at a time another one: a byte that says so is before each time."""
+    path = f"{directory}/traces/{location}.evt"
+    stamp = lambda time: b"\x05" + time.to_bytes(8, "little")
+    before = open(path, "rb").read()
+    after = before.replace(stamp(time), stamp(to), 1)
+    assert after != before, f"location {location} has no event at {time}"
+    open(path, "wb").write(after)
 
 
 def main():
@@ -269,6 +285,9 @@ def main():
     write_global(archive, writer)
     otf2.Archive_CloseGlobalDefWriter(handle, writer)
     otf2.Archive_Close(handle)
+    for option, *values in archive.options:
+        if option == "moved":
+            move(sys.argv[1], *values)
 
 
 if __name__ == "__main__":

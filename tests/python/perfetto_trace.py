@@ -26,6 +26,7 @@ def main(path):
     counted = collections.defaultdict(list)
     colours = collections.defaultdict(set)
     problems = []
+    instants = 0
     for packet in trace.packet:
         interned = packet.interned_data
         names.update((i.iid, i.name) for i in interned.event_names)
@@ -46,8 +47,18 @@ def main(path):
         if time < last[one.track_uuid]:
             problems.append(f"time goes back on {tracks[one.track_uuid]}")
         last[one.track_uuid] = time
+        track = tracks[one.track_uuid][1]
+        for side, flows in ((begins, one.flow_ids), (ends, one.terminating_flow_ids)):
+            for flow in flows:
+                if side.setdefault(flow, (time, track)) != (time, track):
+                    problems.append(f"flow {flow} has two ends on one side")
         if one.type == event.TYPE_SLICE_END:
             open_slices[one.track_uuid].pop()
+            continue
+        if one.type == event.TYPE_INSTANT:
+            instants += 1
+            if not open_slices[one.track_uuid]:
+                problems.append("something is received in no call")
             continue
         category, name = categories[one.category_iids[0]], names[one.name_iid]
         slices[category] += 1
@@ -66,24 +77,19 @@ def main(path):
                 values[f"{key}={texts[value.string_value_iid]}"] += 1
             else:
                 values[key] += value.int_value
-        for side, flows in ((begins, one.flow_ids), (ends, one.terminating_flow_ids)):
-            for flow in flows:
-                if side.setdefault(flow, (time, tracks[one.track_uuid][1])) != (
-                    time,
-                    tracks[one.track_uuid][1],
-                ):
-                    problems.append(f"flow {flow} has two ends on one side")
     problems += [f"{names} never end" for names in open_slices.values() if names]
     if begins.keys() != ends.keys():
         problems.append("flows have one end only")
+    problems += [f"flow {f} goes back" for f in begins if begins[f][0] > ends.get(f, begins[f])[0]]
     json.dump(
         {
             "slices": slices,
             "calls": calls,
             "values": values,
-            "tracks": [name for _, name in sorted(tracks.values())],
+            "tracks": [name for _, name in sorted(tracks[uuid] for uuid in tracks if parents[uuid])],
             "counters": {name: [min(v), max(v), v[-1]] for name, v in counted.items()},
             "flows": len(begins),
+            "instants": instants,
             "flow_tracks": collections.Counter(
                 f"{begins[flow][1]} > {ends[flow][1]}" for flow in begins
             ),

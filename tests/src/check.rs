@@ -9,6 +9,7 @@ use crate::directives::Directives;
 use crate::expectations::{self, Miss};
 use crate::product::{self, Bench};
 use crate::report::Report;
+use crate::round_trip;
 
 /// Recordings until a deviation of times counts.
 const ATTEMPTS: u32 = 5;
@@ -20,7 +21,7 @@ const LEFT_BY_FILTERS: f64 = 0.9;
 const CLEARLY_A_BOTTLENECK: f64 = 0.05;
 
 /// Builds, runs, records and analyses a program, and compares everything with what its
-/// source says.
+/// source says, and with what is found in the trace as an archive.
 ///
 /// # Panics
 /// With all that is not as expected.
@@ -40,6 +41,9 @@ pub fn check_program(source: &str) {
         let mut misses = expectations::misses(&directives, source, &report);
         misses.extend(filtered(&bench, &trace, &report));
         if misses.is_empty() {
+            let different = round_trip::differences(&bench, &trace, &report);
+            let list = different.join("\n  ");
+            assert!(different.is_empty(), "{source}, as an archive:\n  {list}");
             return;
         }
         let list: Vec<&str> = misses.iter().map(|m| m.text.as_str()).collect();

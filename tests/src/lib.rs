@@ -6,11 +6,13 @@
 //! programs/NAME.c ─ mpicc ─> program ─ mpirun ───────────────────> output ┐ equal?
 //!                               └───── mpirun, LD_PRELOAD ─> trace  output ┘
 //!                                                              └ laggard analyze × 1, 2, 3 agents ─ equal?
-//!                                                                   └ report.json ─ as the source expects?
+//!                                                                   ├ report.json ─ as the source expects?
+//!                              laggard export --to otf2, analyze ─────┴ report.json ─ the same?
 //! ```
 //!
 //! The modules: [`directives`] reads expectations out of a source, [`report`] is a
-//! typed view of `report.json`, [`expectations`] compares the two, [`process`] runs
+//! typed view of `report.json`, [`expectations`] compares the two, [`round_trip`] compares
+//! findings of a trace with those of its archive, [`process`] runs
 //! commands that cannot hang, [`product`] knows the collector, the command and
 //! `mpirun`, [`check`] is the whole procedure for one program, [`dump`] computes some of a report
 //! anew from the calls, [`hosts`] makes several hosts of this machine with [`cable`]s between
@@ -62,3 +64,4 @@ pub mod moved;
 pub mod process;
 pub mod product;
 pub mod report;
+pub mod round_trip;

@@ -209,7 +209,56 @@ fn time_lines_have_every_call_message_and_rank() {
     let lost = metrics.values().map(|metric| ns(&metric["total_s"]));
     assert_eq!(number(&line["values"]["lost (ns)"]), lost.sum::<u64>());
     assert_eq!(number(&line["values"]["where=traffic.c:33 late"]), 10);
+    trace_processor(&recorded, &line);
     selections(&recorded, &line);
+}
+
+/// Perfetto's own processor reads the same in it.
+fn trace_processor(recorded: &Recorded, line: &Value) {
+    let answers = recorded.read("trace_processor.py", &[&recorded.bench.path("line")]);
+    let rows = |query: &str| answers[query].as_array().expect("rows");
+    assert_eq!(answers["problems"], Value::Array(Vec::new()));
+    assert_eq!(number(&rows("open")[0]["number"]), 0);
+    let mut calls = BTreeMap::new();
+    let (mut waits, mut received) = (0, 0);
+    for row in rows("slices") {
+        let count = number(&row["number"]);
+        match (row["category"].as_str(), row["name"].as_str()) {
+            (Some("wait"), _) => waits += count,
+            (Some("message"), _) => received += count,
+            (_, name) => {
+                calls.insert(name.expect("a name").to_owned(), count);
+            }
+        }
+    }
+    assert_eq!(calls, recorded.info());
+    assert_eq!(waits, number(&line["slices"]["wait"]));
+    assert_eq!(received, number(&line["instants"]));
+    let lost: u64 = rows("lost").iter().map(|row| number(&row["ns"])).sum();
+    assert_eq!(lost, number(&line["values"]["lost (ns)"]));
+    assert_eq!(number(&rows("flows")[0]["number"]), MESSAGES);
+    let late = |row: &&Value| row["sent"] == "MPI_Send" && row["received"] == "MPI_Recv";
+    let late: u64 = rows("ends")
+        .iter()
+        .filter(late)
+        .map(|row| number(&row["number"]))
+        .sum();
+    // A late one in each of ten rounds, and one behind the wildcards.
+    assert_eq!(late, 20);
+    let tracks: Vec<_> = rows("tracks")
+        .iter()
+        .map(|row| row["name"].as_str())
+        .collect();
+    let counters = ["messages in flight", "threads waiting"];
+    let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
+    let all = ["traffic on 4 ranks"].iter().chain(&counters).chain(&ranks);
+    assert!(all.map(|&name| Some(name)).eq(tracks));
+    for row in rows("counters") {
+        let name = row["name"].as_str().expect("a name");
+        let known = &line["counters"][name];
+        let values = [&row["least"], &row["most"]].map(Value::as_f64);
+        assert_eq!(values, [known[0].as_f64(), known[1].as_f64()], "{name}");
+    }
 }
 
 /// What is selected, and no more.

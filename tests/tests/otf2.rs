@@ -1,5 +1,8 @@
 //! OTF2 archives: those of EZTrace, and such as Score-P writes, with times known to the ns.
 
+#[path = "otf2/damaged.rs"]
+mod damaged;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -543,6 +543,8 @@ pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
         .filter(|chunk| location.verify(chunk))
         .fold(BTreeMap::new, |mut sums, chunk| {
             add_chunk(&mut sums, location, chunk);
+            // Memory must not grow with the file.
+            location.release(chunk);
             sums
         })
         .reduce(BTreeMap::new, |mut sums, others| {

@@ -1,18 +1,21 @@
 //! The calls of a location as events.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use anyhow::Result;
-use laggard_otf2::events::{Collective, Event, Message, OneSided};
+use laggard_otf2::events::{Any, Collective, Event, Message, OneSided};
 use laggard_otf2::{ArchiveWriter, EventWriter};
 use laggard_trace::calls::{self, GenericType, Shape};
-use laggard_trace::{Decoder, Endpoint, OUTCOME_CANCELLED, Signature, WORLD, flags};
+use laggard_trace::{Endpoint, OUTCOME_CANCELLED, Signature, WORLD, flags};
 
 use super::groups::{Groups, On};
 use super::operation::operation;
 use super::otf2::Names;
 use crate::directory::TracedLocation;
-use crate::symbols::Symbols;
+use crate::events::{Calls, Item};
+use crate::symbols::{Symbols, shown};
 
 /// What a request is, until it completes.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,7 @@ struct State {
     /// Regions around the last call, the outermost first.
     stack: Vec<u32>,
     /// Those of call paths, by id; empty: not resolved yet.
-    paths: Vec<Option<Vec<u32>>>,
+    paths: Vec<Option<Rc<[u32]>>>,
     posts: VecDeque<Posted>,
     /// Number of the first one in `posts`.
     first: u64,
@@ -61,54 +64,63 @@ struct State {
 
 impl Writer<'_> {
     /// Writes all calls. `program` is told at the beginning, and the end of the last call given.
-    pub fn write(&mut self, program: Option<Event>) -> Result<u64> {
+    pub fn write(&mut self, mut program: Option<Event>) -> Result<u64> {
         let location = &self.traced.location;
         let mut state = State::default();
-        let mut program = program;
-        state
-            .paths
-            .resize(location.definitions.call_path_count(), None);
-        for chunk in &location.chunks {
-            if !location.verify(chunk) {
-                continue;
+        let paths = location.definitions.call_path_count();
+        state.paths.resize(paths, None);
+        let mut written = Ok(());
+        Calls::new(location).read(|item| {
+            let Item::Call(_, event, known) = item else {
+                return ControlFlow::Continue(());
+            };
+            written = self.record(&mut state, event, known, &mut program);
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
             }
-            let mut decoder = Decoder::new(location.records(chunk), chunk.base);
-            while let Some(event) = decoder.next() {
-                let signatures = location.definitions.signatures();
-                let known = signatures.get(event.signature as usize);
-                let Some(known) = known.filter(|known| known.operation != 0) else {
-                    continue;
-                };
-                let signature = effective(known, event);
-                if signature.has(flags::PART) {
-                    state.parts.push(signature);
-                    continue;
-                }
-                let ns = |ticks| self.traced.ns(ticks).max(0) as u64;
-                let times = (ns(event.enter), ns(event.leave));
-                if let Some(program) = program.take() {
-                    self.put(times.0, &program)?;
-                }
-                // A record of many calls: evenly, as nothing else is known of them.
-                let count = event
-                    .repeated
-                    .map_or(1, |(count, _)| u64::from(count.max(1)));
-                let length = times.1.saturating_sub(times.0) / count;
-                let inside = event.repeated.map_or(length, |(_, ticks)| {
-                    (self.traced.length_ns(ticks.into()) as u64 / count).min(length)
-                });
-                for n in 0..count {
-                    let enter = times.0 + n * length;
-                    let completed = event.completed.iter();
-                    let completed = completed.map(|c| (c.delta, c.outcome, c.thread));
-                    let completed: Vec<_> = completed.collect();
-                    self.call(&mut state, &signature, (enter, enter + inside), &completed)?;
-                }
-            }
-            location.release(chunk);
-        }
+        });
+        written?;
         self.enclose(&mut state, &[], 0)?;
         Ok(state.last)
+    }
+
+    /// Writes what a record says: a call, a part of one, or many.
+    fn record(
+        &mut self,
+        state: &mut State,
+        event: &laggard_trace::Event,
+        known: &Signature,
+        program: &mut Option<Event>,
+    ) -> Result<()> {
+        let signature = Signature {
+            send: event.send(known),
+            receive: event.receive(known),
+            parameter: event.value.map_or(known.parameter, |value| value as i64),
+            ..*known
+        };
+        if signature.has(flags::PART) {
+            state.parts.push(signature);
+            return Ok(());
+        }
+        let ns = |ticks| self.traced.ns(ticks).max(0) as u64;
+        let (enter, leave) = (ns(event.enter), ns(event.leave));
+        if let Some(program) = program.take() {
+            self.put(enter, &program)?;
+        }
+        // A record of many calls: evenly, as nothing else is known of them.
+        let count = event
+            .repeated
+            .map_or(1, |(count, _)| u64::from(count.max(1)));
+        let length = leave.saturating_sub(enter) / count;
+        let inside = event.repeated.map_or(length, |(_, ticks)| {
+            (self.traced.length_ns(ticks.into()) as u64 / count).min(length)
+        });
+        for n in 0..count {
+            let enter = enter + n * length;
+            self.call(state, &signature, (enter, enter + inside), event)?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, time: u64, event: &Event) -> Result<()> {
@@ -131,17 +143,19 @@ impl Writer<'_> {
     }
 
     /// The regions of a call path.
-    fn around(&mut self, state: &mut State, path: u32) -> Vec<u32> {
+    fn around(&mut self, state: &mut State, path: u32) -> Rc<[u32]> {
         let definitions = &self.traced.location.definitions;
         if let Some(Some(known)) = state.paths.get(path as usize) {
             return known.clone();
         }
         let lines = self.symbols.resolve_call_path(definitions, path);
-        let regions = lines.iter().rev().map(|line| {
+        let regions = shown(&lines).map(|line| {
             let (function, file) = (line.function.as_bytes(), line.file.as_bytes());
             self.names.function(function, file, line.line)
         });
-        let regions: Vec<u32> = regions.collect();
+        let mut regions: Vec<u32> = regions.collect();
+        regions.reverse();
+        let regions: Rc<[u32]> = regions.into();
         if let Some(place) = state.paths.get_mut(path as usize) {
             *place = Some(regions.clone());
         }
@@ -154,7 +168,7 @@ impl Writer<'_> {
         state: &mut State,
         signature: &Signature,
         (enter, leave): (u64, u64),
-        completed: &[(u32, u32, Option<u32>)],
+        event: &laggard_trace::Event,
     ) -> Result<()> {
         let around = self.around(state, signature.call_path);
         self.enclose(state, &around, enter)?;
@@ -169,7 +183,9 @@ impl Writer<'_> {
         let so_far = state.first + state.posts.len() as u64;
         let list = definitions.completion_list(signature.completes).iter();
         let list = list.map(|&(delta, outcome)| (delta, outcome, None));
-        let all: Vec<_> = list.chain(completed.iter().copied()).collect();
+        let completed = event.completed.iter();
+        let completed = completed.map(|c| (c.delta, c.outcome, c.thread));
+        let all: Vec<_> = list.chain(completed).collect();
         self.begin(state, signature, enter)?;
         for (delta, outcome, thread) in all {
             match thread {
@@ -179,6 +195,11 @@ impl Writer<'_> {
                 }
                 Some(thread) => self.complete_elsewhere(thread, delta, outcome, leave)?,
             }
+        }
+        if signature.has(flags::UNSUCCESSFUL)
+            && let Some(request) = self.under_way(state)
+        {
+            self.put(leave, &Event::RequestTest(request))?;
         }
         self.finish(signature, leave)?;
         self.put(leave, &Event::Leave(region))?;
@@ -219,6 +240,13 @@ impl Writer<'_> {
         u64::from(self.traced.location.header.thread) << 40 | post & ((1 << 40) - 1)
     }
 
+    /// A request that is not done. Which ones a test looked at is not recorded: the first.
+    fn under_way(&self, state: &State) -> Option<u64> {
+        let mut posts = state.posts.iter();
+        let at = posts.position(|posted| !matches!(posted, Posted::Nothing))?;
+        Some(self.request(state.first + at as u64))
+    }
+
     /// What happens when a call begins: sends, and requests posted.
     fn begin(&mut self, state: &mut State, signature: &Signature, time: u64) -> Result<()> {
         let post = state.first + state.posts.len() as u64;
@@ -242,7 +270,8 @@ impl Writer<'_> {
             let message = message.filter(|_| !is_any);
             if message.is_some() || is_any {
                 posted = Posted::Receive(message);
-                self.put(time, &Event::IrecvRequest(request))?;
+                let any = left_open(signature);
+                self.put(time, &Event::IrecvRequest(request, any))?;
             }
         }
         if signature.has(flags::COLLECTIVE) {
@@ -337,7 +366,7 @@ impl Writer<'_> {
             && !signature.has(flags::PEEKS)
             && let Some(message) = self.message(signature.group, signature.receive)
         {
-            self.put(time, &Event::Receive(message))?;
+            self.put(time, &Event::Receive(message, left_open(signature)))?;
         }
         if signature.has(flags::COLLECTIVE) && !posts {
             return self.end_collective(signature, time);
@@ -402,27 +431,17 @@ impl Writer<'_> {
     }
 }
 
+/// What a receive took as it came.
+fn left_open(signature: &Signature) -> Any {
+    Any {
+        source: signature.has(flags::ANY_SOURCE),
+        tag: signature.has(flags::ANY_TAG),
+    }
+}
+
 /// Whether a collective has events of its own: beginning and end of MPI have not.
 fn has_events(signature: &Signature) -> bool {
     let shape = calls::call(signature.operation).map(|call| call.shape);
     let is_silent = matches!(shape, Some(Shape::Init | Shape::Finalize));
     !(is_silent && signature.group == WORLD)
-}
-
-/// A signature with what extension records say instead.
-fn effective(known: &Signature, event: &laggard_trace::Event) -> Signature {
-    let mut signature = *known;
-    let put = |half: &mut Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>| {
-        if let Some((peer, tag)) = endpoint {
-            (half.peer, half.tag) = (peer, tag);
-        }
-        half.bytes = bytes.unwrap_or(half.bytes);
-    };
-    put(&mut signature.send, event.send_endpoint, event.send_bytes);
-    let receive = &mut signature.receive;
-    put(receive, event.receive_endpoint, event.receive_bytes);
-    signature.parameter = event
-        .value
-        .map_or(signature.parameter, |value| value as i64);
-    signature
 }

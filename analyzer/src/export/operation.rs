@@ -1,6 +1,6 @@
 //! What OTF2 calls the collectives.
 
-use laggard_trace::calls::{self, Shape};
+use laggard_trace::calls;
 
 /// Collectives in the order of `OTF2_CollectiveOp`, as their calls are named.
 const OPERATIONS: [&str; 17] = [
@@ -22,10 +22,9 @@ const OPERATIONS: [&str; 17] = [
     "exscan",
     "reduce_scatter_block",
 ];
-/// `OTF2_COLLECTIVE_OP_CREATE_HANDLE`, `OTF2_COLLECTIVE_OP_DESTROY_HANDLE`.
-const HANDLES: (u8, u8) = (17, 18);
 
-/// The `OTF2_CollectiveOp` of a call; that of a barrier for what OTF2 has no name for.
+/// The `OTF2_CollectiveOp` of a call; that of a barrier for what OTF2 has no name for, and for
+/// what manages handles: SCOUT 2.5 gives up at names that it does not know.
 pub fn operation(number: u16) -> u8 {
     let Some(call) = calls::call(number) else {
         return 0;
@@ -35,15 +34,7 @@ pub fn operation(number: u16) -> u8 {
     let of = |name: &str| OPERATIONS.iter().position(|known| *known == name);
     let blocking = name.strip_prefix('i').unwrap_or(name);
     let blocking = blocking.strip_prefix("neighbor_").unwrap_or(blocking);
-    if let Some(operation) = of(name).or_else(|| of(blocking)) {
-        return operation as u8;
-    }
-    match call.shape {
-        Shape::WindowFree => HANDLES.1,
-        Shape::Management if name == "comm_free" || name == "comm_disconnect" => HANDLES.1,
-        Shape::Management | Shape::WindowCreate => HANDLES.0,
-        _ => 0,
-    }
+    of(name).or_else(|| of(blocking)).unwrap_or(0) as u8
 }
 
 #[cfg(test)]
@@ -60,9 +51,8 @@ mod tests {
             (number::MPI_Neighbor_alltoall, 8),
             (number::MPI_Ineighbor_allgather, 6),
             (number::MPI_Reduce_scatter_block, 16),
-            (number::MPI_Comm_split, 17),
-            (number::MPI_Comm_free, 18),
-            (number::MPI_Win_free, 18),
+            (number::MPI_Comm_split, 0),
+            (number::MPI_Win_free, 0),
             (number::MPI_Win_fence, 0),
         ] {
             assert_eq!(operation(call), expected, "{}", calls::name(call));

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use laggard_otf2::definitions::{
-    Clock, Definitions, Group, Location, PARADIGM_MPI, Region, UNDEFINED, group_kind,
+    Attribute, BYTE, Clock, Definitions, Group, Location, PARADIGM_MPI, Region, UNDEFINED,
+    group_kind,
 };
-use laggard_otf2::events::Event;
-use laggard_otf2::{ArchiveWriter, Marker};
+use laggard_otf2::events::{ANY, Event};
+use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker};
 use laggard_report::Report;
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -35,6 +36,8 @@ const MPI_FILE: &[u8] = b"MPI";
 pub struct Names {
     strings: FxHashMap<Vec<u8>, u32>,
     regions: FxHashMap<(u32, u32, u32), u32>,
+    /// Regions of calls, by their numbers in the table of calls.
+    calls: FxHashMap<u16, u32>,
     defined: Definitions,
 }
 
@@ -75,8 +78,13 @@ impl Names {
 
     /// The number of a call.
     pub fn call(&mut self, number: u16) -> u32 {
+        if let Some(&region) = self.calls.get(&number) {
+            return region;
+        }
         let name = calls::name(number).as_bytes();
-        self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI)
+        let region = self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI);
+        self.calls.insert(number, region);
+        region
     }
 }
 
@@ -133,6 +141,12 @@ pub fn otf2(trace: &Path, output: &Path) -> Result<PathBuf> {
         length: end + 1,
         realtime_ns: u64::MAX,
     });
+    let any = Attribute {
+        name: names.string(ANY.as_bytes()),
+        description: names.string(b"posted with any source (1), any tag (2)"),
+        kind: BYTE,
+    };
+    definitions.attributes.insert(ANY_NUMBER, any);
     definitions.strings = names.defined.strings;
     definitions.regions = names.defined.regions;
     archive
@@ -174,11 +188,20 @@ fn write_locations(
     Ok(end)
 }
 
-/// The beginning of the program, with a region of its name, which readers look for.
+/// The beginning of the program. SCOUT looks for a region of its file's name, with all words
+/// of the command as the canonical name.
 fn program(opened: &Trace, names: &mut Names) -> Event {
     let mut words = opened.program.iter().map(|word| word.as_bytes());
     let name = words.next().unwrap_or(b"program");
-    names.region((name, b"", 0), ROLES.1, PARADIGMS.1);
+    let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
+    let region = names.region((file, b"", 0), ROLES.1, PARADIGMS.1);
+    let canonical = match opened.program.is_empty() {
+        true => names.string(name),
+        false => names.string(opened.program.join(" ").as_bytes()),
+    };
+    if let Some(region) = names.defined.regions.get_mut(&region) {
+        region.canonical = canonical;
+    }
     let name = names.string(name);
     let arguments: Vec<u32> = words.map(|word| names.string(word)).collect();
     Event::Program(name, arguments.into())

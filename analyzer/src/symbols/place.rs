@@ -86,21 +86,25 @@ pub fn location(path: &[Line]) -> Option<usize> {
         .or((!path.is_empty()).then_some(0))
 }
 
+/// What is shown of a call path, innermost first: the bindings' innermost lines, and what
+/// starts the program, are left out, unless there is nothing else.
+pub fn shown(path: &[Line]) -> impl Iterator<Item = &Line> {
+    let place = location(path).map(|at| &path[at]);
+    let is_binding = |line: &Line| Origin::of(line) == Origin::Binding;
+    let in_binding = place.is_some_and(is_binding);
+    path.iter()
+        .skip_while(move |line| is_binding(line) && !in_binding)
+        .filter(move |line| Origin::of(line) != Origin::System || Some(*line) == place)
+}
+
 /// A report's location for a call path, innermost first. Its call path begins
-/// with `main` and leaves out the bindings' innermost lines.
+/// with `main`, and has the lines that are [`shown`].
 pub fn source_location(path: &[Line]) -> SourceLocation {
     let Some(at) = location(path) else {
         return SourceLocation::default();
     };
     let place = &path[at];
-    let origin = Origin::of(place);
-    let kept = path
-        .iter()
-        .skip_while(|line| Origin::of(line) == Origin::Binding && origin != Origin::Binding);
-    let mut callpath: Vec<String> = kept
-        .filter(|line| Origin::of(line) != Origin::System || *line == place)
-        .map(Line::text)
-        .collect();
+    let mut callpath: Vec<String> = shown(path).map(Line::text).collect();
     callpath.reverse();
     SourceLocation {
         file: place.file.clone(),

@@ -1,15 +1,14 @@
 //! An archive, opened: its definitions, and the events of one location after another.
 
 use std::ffi::{CString, c_void};
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
 use crate::definitions::Definitions;
-use crate::events::{self, Batch};
+use crate::events::{self, ANY, Batch, Sink};
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+use crate::source::{Offsets, Progress, Source, Stream};
+use crate::{Error, anchor};
 
 /// Events read at once.
 const BATCH: u64 = 4096;
@@ -18,19 +17,15 @@ const BATCH: u64 = 4096;
 pub struct Archive {
     otf2: &'static Otf2,
     path: PathBuf,
-    /// Tells archives apart.
-    pub id: u64,
-    /// What its global definitions say.
-    pub definitions: Definitions,
+    id: u64,
+    definitions: Definitions,
+    strays: Vec<u64>,
 }
-
-/// Measurements of a location's clock: time, and what is to be added to it then, ticks.
-pub type Offsets = Vec<(u64, i64)>;
 
 impl Archive {
     /// Opens the archive with this anchor file, and reads its global definitions.
     pub fn open(path: &Path) -> Result<Archive, Error> {
-        check_anchor(path)?;
+        anchor::check(path)?;
         let otf2 = Otf2::load(path)?;
         let reader = Reader::open(otf2, path)?;
         let mut id = 0;
@@ -38,39 +33,17 @@ impl Archive {
         reader
             .check(unsafe { (otf2.call.trace_id)(reader.handle, &mut id) })
             .ok();
+        let definitions = reader.definitions().map_err(|why| Error::Definitions {
+            path: path.to_owned(),
+            why,
+        })?;
         Ok(Archive {
-            definitions: reader.definitions().map_err(|why| Error::Definitions {
-                path: path.to_owned(),
-                why,
-            })?,
+            strays: anchor::strays(path, &definitions),
+            definitions,
             otf2,
             path: path.to_owned(),
             id,
         })
-    }
-
-    /// The anchor file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Opens a location for reading, from its beginning. Each has a reader of its own, so that
-    /// several threads may read.
-    pub fn location(&self, id: u64) -> Result<Events, Error> {
-        let failed = |why| Error::Events {
-            path: self.path.clone(),
-            location: id,
-            why,
-        };
-        check_events(&self.path, id).map_err(failed)?;
-        let reader = self.select(id)?;
-        let offsets = reader.local_definitions(id);
-        Events::open(reader, id, offsets).map_err(failed)
-    }
-
-    /// The clock offsets of a location, without its events; `None` if they cannot be read.
-    pub fn offsets(&self, id: u64) -> Option<Offsets> {
-        self.select(id).ok()?.local_definitions(id)
     }
 
     /// A reader for one location.
@@ -87,39 +60,41 @@ impl Archive {
     }
 }
 
-/// What is no file, a pipe for example, must not be waited for.
-fn check_anchor(path: &Path) -> Result<(), Error> {
-    let metadata = path.metadata().map_err(|source| Error::Open {
-        path: path.to_owned(),
-        source,
-    })?;
-    if !metadata.is_file() {
-        return Err(Error::NotAnArchive {
-            path: path.to_owned(),
-            why: "not a regular file".to_owned(),
-        });
+impl Source for Archive {
+    /// The anchor file.
+    fn path(&self) -> &Path {
+        &self.path
     }
-    Ok(())
-}
 
-/// The last byte of a file of events: the mark of its end.
-const END_OF_FILE: u8 = 1;
+    fn id(&self) -> u64 {
+        self.id
+    }
 
-/// A file that was cut off has no mark at its end; the library would read on in memory that
-/// nobody has written. A file that is not where it is expected is the library's business.
-fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
-    let path = anchor.with_extension("").join(format!("{location}.evt"));
-    let Ok(file) = File::open(&path) else {
-        return Ok(());
-    };
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut last = [0];
-    let read = length
-        .checked_sub(1)
-        .map(|at| file.read_exact_at(&mut last, at));
-    match read {
-        Some(Ok(())) if last[0] == END_OF_FILE => Ok(()),
-        _ => Err(format!("{} is cut off or damaged", path.display())),
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// Each location has a reader of its own, so that several threads may read.
+    fn location(&self, id: u64) -> Result<Box<dyn Stream + '_>, Error> {
+        let failed = |why| Error::Events {
+            path: self.path.clone(),
+            location: id,
+            why,
+        };
+        anchor::check_events(&self.path, id).map_err(failed)?;
+        let reader = self.select(id)?;
+        let offsets = reader.local_definitions(id);
+        let any = self.definitions.byte(ANY);
+        let events = Events::open(reader, id, offsets, any).map_err(failed)?;
+        Ok(Box::new(events))
+    }
+
+    fn offsets(&self, id: u64) -> Option<Offsets> {
+        self.select(id).ok()?.local_definitions(id)
+    }
+
+    fn strays(&self) -> &[u64] {
+        &self.strays
     }
 }
 
@@ -229,25 +204,24 @@ impl Drop for Reader {
     }
 }
 
-/// The events of a location, in order.
-pub struct Events {
+/// The events of a location of an archive.
+struct Events {
     reader: Reader,
     source: Handle,
     /// What the library writes to, while it reads, and nobody else.
-    batch: *mut Batch,
-    /// Clock offsets by time; `None`: the location has no definitions that can be read.
-    pub offsets: Option<Offsets>,
+    sink: *mut Sink,
     at_end: bool,
-    /// Records that were read.
-    pub read: u64,
-    /// Records that are of no use here: metrics, threads, files.
-    pub skipped: u64,
-    /// Why the rest cannot be read.
-    pub broken: Option<String>,
+    progress: Progress,
 }
 
 impl Events {
-    fn open(reader: Reader, id: u64, offsets: Option<Offsets>) -> Result<Events, String> {
+    /// `any` is the number of the attribute [`ANY`].
+    fn open(
+        reader: Reader,
+        id: u64,
+        offsets: Option<Offsets>,
+        any: Option<u32>,
+    ) -> Result<Events, String> {
         let otf2 = reader.otf2;
         // SAFETY: an open reader.
         let source = unsafe {
@@ -257,18 +231,22 @@ impl Events {
         if source.is_null() {
             return Err("there are none".to_owned());
         }
+        let sink = Sink {
+            any: any.map(|number| (otf2.call.attribute, number)),
+            ..Sink::default()
+        };
         let events = Events {
             source,
-            batch: Box::into_raw(Box::default()),
+            sink: Box::into_raw(Box::new(sink)),
             reader,
-            offsets,
             at_end: false,
-            read: 0,
-            skipped: 0,
-            broken: None,
+            progress: Progress {
+                offsets,
+                ..Progress::default()
+            },
         };
-        let (handle, into) = (events.reader.handle, events.batch.cast::<c_void>());
-        // SAFETY: an open reader and source, which outlive the callbacks' use, as does `batch`.
+        let (handle, into) = (events.reader.handle, events.sink.cast::<c_void>());
+        // SAFETY: an open reader and source, which outlive the callbacks' use, as does `sink`.
         let result = unsafe {
             let callbacks = (otf2.call.event_callbacks_new)();
             events::register(otf2, callbacks);
@@ -282,41 +260,45 @@ impl Events {
         events.reader.check(result)?;
         Ok(events)
     }
+}
 
-    /// The next events; none at the end, and where the rest is [`broken`](Events::broken).
-    pub fn next(&mut self) -> &Batch {
+impl Stream for Events {
+    fn next(&mut self) -> &Batch {
         let call = &self.reader.otf2.call;
         let mut read = 0;
         // SAFETY: made in `open`; the library writes to it below only.
-        unsafe { (*self.batch).clear() };
+        unsafe { (*self.sink).batch.clear() };
         let mut delivered = 0;
         while !self.at_end && delivered == 0 {
             // SAFETY: an open reader and source.
             let code =
                 unsafe { (call.read_events)(self.reader.handle, self.source, BATCH, &mut read) };
             // SAFETY: the library has returned.
-            delivered = unsafe { (*self.batch).len() } as u64;
-            self.broken = self.reader.check(code).err();
-            if self.broken.is_none() {
-                self.read += read;
-                self.skipped += read.saturating_sub(delivered);
+            delivered = unsafe { (*self.sink).batch.len() } as u64;
+            self.progress.broken = self.reader.check(code).err();
+            if self.progress.broken.is_none() {
+                self.progress.skipped += read.saturating_sub(delivered);
             }
             // Asked again at the end, the library would say that data is missing.
-            self.at_end = self.broken.is_some() || read < BATCH;
+            self.at_end = self.progress.broken.is_some() || read < BATCH;
         }
         // SAFETY: nobody writes to it before the next call, for which this must be given back.
-        unsafe { &*self.batch }
+        unsafe { &(*self.sink).batch }
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.progress
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
         let call = &self.reader.otf2.call;
-        // SAFETY: open, and used no more; after that nobody has the batch.
+        // SAFETY: open, and used no more; after that nobody has the sink.
         unsafe {
             (call.close_events)(self.reader.handle, self.source);
             (call.close_event_files)(self.reader.handle);
-            drop(Box::from_raw(self.batch));
+            drop(Box::from_raw(self.sink));
         }
     }
 }

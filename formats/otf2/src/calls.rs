@@ -1,10 +1,11 @@
 //! From events to calls: regions that were entered and left, and what happened inside.
 
+use laggard_trace::calls::number;
 use laggard_trace::{Definition, Endpoint, TAG_ANY, flags};
 use rustc_hash::FxHashSet;
 
 use crate::definitions::Definitions;
-use crate::events::{Collective, Event, Message};
+use crate::events::{Any, Collective, Event, Message};
 use crate::notes::{Kind, Notes};
 use crate::open::{Open, Part, instant};
 use crate::output::{NOBODY, Output};
@@ -35,6 +36,13 @@ struct Level {
     node: u32,
 }
 
+/// What a receive left open, as flags of its signature.
+fn wildcards(any: Any) -> u16 {
+    let source = if any.source { flags::ANY_SOURCE } else { 0 };
+    let tag = if any.tag { flags::ANY_TAG } else { 0 };
+    source | tag
+}
+
 /// The calls of one location.
 pub struct Calls<'a> {
     pub(crate) world: &'a World,
@@ -44,6 +52,8 @@ pub struct Calls<'a> {
     paths: Paths,
     pub(crate) open: Option<Open>,
     pending: Pending,
+    /// The last call, if it was one that looks for messages: what it found is not told.
+    probe: Option<(u64, u16)>,
     /// Ids of windows, and of communicators of a process alone, that are defined.
     pub(crate) known: FxHashSet<u64>,
     /// What is written.
@@ -70,6 +80,7 @@ impl<'a> Calls<'a> {
             paths: Paths::new(),
             open: None,
             pending: Pending::default(),
+            probe: None,
             known: FxHashSet::default(),
             output,
             notes: Notes::default(),
@@ -97,9 +108,10 @@ impl<'a> Calls<'a> {
             },
             Event::Send(message) => self.send(time, message, None),
             Event::Isend(message, request) => self.send(time, message, Some(request)),
-            Event::Receive(message) => self.receive(time, message),
-            Event::IrecvRequest(request) => {
-                self.request(time, request, instant::MPI_Irecv, flags::RECEIVES);
+            Event::Receive(message, any) => self.receive(time, message, any),
+            Event::IrecvRequest(request, any) => {
+                let flags = flags::RECEIVES | wildcards(any);
+                self.request(time, request, instant::MPI_Irecv, flags);
             }
             Event::CollectiveRequest(request) => match self.open {
                 Some(_) => self.request(time, request, 0, flags::COLLECTIVE),
@@ -109,7 +121,16 @@ impl<'a> Calls<'a> {
             Event::RequestCancelled(request) => self.complete(time, request, Outcome::Cancelled),
             Event::Ireceived(message, request) => {
                 if let Some((group, receive)) = self.half(message) {
-                    self.complete(time, request, Outcome::Received { group, receive });
+                    let outcome = match self.pending.is_for_any(request) {
+                        true => self.output.received(group, receive),
+                        false => 0,
+                    };
+                    let outcome = Outcome::Received {
+                        group,
+                        receive,
+                        outcome,
+                    };
+                    self.complete(time, request, outcome);
                 }
             }
             Event::CollectiveComplete(collective, request) => {
@@ -201,12 +222,40 @@ impl<'a> Calls<'a> {
         let (sends, receives) = open.lacks_message();
         self.missing.sends |= sends;
         self.missing.receives |= receives;
+        self.settle_probe(Some(&open));
+        let number = open.number;
+        let is_probe = open.is_probe();
         for (done, request, waits) in open.close(time) {
-            self.pending.push(done, request, waits);
+            let record = self.pending.push(done, request, waits || is_probe);
+            self.probe = is_probe.then_some((record, number));
         }
         while let Some(done) = self.pending.pop() {
             self.output.record(&done);
         }
+    }
+
+    /// Archives do not say what a probe found: the message that the next call receives. One
+    /// that did not wait and is followed by something else found nothing.
+    fn settle_probe(&mut self, next: Option<&Open>) {
+        let Some((record, number)) = self.probe.take() else {
+            return;
+        };
+        // A probe that takes its message is none that receives what another one found.
+        let taking = [number::MPI_Mprobe, number::MPI_Improbe];
+        let receiving = next.filter(|open| !taking.contains(&open.number));
+        let mut parts = receiving.iter().flat_map(|open| &open.parts);
+        let received = parts.find(|part| part.flags & flags::RECEIVES != 0);
+        let next_is_known = next.is_some();
+        self.pending.settle(record, |signature| match received {
+            Some(part) if part.request.is_none() => {
+                (signature.group, signature.receive) = (part.group, part.receive);
+                signature.flags |= part.flags & !flags::SENDS | flags::PEEKS;
+            }
+            None if next_is_known && number != number::MPI_Probe => {
+                signature.flags |= flags::UNSUCCESSFUL;
+            }
+            _ => {}
+        });
     }
 
     /// What happens in the call that is open, or in one of no length that stands for it.
@@ -260,14 +309,14 @@ impl<'a> Calls<'a> {
         });
     }
 
-    fn receive(&mut self, time: u64, message: Message) {
+    fn receive(&mut self, time: u64, message: Message, any: Any) {
         let Some((group, receive)) = self.half(message) else {
             self.missing.receives = true;
             return;
         };
         self.within(time, instant::MPI_Recv, |open| {
             open.parts.push(Part {
-                flags: flags::RECEIVES,
+                flags: flags::RECEIVES | wildcards(any),
                 receive,
                 ..Part::on(group)
             });
@@ -314,7 +363,9 @@ impl<'a> Calls<'a> {
         (part.request, part.waits) = (None, false);
         match outcome {
             Outcome::AsPosted => {}
-            Outcome::Received { group, receive } => (part.group, part.receive) = (group, receive),
+            Outcome::Received { group, receive, .. } => {
+                (part.group, part.receive) = (group, receive);
+            }
             Outcome::Collective {
                 group,
                 send,
@@ -379,6 +430,7 @@ impl<'a> Calls<'a> {
         let location = self.thread.location;
         let about = || format!("location {location}");
         self.notes.add(Kind::Unbalanced, left, about);
+        self.settle_probe(None);
         self.pending.finish();
         while let Some(done) = self.pending.pop() {
             self.output.record(&done);

@@ -108,6 +108,20 @@ pub struct Context {
     pub parent: u32,
 }
 
+/// A kind of number that events may carry beside what is theirs.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// Name.
+    pub name: u32,
+    /// What it means.
+    pub description: u32,
+    /// `OTF2_Type`.
+    pub kind: u8,
+}
+
+/// `OTF2_TYPE_UINT8`.
+pub const BYTE: u8 = 1;
+
 /// Everything that the global definitions say and that is of use.
 ///
 /// References that are defined twice keep their first value, but for groups: a recorder
@@ -136,6 +150,8 @@ pub struct Definitions {
     pub places: FxHashMap<u32, (u32, u32)>,
     /// Calling contexts.
     pub contexts: FxHashMap<u32, Context>,
+    /// Attributes.
+    pub attributes: FxHashMap<u32, Attribute>,
     /// Definitions of a number that was defined before.
     pub repeated: u64,
 }
@@ -144,6 +160,15 @@ impl Definitions {
     /// A text; "" if it is not defined.
     pub fn string(&self, id: u32) -> &[u8] {
         self.strings.get(&id).map_or(&[], |text| text)
+    }
+
+    /// The number of the attribute of this name, if it is a byte.
+    pub fn byte(&self, name: &str) -> Option<u32> {
+        let is_it = |attribute: &Attribute| {
+            attribute.kind == BYTE && self.string(attribute.name) == name.as_bytes()
+        };
+        let found = self.attributes.iter().filter(|(_, found)| is_it(found));
+        found.map(|(id, _)| *id).min()
     }
 
     /// The group with this number, of one of these kinds.
@@ -158,7 +183,7 @@ impl Definitions {
 
     /// Has the library call what fills this for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
-        let all: [(&str, Callback); 12] = [
+        let all: [(&str, Callback); 13] = [
             ("ClockProperties", clock_properties as Callback),
             ("String", string as Callback),
             ("SystemTreeNode", node as Callback),
@@ -171,6 +196,7 @@ impl Definitions {
             ("RmaWin", window as Callback),
             ("SourceCodeLocation", place as Callback),
             ("CallingContext", context as Callback),
+            ("Attribute", attribute as Callback),
         ];
         for (record, callback) in all {
             otf2.set(Table::Global, callbacks, record, callback);
@@ -250,6 +276,10 @@ callbacks! {
     }
     place(into, id: u32, file: u32, line: u32) {
         Definitions::first(&mut into.places, id, (file, line), &mut into.repeated);
+    }
+    attribute(into, id: u32, name: u32, description: u32, kind: u8) {
+        let attribute = Attribute { name, description, kind };
+        Definitions::first(&mut into.attributes, id, attribute, &mut into.repeated);
     }
     context(into, id: u32, region: u32, place: u32, parent: u32) {
         let context = Context { region, place, parent };

@@ -4,6 +4,35 @@ use std::ffi::c_void;
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 
+/// Name of the attribute of receives that says what was left open when they were posted: an
+/// unsigned byte, 1 = any source, 2 = any tag. Archives have no other word for it; those of
+/// other recorders do not tell.
+pub const ANY: &str = "laggard::any";
+
+/// What a receive left open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Any {
+    /// Whom the message is from.
+    pub source: bool,
+    /// Its tag.
+    pub tag: bool,
+}
+
+impl Any {
+    /// As a byte of the attribute.
+    pub fn byte(self) -> u8 {
+        u8::from(self.source) | u8::from(self.tag) << 1
+    }
+
+    /// From a byte of the attribute.
+    pub fn of_byte(byte: u8) -> Any {
+        Any {
+            source: byte & 1 != 0,
+            tag: byte & 2 != 0,
+        }
+    }
+}
+
 /// One half of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -70,9 +99,9 @@ pub enum Event {
     /// That request is done.
     IsendComplete(u64),
     /// A receive was posted, with a request.
-    IrecvRequest(u64),
+    IrecvRequest(u64, Any),
     /// A message was received.
-    Receive(Message),
+    Receive(Message, Any),
     /// A posted receive is done, with what came.
     Ireceived(Message, u64),
     /// A request was looked at, and is not done.
@@ -116,7 +145,36 @@ pub enum Event {
 /// Events with their times, ticks.
 pub type Batch = Vec<(u64, Event)>;
 
-/// Has the library append all events of interest to a [`Batch`].
+/// Where the library's events go.
+#[derive(Default)]
+pub struct Sink {
+    /// What came.
+    pub batch: Batch,
+    /// What reads the attribute [`ANY`], and its number, if the archive has it.
+    pub any: Option<(GetByte, u32)>,
+}
+
+/// `OTF2_AttributeList_GetUint8`.
+pub type GetByte = unsafe extern "C" fn(Handle, u32, *mut u8) -> Code;
+
+impl Sink {
+    /// What the attributes of an event say that was left open.
+    ///
+    /// # Safety
+    /// The library's list of attributes of the event that it just told.
+    unsafe fn left_open(&self, attributes: Handle) -> Any {
+        let mut byte = 0;
+        match self.any {
+            // SAFETY: as this function's; a byte that is written.
+            Some((get, number)) if unsafe { get(attributes, number, &mut byte) } == SUCCESS => {
+                Any::of_byte(byte)
+            }
+            _ => Any::default(),
+        }
+    }
+}
+
+/// Has the library append all events of interest to a [`Sink`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
     let all: [(&str, Callback); 40] = [
         ("Enter", enter as Callback),
@@ -171,7 +229,7 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
     }
 }
 
-/// Functions that the library calls: each appends an event to the [`Batch`] at `data`.
+/// Functions that the library calls: each appends an event to the [`Sink`] at `data`.
 /// Parameters at the end that are of no use are not declared.
 macro_rules! callbacks {
     ($($name:ident($($argument:ident: $kind:ty),*) => $event:expr;)*) => {
@@ -185,8 +243,8 @@ macro_rules! callbacks {
         ) -> Code {
             // SAFETY: `Events` in `archive.rs` passes the library a pointer to this, which
             // nobody else uses while the library reads.
-            let into = unsafe { &mut *data.cast::<Batch>() };
-            into.push((time, $event));
+            let into = unsafe { &mut *data.cast::<Sink>() };
+            into.batch.push((time, $event));
             SUCCESS
         })*
     };
@@ -234,9 +292,6 @@ callbacks! {
     isend(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
         Event::Isend(message(peer, comm, tag, bytes), request);
     isend_complete(request: u64) => Event::IsendComplete(request);
-    irecv_request(request: u64) => Event::IrecvRequest(request);
-    receive(peer: u32, comm: u32, tag: u32, bytes: u64) =>
-        Event::Receive(message(peer, comm, tag, bytes));
     ireceived(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
         Event::Ireceived(message(peer, comm, tag, bytes), request);
     request_test(request: u64) => Event::RequestTest(request);
@@ -272,4 +327,40 @@ callbacks! {
         };
         Event::Program(name, arguments)
     };
+}
+
+unsafe extern "C" fn irecv_request(
+    _location: u64,
+    time: u64,
+    _position: u64,
+    data: Handle,
+    attributes: Handle,
+    request: u64,
+) -> Code {
+    // SAFETY: as in the functions above.
+    let into = unsafe { &mut *data.cast::<Sink>() };
+    // SAFETY: the list of this event.
+    let any = unsafe { into.left_open(attributes) };
+    into.batch.push((time, Event::IrecvRequest(request, any)));
+    SUCCESS
+}
+
+unsafe extern "C" fn receive(
+    _location: u64,
+    time: u64,
+    _position: u64,
+    data: Handle,
+    attributes: Handle,
+    peer: u32,
+    comm: u32,
+    tag: u32,
+    bytes: u64,
+) -> Code {
+    // SAFETY: as in the functions above.
+    let into = unsafe { &mut *data.cast::<Sink>() };
+    // SAFETY: the list of this event.
+    let any = unsafe { into.left_open(attributes) };
+    let message = message(peer, comm, tag, bytes);
+    into.batch.push((time, Event::Receive(message, any)));
+    SUCCESS
 }

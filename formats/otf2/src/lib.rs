@@ -25,6 +25,7 @@
 //! *Not here.* Metrics, threads and tasks, files, calls that are not of MPI: counted and
 //! skipped. Requests that one thread posts and another one completes are not tied.
 
+mod anchor;
 mod archive;
 mod calls;
 mod clock;
@@ -39,6 +40,7 @@ mod open;
 mod output;
 mod paths;
 mod pending;
+pub mod source;
 mod transcode;
 mod windows;
 pub mod world;
@@ -48,4 +50,4 @@ pub use archive::Archive;
 pub use calls::Missing;
 pub use error::Error;
 pub use transcode::{Channel, Transcoded, Transcoder};
-pub use write::{ArchiveWriter, EventWriter, Marker};
+pub use write::{ANY_NUMBER, ArchiveWriter, EventWriter, Marker};

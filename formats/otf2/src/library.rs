@@ -58,8 +58,6 @@ functions! { Functions:
     close = "OTF2_Reader_Close"(Handle) -> Code;
     set_serial = "OTF2_Reader_SetSerialCollectiveCallbacks"(Handle) -> Code;
     trace_id = "OTF2_Reader_GetTraceId"(Handle, *mut u64) -> Code;
-
-
     global_definitions = "OTF2_Reader_GetGlobalDefReader"(Handle) -> Handle;
     global_callbacks_new = "OTF2_GlobalDefReaderCallbacks_New"() -> Handle;
     global_callbacks_delete = "OTF2_GlobalDefReaderCallbacks_Delete"(Handle) -> ();
@@ -85,9 +83,14 @@ functions! { Functions:
     apply_clock_offsets = "OTF2_EvtReader_ApplyClockOffsets"(Handle, bool) -> Code;
     read_events = "OTF2_Reader_ReadLocalEvents"(Handle, Handle, u64, *mut u64) -> Code;
     close_events = "OTF2_Reader_CloseEvtReader"(Handle, Handle) -> Code;
+    attribute = "OTF2_AttributeList_GetUint8"(Handle, u32, *mut u8) -> Code;
 }
 
 functions! { Writing:
+    attributes_new = "OTF2_AttributeList_New"() -> Handle;
+    attributes_delete = "OTF2_AttributeList_Delete"(Handle) -> Code;
+    attributes_add = "OTF2_AttributeList_AddUint8"(Handle, u32, u8) -> Code;
+    attribute = "OTF2_GlobalDefWriter_WriteAttribute"(Handle, u32, u32, u32, u8) -> Code;
     open = "OTF2_Archive_Open"(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Handle;
     close = "OTF2_Archive_Close"(Handle) -> Code;
     set_flush = "OTF2_Archive_SetFlushCallbacks"(Handle, *const Flush, Handle) -> Code;
@@ -125,6 +128,7 @@ functions! { Writing:
     irecv_request = "OTF2_EvtWriter_MpiIrecvRequest"(Handle, Handle, u64, u64) -> Code;
     receive = "OTF2_EvtWriter_MpiRecv"(Handle, Handle, u64, u32, u32, u32, u64) -> Code;
     ireceived = "OTF2_EvtWriter_MpiIrecv"(Handle, Handle, u64, u32, u32, u32, u64, u64) -> Code;
+    request_test = "OTF2_EvtWriter_MpiRequestTest"(Handle, Handle, u64, u64) -> Code;
     cancelled = "OTF2_EvtWriter_MpiRequestCancelled"(Handle, Handle, u64, u64) -> Code;
     collective_begin = "OTF2_EvtWriter_MpiCollectiveBegin"(Handle, Handle, u64) -> Code;
     collective_end = "OTF2_EvtWriter_MpiCollectiveEnd"(Handle, Handle, u64, u8, u32, u32, u64, u64) -> Code;

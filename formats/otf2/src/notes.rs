@@ -49,6 +49,8 @@ kinds! {
         "locations that are no threads (metrics, accelerators) are left out";
     NoRank "locations_without_rank" Warning
         "locations of processes that are no ranks are left out";
+    Stray "undefined_locations" Warning
+        "files with events of locations that are not defined are left out";
     GuessedRanks "guessed_ranks" Warning
         "the archive does not say which locations communicate: its processes are taken for the ranks, in the order of their numbers";
     GuessedClock "guessed_clock" Warning

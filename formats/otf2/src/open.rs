@@ -47,14 +47,16 @@ impl Part {
     /// Takes in another one, if both are one message each and can be one signature.
     fn joins(&mut self, other: &Part) -> bool {
         let halves = flags::SENDS | flags::RECEIVES;
-        let is_half = |part: &Part| part.request.is_none() && part.flags & !halves == 0;
+        let known = halves | flags::ANY_SOURCE | flags::ANY_TAG;
+        let is_half = |part: &Part| part.request.is_none() && part.flags & !known == 0;
+        let (own, added) = (self.flags & halves, other.flags & halves);
         let fits = is_half(self)
             && is_half(other)
             && self.group == other.group
-            && self.flags | other.flags == halves
-            && self.flags & other.flags == 0;
+            && own | added == halves
+            && own & added == 0;
         if fits {
-            match other.flags {
+            match added {
                 flags::SENDS => self.send = other.send,
                 _ => self.receive = other.receive,
             }
@@ -110,6 +112,12 @@ impl Open {
     /// Whether it reads from its target, rather than writes.
     pub fn is_get(&self) -> bool {
         call(self.number).is_some_and(|call| call.generic == GenericType::OneSidedGet)
+    }
+
+    /// Whether it looks for messages, and nothing says what it found.
+    pub fn is_probe(&self) -> bool {
+        let probes = [number::MPI_Probe, number::MPI_Iprobe, number::MPI_Improbe];
+        probes.contains(&self.number) && self.parts.is_empty() && self.completes.is_empty()
     }
 
     /// Whether it is a collective of which nothing is known.

@@ -1,8 +1,11 @@
 //! The working copy of a location: calls become records, and what repeats is defined once.
 
+use std::collections::BTreeMap;
+
+use laggard_trace::calls::number;
 use laggard_trace::{
-    Definition, Endpoint, Extension, Frame, LocationWriter, OUTCOME_CANCELLED, PEER_NONE, Record,
-    Signature, flags,
+    Definition, Endpoint, Extension, Frame, LocationWriter, OUTCOME_CANCELLED, PEER_NONE,
+    ProfileEntry, Record, Signature, flags,
 };
 use rustc_hash::FxHashMap;
 
@@ -22,6 +25,16 @@ pub const NOBODY: Endpoint = Endpoint {
     bytes: 0,
 };
 
+/// How a signature is used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    flags: u16,
+    /// Of its records.
+    sums: ProfileEntry,
+    /// Requests of which it tells what they got.
+    outcomes: u64,
+}
+
 /// Writes a location's records and definitions.
 pub struct Output<'a> {
     writer: LocationWriter<Unnamed>,
@@ -31,8 +44,8 @@ pub struct Output<'a> {
     call_paths: u32,
     signatures: FxHashMap<Signature, u32>,
     lists: FxHashMap<Vec<(u32, u32)>, u32>,
-    /// Records by signature.
-    pub counts: Vec<u64>,
+    /// How signatures are used, by number.
+    uses: Vec<Use>,
     /// Requests posted in records so far.
     posts: u64,
     /// Calls.
@@ -52,7 +65,7 @@ impl<'a> Output<'a> {
             call_paths: 0,
             signatures: FxHashMap::default(),
             lists: FxHashMap::default(),
-            counts: vec![0],
+            uses: vec![Use::default()],
             posts: 0,
             calls: 0,
             last: 0,
@@ -67,6 +80,23 @@ impl<'a> Output<'a> {
     /// The writer, to be closed.
     pub fn into_writer(self) -> LocationWriter<Unnamed> {
         self.writer
+    }
+
+    /// Records, and outcomes of requests, by signature.
+    pub fn counts(&self) -> Vec<u64> {
+        let counts = self.uses.iter().map(|of| of.sums.count + of.outcomes);
+        counts.collect()
+    }
+
+    /// The profile of all calls so far.
+    pub fn profile(&self) -> Vec<ProfileEntry> {
+        let mut profile: BTreeMap<(u16, u32), ProfileEntry> = BTreeMap::new();
+        let is_call = |of: &&Use| of.flags & flags::PART == 0 && of.sums.count > 0;
+        for Use { sums, .. } in self.uses.iter().filter(is_call) {
+            let same = profile.entry((sums.operation, sums.call_path));
+            same.and_modify(|all| add(all, sums)).or_insert(*sums);
+        }
+        profile.into_values().collect()
     }
 
     /// The id of a text.
@@ -118,7 +148,7 @@ impl<'a> Output<'a> {
         let mut extensions: Vec<Record> = Vec::new();
         let completed = done.completes.iter().map(|one| {
             let delta = u32::try_from(self.posts.saturating_sub(one.post)).unwrap_or(u32::MAX);
-            (delta, if one.cancelled { OUTCOME_CANCELLED } else { 0 })
+            (delta, one.outcome)
         });
         let completed: Vec<(u32, u32)> = completed.collect();
         match self.list(&completed) {
@@ -136,7 +166,11 @@ impl<'a> Output<'a> {
                 .writer
                 .push_extended(&extensions, done.enter, done.leave, id),
         }
-        self.counts[id as usize] += 1;
+        add(&mut self.uses[id as usize].sums, &once(done));
+        let told = completed.iter().map(|(_, outcome)| *outcome);
+        for outcome in told.filter(|outcome| ![0, OUTCOME_CANCELLED].contains(outcome)) {
+            self.uses[outcome as usize].outcomes += 1;
+        }
         self.posts += u64::from(signature.has(flags::POSTS));
         self.calls += u64::from(!signature.has(flags::PART));
         self.last = self.last.max(done.leave);
@@ -208,12 +242,65 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// The signature that tells what a receive got that was posted for any; 0 if there are too
+    /// many to tell.
+    pub fn received(&mut self, group: u64, receive: Endpoint) -> u32 {
+        let signature = Signature {
+            operation: number::MPI_Irecv,
+            flags: flags::POSTS | flags::RECEIVES,
+            group,
+            receive,
+            ..Signature::default()
+        };
+        match self.signatures.get(&signature) {
+            Some(&id) => id,
+            None if self.signatures.len() < MOST => self.define(signature),
+            None => 0,
+        }
+    }
+
     fn define(&mut self, signature: Signature) -> u32 {
-        let id = self.counts.len() as u32;
-        self.counts.push(0);
+        let id = self.uses.len() as u32;
+        let nothing = ProfileEntry {
+            operation: signature.operation,
+            call_path: signature.call_path,
+            minimum: u64::MAX,
+            ..ProfileEntry::default()
+        };
+        self.uses.push(Use {
+            flags: signature.flags,
+            sums: nothing,
+            outcomes: 0,
+        });
         self.signatures.insert(signature, id);
         let defined = Signature { id, ..signature };
         self.writer.define(&[Definition::Signature(defined)]);
         id
     }
+}
+
+/// The profile of a call alone.
+fn once(done: &Done) -> ProfileEntry {
+    let ticks = done.leave.saturating_sub(done.enter);
+    let (sent, received) = (done.signature.send.bytes, done.signature.receive.bytes);
+    ProfileEntry {
+        count: 1,
+        total: ticks,
+        minimum: ticks,
+        maximum: ticks,
+        bytes: sent.saturating_add(received),
+        sum_of_squares: u128::from(ticks).saturating_mul(ticks.into()),
+        ..ProfileEntry::default()
+    }
+}
+
+/// Adds calls to others of the same kind.
+fn add(sum: &mut ProfileEntry, more: &ProfileEntry) {
+    sum.count += more.count;
+    sum.total = sum.total.saturating_add(more.total);
+    sum.minimum = sum.minimum.min(more.minimum);
+    sum.maximum = sum.maximum.max(more.maximum);
+    sum.bytes = sum.bytes.saturating_add(more.bytes);
+    let squares = sum.sum_of_squares;
+    sum.sum_of_squares = squares.saturating_add(more.sum_of_squares);
 }

@@ -7,9 +7,12 @@
 
 use std::collections::VecDeque;
 
-use laggard_trace::{Endpoint, Signature, flags};
+use laggard_trace::{Endpoint, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+
+/// Flags of receives that leave something open.
+const ANY: u16 = flags::ANY_SOURCE | flags::ANY_TAG;
 
 /// Calls that wait, at most.
 const MOST: usize = 1 << 18;
@@ -19,8 +22,8 @@ const MOST: usize = 1 << 18;
 pub struct Completed {
     /// Its number among those posted, from 0.
     pub post: u64,
-    /// It was cancelled.
-    pub cancelled: bool,
+    /// As in a completion list.
+    pub outcome: u32,
 }
 
 /// A call that is over, or one of several requests that it posted.
@@ -47,6 +50,8 @@ pub enum Outcome {
         group: u64,
         /// Where it came from.
         receive: Endpoint,
+        /// The signature that says so, if it was posted for any; else 0.
+        outcome: u32,
     },
     /// What a collective was.
     Collective {
@@ -93,9 +98,10 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Adds a call. `request` is that which it posted, and `waits` whether more will be known
-    /// of it. Another request of that number that is under way will never be told to complete.
-    pub fn push(&mut self, done: Done, request: Option<u64>, waits: bool) {
+    /// Adds a call; gives its number. `request` is that which it posted, and `waits` whether
+    /// more will be known of it. Another request of that number that is under way will never be
+    /// told to complete.
+    pub fn push(&mut self, done: Done, request: Option<u64>, waits: bool) -> u64 {
         let record = self.first + self.queue.len() as u64;
         if let Some(request) = request {
             let post = self.posts;
@@ -105,6 +111,25 @@ impl Pending {
             }
         }
         self.queue.push_back((done, waits));
+        record
+    }
+
+    /// Adds what is known of a call now, which is all.
+    pub fn settle(&mut self, record: u64, add: impl FnOnce(&mut Signature)) {
+        let place = record.checked_sub(self.first);
+        if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) {
+            add(&mut done.signature);
+            *waits = false;
+        }
+    }
+
+    /// Whether a request is a receive that was posted for any source, or tag.
+    pub fn is_for_any(&self, request: u64) -> bool {
+        let record = self.requests.get(&request).map(|request| request.record);
+        let place = record.and_then(|record| record.checked_sub(self.first));
+        place
+            .and_then(|at| self.queue.get(at as usize))
+            .is_some_and(|(done, _)| done.signature.flags & ANY != 0)
     }
 
     /// A request completed.
@@ -112,8 +137,14 @@ impl Pending {
         let Some(Request { post, record }) = self.requests.remove(&request) else {
             return Found::Unknown;
         };
-        let cancelled = outcome == Outcome::Cancelled;
-        let completed = Completed { post, cancelled };
+        let completed = Completed {
+            post,
+            outcome: match outcome {
+                Outcome::Cancelled => OUTCOME_CANCELLED,
+                Outcome::Received { outcome, .. } => outcome,
+                _ => 0,
+            },
+        };
         let place = record.checked_sub(self.first);
         let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) else {
             // Written as a request of which nothing is known, unless there was no more to tell.
@@ -126,8 +157,19 @@ impl Pending {
         let signature = &mut done.signature;
         match outcome {
             Outcome::AsPosted => {}
-            Outcome::Received { group, receive } => {
+            Outcome::Received {
+                group,
+                receive,
+                outcome,
+            } => {
                 (signature.group, signature.receive) = (group, receive);
+                // It stays open until its completion tells.
+                if outcome != 0 && signature.has(flags::ANY_SOURCE) {
+                    signature.receive.peer = PEER_ANY;
+                }
+                if outcome != 0 && signature.has(flags::ANY_TAG) {
+                    signature.receive.tag = TAG_ANY;
+                }
             }
             Outcome::Collective {
                 group,
@@ -195,7 +237,11 @@ mod tests {
             tag: 1,
             bytes: 8,
         };
-        Outcome::Received { group: 1, receive }
+        Outcome::Received {
+            group: 1,
+            receive,
+            outcome: 0,
+        }
     }
 
     #[test]
@@ -203,12 +249,7 @@ mod tests {
         let mut pending = Pending::default();
         pending.push(receive(0), Some(70), true);
         pending.push(receive(10), Some(71), true);
-        let post = |post| {
-            Found::Post(Completed {
-                post,
-                cancelled: false,
-            })
-        };
+        let post = |post| Found::Post(Completed { post, outcome: 0 });
         assert_eq!(pending.complete(71, from(5)), post(1));
         assert!(pending.pop().is_none());
         assert_eq!(pending.complete(70, from(4)), post(0));

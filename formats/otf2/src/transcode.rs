@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use laggard_trace::calls::{self, Shape};
 use laggard_trace::{
-    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, flags,
+    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, TAG_ANY, flags,
 };
 use rustc_hash::FxHashMap;
 
 use crate::Error;
-use crate::archive::{Archive, Events};
 use crate::calls::{Calls, Missing};
 use crate::clock::Timer;
 use crate::definitions::UNDEFINED;
@@ -17,6 +16,7 @@ use crate::events::Event;
 use crate::file::Unnamed;
 use crate::notes::{Kind, Notes};
 use crate::output::Output;
+use crate::source::{Progress, Source};
 use crate::world::{Memberships, Thread, World};
 
 /// Numbers of clocks begin here, those of this project's own recorder end before.
@@ -37,9 +37,9 @@ pub struct Transcoded {
     counts: Vec<u64>,
 }
 
-/// An archive and what its locations share: makes locations.
+/// An archive, or what stands for one, and what its locations share: makes locations.
 pub struct Transcoder {
-    archive: Archive,
+    source: Box<dyn Source>,
     /// Ranks, threads and communicators.
     pub world: World,
     timer: Timer,
@@ -47,19 +47,22 @@ pub struct Transcoder {
 
 impl Transcoder {
     /// Makes sense of an archive's definitions.
-    pub fn new(archive: Archive) -> Result<Transcoder, Error> {
-        let mut world = World::new(&archive.definitions).map_err(|why| Error::Definitions {
-            path: archive.path().to_owned(),
+    pub fn new(source: impl Source + 'static) -> Result<Transcoder, Error> {
+        let mut world = World::new(source.definitions()).map_err(|why| Error::Definitions {
+            path: source.path().to_owned(),
             why,
         })?;
-        let timer = Timer::new(archive.definitions.clock.as_ref());
+        let strays = source.strays();
+        let first = || format!("location {}", strays[0]);
+        world.notes.add(Kind::Stray, strays.len() as u64, first);
+        let timer = Timer::new(source.definitions().clock.as_ref());
         if timer.is_none() {
             world.notes.add(Kind::GuessedClock, 1, String::new);
         }
         Ok(Transcoder {
             timer: timer.unwrap_or_else(Timer::guessed),
             world,
-            archive,
+            source: Box::new(source),
         })
     }
 
@@ -69,8 +72,8 @@ impl Transcoder {
         thread: Thread,
         memberships: &Memberships,
     ) -> Result<Option<Transcoded>, Error> {
-        let mut events = self.archive.location(thread.location)?;
-        let clock = self.clock_of(thread, events.offsets.as_deref());
+        let mut events = self.source.location(thread.location)?;
+        let clock = self.clock_of(thread, events.progress().offsets.as_deref());
         let mut calls = None;
         let mut notes = Notes::default();
         let about = || format!("location {}", thread.location);
@@ -91,15 +94,16 @@ impl Transcoder {
                 calls.event(last, event);
             }
         }
-        if let Some(why) = &events.broken {
+        let progress = events.progress();
+        if let Some(why) = &progress.broken {
             notes.add(Kind::Broken, 1, || {
                 format!("location {}: {why}", thread.location)
             });
         }
-        notes.add(Kind::Skipped, events.skipped, about);
+        notes.add(Kind::Skipped, progress.skipped, about);
         notes.add(
             Kind::NoDefinitions,
-            u64::from(events.offsets.is_none()),
+            u64::from(progress.offsets.is_none()),
             about,
         );
         let mut calls = match calls {
@@ -116,7 +120,7 @@ impl Transcoder {
         for (kind, count, first) in notes.iter() {
             calls.notes.add(kind, count, || first.to_owned());
         }
-        self.end(thread, calls, &events, last).map(Some)
+        self.end(thread, calls, progress, last).map(Some)
     }
 
     /// The number of a location's clock. Threads of a rank share one, if the archive corrects
@@ -128,7 +132,7 @@ impl Transcoder {
         let first = threads[at];
         let is_shared = first == thread
             || offsets.is_none()
-            || self.archive.offsets(first.location).as_deref() == offsets;
+            || self.source.offsets(first.location).as_deref() == offsets;
         if is_shared {
             return FIRST_CLOCK + rank;
         }
@@ -145,7 +149,7 @@ impl Transcoder {
         memberships: &Memberships,
     ) -> Result<Calls<'a>, Error> {
         let mut header = FileHeader::new();
-        header.run_id[..8].copy_from_slice(&self.archive.id.to_le_bytes());
+        header.run_id[..8].copy_from_slice(&self.source.id().to_le_bytes());
         header.rank = thread.rank;
         header.thread = thread.thread;
         header.ranks = self.world.ranks;
@@ -157,7 +161,7 @@ impl Transcoder {
         let space = Unnamed::new().map_err(|source| self.no_copy(source))?;
         let writer = LocationWriter::new(space, header, None);
         let writer = writer.map_err(|source| self.no_copy(source))?;
-        let definitions = &self.archive.definitions;
+        let definitions = self.source.definitions();
         let mut output = Output::new(writer, definitions);
         if thread.thread == 0 {
             self.describe(&mut output, thread, event);
@@ -176,14 +180,14 @@ impl Transcoder {
 
     /// Tells of the run what the archive knows.
     fn describe(&self, output: &mut Output, thread: Thread, first: &Event) {
-        let definitions = &self.archive.definitions;
+        let definitions = self.source.definitions();
         let (name, arguments) = match first {
             Event::Program(name, arguments) => (definitions.string(*name), &arguments[..]),
             _ => (&[][..], &[][..]),
         };
         match name {
             [] => {
-                let path = self.archive.path().display().to_string();
+                let path = self.source.path().display().to_string();
                 output.property("program", path.as_bytes());
             }
             name => output.property("program", name),
@@ -198,7 +202,7 @@ impl Transcoder {
 
     fn no_copy(&self, source: std::io::Error) -> Error {
         Error::Copy {
-            path: self.archive.path().to_owned(),
+            path: self.source.path().to_owned(),
             directory: std::env::temp_dir(),
             source,
         }
@@ -209,26 +213,29 @@ impl Transcoder {
         &self,
         thread: Thread,
         calls: Calls,
-        events: &Events,
+        progress: &Progress,
         last: u64,
     ) -> Result<Transcoded, Error> {
         let (notes, missing) = (calls.notes, calls.missing);
-        let counts = calls.output.counts.clone();
+        let (counts, profile) = (calls.output.counts(), calls.output.profile());
         let (done, end) = (calls.output.calls, calls.output.last.max(last));
         let mut writer = calls.output.into_writer();
-        let offsets = events.offsets.as_deref().unwrap_or(&[]);
+        let offsets = progress.offsets.as_deref().unwrap_or(&[]);
         writer.clock(&self.timer.points(offsets));
-        let space = match events.broken {
+        let space = match progress.broken {
             Some(_) => writer.leave_open(),
-            None => writer.finish(End {
-                calls: done,
-                recorded: done,
-                end_ticks: end,
-                ..End::default()
-            }),
+            None => {
+                writer.profile(&profile);
+                writer.finish(End {
+                    calls: done,
+                    recorded: done,
+                    end_ticks: end,
+                    ..End::default()
+                })
+            }
         };
         let file = space.into_file().map_err(|source| self.no_copy(source))?;
-        let path = self.archive.path().display();
+        let path = self.source.path().display();
         let name = PathBuf::from(format!("{path}, location {}", thread.location));
         Ok(Transcoded {
             location: Location::from_file(&name, file)?,
@@ -290,7 +297,11 @@ impl Transcoded {
         let peer = |half: Endpoint| u32::try_from(half.peer).ok();
         let (send, receive) = (signature.send, signature.receive);
         let sent = peer(send).filter(|_| signature.has(flags::SENDS));
-        let received = peer(receive).filter(|_| signature.has(flags::RECEIVES));
+        // What a probe saw is received by another call; what was posted for any tag is told by
+        // the outcome.
+        let is_message = signature.has(flags::RECEIVES) && !signature.has(flags::PEEKS);
+        let is_received = is_message && receive.tag != TAG_ANY;
+        let received = peer(receive).filter(|_| is_received);
         (
             sent.map(|peer| (signature.group, own, peer, send.tag)),
             received.map(|peer| (signature.group, peer, own, receive.tag)),

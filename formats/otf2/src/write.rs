@@ -7,7 +7,7 @@ use std::ptr;
 
 use crate::Error;
 use crate::definitions::{Definitions, UNDEFINED};
-use crate::events::{Collective, Event, Message, OneSided};
+use crate::events::{Any, Collective, Event, Message, OneSided};
 use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 
 /// Bytes of a chunk of events, and of definitions, as Score-P has them.
@@ -22,6 +22,9 @@ const LOCKS: (u8, u8) = (0, 1);
 const LEVEL: u32 = 3;
 /// `OTF2_MARKER_SCOPE_LOCATION`, `OTF2_SEVERITY_MEDIUM`.
 const MARKER: (u8, u8) = (1, 2);
+
+/// The number that the attribute [`ANY`](crate::events::ANY) must be defined with.
+pub const ANY_NUMBER: u32 = 0;
 
 /// Something to be marked in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +161,12 @@ impl ArchiveWriter {
                 Event::Enter(region) => (call.enter)(to, none, time, region),
                 Event::Leave(region) => (call.leave)(to, none, time, region),
                 Event::Send(m) => (call.send)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
-                Event::Receive(m) => (call.receive)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
+                Event::Receive(m, any) => {
+                    let list = self.attributes(any);
+                    let code = (call.receive)(to, list, time, m.peer, m.comm, m.tag, m.bytes);
+                    (call.attributes_delete)(list);
+                    code
+                }
                 Event::Isend(m, request) => {
                     let Message {
                         peer,
@@ -178,7 +186,13 @@ impl ArchiveWriter {
                     (call.ireceived)(to, none, time, peer, comm, tag, bytes, request)
                 }
                 Event::IsendComplete(request) => (call.isend_complete)(to, none, time, request),
-                Event::IrecvRequest(request) => (call.irecv_request)(to, none, time, request),
+                Event::IrecvRequest(request, any) => {
+                    let list = self.attributes(any);
+                    let code = (call.irecv_request)(to, list, time, request);
+                    (call.attributes_delete)(list);
+                    code
+                }
+                Event::RequestTest(request) => (call.request_test)(to, none, time, request),
                 Event::RequestCancelled(request) => (call.cancelled)(to, none, time, request),
                 Event::CollectiveBegin => (call.collective_begin)(to, none, time),
                 Event::CollectiveEnd(c) => {
@@ -245,6 +259,22 @@ impl ArchiveWriter {
         };
         events.count += 1;
         self.check(code)
+    }
+
+    /// A list that says what a receive left open, to be deleted; none if that is nothing.
+    fn attributes(&self, any: Any) -> Handle {
+        if any == Any::default() {
+            return ptr::null_mut();
+        }
+        // SAFETY: a new list, of which nothing but a pointer is kept; an event without an
+        // attribute is written where memory is short.
+        unsafe {
+            let list = (self.call.attributes_new)();
+            if !list.is_null() {
+                (self.call.attributes_add)(list, ANY_NUMBER, any.byte());
+            }
+            list
+        }
     }
 
     /// Ends the events of a location.
@@ -321,6 +351,9 @@ impl ArchiveWriter {
                     let (kind, paradigm) = (group.kind, group.paradigm);
                     self.check((call.group)(to, id, 0, kind, paradigm, 0, count, members))?;
                 }
+            }
+            for (id, a) in sorted(&definitions.attributes) {
+                self.check((call.attribute)(to, id, a.name, a.description, a.kind))?;
             }
             for c in &definitions.comms {
                 self.check(match c.other {

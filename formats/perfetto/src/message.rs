@@ -19,6 +19,8 @@ pub mod event_type {
     pub const SLICE_BEGIN: i32 = 1;
     /// The innermost slice of the track ends.
     pub const SLICE_END: i32 = 2;
+    /// A slice that takes no time.
+    pub const INSTANT: i32 = 3;
     /// A counter has a new value.
     pub const COUNTER: i32 = 4;
 }

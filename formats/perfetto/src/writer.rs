@@ -63,7 +63,7 @@ pub struct Slice<'s> {
     pub values: &'s [(&'s str, Value<'s>)],
     /// Flows that begin in it.
     pub flows_from: &'s [u64],
-    /// Flows that end in it.
+    /// Flows that end in it. Perfetto draws a flow from the slice that begins first.
     pub flows_to: &'s [u64],
     /// Slices of one number have one colour.
     pub colour: Option<u64>,
@@ -154,6 +154,18 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// See [`TraceWriter::track`].
     pub fn begin(&mut self, slice: &Slice) -> Result<(), Error> {
+        self.slice(event_type::SLICE_BEGIN, slice)
+    }
+
+    /// A slice that takes no time.
+    ///
+    /// # Errors
+    /// See [`TraceWriter::track`].
+    pub fn instant(&mut self, slice: &Slice) -> Result<(), Error> {
+        self.slice(event_type::INSTANT, slice)
+    }
+
+    fn slice(&mut self, kind: i32, slice: &Slice) -> Result<(), Error> {
         let mut fresh = InternedData::default();
         let category = self
             .categories
@@ -178,7 +190,7 @@ impl<W: Write> TraceWriter<W> {
             annotations.push(annotation);
         }
         let event = TrackEvent {
-            r#type: Some(event_type::SLICE_BEGIN),
+            r#type: Some(kind),
             track_uuid: Some(slice.track),
             category_iids: vec![category],
             name_iid: Some(name),

@@ -12,6 +12,7 @@
 //! `corpus/`. An input that broke something stays in the corpus under a name that says what.
 
 pub mod random;
+pub mod records;
 pub mod shape;
 mod targets;
 
@@ -37,6 +38,8 @@ pub enum Input {
     Plain,
     /// A location's file.
     Location,
+    /// [Records](records).
+    Records,
     /// A byte of options, then [packed](shape::pack) files.
     Directory,
 }
@@ -54,6 +57,12 @@ pub const TARGETS: &[Target] = &[
         run: targets::analysis,
         input: Input::Directory,
         limit: 64 << 10,
+    },
+    Target {
+        name: "archive",
+        run: targets::archive,
+        input: Input::Records,
+        limit: 16 << 10,
     },
     Target {
         name: "baseline",
@@ -91,6 +100,9 @@ impl Target {
     ) -> Vec<u8> {
         let changed = match self.input {
             Input::Plain => None,
+            // Kinds and numbers that nobody thought of are plain bytes' business.
+            Input::Records if random.once_in(16) => None,
+            Input::Records => Some(records::mutate(input, random)),
             Input::Location => mutate_location(input, random, scramble),
             Input::Directory => mutate_directory(input, random, scramble),
         };

@@ -1,7 +1,9 @@
 //! The time line: a Perfetto trace.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use anyhow::Result;
 use laggard::events::{
@@ -20,6 +22,8 @@ use crate::cli::Export;
 /// Tracks that are no location: their numbers are below those of locations.
 const IN_FLIGHT: u64 = 1;
 const WAITING: u64 = 2;
+/// The track that all others are below: only there they are not sorted by name.
+const RUN: u64 = 3;
 /// Number of the first rank's track.
 const FIRST: u64 = 16;
 
@@ -60,14 +64,25 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     ))
 }
 
+/// Where a message is on a time line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FlowEnd {
+    /// Sent.
+    From,
+    /// Received, by a call that began after it was sent.
+    To,
+    /// Received, by a call that had begun before: a flow to that one would go back.
+    Late,
+}
+
 /// What is drawn between calls and inside of them.
 struct Links<'e> {
     selection: &'e Selection,
     drawn: &'e [Drawn],
     ranks: Vec<u32>,
     messages: u64,
-    /// Of each location: number of a call, and the flow that begins (`false`) or ends there.
-    flows: Vec<Vec<(u64, u64, bool)>>,
+    /// Of each location: number of a call, and the flow that begins or ends there.
+    flows: Vec<Vec<(u64, u64, FlowEnd)>>,
     /// Of each location: what its calls lost, in their order.
     waits: Vec<Vec<Wait>>,
     /// Changes of the messages in flight, and of the locations that wait: time, by how many.
@@ -127,8 +142,12 @@ impl Joined for Links<'_> {
         {
             self.messages += 1;
             let flow = self.messages;
-            self.flows[send.location as usize].push((send.number, flow, false));
-            self.flows[receive.location as usize].push((done.number, flow, true));
+            self.flows[send.location as usize].push((send.number, flow, FlowEnd::From));
+            let end = match done.enter < send.enter {
+                true => FlowEnd::Late,
+                false => FlowEnd::To,
+            };
+            self.flows[receive.location as usize].push((done.number, flow, end));
         }
         Ok(())
     }
@@ -223,10 +242,21 @@ impl<W: Write> TimeLine<'_, W> {
             (IN_FLIGHT, "messages in flight", "sent and not received"),
             (WAITING, "threads waiting", "in calls that wait for others"),
         ];
+        let program = self.events.program().first();
+        let program = program.and_then(|path| Path::new(path).file_name());
+        let program = program.unwrap_or(OsStr::new("run")).to_string_lossy();
+        let ranks = count(u64::from(self.events.ranks()));
+        self.writer.track(&Track {
+            uuid: RUN,
+            parent: None,
+            name: &format!("{program} on {ranks} ranks"),
+            description: "",
+            order: 0,
+        })?;
         for (uuid, name, description) in counters {
             self.writer.counter_track(&Track {
                 uuid,
-                parent: None,
+                parent: Some(RUN),
                 name,
                 description,
                 order: uuid as i32,
@@ -249,7 +279,7 @@ impl<W: Write> TimeLine<'_, W> {
             };
             self.writer.track(&Track {
                 uuid: track_of(at),
-                parent: above.map(|(_, uuid)| uuid),
+                parent: Some(above.map_or(RUN, |(_, uuid)| uuid)),
                 name: &name,
                 description: &format!("{}, process {}", place.host, place.pid),
                 order: (FIRST as i32).saturating_add(order as i32),
@@ -286,7 +316,7 @@ impl<W: Write> TimeLine<'_, W> {
 
     fn call(&mut self, at: usize, operation: &Operation, cursor: &mut Cursor) -> Result<()> {
         let track = track_of(at);
-        let (from, to) = cursor.flows(operation.number);
+        let flows = cursor.flows(operation.number);
         let mut values = values(self.events, operation);
         let path = operation.call_path as usize;
         if path != 0 {
@@ -299,14 +329,27 @@ impl<W: Write> TimeLine<'_, W> {
             name: operation.name(),
             category: operation.call.map_or("unknown", |call| call.generic.name()),
             values: &values,
-            flows_from: &from,
-            flows_to: &to,
+            flows_from: &flows(FlowEnd::From),
+            flows_to: &flows(FlowEnd::To),
             colour: None,
         })?;
         let waits = cursor.waits(operation.enter, operation.leave);
         let mut free = operation.enter;
         for wait in waits {
             free = self.wait(track, wait, free)?;
+        }
+        let late = flows(FlowEnd::Late);
+        if !late.is_empty() {
+            self.writer.instant(&Slice {
+                track,
+                begin: operation.leave,
+                name: "received",
+                category: "message",
+                values: &[],
+                flows_from: &[],
+                flows_to: &late,
+                colour: None,
+            })?;
         }
         Ok(self.writer.end(track, operation.leave)?)
     }
@@ -363,19 +406,20 @@ fn colour(wait: &Wait) -> u64 {
 
 /// What belongs to the calls of a location that are still to come.
 struct Cursor<'l> {
-    flows: &'l [(u64, u64, bool)],
+    flows: &'l [(u64, u64, FlowEnd)],
     waits: &'l [Wait],
 }
 
 impl<'l> Cursor<'l> {
-    /// The flows that begin, and that end, at a call.
-    fn flows(&mut self, number: u64) -> (Vec<u64>, Vec<u64>) {
-        // With those of the parts that this call is made of.
+    /// The messages that a call, or the parts that it is made of, sent and received.
+    fn flows(&mut self, number: u64) -> impl Fn(FlowEnd) -> Vec<u64> + use<'l> {
         let here = self.flows.partition_point(|flow| flow.0 <= number);
         let (here, rest) = self.flows.split_at(here);
         self.flows = rest;
-        let of = |ends: bool| here.iter().filter(move |f| f.2 == ends).map(|f| f.1);
-        (of(false).collect(), of(true).collect())
+        move |end| {
+            let here = here.iter().filter(|flow| flow.2 == end);
+            here.map(|flow| flow.1).collect()
+        }
     }
 
     /// What a call lost, in the order of time.

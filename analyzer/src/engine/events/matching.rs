@@ -7,6 +7,7 @@ use anyhow::Result;
 use laggard_trace::{Endpoint, Signature, flags};
 use rustc_hash::FxHashMap;
 
+use super::window::Window;
 use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
 use crate::engine::agent::Agent;
 use crate::engine::channel::{Channels, End};
@@ -41,16 +42,20 @@ const RECEIVED: usize = 1;
 /// Who sends to whom, with which tag, on which group.
 type Pair = (u32, u32, u32, i32);
 
+/// The two ends of a message, as far as they are known.
+type Ends = (Option<MessageEnd>, Option<MessageEnd>);
+
 /// What is under way.
 struct Matching<'e> {
     events: &'e Events,
     /// Position of the first location of each of the agent's ranks.
     first_location: Vec<u32>,
     pairs: Vec<Pair>,
+    /// Messages of each pair.
+    messages: Vec<Window<Ends>>,
     number_of: FxHashMap<Pair, u32>,
     /// Number of the pair by rank, direction and channel.
     of_channel: Vec<[Vec<u32>; DIRECTIONS]>,
-    messages: FxHashMap<(u32, u64), (Option<MessageEnd>, Option<MessageEnd>)>,
     /// Members of non-blocking collectives that are not done: by rank, agent's number of the
     /// group, instance.
     members: FxHashMap<(u32, u32, u64), Member>,
@@ -75,9 +80,9 @@ impl<'e> Matching<'e> {
             events,
             first_location: first_location.collect(),
             pairs: Vec::new(),
+            messages: Vec::new(),
             number_of: FxHashMap::default(),
             of_channel: vec![[const { Vec::new() }; DIRECTIONS]; agent.ranks.len()],
-            messages: FxHashMap::default(),
             members: FxHashMap::default(),
             collectives: FxHashMap::default(),
             groups: groups
@@ -132,7 +137,7 @@ impl<'e> Matching<'e> {
             done: call.by_itself(),
             bytes: half.bytes,
         };
-        let message = self.messages.entry((pair, counted.n)).or_default();
+        let message = self.messages[pair as usize].begin(counted.n);
         match direction {
             SENT => message.0 = Some(end),
             _ => message.1 = Some(end),
@@ -158,7 +163,7 @@ impl<'e> Matching<'e> {
         };
         let channels = [&rank.sends, &rank.receives][direction];
         let pair = self.pair(at, rank.rank, direction, channels, channel);
-        if let Some(message) = self.messages.get_mut(&(pair, n)) {
+        if let Some(message) = self.messages[pair as usize].get_mut(n) {
             let end = match direction {
                 SENT => &mut message.0,
                 _ => &mut message.1,
@@ -173,15 +178,16 @@ impl<'e> Matching<'e> {
 
     /// Gives a message away whose both ends are done.
     fn complete(&mut self, pair: u32, n: u64, to: &mut dyn Joined) -> Result<()> {
-        let Entry::Occupied(found) = self.messages.entry((pair, n)) else {
-            return Ok(());
-        };
+        let window = &mut self.messages[pair as usize];
         let is_done = |end: &Option<MessageEnd>| end.is_some_and(|end| end.done.is_some());
-        if !is_done(&found.get().0) || !is_done(&found.get().1) {
-            return Ok(());
+        match window.get_mut(n) {
+            Some((send, receive)) if is_done(send) && is_done(receive) => {}
+            _ => return Ok(()),
         }
-        let (send, receive) = found.remove();
-        to.message(&self.message(pair, n, send, receive))
+        match window.finish(n) {
+            Some((send, receive)) => to.message(&self.message(pair, n, send, receive)),
+            None => Ok(()),
+        }
     }
 
     fn message(
@@ -224,9 +230,10 @@ impl<'e> Matching<'e> {
                 SENT => (rank, peer, group, tag),
                 _ => (peer, rank, group, tag),
             };
-            let pairs = &mut self.pairs;
+            let (pairs, messages) = (&mut self.pairs, &mut self.messages);
             *known = *self.number_of.entry(pair).or_insert_with(|| {
                 pairs.push(pair);
+                messages.push(Window::default());
                 pairs.len() as u32 - 1
             });
         }
@@ -362,10 +369,13 @@ impl<'e> Matching<'e> {
 
     /// Gives away what will never be complete.
     fn rest(&mut self, to: &mut dyn Joined) -> Result<()> {
-        let mut messages: Vec<_> = std::mem::take(&mut self.messages).into_iter().collect();
-        messages.sort_unstable_by_key(|((pair, n), _)| (self.pairs[*pair as usize], *n));
-        for ((pair, n), (send, receive)) in messages {
-            to.message(&self.message(pair, n, send, receive))?;
+        let messages = std::mem::take(&mut self.messages);
+        let mut messages: Vec<(u32, Window<Ends>)> = (0..).zip(messages).collect();
+        messages.sort_unstable_by_key(|(pair, _)| self.pairs[*pair as usize]);
+        for (pair, window) in messages {
+            for (n, (send, receive)) in window.into_rest() {
+                to.message(&self.message(pair, n, send, receive))?;
+            }
         }
         let mut members: Vec<_> = std::mem::take(&mut self.members).into_iter().collect();
         members.sort_unstable_by_key(|(key, _)| *key);

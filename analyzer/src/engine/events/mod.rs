@@ -14,6 +14,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod window;
 
 use std::path::Path;
 

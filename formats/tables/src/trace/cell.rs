@@ -7,7 +7,7 @@ use arrow_array::builder::{BooleanBuilder, PrimitiveBuilder, StringBuilder};
 use arrow_array::types::{
     ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, DictionaryArray, StringArray};
+use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_schema::DataType;
 
 /// A text of a column's dictionary, by its position there.
@@ -51,19 +51,25 @@ pub trait Cell {
     fn finish(builder: &mut Self::Builder, texts: impl FnOnce() -> ArrayRef) -> ArrayRef;
 }
 
+/// The values, in place of which there is room for as many.
+fn renew<T>(values: &mut Vec<T>) -> Vec<T> {
+    let room = Vec::with_capacity(values.len());
+    std::mem::replace(values, room)
+}
+
 macro_rules! primitive {
     ($($value:ty, $type:ty;)*) => {$(
         impl Cell for $value {
-            type Builder = PrimitiveBuilder<$type>;
+            type Builder = Vec<$value>;
             const OPTIONAL: bool = false;
             fn data_type() -> DataType {
                 <$type>::DATA_TYPE
             }
             fn append(self, builder: &mut Self::Builder) {
-                builder.append_value(self);
+                builder.push(self);
             }
             fn finish(builder: &mut Self::Builder, _: impl FnOnce() -> ArrayRef) -> ArrayRef {
-                Arc::new(builder.finish())
+                Arc::new(PrimitiveArray::<$type>::from(renew(builder)))
             }
         }
         impl Cell for Option<$value> {
@@ -137,21 +143,21 @@ fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-fn dictionary(builder: &mut PrimitiveBuilder<Int32Type>, texts: ArrayRef) -> ArrayRef {
-    Arc::new(DictionaryArray::new(builder.finish(), texts))
+fn dictionary(keys: PrimitiveArray<Int32Type>, texts: ArrayRef) -> ArrayRef {
+    Arc::new(DictionaryArray::new(keys, texts))
 }
 
 impl Cell for Key {
-    type Builder = PrimitiveBuilder<Int32Type>;
+    type Builder = Vec<i32>;
     const OPTIONAL: bool = false;
     fn data_type() -> DataType {
         dictionary_type()
     }
     fn append(self, builder: &mut Self::Builder) {
-        builder.append_value(self.0 as i32);
+        builder.push(self.0 as i32);
     }
     fn finish(builder: &mut Self::Builder, texts: impl FnOnce() -> ArrayRef) -> ArrayRef {
-        dictionary(builder, texts())
+        dictionary(renew(builder).into(), texts())
     }
 }
 
@@ -165,7 +171,7 @@ impl Cell for Option<Key> {
         builder.append_option(self.map(|key| key.0 as i32));
     }
     fn finish(builder: &mut Self::Builder, texts: impl FnOnce() -> ArrayRef) -> ArrayRef {
-        dictionary(builder, texts())
+        dictionary(builder.finish(), texts())
     }
 }
 

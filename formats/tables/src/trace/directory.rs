@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowRowGroupWriterFactory, ArrowWriter, compute_leaves,
 };
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
 use rayon::prelude::*;
 
 use super::SCHEMA;
@@ -156,15 +157,31 @@ impl Sink {
         if tables.format == Format::Arrow {
             return Ok(Sink::Arrow(Box::new(FileWriter::try_new(file, schema)?)));
         }
-        let properties = WriterProperties::builder()
-            .set_created_by(format!("laggard {}", env!("CARGO_PKG_VERSION")))
-            .set_compression(Compression::SNAPPY)
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .build();
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties(schema)))?;
         let (writer, factory) = writer.into_serialized_writer()?;
         Ok(Sink::Parquet(Box::new(writer), Arc::new(factory)))
     }
+}
+
+/// How the columns of a Parquet file are written.
+fn properties(schema: &Schema) -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("laggard {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for field in schema.fields() {
+        let column = ColumnPath::from(field.name().as_str());
+        if matches!(field.data_type(), DataType::Dictionary(..)) {
+            // Nobody looks for a range of texts, and to compare them all takes long.
+            properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
+        } else if field.data_type().is_integer() && !field.name().starts_with("bytes") {
+            // Each value is another one not far from the last, or the same.
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    properties.build()
 }
 
 /// A table that is being written.

@@ -9,13 +9,18 @@ pub fn location(bytes: &[u8]) {
     let Ok(location) = Location::from_bytes(Path::new("fuzzed"), bytes) else {
         return;
     };
+    look_at(&location, bytes.len());
+}
+
+/// Reads everything that a location of so many bytes has.
+pub fn look_at(location: &Location, size: usize) {
     let definitions = &location.definitions;
     let signatures = definitions.signatures();
     let (mut calls, mut known) = (0u64, 0u64);
     for chunk in &location.chunks {
         let records = location.records(chunk);
         // A chunk that is not in the file cannot have records.
-        assert!(size_of_val(records) <= bytes.len());
+        assert!(size_of_val(records) <= size);
         let _ = location.verify(chunk);
         let mut decoder = Decoder::new(records, chunk.base);
         while let Some(event) = decoder.next() {
@@ -29,7 +34,7 @@ pub fn location(bytes: &[u8]) {
         assert!(decoder.state().0 <= records.len());
         location.release(chunk);
     }
-    assert!(known <= calls && calls <= bytes.len() as u64);
+    assert!(known <= calls && calls <= size as u64);
     for signature in signatures {
         let _ = definitions.completion_list(signature.completes);
         for frame in definitions.call_path(signature.call_path) {
@@ -45,5 +50,5 @@ pub fn location(bytes: &[u8]) {
     }
     // What is kept follows from what is in the file, not from numbers in it.
     let kept = location.profile.len() + location.clock.len() + location.damage.len();
-    assert!(kept <= bytes.len());
+    assert!(kept <= size);
 }

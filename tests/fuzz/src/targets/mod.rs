@@ -1,11 +1,13 @@
 //! The readers.
 
 mod analysis;
+mod archive;
 mod location;
 mod symbols;
 mod texts;
 
 pub use analysis::analysis;
+pub use archive::archive;
 pub use location::location;
 pub use symbols::symbols;
 pub use texts::{baseline, report};

@@ -1,0 +1,73 @@
+//! Generated traces that measurements share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::process;
+use crate::synthetic::{self, Length, Program, Settings};
+
+/// Bytes per call that a trace may need at most.
+const BYTES_PER_CALL: u64 = 13;
+
+/// A trace.
+#[derive(Debug)]
+pub struct Trace {
+    /// Its directory.
+    pub path: PathBuf,
+    is_new: bool,
+}
+
+impl Trace {
+    /// The trace of so many `millions` of calls in `directory`: the one that is there, or a new one.
+    ///
+    /// # Errors
+    /// There is no room for it, or the file system failed.
+    pub fn get(directory: &Path, program: Program, ranks: u32, millions: u64) -> Result<Trace> {
+        let name = format!("{}-{ranks}-{millions}m", program.name());
+        let path = directory.join(&name);
+        if path.is_dir() {
+            let is_new = false;
+            return Ok(Trace { path, is_new });
+        }
+        let calls = millions * 1_000_000;
+        let (needed, free) = (calls * BYTES_PER_CALL, process::free_bytes(directory)?);
+        if needed + needed / 4 > free {
+            let place = directory.display();
+            bail!(
+                "{millions} million calls need {} MB in {place}",
+                needed / 1_000_000
+            );
+        }
+        let settings = Settings {
+            faults: program.usual_faults(ranks),
+            // The disk is for the calls, and nobody reads them.
+            expectations: false,
+            ..Settings::new(program, ranks, Length::Calls(calls))
+        };
+        // Under another name until it is whole.
+        let part = directory.join(format!("{name}.part"));
+        if part.is_dir() {
+            fs::remove_dir_all(&part)?;
+        }
+        synthetic::generate(&settings, &part)?;
+        // The disk must not be busy with it while others are measured.
+        for entry in fs::read_dir(&part)? {
+            fs::File::open(entry?.path())?.sync_all()?;
+        }
+        fs::rename(&part, &path)?;
+        Ok(Trace { path, is_new: true })
+    }
+
+    /// Removes it if it is new and not to be kept.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn done(self, keep: bool) -> Result<()> {
+        if self.is_new && !keep {
+            fs::remove_dir_all(&self.path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! A trace that is exported as an OTF2 archive, and what an analysis finds in the archive: all
+//! that it finds in the trace, and nothing else. None of the programs has an anomaly that an
+//! archive cannot carry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::process;
+use crate::product::{Bench, TIMEOUT};
+use crate::report::{Bottleneck, Location, Report};
+
+/// What a loss may differ by: it is the difference of two times, each rounded to the ns of the
+/// archive's clock. Seconds.
+const RESOLUTION_S: f64 = 2e-9;
+
+/// All that an analysis of the trace as an archive finds otherwise than that of the trace
+/// itself, `report`, with `--all`.
+///
+/// # Panics
+/// If the trace cannot be exported, or the archive not be analysed.
+pub fn differences(bench: &Bench, trace: &Path, report: &Report) -> Vec<String> {
+    let archive = bench.path("archive");
+    let mut command = Command::new(&bench.command);
+    command
+        .arg("export")
+        .arg(trace)
+        .args(["--to", "otf2", "-q"]);
+    command.arg("-o").arg(&archive);
+    let outcome = process::run(&mut command, TIMEOUT, &bench.path("export"));
+    outcome.expect_orderly().expect_success();
+    let path = bench.path("report-archive.json");
+    let anchor = archive.join("traces.otf2");
+    let outcome = bench.analyze(&anchor, 1, &path, &["--all", "-q"]);
+    outcome.expect_orderly().expect_success();
+    let text = fs::read_to_string(&path).expect("a report");
+    let imported = Report::parse(&text).expect("a report of the promised shape");
+    let mut differences = Differences::default();
+    differences.of_runs(report, &imported);
+    differences.of_findings(report, &imported);
+    differences.of_anomalies(report, &imported);
+    differences.0
+}
+
+/// What is different, a line each.
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn must<T: Debug>(&mut self, holds: bool, what: &str, (own, imported): (&T, &T)) {
+        if !holds {
+            let text = format!("{what}: {own:?}, in the archive {imported:?}");
+            self.0.push(text);
+        }
+    }
+
+    fn same<T: Debug + PartialEq>(&mut self, what: &str, (own, imported): (&T, &T)) {
+        self.must(own == imported, what, (own, imported));
+    }
+
+    fn of_runs(&mut self, own: &Report, imported: &Report) {
+        let (a, b) = (&own.run, &imported.run);
+        self.same("program", (&a.program, &b.program));
+        self.same("hosts", (&a.hosts, &b.hosts));
+        self.same("calls", (&a.operations, &b.operations));
+        let threads = |r: &Report| -> Vec<(u32, u32, String)> {
+            let locations = r.locations.iter();
+            locations
+                .map(|l| (l.rank, l.thread, l.host.clone()))
+                .collect()
+        };
+        self.same("locations", (&threads(own), &threads(imported)));
+        // Each call's length is rounded.
+        let resolution = resolution(a.operations);
+        for (own, imported) in own.locations.iter().zip(&imported.locations) {
+            let times = |l: &Location| [l.communication_s, l.synchronization_s, l.io_s, l.wait_s];
+            let (a, b) = (times(own), times(imported));
+            let near = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= resolution);
+            self.must(near, &format!("times of rank {}", own.rank), (&a, &b));
+        }
+    }
+
+    fn of_findings(&mut self, own: &Report, imported: &Report) {
+        let (own, imported) = (by_place(own), by_place(imported));
+        let places: BTreeSet<&Key<'_>> = own.keys().chain(imported.keys()).collect();
+        for place in places {
+            match (own.get(place), imported.get(place)) {
+                (Some(own), Some(imported)) => self.of_finding(own, imported),
+                (own, imported) => {
+                    // What is lost may be less than the clock can tell.
+                    let found = own.or(imported).expect("one of both");
+                    let is_none = found.severity_s <= resolution(found.instances);
+                    self.must(is_none, &format!("{place:?}"), (&own, &imported));
+                }
+            }
+        }
+    }
+
+    fn of_finding(&mut self, own: &Bottleneck, imported: &Bottleneck) {
+        let about = format!("{} in {} at {:?}", own.pattern, own.operation, own.location);
+        let resolution = resolution(own.instances);
+        let near = |a: f64, b: f64| (a - b).abs() <= resolution;
+        self.same(&about, (&own.location, &imported.location));
+        self.same(&about, (&own.calls, &imported.calls));
+        self.same(&about, (&own.instances, &imported.instances));
+        self.same(&about, (&own.confidence, &imported.confidence));
+        let severities = (&own.severity_s, &imported.severity_s);
+        self.must(
+            near(own.severity_s, imported.severity_s),
+            &about,
+            severities,
+        );
+        let ranks = |found: &Bottleneck| -> BTreeMap<u32, (u64, f64)> {
+            let ranks = found.ranks.iter();
+            ranks
+                .map(|r| (r.rank, (r.instances, r.severity_s)))
+                .collect()
+        };
+        let (a, b) = (ranks(own), ranks(imported));
+        let is_same = a.len() == b.len()
+            && a.iter()
+                .zip(&b)
+                .all(|((rank, a), (other, b))| (rank, a.0) == (other, b.0) && near(a.1, b.1));
+        self.must(is_same, &about, (&a, &b));
+        let (a, b) = (causes(own), causes(imported));
+        let is_same = a.len() == b.len()
+            && a.iter()
+                .zip(&b)
+                .all(|((key, a), (other, b))| key == other && near(a.0, b.0) && a.1 == b.1);
+        self.must(is_same, &about, (&a, &b));
+    }
+
+    fn of_anomalies(&mut self, own: &Report, imported: &Report) {
+        let rows = |report: &Report| -> Vec<(String, String, u64, String)> {
+            let row = |a: &crate::report::Anomaly| {
+                (a.id.clone(), a.severity.clone(), a.count, words(&a.detail))
+            };
+            let mut rows: Vec<_> = report.anomalies.iter().map(row).collect();
+            rows.sort();
+            rows
+        };
+        self.same("anomalies", (&rows(own), &rows(imported)));
+    }
+}
+
+/// What a sum over so many instances may differ by, seconds.
+fn resolution(instances: u64) -> f64 {
+    RESOLUTION_S * (instances + 1) as f64
+}
+
+/// Pattern, operation and call path.
+type Key<'r> = (&'r str, &'r str, &'r [String]);
+
+fn by_place(report: &Report) -> BTreeMap<Key<'_>, &Bottleneck> {
+    let rows = report.bottlenecks.iter().map(|found| {
+        let path = found.location.callpath.as_slice();
+        (
+            (found.pattern.as_str(), found.operation.as_str(), path),
+            found,
+        )
+    });
+    rows.collect()
+}
+
+/// Rank, operation and call path, with the time and the explanation.
+type Causes = BTreeMap<(u32, String, Vec<String>), (f64, String)>;
+
+fn causes(found: &Bottleneck) -> Causes {
+    let causes = found.causes.iter().map(|cause| {
+        let path = cause.location.callpath.clone();
+        let key = (cause.rank, cause.operation.clone(), path);
+        (key, (cause.severity_s, words(&cause.because)))
+    });
+    causes.collect()
+}
+
+/// A text without its numbers, which are rounded times.
+fn words(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
