@@ -11,7 +11,7 @@ use crate::hosts::Hosts;
 use crate::process::{self, Outcome};
 
 /// Enough for any of the small programs, also on a busy machine.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Everything a test needs: the product, a directory of its own, and the machine for itself.
 pub struct Bench {

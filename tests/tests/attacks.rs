@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use laggard_tests::attack::{
-    Attack, assert_no_anomalies, assert_same, assert_three_rounds, late_senders, only_directories,
+    Attack, assert_no_anomalies, assert_same, late_senders, only_directories, three_rounds,
 };
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
@@ -13,8 +13,7 @@ use laggard_tests::report::{Anomaly, Report};
 
 fn forking(how: &str) {
     let attack = Attack::new(&format!("fork-{how}"), "fork.c", &[how]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     assert_eq!(
         only_directories(&attack.bench.dir),
@@ -63,8 +62,7 @@ fn system() {
 /// recording is not complete.
 fn ending(how: &str) {
     let attack = Attack::new(&format!("ending-{how}"), "ending.c", &[how]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert!(
         !report.anomalies.is_empty(),
         "an incomplete run without an anomaly"
@@ -155,8 +153,7 @@ fn processes_that_are_spawned() {
 #[test]
 fn longjmp_out_of_an_error_handler() {
     let attack = Attack::new("longjmp", "longjmp.c", &[]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
 }
 
@@ -166,8 +163,7 @@ fn library_loaded_and_unloaded() {
     let cflags = ["-shared", "-fPIC"];
     let plugin = attack.bench.compile("attacks/plugin.c", &cflags, &[]);
     attack.words.push(plugin);
-    let report = attack.report();
-    assert_three_rounds(&report, "plugin_receive");
+    let report = attack.three_rounds("plugin_receive");
     assert_no_anomalies(&report);
     let found = late_senders(&report, "plugin_receive");
     assert!(
@@ -198,8 +194,7 @@ fn assert_all_calls(attack: &Attack) {
 /// The program looks the functions up in the MPI library: recorded like any other.
 fn loading_mpi(how: &str) {
     let attack = Attack::unlinked(&format!("dlopen-mpi-{how}"), "dlopen_mpi.c", &[how]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     assert_all_calls(&attack);
     let found = late_senders(&report, "main");
@@ -237,8 +232,7 @@ fn python_without_a_module(scope: &str) {
         words: vec![laggard_tests::product::python(), script, scope.into()],
         env: Vec::new(),
     };
-    let report = attack.report();
-    assert_three_rounds(&report, "receive");
+    let report = attack.three_rounds("receive");
     assert_no_anomalies(&report);
     assert_all_calls(&attack);
     let found = late_senders(&report, "receive");
@@ -275,16 +269,18 @@ fn tool_by_handle(test: &str, is_first: bool, is_linked: bool) {
         run.expect_orderly().expect_success()
     };
     let plain = run(tool.clone());
-    let traced = run(match is_first {
-        true => format!("{tool}:{collector}"),
-        false => format!("{collector}:{tool}"),
-    });
-    assert_same(&plain, &traced);
-    assert_eq!(traced.stderr, "");
-    let report = Report::parse(&attack.bench.analyze_all(&attack.trace()));
-    let report = report.expect("a report of the promised shape");
     // In front of the collector the tool's function is the one that calls.
-    assert_three_rounds(&report, "");
+    let report = three_rounds("", || {
+        attack.forget_trace();
+        let traced = run(match is_first {
+            true => format!("{tool}:{collector}"),
+            false => format!("{collector}:{tool}"),
+        });
+        assert_same(&plain, &traced);
+        assert_eq!(traced.stderr, "");
+        let report = Report::parse(&attack.bench.analyze_all(&attack.trace()));
+        report.expect("a report of the promised shape")
+    });
     assert_no_anomalies(&report);
     assert_all_calls(&attack);
 }
@@ -368,8 +364,7 @@ fn short_lived_threads_and_signals() {
 #[test]
 fn threads_that_end_early() {
     let attack = Attack::new("early", "early.c", &[]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     for rank in 0..2 {
         for thread in 1..5 {
@@ -390,8 +385,7 @@ fn a_program_that_goes_elsewhere_and_closes_everything() {
     let elsewhere = attack.bench.path("other-place");
     std::fs::create_dir(&elsewhere).expect("a directory");
     attack.words.push(elsewhere.clone());
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     assert_eq!(report.locations.len(), 4);
     assert!(report.run.operations > 400_000, "{:#?}", report.run);
@@ -547,8 +541,7 @@ fn interrupted_by_signals() {
     let library = attack.bench.compile("attacks/interrupted.c", &cflags, &[]);
     let library = library.to_string_lossy().into_owned();
     attack.env.push(("LD_PRELOAD", library));
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
 }
 
@@ -603,8 +596,7 @@ fn with_a_wrapper_library_of_the_users() {
         .compile("attacks/counting_wrapper.c", &cflags, &[]);
     let wrapper = wrapper.to_string_lossy().into_owned();
     attack.env.push(("LD_PRELOAD", wrapper));
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    attack.three_rounds("main");
 }
 
 #[test]
@@ -616,9 +608,8 @@ fn with_wrappers_in_the_program() {
     let words = vec![program];
     let env = Vec::new();
     let attack = Attack { bench, words, env };
-    let report = attack.report();
     // The calling function is the wrapper's: the program calls no other MPI_Recv.
-    assert_three_rounds(&report, "");
+    attack.three_rounds("");
 }
 
 /// What is no MPI program runs as ever and leaves nothing behind.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use laggard_tests::attack::{Attack, assert_no_anomalies, assert_three_rounds, only_directories};
+use laggard_tests::attack::{Attack, assert_no_anomalies, only_directories};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, difference};
 use laggard_tests::report::{Report, without_agents};
@@ -45,8 +45,7 @@ fn parsed(text: &str) -> Report {
 #[test]
 fn ranks_share_a_file() {
     let attack = attack("shared", "wrapped.c", &[]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     let file = node_file(&attack.trace());
     let mode = fs::metadata(file).expect("it").permissions().mode();
@@ -70,8 +69,7 @@ fn short_lived_threads_share_it_too() {
 #[test]
 fn a_killed_rank_leaves_what_it_wrote() {
     let attack = attack("killed", "ending.c", &["kill"]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert!(report.anomaly("truncated_trace") >= 1, "{report:#?}");
     assert_eq!(report.errors(), [""; 0]);
     node_file(&attack.trace());
@@ -80,8 +78,7 @@ fn a_killed_rank_leaves_what_it_wrote() {
 #[test]
 fn forked_children_do_not_write_into_it() {
     let attack = attack("fork", "fork.c", &["exit"]);
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     node_file(&attack.trace());
 }
@@ -115,8 +112,7 @@ fn interrupted_by_signals() {
     let library = attack.bench.compile("attacks/interrupted.c", &cflags, &[]);
     let library = library.to_string_lossy().into_owned();
     attack.env.push(("LD_PRELOAD", library));
-    let report = attack.report();
-    assert_three_rounds(&report, "main");
+    let report = attack.three_rounds("main");
     assert_no_anomalies(&report);
     node_file(&attack.trace());
 }
