@@ -48,6 +48,11 @@ int laggard_fill_constants(struct laggard_constants *c, void *(*find)(const char
   c->err_truncate = MPI_ERR_TRUNCATE;
   c->lock_exclusive = MPI_LOCK_EXCLUSIVE;
   c->lock_shared = MPI_LOCK_SHARED;
+  c->mode_no_check = MPI_MODE_NOCHECK;
+  c->mode_no_precede = MPI_MODE_NOPRECEDE;
+  c->mode_no_put = MPI_MODE_NOPUT;
+  c->mode_no_store = MPI_MODE_NOSTORE;
+  c->mode_no_succeed = MPI_MODE_NOSUCCEED;
   return !missing;
 }
 

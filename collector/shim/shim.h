@@ -27,6 +27,7 @@ struct laggard_constants {
   int cart, graph, dist_graph;
   int err_in_status, err_pending, err_truncate;
   int lock_exclusive, lock_shared;
+  int mode_no_check, mode_no_precede, mode_no_put, mode_no_store, mode_no_succeed;
 };
 
 /* Fills `constants`; 0 if the MPI library lacks what this was built for. `find` gives

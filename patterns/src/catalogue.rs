@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::{GenericType, Shape};
 
-use crate::{group, two_sided};
+use crate::{group, two_sided, window};
 
 /// What a pattern's total is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +149,11 @@ pub static GROUPS: &[MetricGroup] = &[
         name: "In messages",
     },
     MetricGroup {
+        id: "one_sided",
+        parent: "lost",
+        name: "In one-sided communication",
+    },
+    MetricGroup {
         id: "group_sync",
         parent: "lost",
         name: "In synchronisation of groups",
@@ -221,6 +226,11 @@ patterns! {
     17 WaitAtWindowFree = group::WAIT_AT_WINDOW_FREE;
     18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
     19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
+    30 LatePost = window::LATE_POST;
+    31 EarlyWait = window::EARLY_WAIT;
+    32 LateComplete = window::LATE_COMPLETE;
+    33 WaitAtFence = window::WAIT_AT_FENCE;
+    34 EarlyFence = window::EARLY_FENCE;
 }
 
 impl PatternId {
@@ -236,7 +246,10 @@ impl PatternId {
 
     /// Whether it is about a collective of a group, not about messages.
     pub fn is_about_group(self) -> bool {
-        !matches!(self.row().parent, "two_sided" | "late_sender" | "defects")
+        !matches!(
+            self.row().parent,
+            "two_sided" | "late_sender" | "one_sided" | "early_wait" | "defects"
+        )
     }
 
     /// What to try where a call of this type shows the pattern, the most promising first;
@@ -270,7 +283,8 @@ impl PatternId {
 pub fn of_shape(shape: Shape) -> &'static [PatternId] {
     use PatternId::*;
     match shape {
-        Shape::Single | Shape::Fence => &[],
+        Shape::Single => &[],
+        Shape::Fence => &[WaitAtFence, EarlyFence],
         Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
         Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
         Shape::OneToAll => &[LateBroadcast],

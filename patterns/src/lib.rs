@@ -6,7 +6,7 @@
 //! three cannot disagree.
 //!
 //! *Data flow.* The analysis engine matches instances, asks [`of_shape`] which
-//! patterns apply, and calls the functions in [`two_sided`] and [`group`] with
+//! patterns apply, and calls the functions in [`two_sided`], [`group`] and [`window`] with
 //! times in ns on the global clock. [`confidence`] says how sure the result is.
 //!
 //! *Constraints.* Every severity is between 0 and the duration of the operation
@@ -20,6 +20,7 @@ mod catalogue;
 mod confidence;
 pub mod group;
 pub mod two_sided;
+pub mod window;
 
 pub use catalogue::{
     Advice, GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape,

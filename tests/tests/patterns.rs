@@ -34,6 +34,8 @@ programs! {
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
     late_broadcast: "late_broadcast.c";
     late_broadcast_near_miss: "late_broadcast_near_miss.c";
+    late_post: "late_post.c";
+    late_post_near_miss: "late_post_near_miss.c";
     late_receiver_isend_wait: "late_receiver_isend_wait.c";
     late_receiver_near_miss: "late_receiver_near_miss.c";
     late_receiver_rendezvous: "late_receiver_rendezvous.c";
@@ -85,6 +87,8 @@ programs! {
     wait_at_collective_io_near_miss: "wait_at_collective_io_near_miss.c";
     wait_at_comm_management: "wait_at_comm_management.c";
     wait_at_comm_management_near_miss: "wait_at_comm_management_near_miss.c";
+    wait_at_fence: "wait_at_fence.c";
+    wait_at_fence_near_miss: "wait_at_fence_near_miss.c";
     wait_at_finalize: "wait_at_finalize.c";
     wait_at_finalize_near_miss: "wait_at_finalize_near_miss.c";
     wait_at_nxn: "wait_at_nxn.c";

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use laggard_trace::calls::number;
 use laggard_trace::{
     Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED, PEER_ANY,
     PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
@@ -56,7 +57,17 @@ pub fn write(
             write!(out, " neighbours={}", sources.join(","))?;
         }
     }
-    if signature.parameter != 0 {
+    if [number::MPI_Win_post, number::MPI_Win_start].contains(&signature.operation) {
+        let parameter = event
+            .value
+            .map_or(signature.parameter, |value| value as i64);
+        let peers = definitions.peers(parameter).iter();
+        let peers: Vec<String> = peers.map(|&rank| peer(rank as i32)).collect();
+        write!(out, " peers={}", peers.join(","))?;
+        if parameter >> 32 != 0 {
+            write!(out, " assertion={}", parameter >> 32)?;
+        }
+    } else if signature.parameter != 0 {
         write!(out, " parameter={}", signature.parameter)?;
     }
     if let Some(value) = event.value {

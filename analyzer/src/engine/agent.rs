@@ -201,10 +201,14 @@ impl<'a> Agent<'a> {
     fn fold_collectives(&mut self) {
         for at in 0..self.ranks.len() {
             let entries = std::mem::take(&mut self.ranks[at].entries);
+            let transfers = std::mem::take(&mut self.ranks[at].transfers);
             let (ranks, positions) = (&self.ranks, &self.positions);
             let detail = |party: &Party, fold: &Fold| {
                 detail_of(party, fold.first_enter, fold.complete, ranks, positions)
             };
+            for (group, n, transfer) in transfers {
+                self.groups.transfer(group, n, transfer);
+            }
             for entry in &entries {
                 let rank = &ranks[at];
                 let row = &rank.threads[entry.thread as usize].rows[entry.signature as usize];
@@ -451,6 +455,7 @@ impl<'a> Agent<'a> {
                         self.requesting[agent as usize].told.push(Told {
                             group: inquiry.group,
                             n: inquiry.n,
+                            event: inquiry.party.event,
                             detail,
                         });
                     }
@@ -483,26 +488,38 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
             if waiter.call != NONE {
                 // The call may have waited longer for something else that it completed.
                 let mut lost = Losses::default();
-                losses(waiter, instance, local, row, |pattern, severity, late| {
-                    lost.0.push((pattern, severity, late.copied()));
-                });
+                losses(
+                    waiter,
+                    instance,
+                    (number, local),
+                    row,
+                    |pattern, severity, late| {
+                        lost.0.push((pattern, severity, late.copied()));
+                    },
+                );
                 calls.collective_ended(waiter.call, lost);
                 return;
             }
-            losses(waiter, instance, local, row, |pattern, severity, late| {
-                findings.add(
-                    pattern,
-                    waiter.signature,
-                    &Instance {
-                        severity,
-                        rank: number,
-                        enter: waiter.enter,
-                        leave: waiter.leave,
-                        late,
-                        inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
-                    },
-                );
-            });
+            losses(
+                waiter,
+                instance,
+                (number, local),
+                row,
+                |pattern, severity, late| {
+                    findings.add(
+                        pattern,
+                        waiter.signature,
+                        &Instance {
+                            severity,
+                            rank: number,
+                            enter: waiter.enter,
+                            leave: waiter.leave,
+                            late,
+                            inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
+                        },
+                    );
+                },
+            );
         });
         !is_settled
     });

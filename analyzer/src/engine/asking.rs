@@ -4,8 +4,9 @@
 
 use laggard_patterns::{Interval, two_sided};
 
-use super::calls::{Calls, Late, Token, make_room};
+use super::calls::{Calls, EPOCHS, Late, Token, make_room};
 use super::channel::{Channel, ChannelKey, Channels, End};
+use super::epochs::TRANSFERRED;
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::repair::Slacks;
@@ -60,6 +61,12 @@ impl Query {
     #[inline]
     fn side(&self) -> Side {
         self.place >> 1 & 1
+    }
+
+    /// About an epoch on a window, not a message.
+    #[inline]
+    fn is_epoch(&self) -> bool {
+        self.message >= EPOCHS
     }
 
     /// Only the time is wanted, not what the late party did.
@@ -244,6 +251,21 @@ impl Asker {
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
+    /// For the other side of an epoch on a window that the call waited for.
+    pub(super) fn ask_for_epoch(
+        &mut self,
+        call: &CallAt,
+        (channel, receives): (u32, &mut Channels),
+        n: u64,
+    ) {
+        let end = &mut receives.list[channel as usize];
+        if end.agent == NONE || call.slot == NONE {
+            return;
+        }
+        let token = self.calls.epoch(call);
+        self.ask(Query::new(SEND, channel, n, token, false), end);
+    }
+
     /// For a message that the call sent, and waited for.
     #[inline(always)]
     pub(super) fn ask_for_post(
@@ -339,13 +361,19 @@ impl Asker {
                     continue;
                 };
                 answered += 1;
-                self.calls.note_sent(query.message, end.time);
-                if end.time > interval.leave && call != NONE {
-                    let by = end.time - interval.leave;
-                    self.calls.violations.messages.note(by);
-                }
-                if has_slacks && call != NONE {
-                    self.note_slack(channel, end, interval);
+                if query.is_epoch() {
+                    if self.is_transfer(call, channel, end) {
+                        continue;
+                    }
+                } else {
+                    self.calls.note_sent(query.message, end.time);
+                    if end.time > interval.leave && call != NONE {
+                        let by = end.time - interval.leave;
+                        self.calls.violations.messages.note(by);
+                    }
+                    if has_slacks && call != NONE {
+                        self.note_slack(channel, end, interval);
+                    }
                 }
                 let found = Worst::new(query, channel, end);
                 if end.time > latest {
@@ -375,6 +403,17 @@ impl Asker {
                 }
             }
         }
+    }
+
+    /// Whether the end tells when the last transfer of an epoch was through; noted then.
+    #[cold]
+    #[inline(never)]
+    fn is_transfer(&mut self, call: u32, channel: &Channel, end: &End) -> bool {
+        let is_transfer = channel.key.2 == TRANSFERRED;
+        if is_transfer {
+            self.calls.note_transfer(call, channel.key.1, end.time);
+        }
+        is_transfer
     }
 
     /// A cause and its effect, where clocks are to be corrected.
@@ -445,6 +484,11 @@ impl Asker {
         }
         let interval = self.calls.interval(call);
         let severity = match side {
+            SEND if query.is_epoch() && key.2 == TRANSFERRED => {
+                self.calls.note_transfer(call, key.1, time);
+                0
+            }
+            SEND if query.is_epoch() => two_sided::late_sender(interval, time),
             SEND => {
                 if let Some(slacks) = &mut self.slacks {
                     slacks.note(key.1, time, interval.leave);

@@ -5,9 +5,10 @@
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
-use laggard_patterns::{Interval, PatternId};
+use laggard_patterns::{Interval, PatternId, window};
 
 use super::causality::Violations;
+use super::epochs::COMPLETED;
 use super::rank::{CallAt, ORDER_WINDOW};
 use super::table::NONE;
 use super::wire::{Detail, SEND, Side};
@@ -90,6 +91,10 @@ impl Losses {
 const UNANSWERED: i64 = i64::MIN / 2;
 /// When a message was sent whose sender has no trace.
 const UNKNOWN: i64 = i64::MAX / 2;
+
+/// Number of the first of the questions about epochs on windows, which are not messages. Nobody
+/// has time to receive 2^63 of those.
+pub const EPOCHS: u64 = 1 << 63;
 
 /// What an answer is for.
 #[derive(Clone, Copy, Debug)]
@@ -204,6 +209,8 @@ pub struct Calls {
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
+    /// When the last transfers left of the epochs that calls waited for: call, origin, ns.
+    transfers: Vec<(u32, i32, i64)>,
     /// Questions of the call being taken in.
     opened: u32,
     /// Whether there is something new since calls were named.
@@ -278,6 +285,21 @@ impl Calls {
             call: self.collective(at),
             message: u64::MAX,
         }
+    }
+
+    /// For a question about the other side of an epoch on a window.
+    pub fn epoch(&mut self, at: &CallAt) -> Token {
+        let message = EPOCHS + u64::from(self.opened);
+        self.opened += 1;
+        Token {
+            call: at.slot,
+            message,
+        }
+    }
+
+    /// When the last transfer of the epoch left that an origin ended.
+    pub fn note_transfer(&mut self, call: u32, origin: i32, time: i64) {
+        self.transfers.push((call, origin, time));
     }
 
     /// For the outcome of a non-blocking collective that the call completed.
@@ -382,6 +404,9 @@ impl Calls {
             make_room(&mut self.concluded, 1, 0);
             self.concluded.push(slot);
         } else {
+            if !self.transfers.is_empty() {
+                self.transfers.retain(|transfer| transfer.0 != slot);
+            }
             self.calls.drop(slot);
         }
         self.waiting -= 1;
@@ -437,17 +462,27 @@ impl Calls {
                     }
                 }
                 (None, Some(late)) => {
+                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
+                    let mut severity = late.severity;
                     let pattern = match sender {
                         None => Some(PatternId::LateReceiver),
+                        Some(late) if late.tag < 0 => {
+                            let (pattern, after) = self.epoch_of(slot, late);
+                            named(PatternId::LateComplete, after, known);
+                            severity -= after;
+                            Some(pattern)
+                        }
                         Some(_) => self.overtaken(call, late, end),
                     };
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
-                    named(pattern, late.severity, known);
+                    named(pattern, severity, known);
                 }
                 (None, None) => {}
+            }
+            if !self.transfers.is_empty() {
+                self.transfers.retain(|transfer| transfer.0 != slot);
             }
             for late in [sent, posted] {
                 if late != NONE {
@@ -477,6 +512,25 @@ impl Calls {
         self.receipts.drain(..done);
         self.message_base += done as u64;
         self.give_back();
+    }
+
+    /// What a wait for the other side of an epoch is, and how much of it, in ns, an origin took
+    /// to say that its last transfer was through.
+    #[cold]
+    #[inline(never)]
+    fn epoch_of(&self, call: u32, late: &Late) -> (PatternId, i64) {
+        match late.tag {
+            COMPLETED => (PatternId::EarlyWait, self.after_transfers(call, late)),
+            _ => (PatternId::LatePost, 0),
+        }
+    }
+
+    fn after_transfers(&self, call: u32, origin: &Late) -> i64 {
+        let mut transfers = self.transfers.iter();
+        let found = transfers.find(|(of, who, _)| *of == call && *who == origin.source);
+        found.map_or(0, |&(_, _, left)| {
+            window::late_complete(self.calls[call].interval(), origin.time, left)
+        })
     }
 
     /// Gives the memory of late parties back that are named: there may be many ranks, whose

@@ -110,6 +110,9 @@ impl Rank<'_> {
                 let channel = self.receives.number(key, self.agent_of);
                 hold(&mut open_receives, channel, n);
             }
+            for (channel, n) in self.epochs.held() {
+                hold(&mut open_receives, channel, n);
+            }
             for (side, channel, n) in self.asker.waits_for() {
                 let open = match side {
                     SEND => &mut open_receives,

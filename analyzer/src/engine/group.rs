@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use laggard_patterns::{Interval, PatternId, group};
+use laggard_patterns::{Interval, PatternId, group, window};
 use laggard_trace::PEER_ROOT;
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashMap;
@@ -53,15 +53,16 @@ impl Part {
     }
 }
 
-/// Late members with what they did; at most two where only the first and the last
-/// matter.
-type Details = SmallVec<[Detail; 2]>;
+/// Late members with the number of their call and what they did; at most two where only the
+/// first and the last matter.
+type Details = SmallVec<[(u64, Detail); 2]>;
 
 /// One collective: this agent's members, then, once it is settled, all.
 #[derive(Debug, Default)]
 pub struct Instance {
     fold: Fold,
-    /// Single members, where they matter; by local rank once it is settled.
+    /// Single members, where they matter; by local rank once it is settled. Of a fence the
+    /// transfers before it, see [`Epochs::fence`](super::epochs::Epochs::fence).
     members: Vec<Member>,
     details: Details,
     /// Members that may still ask for the outcome: they wait, or have not completed a
@@ -150,6 +151,13 @@ impl Groups {
         }
     }
 
+    /// Takes a transfer in that comes before a member's entry into a fence.
+    pub fn transfer(&mut self, group: u32, n: u64, transfer: Member) {
+        if let Some(instance) = self.lines[group as usize].instance(n) {
+            instance.members.push(transfer);
+        }
+    }
+
     /// Whether all members of a group that have a trace are at this agent.
     fn is_here(&self, group: u32) -> bool {
         self.groups[group as usize].local == self.expected[group as usize]
@@ -215,7 +223,7 @@ impl Groups {
     /// Takes in what a late member did.
     pub fn detail(&mut self, told: &Told) {
         if let Some(instance) = self.known(told.group, told.n) {
-            instance.details.push(told.detail);
+            instance.details.push((told.event, told.detail));
         }
     }
 
@@ -327,7 +335,15 @@ impl Party {
 pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> SmallVec<[Party; 2]> {
     let is_late = |party: &&Party| party.enter > fold.first_enter;
     let ends: &[&Party] = match fold.shape() {
-        Shape::Init | Shape::Fence | Shape::Single => &[],
+        Shape::Init | Shape::Single => &[],
+        Shape::Fence => {
+            let transfers = last_transfers(members);
+            let all = transfers.chain([fold.last]);
+            let mut all: SmallVec<[Party; 2]> = all.filter(|party| is_late(&party)).collect();
+            all.sort_unstable_by_key(|party| (party.rank, party.event));
+            all.dedup_by_key(|party| (party.rank, party.event));
+            return all;
+        }
         Shape::Prefix | Shape::Neighbourhood => {
             members.sort_unstable_by_key(|member| (member.local_rank, member.party.rank));
             match fold.shape() {
@@ -341,6 +357,20 @@ pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> Sm
         _ => &[&fold.last],
     };
     ends.iter().copied().filter(is_late).copied().collect()
+}
+
+/// Of the transfers before a fence, the one into each location that left last; ties go to the
+/// lower rank. Sorts them by target.
+fn last_transfers(transfers: &mut [Member]) -> impl Iterator<Item = Party> {
+    let key = |m: &Member| {
+        (
+            m.local_rank,
+            std::cmp::Reverse((m.leave, std::cmp::Reverse(m.party.rank))),
+        )
+    };
+    transfers.sort_unstable_by_key(key);
+    let targets = transfers.chunk_by(|a, b| a.local_rank == b.local_rank);
+    targets.map(|of_target| of_target[0].party)
 }
 
 /// Each member waits for the latest of the lower ranks.
@@ -445,7 +475,9 @@ impl Instance {
     /// All members have entered.
     fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
         let late = name_late(&self.fold, &mut self.members, topology);
-        let details = late.iter().filter_map(|party| detail(party, &self.fold));
+        let details = late
+            .iter()
+            .filter_map(|party| Some((party.event, detail(party, &self.fold)?)));
         self.details.extend(details);
         self.is_settled = true;
     }
@@ -454,6 +486,12 @@ impl Instance {
     pub fn last_awaited(&self) -> Option<&Party> {
         let is_there = self.fold.is_anybody_awaited();
         is_there.then_some(&self.fold.last)
+    }
+
+    /// The last transfer into the memory of this world rank, before a fence.
+    fn last_transfer(&self, rank: u32) -> Option<&Member> {
+        let at = self.members.partition_point(|m| m.local_rank < rank);
+        self.members.get(at).filter(|m| m.local_rank == rank)
     }
 
     /// The member that the one with this local rank waited for, where single members
@@ -467,13 +505,13 @@ impl Instance {
     }
 }
 
-/// Names what a member that waits lost in a collective. `local_rank` is the member's,
-/// `row` is the collective's. What is `found`: pattern, severity in ns, and the late
+/// Names what a member that waits lost in a collective. `rank` and `local_rank` are the
+/// member's, `row` is the collective's. What is `found`: pattern, severity in ns, and the late
 /// member, `None` where the library, not a member, was slow.
 pub fn losses(
     waiter: &Waiter,
     instance: &Instance,
-    local_rank: impl FnOnce() -> u32,
+    (rank, local_rank): (u32, impl FnOnce() -> u32),
     row: &Row,
     mut found: impl FnMut(PatternId, i64, Option<&Detail>),
 ) {
@@ -486,7 +524,9 @@ pub fn losses(
         let Some(late) = late else {
             return found(pattern, severity, None);
         };
-        let known = instance.details.iter().find(|d| d.rank == late.rank);
+        let mut details = instance.details.iter();
+        let known = details.find(|(event, d)| d.rank == late.rank && *event == late.event);
+        let known = known.map(|(_, detail)| detail);
         let unknown = Detail {
             rank: late.rank,
             operation: row.operation,
@@ -545,7 +585,17 @@ pub fn losses(
         Shape::WindowFree => PatternId::WaitAtWindowFree,
         Shape::CollectiveIo => PatternId::WaitAtCollectiveIo,
         Shape::Finalize => PatternId::WaitAtFinalize,
-        Shape::AllToOne | Shape::Fence | Shape::Single => return,
+        Shape::Fence => {
+            // One that need not wait did not, if this member left before the last entered.
+            if row.lifted && own.leave < last {
+                return;
+            }
+            let transfer = instance.last_transfer(rank);
+            let early = transfer.map_or(0, |t| window::early_fence(own, t.leave).min(waited));
+            lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
+            return lose(PatternId::WaitAtFence, waited - early, Some(&fold.last));
+        }
+        Shape::AllToOne | Shape::Single => return,
     };
     lose(for_last, waited, Some(&fold.last));
 }

@@ -20,6 +20,7 @@ pub(crate) mod clock;
 mod columns;
 mod completion;
 mod detect;
+mod epochs;
 pub mod events;
 mod exchange;
 

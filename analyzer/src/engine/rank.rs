@@ -3,19 +3,21 @@
 
 use std::ops::Range;
 
+use laggard_trace::calls::Shape;
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
 use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::columns::Columns;
+use super::epochs::{Epochs, Role};
 use super::exchange::Asked;
 use super::group::Part;
 use super::notes::Ended;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
 use super::wildcard::Deferred;
-use super::wire::{Progress, Side};
+use super::wire::{Member, Progress, Side};
 
 /// Messages of other sources that may be received in the wrong order are looked for
 /// among so many receives after a late one.
@@ -91,8 +93,12 @@ pub struct Rank<'a> {
     pub cancels: bool,
     /// What it asks, and what was found.
     pub asker: Asker,
+    /// Its epochs on windows.
+    pub(super) epochs: Epochs,
     /// Collectives entered in this slab.
     pub entries: Vec<GroupEntry>,
+    /// Transfers before the fences among these: group, which collective on it, transfer.
+    pub transfers: Vec<(u32, u64, Member)>,
     /// Other agents' questions about messages that did not happen yet.
     pub waiting: Vec<Asked>,
     /// Progress that peers reported in this round: channel, side, entry.
@@ -119,7 +125,9 @@ impl<'a> Rank<'a> {
             deferred: Deferred::default(),
             cancels: false,
             asker,
+            epochs: Epochs::default(),
             entries: Vec::new(),
+            transfers: Vec::new(),
             waiting: Vec::new(),
             noted: Vec::new(),
             abandoned: Vec::new(),
@@ -337,6 +345,9 @@ impl<'a> Rank<'a> {
         if row.has(flags::COLLECTIVE) && row.group != NONE {
             posted = self.collective(call, row, event, posts);
         }
+        if row.role != Role::None {
+            self.take_epoch(call, row, event);
+        }
         if row.completes != 0 || event.is_some_and(|e| !e.completed.is_empty()) {
             self.completions(call, row, event);
         }
@@ -447,9 +458,15 @@ impl<'a> Rank<'a> {
             has_bytes |= event.send_bytes.is_some() || event.receive_bytes.is_some();
         }
         let part = Part::new(row.shape, root, has_bytes, self.rank);
+        let is_fence = row.shape == Shape::Fence;
         let next = &mut self.group_next[row.own_group as usize];
         let n = *next;
         *next += 1;
+        if is_fence {
+            let transfers = self.epochs.fence(self.group_id(call));
+            let transfers = transfers.map(|transfer| (row.group, n, transfer));
+            self.transfers.extend(transfers);
+        }
         self.entries.push(GroupEntry {
             group: row.group,
             n,
@@ -576,7 +593,7 @@ impl CallAt {
 
     /// The call as one end of a message.
     #[inline]
-    fn end(&self) -> End {
+    pub(super) fn end(&self) -> End {
         End {
             time: self.enter,
             event: self.number,

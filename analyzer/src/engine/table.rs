@@ -1,7 +1,9 @@
 //! What pass one needs to know about a signature, in one small row.
 
 use laggard_trace::calls::{self, GenericType, Shape, number};
-use laggard_trace::{OUTCOME_CANCELLED, Signature, flags};
+use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, Signature, flags};
+
+use super::epochs::Role;
 
 /// No index.
 pub const NONE: u32 = u32::MAX;
@@ -119,12 +121,16 @@ pub struct Row {
     pub own_group: u32,
     /// Instances at least this long are asked about, ns; `i64::MAX` = none.
     pub threshold: i64,
-    /// Root of a collective, world rank.
+    /// Root of a collective, target of a one-sided transfer; world rank.
     pub root: i32,
     /// Whether data moves.
     pub has_bytes: bool,
     /// A collective that nobody can leave before all have entered.
     pub meets: bool,
+    /// A collective that says that it need not wait for the others.
+    pub lifted: bool,
+    /// What it does to epochs on a window.
+    pub role: Role,
     /// Completion list.
     pub completes: u32,
 }
@@ -147,6 +153,8 @@ impl Row {
         root: -1,
         has_bytes: false,
         meets: false,
+        lifted: false,
+        role: Role::None,
         completes: 0,
     };
 
@@ -156,22 +164,31 @@ impl Row {
             return Row::UNDEFINED;
         };
         let has_bytes = signature.send.bytes != 0 || signature.receive.bytes != 0;
+        let role = match signature.flags & (flags::FAILED | flags::UNSUCCESSFUL) {
+            0 => Role::of(signature.operation),
+            _ => Role::None,
+        };
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
         Row {
             operation: signature.operation,
             flags: signature.flags,
             shape: call.shape,
             class: TimeClass::of(signature.operation),
-            step: match signature.flags & matters != 0 || signature.completes != 0 {
-                true => Step::General,
-                false => Step::Nothing,
+            step: match (signature.flags & matters, signature.completes, role) {
+                (0, 0, Role::None) => Step::Nothing,
+                _ => Step::General,
             },
             blocks: !NEVER_WAIT.contains(&signature.operation),
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
-            root: signature.send.peer,
+            root: match call.generic {
+                GenericType::OneSidedGet => signature.receive.peer,
+                _ => signature.send.peer,
+            },
             has_bytes,
             meets: call.shape == Shape::Barrier
                 || MEETINGS.contains(&signature.operation) && has_bytes,
+            lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
+            role,
             completes: signature.completes,
             ..Row::UNDEFINED
         }

@@ -161,6 +161,8 @@ entries! {
         group: u64,
         /// Which collective on it.
         n: u64,
+        /// Number of its call.
+        event: u64,
         /// Of the late member.
         detail: Detail,
     }

@@ -29,6 +29,8 @@ pub struct Groups {
     windows: FxHashMap<u64, u32>,
     /// Files: communicator.
     files: FxHashMap<u64, u64>,
+    /// Lists of ranks on the other side of an epoch: group.
+    peers: FxHashMap<Vec<u32>, u32>,
 }
 
 /// What a trace's group is in OTF2.
@@ -66,7 +68,7 @@ impl Groups {
         all.insert(WORLD, (world, b"MPI_COMM_WORLD".to_vec()));
         let mut groups = Groups::default();
         let mut handles: BTreeMap<u64, (u64, u32, Vec<u8>)> = BTreeMap::new();
-        for location in locations {
+        for location in locations.clone() {
             let definitions = &location.definitions;
             for found in &definitions.communicators {
                 let name = definitions.string_bytes(found.name);
@@ -93,6 +95,11 @@ impl Groups {
                 groups.windows.insert(id, number);
                 into.windows
                     .insert(number, (names.string(&name), comm.number));
+            }
+        }
+        for peers in locations.flat_map(|location| location.definitions.lists_of_peers()) {
+            if !groups.peers.contains_key(peers) {
+                groups.peers.insert(peers.to_vec(), group(peers, into));
             }
         }
         groups
@@ -148,6 +155,11 @@ impl Groups {
         }
         let comm = self.files.get(&group).unwrap_or(&group);
         self.comms.get(comm).map(|known| On::Comm(known.number))
+    }
+
+    /// The group of these ranks, which are the other side of an epoch.
+    pub fn peers(&self, ranks: &[u32]) -> Option<u32> {
+        self.peers.get(ranks).copied()
     }
 
     /// The number of a window.

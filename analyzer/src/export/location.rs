@@ -7,8 +7,10 @@ use std::rc::Rc;
 use anyhow::Result;
 use laggard_otf2::events::{Any, Collective, Event, Message, OneSided};
 use laggard_otf2::{ArchiveWriter, EventWriter};
-use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{Endpoint, OUTCOME_CANCELLED, Signature, WORLD, flags};
+
+use rustc_hash::FxHashMap;
 
 use super::groups::{Groups, On};
 use super::operation::operation;
@@ -60,6 +62,8 @@ struct State {
     last: u64,
     /// Requests of a call whose last record is still to come.
     parts: Vec<Signature>,
+    /// The groups of the open epochs, by window and whether it is an exposure.
+    epochs: FxHashMap<(u32, bool), u32>,
 }
 
 impl Writer<'_> {
@@ -201,7 +205,7 @@ impl Writer<'_> {
         {
             self.put(leave, &Event::RequestTest(request))?;
         }
-        self.finish(signature, leave)?;
+        self.finish(state, signature, leave)?;
         self.put(leave, &Event::Leave(region))?;
         state.last = leave;
         Ok(())
@@ -359,7 +363,7 @@ impl Writer<'_> {
     }
 
     /// What happens when a call ends.
-    fn finish(&mut self, signature: &Signature, time: u64) -> Result<()> {
+    fn finish(&mut self, state: &mut State, signature: &Signature, time: u64) -> Result<()> {
         let posts = signature.has(flags::POSTS);
         if signature.has(flags::RECEIVES)
             && !posts
@@ -375,6 +379,9 @@ impl Writer<'_> {
             return Ok(());
         };
         let generic = calls::call(signature.operation).map(|call| call.generic);
+        if generic == Some(GenericType::Exposure) {
+            return self.epoch(state, signature, window, time);
+        }
         let half = match generic {
             Some(GenericType::OneSidedGet) => signature.receive,
             _ => signature.send,
@@ -402,6 +409,36 @@ impl Writer<'_> {
             _ => return Ok(()),
         };
         self.put(time, &event)
+    }
+
+    /// What a call does to an epoch: MPI_Win_post and MPI_Win_start name the other side.
+    fn epoch(
+        &mut self,
+        state: &mut State,
+        signature: &Signature,
+        window: u32,
+        time: u64,
+    ) -> Result<()> {
+        if signature.has(flags::UNSUCCESSFUL) {
+            return Ok(());
+        }
+        let (begins, exposes) = match signature.operation {
+            number::MPI_Win_post => (true, true),
+            number::MPI_Win_start => (true, false),
+            number::MPI_Win_complete => (false, false),
+            _ => (false, true),
+        };
+        let key = (window, exposes);
+        if begins {
+            let peers = self.traced.location.definitions.peers(signature.parameter);
+            if let Some(group) = self.groups.peers(peers) {
+                state.epochs.insert(key, group);
+            }
+        }
+        match state.epochs.get(&key) {
+            Some(&group) => self.put(time, &Event::GroupSync(window, group)),
+            None => Ok(()),
+        }
     }
 
     fn end_collective(&mut self, signature: &Signature, time: u64) -> Result<()> {

@@ -9,7 +9,7 @@ use super::comm::record_with_object;
 use super::send::post;
 use crate::call::Call;
 use crate::constants::Handle;
-use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Request, MPI_Win};
+use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Request, MPI_Win};
 use crate::groups::{self, Group, Kind, NO_ROOT};
 use crate::signature::Half;
 
@@ -106,6 +106,7 @@ impl Operation for Release {
 pub struct OnWindow {
     win: MPI_Win,
     rank: Option<c_int>,
+    peers: Option<MPI_Group>,
     parameter: i64,
     collective: bool,
     flag: Option<*const c_int>,
@@ -116,6 +117,7 @@ pub fn win_epoch(win: MPI_Win) -> OnWindow {
     OnWindow {
         win,
         rank: None,
+        peers: None,
         parameter: 0,
         collective: false,
         flag: None,
@@ -130,19 +132,34 @@ pub fn win_rank(rank: c_int, win: MPI_Win) -> OnWindow {
     }
 }
 
+/// Assertions as they are in the trace, in the high half of a parameter.
+fn assertion(given: c_int) -> i64 {
+    let c = crate::constants::constants();
+    let modes = [
+        c.mode_no_check,
+        c.mode_no_precede,
+        c.mode_no_put,
+        c.mode_no_store,
+        c.mode_no_succeed,
+    ];
+    let bits = (0..).zip(modes).filter(|(_, mode)| given & mode != 0);
+    bits.fold(0, |all, (bit, _)| all | 1 << bit) << 32
+}
+
 /// A fence.
 pub fn win_fence(assert: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
-        parameter: i64::from(assert),
+        parameter: assertion(assert),
         collective: true,
         ..win_epoch(win)
     }
 }
 
 /// Opens an epoch for a group of processes.
-pub fn win_group(assert: c_int, win: MPI_Win) -> OnWindow {
+pub fn win_group(group: MPI_Group, assert: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
-        parameter: i64::from(assert),
+        peers: Some(group),
+        parameter: assertion(assert),
         ..win_epoch(win)
     }
 }
@@ -161,7 +178,7 @@ pub fn win_lock(lock: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> OnWind
     let c = crate::constants::constants();
     let kind = if lock == c.lock_exclusive { 1 } else { 2 };
     OnWindow {
-        parameter: kind | i64::from(assert) << 32,
+        parameter: kind | assertion(assert),
         ..win_rank(rank, win)
     }
 }
@@ -169,7 +186,7 @@ pub fn win_lock(lock: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> OnWind
 /// Locks all targets, shared.
 pub fn win_lock_all(assert: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
-        parameter: 2 | i64::from(assert) << 32,
+        parameter: 2 | assertion(assert),
         ..win_epoch(win)
     }
 }
@@ -190,7 +207,8 @@ impl Operation for OnWindow {
         if let Some(rank) = self.rank {
             raw.send = Half::of(rank);
         }
-        raw.extra = self.parameter as u64;
+        let peers = self.peers.map_or(0, |group| call.stream().peers(group));
+        raw.extra = self.parameter as u64 | u64::from(peers);
         // SAFETY: set by a call that succeeded.
         if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;

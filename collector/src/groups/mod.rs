@@ -18,8 +18,8 @@ use crate::constants::*;
 
 use registry::EPOCH;
 pub use registry::{
-    Origin, attach_failed, attached, communicator, created, duplicated, known, released, restore,
-    start, stop,
+    Origin, attach_failed, attached, communicator, created, duplicated, known, ranks_of, released,
+    restore, start, stop,
 };
 use topology::Topology;
 

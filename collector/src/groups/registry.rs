@@ -288,6 +288,11 @@ impl Registry {
     }
 }
 
+/// World ranks of the processes in a valid group; lists of the same ranks are one.
+pub fn ranks_of(group: MPI_Group) -> &'static [i32] {
+    with_registry(|registry| registry.ranks_of(group))
+}
+
 /// Registers a window or file made on `comm`.
 pub fn attached(kind: Kind, comm: &'static Group, handle: usize) -> &'static Group {
     let nth = comm.attached.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,8 @@ use laggard_callpath::ModuleId;
 use laggard_trace::{ClockPoint, Communicator, Definition, Frame, Neighbours};
 
 use super::Stream;
-use crate::groups::{Group, Kind};
+use crate::ffi::MPI_Group;
+use crate::groups::{self, Group, Kind};
 
 impl Stream {
     /// Defines a communicator, window or file, if the file does not yet.
@@ -72,6 +73,27 @@ impl Stream {
             id,
             bytes: bytes.to_vec(),
         });
+        id
+    }
+
+    /// The id of the processes in a valid group.
+    pub fn peers(&mut self, group: MPI_Group) -> u32 {
+        let ranks = groups::ranks_of(group);
+        // An empty list has no address of its own.
+        let key = if ranks.is_empty() {
+            0
+        } else {
+            ranks.as_ptr() as usize
+        };
+        if let Some(&id) = self.peers.get(&key) {
+            return id;
+        }
+        let id = self.peers.len() as u32 + 1;
+        self.peers.insert(key, id);
+        if self.is_writing() {
+            let ranks = ranks.iter().map(|&rank| rank as u32).collect();
+            self.writer.define(&[Definition::Peers { id, ranks }]);
+        }
         id
     }
 

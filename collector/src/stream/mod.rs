@@ -79,6 +79,8 @@ pub struct Stream {
     modules: FastMap<ModuleId, u32>,
     /// Groups that the file defines, by address.
     defined: FastSet<usize>,
+    /// Lists of peers that the file defines, by address.
+    peers: FastMap<usize, u32>,
 }
 
 impl Stream {
@@ -106,6 +108,7 @@ impl Stream {
             strings: FastMap::default(),
             modules: FastMap::default(),
             defined: FastSet::default(),
+            peers: FastMap::default(),
         })
     }
 

@@ -153,6 +153,7 @@ impl<'a> Calls<'a> {
             Event::WindowCreate(window) | Event::WindowDestroy(window) | Event::Window(window) => {
                 self.on_window(window, |_| {})
             }
+            Event::GroupSync(window, group) => self.group_sync(window, group),
             Event::OnTarget(window, target) => self.on_target(window, target, 0),
             Event::Lock(window, target, exclusive) => {
                 self.on_target(window, target, if exclusive { 1 } else { 2 });

@@ -126,6 +126,8 @@ pub enum Event {
     OneSided(OneSided),
     /// A lock of a window's target was asked for: exclusive, or shared.
     Lock(u32, u32, bool),
+    /// An epoch on a window begins or ends, for processes of this group.
+    GroupSync(u32, u32),
     /// A call on a window for one target: written as the release of a lock.
     OnTarget(u32, u32),
     /// Recording was switched off, or on again.
@@ -304,7 +306,7 @@ callbacks! {
     window_collective_end(operation: u8, _level: u32, on: u32, root: u32, sent: u64, received: u64) =>
         Event::WindowCollectiveEnd(collective(operation, on, root, sent, received));
     on_window(window: u32) => Event::Window(window);
-    group_sync(_level: u32, window: u32) => Event::Window(window);
+    group_sync(_level: u32, window: u32, group: u32) => Event::GroupSync(window, group);
     on_target(window: u32, target: u32) => Event::OnTarget(window, target);
     lock(window: u32, target: u32, _lock: u64, kind: u8) =>
         Event::Lock(window, target, kind == EXCLUSIVE);

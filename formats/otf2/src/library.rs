@@ -142,6 +142,7 @@ functions! { Writing:
     get = "OTF2_EvtWriter_RmaGet"(Handle, Handle, u64, u32, u32, u64, u64) -> Code;
     lock = "OTF2_EvtWriter_RmaAcquireLock"(Handle, Handle, u64, u32, u32, u64, u8) -> Code;
     unlock = "OTF2_EvtWriter_RmaReleaseLock"(Handle, Handle, u64, u32, u32, u64) -> Code;
+    group_sync = "OTF2_EvtWriter_RmaGroupSync"(Handle, Handle, u64, u32, u32, u32) -> Code;
     program_begin = "OTF2_EvtWriter_ProgramBegin"(Handle, Handle, u64, u32, u32, *const u32) -> Code;
     program_end = "OTF2_EvtWriter_ProgramEnd"(Handle, Handle, u64, i64) -> Code;
 }

@@ -109,6 +109,11 @@ impl Open {
         call(self.number).map_or(Shape::Single, |call| call.shape)
     }
 
+    /// Whether it begins an epoch for a group of processes.
+    pub fn begins_epoch(&self) -> bool {
+        [number::MPI_Win_post, number::MPI_Win_start].contains(&self.number)
+    }
+
     /// Whether it reads from its target, rather than writes.
     pub fn is_get(&self) -> bool {
         call(self.number).is_some_and(|call| call.generic == GenericType::OneSidedGet)

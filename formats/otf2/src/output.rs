@@ -44,6 +44,7 @@ pub struct Output<'a> {
     call_paths: u32,
     signatures: FxHashMap<Signature, u32>,
     lists: FxHashMap<Vec<(u32, u32)>, u32>,
+    peers: FxHashMap<Vec<u32>, u32>,
     /// How signatures are used, by number.
     uses: Vec<Use>,
     /// Requests posted in records so far.
@@ -65,6 +66,7 @@ impl<'a> Output<'a> {
             call_paths: 0,
             signatures: FxHashMap::default(),
             lists: FxHashMap::default(),
+            peers: FxHashMap::default(),
             uses: vec![Use::default()],
             posts: 0,
             calls: 0,
@@ -118,6 +120,20 @@ impl<'a> Output<'a> {
         }
         let id = self.text(text);
         self.strings.insert(number, id);
+        id
+    }
+
+    /// The id of a list of world ranks; 0 if there are too many lists.
+    pub fn peers(&mut self, ranks: Vec<u32>) -> u32 {
+        if let Some(&id) = self.peers.get(&ranks) {
+            return id;
+        }
+        if self.peers.len() >= MOST {
+            return 0;
+        }
+        let id = self.peers.len() as u32 + 1;
+        self.peers.insert(ranks.clone(), id);
+        self.writer.define(&[Definition::Peers { id, ranks }]);
         id
     }
 

@@ -71,6 +71,17 @@ impl Calls<'_> {
         });
     }
 
+    /// An epoch begins or ends. Who is on its other side is kept where it begins.
+    pub(crate) fn group_sync(&mut self, window: u32, group: u32) {
+        let is_begin = self.open.as_ref().is_some_and(Open::begins_epoch);
+        let ranks = match is_begin {
+            true => self.world.members(self.definitions, group),
+            false => None,
+        };
+        let peers = ranks.map_or(0, |ranks| self.output.peers(ranks));
+        self.on_window(window, |part| part.parameter = i64::from(peers));
+    }
+
     pub(crate) fn transfer(&mut self, transfer: OneSided) {
         let peer = self.target(transfer.window, transfer.target);
         let reads = self.open.as_ref().is_some_and(Open::is_get);

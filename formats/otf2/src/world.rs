@@ -112,6 +112,16 @@ impl World {
         self.regions.get(&region).copied()
     }
 
+    /// World ranks of a group of processes; those that are no rank are left out.
+    pub fn members(&self, definitions: &Definitions, group: u32) -> Option<Vec<u32>> {
+        let group = definitions.group(group, &[group_kind::COMM_GROUP])?;
+        let ranks = group
+            .members
+            .iter()
+            .filter_map(|&rank| u32::try_from(rank).ok());
+        Some(ranks.filter(|&rank| rank < self.ranks).collect())
+    }
+
     /// A communicator's id for `rank`.
     pub fn comm_id(&self, comm: u32, rank: u32) -> Option<u64> {
         let known = self.comms.get(&comm)?;

@@ -248,6 +248,9 @@ impl ArchiveWriter {
                     let kind = if exclusive { LOCKS.0 } else { LOCKS.1 };
                     (call.lock)(to, none, time, window, target, 0, kind)
                 }
+                Event::GroupSync(window, group) => {
+                    (call.group_sync)(to, none, time, LEVEL, window, group)
+                }
                 Event::OnTarget(window, target) => (call.unlock)(to, none, time, window, target, 0),
                 Event::Program(name, ref arguments) => {
                     let (count, list) = (arguments.len() as u32, arguments.as_ptr());

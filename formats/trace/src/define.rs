@@ -8,6 +8,8 @@ pub const PEER_ANY: i32 = -1;
 pub const PEER_NONE: i32 = -2;
 /// Peer: a process outside this run.
 pub const PEER_FOREIGN: i32 = -3;
+/// `MPI_MODE_NOPRECEDE` in the parameter of a fence.
+pub const ASSERT_NO_PRECEDE: i64 = 2 << 32;
 /// Root of an intercommunicator collective: `MPI_ROOT`.
 pub const PEER_ROOT: i32 = -4;
 /// Any tag.
@@ -177,6 +179,13 @@ pub enum Definition {
     },
     /// A rank's neighbours in a communicator with a topology.
     Neighbours(Neighbours),
+    /// The other side of an epoch of general active target synchronisation.
+    Peers {
+        /// Id.
+        id: u32,
+        /// World ranks.
+        ranks: Vec<u32>,
+    },
     /// Something about the run: program, argument, host…
     Property {
         /// String id.
@@ -226,7 +235,7 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 impl Definition {
     /// The last kind that this version knows. Readers skip later ones.
-    pub const LAST_KIND: u16 = 9;
+    pub const LAST_KIND: u16 = 11;
 
     /// Appends this definition's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -240,6 +249,7 @@ impl Definition {
             Definition::GroupHandle { .. } => 7,
             Definition::Property { .. } => 8,
             Definition::Neighbours(_) => 9,
+            Definition::Peers { .. } => 11,
         };
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&[0, 0]);
@@ -331,6 +341,13 @@ impl Definition {
             Definition::Neighbours(neighbours) => {
                 put_u64(out, neighbours.communicator);
                 for rank in &neighbours.sources {
+                    put_u32(out, *rank);
+                }
+            }
+            Definition::Peers { id, ranks } => {
+                put_u32(out, *id);
+                put_u32(out, 0);
+                for rank in ranks {
                     put_u32(out, *rank);
                 }
             }
@@ -458,6 +475,15 @@ fn decode_body(kind: u16, body: &[u8]) -> Option<Definition> {
                 communicator,
                 sources: fields.u32s(count)?,
             })
+        }
+        11 => {
+            let id = fields.u32()?;
+            fields.u32()?;
+            let count = fields.0.len().div_ceil(4) as u32;
+            Definition::Peers {
+                id,
+                ranks: fields.u32s(count)?,
+            }
         }
         _ => return None,
     })

@@ -31,6 +31,7 @@ pub struct Definitions {
     pub group_handles: Vec<(u64, u64, u32, u32)>,
     /// Neighbours in communicators with a topology, in order of definition.
     pub neighbours: Vec<Neighbours>,
+    peers: Vec<Vec<u32>>,
     properties: Vec<(u32, u32)>,
     /// Bytes of the file, if they come from one.
     room: Option<usize>,
@@ -44,6 +45,7 @@ mod least {
     pub const CALL_PATH: usize = 16;
     pub const SIGNATURE: usize = 88;
     pub const COMPLETION_LIST: usize = 16;
+    pub const PEERS: usize = 16;
 }
 
 /// Puts `value` at `id`; `false` if the id is absurd or taken.
@@ -73,6 +75,7 @@ impl Definitions {
         self.call_paths.shrink_to_fit();
         self.signatures.shrink_to_fit();
         self.completion_lists.shrink_to_fit();
+        self.peers.shrink_to_fit();
     }
 
     /// Takes a definition in; `false` if its id cannot be right.
@@ -132,6 +135,10 @@ impl Definitions {
                 self.neighbours.push(neighbours);
                 true
             }
+            Definition::Peers { id, ranks } => {
+                let most = room / least::PEERS;
+                place(&mut self.peers, id, most, ranks, Vec::new())
+            }
             Definition::Property { key, value } => {
                 self.properties.push((key, value));
                 true
@@ -186,6 +193,18 @@ impl Definitions {
     /// Completion lists by id; undefined ones are empty.
     pub fn completion_lists(&self) -> &[Vec<(u32, u32)>] {
         &self.completion_lists
+    }
+
+    /// World ranks that a `MPI_Win_post` or `MPI_Win_start` with this parameter named; none
+    /// if they are not known.
+    pub fn peers(&self, parameter: i64) -> &[u32] {
+        let id = parameter as u32 as usize;
+        self.peers.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// All lists of peers.
+    pub fn lists_of_peers(&self) -> impl Iterator<Item = &[u32]> {
+        self.peers.iter().skip(1).map(Vec::as_slice)
     }
 
     /// Values of the properties with this key, in order.

@@ -284,6 +284,38 @@ fn neighbours_that_are_no_whole_list_are_damage() {
 }
 
 #[test]
+fn peers_come_back_by_parameter() {
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    let lists = [vec![2, 0], vec![], vec![7]];
+    for (id, ranks) in (1..).zip(lists.clone()) {
+        writer.define(&[Definition::Peers { id, ranks }]);
+    }
+    let bytes = writer.finish(End::default()).into_bytes();
+    let (location, _) = read(&bytes);
+    assert_eq!(location.damage, []);
+    let definitions = &location.definitions;
+    assert!(definitions.lists_of_peers().eq(lists));
+    // The high half is the assertion.
+    assert_eq!(definitions.peers(1 | 2 << 32), [2, 0]);
+    assert_eq!(definitions.peers(3), [7]);
+    for unknown in [0, 2, 4, -1, i64::MIN] {
+        assert_eq!(definitions.peers(unknown), [0; 0]);
+    }
+    // A list cut within a rank.
+    let peers = Definition::Peers {
+        id: 1,
+        ranks: vec![2, 0],
+    };
+    let (location, _) = read(&with_head(bytes, &peers, 11, 14));
+    assert_ne!(location.damage, []);
+    assert_eq!(location.definitions.peers(1), [0; 0]);
+}
+
+#[test]
 fn definitions_of_later_kinds_are_skipped() {
     let (bytes, neighbours) = with_neighbours();
     let kind = Definition::LAST_KIND + 1;

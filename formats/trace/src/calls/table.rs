@@ -131,8 +131,8 @@ macro_rules! mpi_calls {
             163 MPI_Win_create_dynamic GroupSync WindowCreate win_create(comm, win) (info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) -> c_int;
             164 MPI_Win_free GroupSync WindowFree win_free(win) (win: *mut MPI_Win) -> c_int;
             165 MPI_Win_fence GroupSync Fence win_fence(assert, win) (assert: c_int, win: MPI_Win) -> c_int;
-            166 MPI_Win_post Exposure Single win_group(assert, win) (group: MPI_Group, assert: c_int, win: MPI_Win) -> c_int;
-            167 MPI_Win_start Exposure Single win_group(assert, win) (group: MPI_Group, assert: c_int, win: MPI_Win) -> c_int;
+            166 MPI_Win_post Exposure Single win_group(group, assert, win) (group: MPI_Group, assert: c_int, win: MPI_Win) -> c_int;
+            167 MPI_Win_start Exposure Single win_group(group, assert, win) (group: MPI_Group, assert: c_int, win: MPI_Win) -> c_int;
             168 MPI_Win_complete Exposure Single win_epoch(win) (win: MPI_Win) -> c_int;
             169 MPI_Win_wait Exposure Single win_epoch(win) (win: MPI_Win) -> c_int;
             170 MPI_Win_test Exposure Single win_test(win, flag) (win: MPI_Win, flag: *mut c_int) -> c_int;

@@ -1,0 +1,238 @@
+//! Epochs on windows, of one rank: post, start, complete and wait as messages on channels of
+//! their own, and the transfers that a fence has to wait for.
+//!
+//! The n-th MPI_Win_post of a target for an origin matches the n-th MPI_Win_start of that origin
+//! for the target, and so do the calls that end the epoch: exactly what a channel does. Their
+//! tags are negative, so that no message of the program is on them.
+
+use laggard_trace::Event;
+use laggard_trace::calls::{GenericType, call, number};
+use rustc_hash::FxHashMap;
+
+use super::channel::End;
+use super::rank::{CallAt, Rank};
+use super::table::{NONE, Row};
+use super::wire::{Member, Party};
+
+/// Tag of the channel from target to origin: an end is a MPI_Win_post.
+pub const POSTED: i32 = -1001;
+/// From origin to target: an end is a MPI_Win_complete.
+pub const COMPLETED: i32 = -1002;
+/// From origin to target: the end's time is when the last transfer of an epoch left.
+pub const TRANSFERRED: i32 = -1003;
+
+/// What a call does to epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing.
+    None,
+    /// MPI_Win_post.
+    Post,
+    /// MPI_Win_start.
+    Start,
+    /// MPI_Win_complete.
+    Complete,
+    /// MPI_Win_wait, or a successful MPI_Win_test.
+    Wait,
+    /// Moves data.
+    Transfer,
+}
+
+impl Role {
+    /// The role of a call.
+    pub fn of(operation: u16) -> Role {
+        match operation {
+            number::MPI_Win_post => Role::Post,
+            number::MPI_Win_start => Role::Start,
+            number::MPI_Win_complete => Role::Complete,
+            number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
+            _ => match call(operation).map(|call| call.generic) {
+                Some(
+                    GenericType::OneSidedPut
+                    | GenericType::OneSidedGet
+                    | GenericType::OneSidedAtomic,
+                ) => Role::Transfer,
+                _ => Role::None,
+            },
+        }
+    }
+}
+
+/// A target in an access epoch.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    /// World rank.
+    target: i32,
+    /// The rank's channel of its posts, and the number of the post.
+    post: (u32, u64),
+    /// When the last transfer left, or MPI_Win_start.
+    transfer: End,
+}
+
+/// The last transfer to or from a target since the last fence.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    target: i32,
+    party: Party,
+    leave: i64,
+}
+
+/// One window.
+#[derive(Debug, Default)]
+struct Window {
+    /// Origins of the exposure epoch.
+    origins: Vec<i32>,
+    /// Targets of the access epoch.
+    access: Vec<Access>,
+    last: Vec<Last>,
+}
+
+/// The windows of a rank, by the trace's number.
+#[derive(Debug, Default)]
+pub struct Epochs(FxHashMap<u64, Window>);
+
+impl Epochs {
+    /// The posts that may still be asked about: channel and number.
+    pub fn held(&self) -> impl Iterator<Item = (u32, u64)> {
+        let access = self.0.values().flat_map(|window| &window.access);
+        access.map(|access| access.post)
+    }
+
+    /// The last transfers before a fence of `window`, as members of it: the local rank of each
+    /// is its target, in the world.
+    pub fn fence(&mut self, window: u64) -> impl Iterator<Item = Member> {
+        let window = self.0.get_mut(&window);
+        let last = window.map_or(Vec::new(), |window| std::mem::take(&mut window.last));
+        last.into_iter().map(|last| Member {
+            party: last.party,
+            leave: last.leave,
+            local_rank: last.target as u32,
+            asks: 0,
+            late: NONE,
+        })
+    }
+}
+
+impl Rank<'_> {
+    /// Takes a call on a window in.
+    pub(super) fn take_epoch(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let window = self.group_id(call);
+        if window == 0 {
+            return;
+        }
+        match row.role {
+            Role::None => {}
+            Role::Post => {
+                let origins = self.epoch_peers(call, event);
+                for &origin in &origins {
+                    let channel = self.sends.number((window, origin, POSTED), self.agent_of);
+                    self.sends.push(channel, call.end());
+                }
+                self.epochs.0.entry(window).or_default().origins = origins;
+            }
+            Role::Start => self.start_epoch(call, window, event),
+            Role::Transfer => {
+                let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
+                let target = overridden.map_or(row.root, |(peer, _)| peer);
+                if target >= 0 {
+                    self.transfer(call, window, target);
+                }
+            }
+            Role::Complete => self.complete_epoch(call, window),
+            Role::Wait => {
+                let found = self.epochs.0.get_mut(&window);
+                let origins = found.map_or(Vec::new(), |found| std::mem::take(&mut found.origins));
+                for origin in origins {
+                    for tag in [COMPLETED, TRANSFERRED] {
+                        let key = (window, origin, tag);
+                        let channel = self.receives.number(key, self.agent_of);
+                        let n = self.receives.push(channel, call.end());
+                        let receives = &mut self.receives;
+                        self.asker.ask_for_epoch(call, (channel, receives), n);
+                    }
+                }
+            }
+        }
+    }
+
+    fn start_epoch(&mut self, call: &CallAt, window: u64, event: Option<&Event>) {
+        let transfer = End {
+            time: call.leave,
+            ..call.end()
+        };
+        let mut access = Vec::new();
+        for target in self.epoch_peers(call, event) {
+            let channel = self
+                .receives
+                .number((window, target, POSTED), self.agent_of);
+            let n = self.receives.push(channel, call.end());
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+            access.push(Access {
+                target,
+                post: (channel, n),
+                transfer,
+            });
+        }
+        self.epochs.0.entry(window).or_default().access = access;
+    }
+
+    fn transfer(&mut self, call: &CallAt, window: u64, target: i32) {
+        let party = Party {
+            enter: call.enter,
+            event: call.number,
+            rank: self.rank,
+            thread: call.thread,
+            signature: call.signature,
+        };
+        let window = self.epochs.0.entry(window).or_default();
+        let last = Last {
+            target,
+            party,
+            leave: call.leave,
+        };
+        match window.last.iter_mut().find(|last| last.target == target) {
+            Some(found) if found.leave <= call.leave => *found = last,
+            Some(_) => {}
+            None => window.last.push(last),
+        }
+        if let Some(access) = window.access.iter_mut().find(|a| a.target == target) {
+            access.transfer = End {
+                time: call.leave,
+                ..call.end()
+            };
+            let (channel, n) = access.post;
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+        }
+    }
+
+    fn complete_epoch(&mut self, call: &CallAt, window: u64) {
+        let found = self.epochs.0.get_mut(&window);
+        let accesses = found.map_or(Vec::new(), |found| std::mem::take(&mut found.access));
+        for access in accesses {
+            for (tag, end) in [(COMPLETED, call.end()), (TRANSFERRED, access.transfer)] {
+                let key = (window, access.target, tag);
+                let channel = self.sends.number(key, self.agent_of);
+                self.sends.push(channel, end);
+            }
+            let (channel, n) = access.post;
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+            // The number is not held back any more.
+            self.receives.touch(channel);
+        }
+    }
+
+    /// World ranks that a MPI_Win_post or MPI_Win_start names.
+    fn epoch_peers(&self, call: &CallAt, event: Option<&Event>) -> Vec<i32> {
+        let value = event
+            .and_then(|event| event.value)
+            .map(|value| value as i64);
+        let parameter = value.unwrap_or(self.signature(call).parameter);
+        let location = self.threads[call.thread as usize].stream.location();
+        let peers = location.definitions.peers(parameter).iter();
+        // Processes outside this run have no rank in it.
+        peers.filter_map(|&rank| i32::try_from(rank).ok()).collect()
+    }
+}

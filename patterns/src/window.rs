@@ -1,0 +1,179 @@
+//! Windows, active target: who was late for an epoch.
+//!
+//! With post, start, complete and wait the n-th MPI_Win_post of a target for an origin meets
+//! the n-th MPI_Win_start of that origin for the target, and likewise the calls that end the
+//! epoch. A fence is a meeting of all ranks of the window.
+
+use crate::Interval;
+use crate::catalogue::{Pattern, Unit, all, computing};
+
+pub(crate) static LATE_POST: Pattern = Pattern {
+    id: "late_post",
+    parent: "one_sided",
+    name: "Late post",
+    summary: "An origin waited because a target had not opened its window yet.",
+    description: "An access epoch (MPI_Win_start to MPI_Win_complete) needs the exposure epochs \
+        of its targets. The library may wait for them in MPI_Win_start, in the transfer or in \
+        MPI_Win_complete; whichever call was entered before the target's MPI_Win_post lost the \
+        time until then. The reason is what the target did before it posted.",
+    condition: "a target entered its MPI_Win_post later than the origin the call",
+    severity: "min(enter of the last matching MPI_Win_post, leave) - enter, in MPI_Win_start, \
+        MPI_Win_complete and the transfers to that target",
+    advice: &[
+        all("Call MPI_Win_post as soon as the target's memory may be accessed."),
+        computing("Move computation of the target behind MPI_Win_post."),
+        all("Let the origin do independent work between MPI_Win_start and MPI_Win_complete."),
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static EARLY_WAIT: Pattern = Pattern {
+    id: "early_wait",
+    parent: "one_sided",
+    name: "Early wait",
+    summary: "A target waited in MPI_Win_wait for an origin that was still accessing its window.",
+    description: "MPI_Win_wait lasts until all origins have ended their access epochs with \
+        MPI_Win_complete. What the origins did after their last transfer counts as late \
+        complete instead; the two add up to the whole wait.",
+    condition: "an origin entered its MPI_Win_complete later than the target MPI_Win_wait",
+    severity: "min(enter of the last matching MPI_Win_complete, leave) - enter, without late \
+        complete",
+    advice: &[
+        all("Let the target do independent work before MPI_Win_wait, or poll with MPI_Win_test."),
+        computing("Give the origin less to do before and between its transfers."),
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static LATE_COMPLETE: Pattern = Pattern {
+    id: "late_complete",
+    parent: "early_wait",
+    name: "Late complete",
+    summary: "A target waited for an origin that had done its transfers and not ended its epoch.",
+    description: "The origin made its last transfer, or had none to make, and did something else \
+        before it called MPI_Win_complete. Nothing but that call was missing.",
+    condition: "a target in MPI_Win_wait after the origin's last transfer and before its \
+        MPI_Win_complete",
+    severity: "min(whole wait, enter of the last MPI_Win_complete - leave of that origin's last \
+        transfer), moved here from early wait",
+    advice: &[
+        all("Call MPI_Win_complete directly after the last transfer."),
+        computing("Move computation of the origin behind MPI_Win_complete."),
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static WAIT_AT_FENCE: Pattern = Pattern {
+    id: "wait_at_fence",
+    parent: "group_sync",
+    name: "Wait at fence",
+    summary: "Ranks waited in MPI_Win_fence for the last one to arrive.",
+    description: "A fence that ends an epoch lasts until all ranks of the window have entered. \
+        Transfers into the waiting rank's own memory count as early fence instead. One with \
+        MPI_MODE_NOPRECEDE need not wait: it counts only where the rank left after the last had \
+        entered.",
+    condition: "another rank entered later: enter < last",
+    severity: "min(last, leave) - enter, at each rank, without early fence",
+    advice: &[
+        computing("Balance the work before the fence, so that no rank comes late."),
+        all(
+            "If few ranks exchange data, synchronise only those: MPI_Win_post, MPI_Win_start, \
+             MPI_Win_complete and MPI_Win_wait.",
+        ),
+        all("Say MPI_MODE_NOPRECEDE where no transfer comes before the fence."),
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static EARLY_FENCE: Pattern = Pattern {
+    id: "early_fence",
+    parent: "wait_at_fence",
+    name: "Early fence",
+    summary: "A rank waited in MPI_Win_fence while others still accessed its memory.",
+    description: "The rank entered the fence before the last transfer to or from its memory was \
+        through. Until then it waited for that transfer, and for what its origin did before.",
+    condition: "a transfer to or from this rank's memory left after the rank entered the fence",
+    severity: "min(leave of the last such transfer, leave) - enter, moved here from wait at fence",
+    advice: &[
+        computing("Let the origin transfer earlier, and compute afterwards."),
+        all("Let the target do independent work before the fence."),
+    ],
+    unit: Unit::Seconds,
+};
+
+/// Late post: ns that `own`, a call of the origin's epoch, waited for a post entered at
+/// `post`. `min(post, leave) - enter`.
+#[inline]
+pub fn late_post(own: Interval, post: i64) -> i64 {
+    own.before(post)
+}
+
+/// Early wait as a whole: ns that `wait` lasted before the last MPI_Win_complete was entered.
+/// `min(complete, leave) - enter`.
+#[inline]
+pub fn early_wait(wait: Interval, complete: i64) -> i64 {
+    wait.before(complete)
+}
+
+/// Late complete: the part of the wait after the origin's last transfer.
+/// `min(early_wait, complete - transfer)`, ns, where `transfer` is when that left.
+#[inline]
+pub fn late_complete(wait: Interval, complete: i64, transfer: i64) -> i64 {
+    let after = complete.saturating_sub(transfer).max(0);
+    early_wait(wait, complete).min(after)
+}
+
+/// Early fence: ns that `fence` lasted before the last `transfer` into this location left.
+/// `min(transfer, leave) - enter`.
+#[inline]
+pub fn early_fence(fence: Interval, transfer: i64) -> i64 {
+    fence.before(transfer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_call_waits_for_a_later_post() {
+        assert_eq!(late_post(Interval::new(100, 180), 150), 50);
+        assert_eq!(late_post(Interval::new(100, 180), 90), 0);
+        // It returned before the post: another call of the epoch waits for the rest.
+        assert_eq!(late_post(Interval::new(100, 105), 150), 5);
+    }
+
+    #[test]
+    fn a_wait_has_two_parts() {
+        let wait = Interval::new(100, 180);
+        assert_eq!(early_wait(wait, 170), 70);
+        assert_eq!(late_complete(wait, 170, 150), 20);
+        // The last transfer was before the wait began: all of it.
+        assert_eq!(late_complete(wait, 170, 60), 70);
+        assert_eq!(late_complete(wait, 170, 170), 0);
+        assert_eq!(late_complete(wait, 90, 50), 0);
+    }
+
+    #[test]
+    fn a_fence_waits_for_transfers() {
+        assert_eq!(early_fence(Interval::new(100, 180), 130), 30);
+        assert_eq!(early_fence(Interval::new(100, 180), 90), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn severities_fit_the_operation(enter: i64, leave: i64, other: i64, third: i64) {
+            let own = Interval::new(enter, leave);
+            let parts = [
+                late_post(own, other),
+                early_wait(own, other),
+                late_complete(own, other, third),
+                early_fence(own, other),
+            ];
+            for severity in parts {
+                prop_assert!((0..=own.duration()).contains(&severity));
+            }
+            prop_assert!(late_complete(own, other, third) <= early_wait(own, other));
+        }
+    }
+}
