@@ -221,6 +221,7 @@ patterns! {
     17 WaitAtWindowFree = group::WAIT_AT_WINDOW_FREE;
     18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
     19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
+    20 WaitAtShmemBarrier = group::WAIT_AT_SHMEM_BARRIER;
 }
 
 impl PatternId {
@@ -272,6 +273,7 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
     match shape {
         Shape::Single | Shape::Fence => &[],
         Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
+        Shape::PeBarrier => &[WaitAtShmemBarrier, BarrierCompletion],
         Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
         Shape::OneToAll => &[LateBroadcast],
         Shape::AllToOne => &[EarlyReduce, LateReduceContribution],

@@ -170,7 +170,7 @@ impl Row {
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: signature.send.peer,
             has_bytes,
-            meets: call.shape == Shape::Barrier
+            meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier)
                 || MEETINGS.contains(&signature.operation) && has_bytes,
             completes: signature.completes,
             ..Row::UNDEFINED

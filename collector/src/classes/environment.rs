@@ -59,7 +59,7 @@ impl Operation for Init {
 }
 
 /// Records a call that all processes of the job take part in.
-fn record_on_world(call: &mut Call) {
+pub fn record_on_world(call: &mut Call) {
     let mut raw = call.raw();
     if call.succeeded() {
         raw.group = groups::communicator(constants().comm_world);
@@ -114,6 +114,13 @@ pub struct Abort(c_int);
 /// MPI_Abort.
 pub fn abort(_comm: MPI_Comm, code: c_int) -> Abort {
     Abort(code)
+}
+
+impl Abort {
+    /// The end of the whole job, with this code.
+    pub fn new(code: c_int) -> Self {
+        Abort(code)
+    }
 }
 
 impl Operation for Abort {
