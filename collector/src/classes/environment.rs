@@ -59,7 +59,7 @@ impl Operation for Init {
 }
 
 /// Records a call that all processes of the job take part in.
-pub fn record_on_world(call: &mut Call) {
+fn record_on_world(call: &mut Call) {
     let mut raw = call.raw();
     if call.succeeded() {
         raw.group = groups::communicator(constants().comm_world);

@@ -12,8 +12,10 @@ use laggard_callpath::CallSite;
 
 use crate::call::Call;
 use crate::classes::Operation;
-use crate::classes::environment::{Abort, Init, record_on_world};
+use super::group::meeting;
+use crate::classes::environment::{Abort, Init};
 use crate::exports::real;
+use crate::groups::Pes;
 use crate::run;
 use crate::symmetric;
 use crate::thread::{STATE, state};
@@ -49,7 +51,8 @@ impl Operation for PeInit {
             call.result = i32::from(initialized == 0);
             Init.after(call);
         } else {
-            record_on_world(call);
+            // MPI has begun before: the job has one beginning.
+            meeting(Pes::All, 0, 0).after(call);
         }
         run::end_at_exit();
     }
