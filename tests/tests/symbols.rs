@@ -66,7 +66,9 @@ impl Model {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().find(|line| {
             let name = line.trim_start();
-            self.libraries.iter().any(|library| name.starts_with(library))
+            self.libraries
+                .iter()
+                .any(|library| name.starts_with(library))
         });
         let path = line.and_then(|line| line.split_whitespace().nth(2));
         PathBuf::from(path.unwrap_or_else(|| panic!("no {:?} in {text}", self.libraries)))

@@ -318,8 +318,14 @@ fn bottleneck(
     });
     let causes: Vec<_> = causes.collect();
     let first = first.unwrap_or_default();
-    let usual = pattern.hints(call.generic, first.late).map(str::to_owned);
-    let hints = first.hint.into_iter().chain(usual).collect();
+    // Functions of the other model are none to try.
+    let usual = pattern.hints(call.generic, first.late);
+    let usual = usual.filter(|hint| !(call.is_shmem() && hint.contains("MPI_")));
+    let hints = first
+        .hint
+        .into_iter()
+        .chain(usual.map(str::to_owned))
+        .collect();
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),

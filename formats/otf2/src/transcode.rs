@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use laggard_trace::calls::{self, Shape};
 use laggard_trace::{
-    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, TAG_ANY, WORLD, flags,
+    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, TAG_ANY, WORLD,
+    flags,
 };
 use rustc_hash::FxHashMap;
 

@@ -65,7 +65,7 @@ pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
     severity: "leave - max(first_out, last), at each member",
     advice: &[
         all("Bind ranks to cores, and keep one core free of ranks for the system."),
-        all("Try another barrier algorithm of the MPI library."),
+        all("Try another barrier algorithm of the library."),
         all("Use fewer barriers."),
     ],
     unit: Unit::Seconds,

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 
 use laggard_callpath::CallSite;
 
+use super::group::meeting;
 use crate::call::Call;
 use crate::classes::Operation;
-use super::group::meeting;
 use crate::classes::environment::{Abort, Init};
 use crate::exports::real;
 use crate::groups::Pes;
