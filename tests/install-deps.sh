@@ -34,6 +34,8 @@ has_mpi4py() {
 
 has_venv() { python3 -c 'import ensurepip, venv'; }
 
+has_shmem() { compgen -G '/usr/lib/*/openmpi/include/shmem.h' && has oshcc; }
+
 has_scalapack_tests() { compgen -G '/usr/lib/*/scalapack/openmpi-tests/xdlu'; }
 
 needs_of_build() {
@@ -58,6 +60,7 @@ needs_of_test() {
     need hostname has hostname
     need iproute2 has ip
     need lammps has lmp
+    need libopenmpi-dev has_shmem
     need libotf2-trace-dev test -e /usr/include/otf2/otf2.h
     need mount has mount
     need nodejs has node

@@ -208,6 +208,17 @@ impl Call {
         self.stream().record(raw, enter, leave);
     }
 
+    /// Records a call about symmetric memory, unless recording is paused.
+    pub fn record_on_memory(&mut self, raw: Raw, address: u64, value: Option<u64>) {
+        let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
+        let stream = self.stream();
+        if paused {
+            stream.skip();
+        } else {
+            stream.record_on_memory(raw, address, value, enter, leave);
+        }
+    }
+
     /// Records a call that found nothing done.
     pub fn record_unsuccessful(&mut self, raw: &Raw) {
         let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());

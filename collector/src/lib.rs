@@ -1,7 +1,7 @@
 //! The preloaded library that records what every call did.
 //!
 //! *Data flow.* A program's `MPI_x` comes to the wrapper of that name (`exports`),
-//! (`lookup` for a program that asks `dlsym` for it),
+//! (`lookup` for a program that asks `dlsym` for it), `shmem_x` to one of `shmem`,
 //! which calls the real function (`resolve`) between two readings of the clock
 //! (`clock`). The call's class (`classes`) then says what it did: a
 //! `signature` that repeats, and a record of twelve bytes in the location's
@@ -35,9 +35,11 @@ mod program;
 mod request;
 mod resolve;
 mod run;
+mod shmem;
 mod signature;
 mod statistics;
 mod stream;
+mod symmetric;
 mod sync;
 mod thread;
 mod types;

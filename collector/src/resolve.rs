@@ -108,8 +108,8 @@ extern "C" fn absent() -> c_int {
     16 // MPI_ERR_OTHER in Open MPI; any code but MPI_SUCCESS serves.
 }
 
-/// How files of MPI libraries begin.
-const MPI: &[&str] = &["libmpi", "libpmpi"];
+/// How files of MPI and OpenSHMEM libraries begin.
+const MPI: &[&str] = &["libmpi", "libpmpi", "liboshmem"];
 
 /// The next definition of a symbol of MPI after this library, wherever it was loaded.
 pub fn symbol(name: &CStr) -> *mut c_void {

@@ -1,9 +1,10 @@
 //! Start and end of a process's recording.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
 
+use laggard_callpath::CallSite;
 use laggard_trace::{ClockPoint, FileHeader, LIMIT_INTERNAL};
 
 use crate::call::{Call, guarded};
@@ -253,6 +254,35 @@ pub fn before_finalize(call: &mut Call) {
             call.release();
         }
     }
+}
+
+/// OpenSHMEM finalises itself when a process exits that has not done so: then recording ends
+/// in order, and the other ranks wait for this one in shmem_finalize. Called when the library
+/// is initialised: what is registered last for the exit comes first.
+pub fn end_at_exit() {
+    static ONCE: Once = Once::new();
+    // SAFETY: registers a function of this library, which is never unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::atexit(finalized_at_exit);
+    });
+}
+
+extern "C" fn finalized_at_exit() {
+    let recording = STATE.load(Ordering::Relaxed) & state::RECORDING != 0;
+    if IS_CHILD.load(Ordering::Relaxed) || !(recording || is_awaited()) {
+        return;
+    }
+    let site = CallSite {
+        ra: 0,
+        sp: 0,
+        bp: 0,
+    };
+    let mut call = Call::outside(site, 0);
+    if call.adopt() {
+        call.release();
+    }
+    before_finalize(&mut call);
+    finish(0);
 }
 
 /// Closes everything; the calling thread is at its stream.

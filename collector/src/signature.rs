@@ -15,6 +15,8 @@ use crate::statistics::{Head, Profile, Statistics};
 pub const MAX_SIGNATURES: usize = 65_536;
 /// Fallback signatures, one for each (operation, flags, path, group), beyond that.
 const MAX_FALLBACKS: usize = 65_536;
+/// Signatures with a symmetric address: some room is left for calls without.
+const MAX_WITH_ADDRESS: usize = MAX_SIGNATURES / 2;
 
 /// A call as its arguments say it: ranks as the program numbers them.
 #[derive(Clone, Copy, Debug)]
@@ -193,12 +195,27 @@ pub enum Lookup {
     Full,
 }
 
+/// Multipliers of a hash.
+const K: Words = [
+    0x9e37_79b9_7f4a_7c15,
+    0xbf58_476d_1ce4_e5b9,
+    0x94d0_49bb_1331_11eb,
+    0xff51_afd7_ed55_8ccd,
+    0xc4ce_b9fe_1a85_ec53,
+    0xd6e8_feb8_6659_fd93,
+    0xa076_1d64_78bd_642f,
+];
+
 /// The signatures of one location.
 pub struct Signatures {
     cache: Box<[Line]>,
     all: FastMap<Words, Found>,
     fallbacks: usize,
     next_id: u32,
+    /// Calls about symmetric memory that were seen once: what distinguishes them, by line.
+    once: Box<[u64]>,
+    /// Signatures with a symmetric address.
+    with_address: usize,
     /// By index of the statistics.
     pub profile: Profile,
 }
@@ -218,6 +235,8 @@ impl Signatures {
             all: FastMap::default(),
             fallbacks: 0,
             next_id: 1,
+            once: Box::default(),
+            with_address: 0,
             profile: Profile::default(),
         }
     }
@@ -225,15 +244,6 @@ impl Signatures {
     #[inline(always)]
     fn line(words: &Words) -> usize {
         // Multiply-shift over all words: independent multiplications, one sum.
-        const K: Words = [
-            0x9e37_79b9_7f4a_7c15,
-            0xbf58_476d_1ce4_e5b9,
-            0x94d0_49bb_1331_11eb,
-            0xff51_afd7_ed55_8ccd,
-            0xc4ce_b9fe_1a85_ec53,
-            0xd6e8_feb8_6659_fd93,
-            0xa076_1d64_78bd_642f,
-        ];
         let mut sum = 0u64;
         for (word, k) in words.iter().zip(K) {
             sum = sum.wrapping_add(word.wrapping_mul(k));
@@ -251,6 +261,30 @@ impl Signatures {
             id: line.id,
             statistics: line.statistics,
         })
+    }
+
+    /// Whether a call about symmetric memory is worth a signature of its own: it has one, or
+    /// it was seen before, not long ago.
+    pub fn repeats(&mut self, raw: &Raw) -> bool {
+        if self.cached(raw).is_some() {
+            return true;
+        }
+        let words = &raw.words();
+        if self.all.contains_key(words) {
+            return true;
+        }
+        if self.with_address >= MAX_WITH_ADDRESS {
+            return false;
+        }
+        if self.once.is_empty() {
+            self.once = vec![0; 1 << Self::LINES_LOG2].into_boxed_slice();
+        }
+        let key = words.iter().fold(1, |key: u64, word| {
+            (key ^ word).wrapping_mul(K[0]).rotate_left(29)
+        });
+        let seen = std::mem::replace(&mut self.once[Self::line(words)], key);
+        self.with_address += usize::from(seen == key);
+        seen == key
     }
 
     /// The signature of a call that the cache does not have.
@@ -396,6 +430,30 @@ mod tests {
             Lookup::Fallback { found, new: false }
         );
         assert!(matches!(signatures.look_up(&send(5)), Lookup::Known(_)));
+    }
+
+    #[test]
+    fn addresses_become_signatures_when_they_come_again() {
+        let at = |address| Raw {
+            extra: address,
+            ..Raw::new(1152, 1)
+        };
+        let mut signatures = Signatures::new();
+        assert!(!signatures.repeats(&at(8)));
+        assert!(signatures.repeats(&at(8)));
+        assert!(matches!(signatures.look_up(&at(8)), Lookup::New(_)));
+        assert!(signatures.repeats(&at(8)));
+        // What is seen once only never does.
+        assert!((0..100_000).all(|n| !signatures.repeats(&at(1_000 + 8 * n))));
+        let mut limited = Signatures::new();
+        let mut repeat = |n: u64| {
+            limited.repeats(&at(n));
+            limited.repeats(&at(n))
+        };
+        assert_eq!(
+            (1..100_000).filter(|&n| repeat(n)).count(),
+            MAX_WITH_ADDRESS
+        );
     }
 
     #[test]

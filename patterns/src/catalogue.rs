@@ -226,6 +226,7 @@ patterns! {
     17 WaitAtWindowFree = group::WAIT_AT_WINDOW_FREE;
     18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
     19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
+    20 WaitAtShmemBarrier = group::WAIT_AT_SHMEM_BARRIER;
     30 LatePost = window::LATE_POST;
     31 EarlyWait = window::EARLY_WAIT;
     32 LateComplete = window::LATE_COMPLETE;
@@ -286,6 +287,7 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
         Shape::Single => &[],
         Shape::Fence => &[WaitAtFence, EarlyFence],
         Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
+        Shape::PeBarrier => &[WaitAtShmemBarrier, BarrierCompletion],
         Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
         Shape::OneToAll => &[LateBroadcast],
         Shape::AllToOne => &[EarlyReduce, LateReduceContribution],

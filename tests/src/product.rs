@@ -56,14 +56,28 @@ impl Bench {
     /// # Panics
     /// With the compiler's messages, if it fails.
     pub fn compile(&self, source: &str, cflags: &[&str], libs: &[&str]) -> PathBuf {
-        let source = programs().join(source);
-        let output = self.dir.join(source.file_stem().expect("a file"));
-        let compiler = match source.extension().and_then(OsStr::to_str) {
+        let compiler = match Path::new(source).extension().and_then(OsStr::to_str) {
             Some("c") => "mpicc",
             Some("cpp") => "mpicxx",
             Some("f" | "f90") => "mpif90",
             other => panic!("no compiler for {other:?}"),
         };
+        self.compile_with(compiler, source, cflags, libs)
+    }
+
+    /// Compiles a source below `programs/` with this compiler.
+    ///
+    /// # Panics
+    /// With the compiler's messages, if it fails.
+    pub fn compile_with(
+        &self,
+        compiler: &str,
+        source: &str,
+        cflags: &[&str],
+        libs: &[&str],
+    ) -> PathBuf {
+        let source = programs().join(source);
+        let output = self.dir.join(source.file_stem().expect("a file"));
         let mut command = Command::new(compiler);
         command
             .args(["-O1", "-g"])
@@ -86,6 +100,7 @@ impl Bench {
             trace: None,
             timeout: TIMEOUT,
             hosts: None,
+            shmem: false,
         }
     }
 
@@ -210,9 +225,16 @@ pub struct Mpirun<'a> {
     trace: Option<PathBuf>,
     timeout: Duration,
     hosts: Option<&'a Hosts>,
+    shmem: bool,
 }
 
 impl<'a> Mpirun<'a> {
+    /// Runs a program of OpenSHMEM with `oshrun`.
+    pub fn shmem(mut self) -> Self {
+        self.shmem = true;
+        self
+    }
+
     /// Runs on several hosts.
     pub fn on(mut self, hosts: &'a Hosts) -> Self {
         self.hosts = Some(hosts);
@@ -237,6 +259,7 @@ impl Mpirun<'_> {
     pub fn command(&self) -> Command {
         let mut command = match self.hosts {
             Some(hosts) => hosts.mpirun(self.ranks),
+            None if self.shmem => oshrun(self.ranks),
             None => mpirun(self.ranks),
         };
         clean_environment(&mut command);
@@ -289,13 +312,24 @@ fn clean_environment(command: &mut Command) {
 
 /// `mpirun` for more ranks than cores, also for root where it is one.
 pub fn mpirun(ranks: u32) -> Command {
-    let mut command = Command::new("mpirun");
+    launcher("mpirun", &[], ranks)
+}
+
+/// The same for OpenSHMEM. Without the option `shmem_finalize` of Open MPI 4.1.4 fails on
+/// Debian 12.
+pub fn oshrun(pes: u32) -> Command {
+    let option = ["--mca", "opal_common_ucx_opal_mem_hooks", "0"];
+    launcher("oshrun", &option, pes)
+}
+
+fn launcher(program: &str, options: &[&str], ranks: u32) -> Command {
+    let mut command = Command::new(program);
     // SAFETY: never fails.
     if unsafe { libc::geteuid() } == 0 {
         command.arg("--allow-run-as-root");
     }
-    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n"]);
-    command.arg(ranks.to_string());
+    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+    command.args(options).arg("-n").arg(ranks.to_string());
     command
 }
 

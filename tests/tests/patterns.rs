@@ -65,6 +65,7 @@ programs! {
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
     late_sender_waitany_waitsome: "late_sender_waitany_waitsome.c";
     late_sender_wildcard: "late_sender_wildcard.c";
+    mpi_and_shmem: "mpi_and_shmem.c";
     neighborhood_collectives: "neighborhood_collectives.c";
     neighborhood_near_miss: "neighborhood_near_miss.c";
     neighborhood_path: "neighborhood_path.c";
@@ -76,6 +77,8 @@ programs! {
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     rooted_intercommunicator: "rooted_intercommunicator.c";
+    shmem_collectives: "shmem_collectives.c";
+    shmem_collectives_near_miss: "shmem_collectives_near_miss.c";
     unmatched_near_miss: "unmatched_near_miss.c";
     unmatched_receive: "unmatched_receive.c";
     unmatched_send: "unmatched_send.c";
@@ -93,6 +96,8 @@ programs! {
     wait_at_finalize_near_miss: "wait_at_finalize_near_miss.c";
     wait_at_nxn: "wait_at_nxn.c";
     wait_at_nxn_near_miss: "wait_at_nxn_near_miss.c";
+    wait_at_shmem_barrier: "wait_at_shmem_barrier.c";
+    wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
     wait_at_window: "wait_at_window.c";
     wait_at_window_near_miss: "wait_at_window_near_miss.c";
     waitall_send_and_receive: "waitall_send_and_receive.c";

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use laggard_trace::calls::number;
+use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{
-    Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED, PEER_ANY,
+    ALL_PES, Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED, PEER_ANY,
     PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
 };
 
@@ -57,7 +57,13 @@ pub fn write(
             write!(out, " neighbours={}", sources.join(","))?;
         }
     }
-    if [number::MPI_Win_post, number::MPI_Win_start].contains(&signature.operation) {
+    if let Some(address) = event.symmetric_address(signature) {
+        write!(out, " address={address}")?;
+        watched(out, signature)?;
+        if let Some(value) = event.value {
+            write!(out, " value={}", value as i64)?;
+        }
+    } else if [number::MPI_Win_post, number::MPI_Win_start].contains(&signature.operation) {
         let parameter = event
             .value
             .map_or(signature.parameter, |value| value as i64);
@@ -67,11 +73,13 @@ pub fn write(
         if parameter >> 32 != 0 {
             write!(out, " assertion={}", parameter >> 32)?;
         }
-    } else if signature.parameter != 0 {
-        write!(out, " parameter={}", signature.parameter)?;
-    }
-    if let Some(value) = event.value {
-        write!(out, " value={value}")?;
+    } else {
+        if signature.parameter != 0 {
+            write!(out, " parameter={}", signature.parameter)?;
+        }
+        if let Some(value) = event.value {
+            write!(out, " value={value}")?;
+        }
     }
     if signature.has(flags::POSTS) {
         write!(out, " request=#{}", posts.0)?;
@@ -98,6 +106,19 @@ const WORDS: &[(u16, &str)] = &[
     (flags::UNSUCCESSFUL, "unsuccessful"),
     (flags::FAILED, "failed"),
 ];
+
+/// What a wait for a value compares by.
+fn watched(out: &mut impl Write, signature: &Signature) -> io::Result<()> {
+    const COMPARISONS: [&str; 6] = ["eq", "ne", "gt", "le", "lt", "ge"];
+    let waits = |call: &calls::Call| call.generic == GenericType::WaitOnValue;
+    if !calls::call(signature.operation).is_some_and(waits) {
+        return Ok(());
+    }
+    match COMPARISONS.get(signature.receive.tag as usize) {
+        Some(comparison) => write!(out, " until={comparison}"),
+        None => write!(out, " until=#{}", signature.receive.tag),
+    }
+}
 
 /// One half of a message, or the volume of a call that has no partner.
 fn half(out: &mut impl Write, word: &str, end: Endpoint, is_message: bool) -> io::Result<()> {
@@ -145,6 +166,9 @@ fn group(id: u64, definitions: &Definitions) -> String {
     }
     if id == WORLD {
         return "comm=world".to_owned();
+    }
+    if id == ALL_PES {
+        return "comm=all_PEs".to_owned();
     }
     let communicator = definitions.communicators.iter().find(|c| c.id == id);
     format!(
@@ -206,7 +230,7 @@ fn completions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use laggard_trace::Definition;
+    use laggard_trace::{Definition, SymmetricAddress};
 
     fn text(signature: Signature, event: Event, definitions: &Definitions, posts: u64) -> String {
         let mut out = Vec::new();
@@ -267,6 +291,34 @@ mod tests {
         assert_eq!(
             text(signature, Event::default(), &Definitions::default(), 0),
             " root=1 sent=8 received=0 comm=0x1234"
+        );
+    }
+
+    #[test]
+    fn symmetric_addresses_say_segment_and_offset() {
+        let wait = calls::CALLS.iter();
+        let mut wait = wait.filter(|call| call.name == "shmem_int_wait_until");
+        let signature = Signature {
+            operation: wait.next().unwrap().number,
+            receive: end(PEER_NONE, 5, 4),
+            parameter: SymmetricAddress::new(SymmetricAddress::HEAP, 0xd0).0 as i64,
+            ..Default::default()
+        };
+        let event = Event {
+            value: Some(-1i64 as u64),
+            ..Default::default()
+        };
+        assert_eq!(
+            text(signature, event.clone(), &Definitions::default(), 0),
+            " bytes=4 address=heap+0xd0 until=ge value=-1"
+        );
+        let event = Event {
+            address: Some(SymmetricAddress::new(SymmetricAddress::DATA, 0x40).0),
+            ..event
+        };
+        assert_eq!(
+            text(signature, event, &Definitions::default(), 0),
+            " bytes=4 address=data+0x40 until=ge value=-1"
         );
     }
 

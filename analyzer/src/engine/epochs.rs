@@ -46,7 +46,11 @@ impl Role {
             number::MPI_Win_start => Role::Start,
             number::MPI_Win_complete => Role::Complete,
             number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
-            _ => match call(operation).map(|call| call.generic) {
+            // OpenSHMEM has neither windows nor epochs.
+            _ => match call(operation)
+                .filter(|call| !call.is_shmem())
+                .map(|call| call.generic)
+            {
                 Some(
                     GenericType::OneSidedPut
                     | GenericType::OneSidedGet

@@ -547,6 +547,10 @@ pub fn losses(
             lose_completion(completed(PatternId::BarrierCompletion));
             PatternId::WaitAtBarrier
         }
+        Shape::PeBarrier => {
+            lose_completion(completed(PatternId::BarrierCompletion));
+            PatternId::WaitAtShmemBarrier
+        }
         Shape::AllToAll => {
             lose_completion(completed(PatternId::NxnCompletion));
             PatternId::WaitAtNxn

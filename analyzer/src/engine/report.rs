@@ -150,7 +150,7 @@ pub fn build(
             ranks: opened.agent_of.len() as u32,
             locations: locations.count as u32,
             hosts: opened.host_names.clone(),
-            models: vec!["mpi".to_owned()],
+            models: models(merged.profile.keys().map(|&(operation, _)| operation)),
             wall_time_s: seconds(end),
             trace_bytes: opened.run.bytes,
             operations: locations.sums.calls,
@@ -186,6 +186,19 @@ fn causality(violations: &Violations) -> Causality {
         collectives: violations.collectives.count,
         largest_s: seconds(violations.all().largest as i64),
     }
+}
+
+/// Programming models whose calls the program made.
+fn models(operations: impl Iterator<Item = u16>) -> Vec<String> {
+    let calls = operations.filter_map(calls::call);
+    let (mut mpi, mut shmem) = (false, false);
+    for call in calls {
+        mpi |= !call.is_shmem();
+        shmem |= call.is_shmem();
+    }
+    let models = [("mpi", mpi || !shmem), ("shmem", shmem)];
+    let used = models.into_iter().filter(|(_, used)| *used);
+    used.map(|(model, _)| model.to_owned()).collect()
 }
 
 /// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
@@ -305,8 +318,14 @@ fn bottleneck(
     });
     let causes: Vec<_> = causes.collect();
     let first = first.unwrap_or_default();
-    let usual = pattern.hints(call.generic, first.late).map(str::to_owned);
-    let hints = first.hint.into_iter().chain(usual).collect();
+    // Functions of the other model are none to try.
+    let usual = pattern.hints(call.generic, first.late);
+    let usual = usual.filter(|hint| !(call.is_shmem() && hint.contains("MPI_")));
+    let hints = first
+        .hint
+        .into_iter()
+        .chain(usual.map(str::to_owned))
+        .collect();
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),

@@ -185,7 +185,7 @@ impl Row {
                 _ => signature.send.peer,
             },
             has_bytes,
-            meets: call.shape == Shape::Barrier
+            meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier)
                 || MEETINGS.contains(&signature.operation) && has_bytes,
             lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
             role,

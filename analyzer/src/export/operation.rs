@@ -30,11 +30,27 @@ pub fn operation(number: u16) -> u8 {
         return 0;
     };
     let name = call.name.to_ascii_lowercase();
-    let name = name.trim_start_matches("mpi_");
+    let name = match call.is_shmem() {
+        true => like(&name),
+        false => name.trim_start_matches("mpi_"),
+    };
     let of = |name: &str| OPERATIONS.iter().position(|known| *known == name);
     let blocking = name.strip_prefix('i').unwrap_or(name);
     let blocking = blocking.strip_prefix("neighbor_").unwrap_or(blocking);
     of(name).or_else(|| of(blocking)).unwrap_or(0) as u8
+}
+
+/// The collective of MPI that does what one of OpenSHMEM does.
+fn like(name: &str) -> &'static str {
+    let known = [
+        ("broadcast", "bcast"),
+        ("fcollect", "allgather"),
+        ("collect", "allgatherv"),
+        ("alltoall", "alltoall"),
+        ("_to_all", "allreduce"),
+    ];
+    let found = known.iter().find(|(part, _)| name.contains(part));
+    found.map_or("barrier", |(_, like)| like)
 }
 
 #[cfg(test)]
@@ -56,6 +72,16 @@ mod tests {
             (number::MPI_Win_fence, 0),
         ] {
             assert_eq!(operation(call), expected, "{}", calls::name(call));
+        }
+        for (name, expected) in [
+            ("shmem_barrier_all", 0),
+            ("shmem_broadcast64", 1),
+            ("shmem_collect32", 7),
+            ("shmem_fcollect64", 6),
+            ("shmem_int_sum_to_all", 11),
+        ] {
+            let call = calls::CALLS.iter().find(|call| call.name == name);
+            assert_eq!(operation(call.unwrap().number), expected, "{name}");
         }
     }
 }

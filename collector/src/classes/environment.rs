@@ -116,6 +116,13 @@ pub fn abort(_comm: MPI_Comm, code: c_int) -> Abort {
     Abort(code)
 }
 
+impl Abort {
+    /// The end of the whole job, with this code.
+    pub fn new(code: c_int) -> Self {
+        Abort(code)
+    }
+}
+
 impl Operation for Abort {
     fn before(&mut self, call: &mut Call) {
         // It does not return.

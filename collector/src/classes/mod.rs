@@ -13,6 +13,7 @@ pub mod io;
 pub mod probe;
 pub mod receive;
 pub mod send;
+pub mod shmem;
 pub mod volume;
 pub mod waits;
 pub mod window;
@@ -33,6 +34,9 @@ pub trait Operation {
     /// Before the real call: keeps what the call will change.
     #[inline(always)]
     fn before(&mut self, _call: &mut Call) {}
+    /// What a real call gave that is no MPI call, with no code for success.
+    #[inline(always)]
+    fn returned(&mut self, _value: u64) {}
     /// After the real call: records it.
     fn after(&mut self, call: &mut Call);
     /// Before a real call that is not recorded, since another call makes it.

@@ -6,6 +6,7 @@
 //! [`Group`] is never freed: its address serves as identity in the signature caches,
 //! and requests may outlive the handle. Tables of ranks are shared between groups.
 
+mod pes;
 mod registry;
 mod topology;
 
@@ -16,6 +17,7 @@ use laggard_trace::{PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT};
 
 use crate::constants::*;
 
+pub use pes::{Pes, group as of_pes};
 use registry::EPOCH;
 pub use registry::{
     Origin, attach_failed, attached, communicator, created, duplicated, known, ranks_of, released,
@@ -80,6 +82,18 @@ impl Group {
         }
     }
 
+    /// A group of PEs, for tests.
+    #[cfg(test)]
+    pub fn test(id: u64, rank: i32, local: &'static [i32]) -> Self {
+        let members = Members {
+            rank,
+            local,
+            remote: &[],
+            topology: None,
+        };
+        Group::new(id, 0, Kind::Intra, members, 0)
+    }
+
     /// The ranks that peers' numbers on this handle mean.
     #[inline]
     pub fn peers(&self) -> &'static [i32] {
@@ -133,13 +147,33 @@ impl HandleCache {
     #[inline(always)]
     pub fn get(&mut self, handle: usize, find: impl FnOnce() -> &'static Group) -> &'static Group {
         let epoch = EPOCH.load(Ordering::Acquire);
-        let slot = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) % Self::SIZE;
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[Self::slot(handle)];
         if entry.0 != handle || entry.1 != epoch {
             *entry = (handle, epoch, find());
         }
         // SAFETY: groups are never freed, and entries with an epoch hold one.
         unsafe { &*entry.2 }
+    }
+
+    /// The same for a handle that may mean no group.
+    #[inline(always)]
+    pub fn find(
+        &mut self,
+        handle: usize,
+        find: impl FnOnce() -> Option<&'static Group>,
+    ) -> Option<&'static Group> {
+        let epoch = EPOCH.load(Ordering::Acquire);
+        let entry = &mut self.entries[Self::slot(handle)];
+        if entry.0 != handle || entry.1 != epoch {
+            *entry = (handle, epoch, find()?);
+        }
+        // SAFETY: as above.
+        Some(unsafe { &*entry.2 })
+    }
+
+    #[inline(always)]
+    fn slot(handle: usize) -> usize {
+        (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) % Self::SIZE
     }
 }
 

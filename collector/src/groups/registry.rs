@@ -134,7 +134,7 @@ impl Registry {
 }
 
 /// Domains of identities.
-mod domain {
+pub mod domain {
     pub const SELF: u64 = 1;
     pub const CHILD: u64 = 2;
     pub const GROUP: u64 = 3;
@@ -143,6 +143,7 @@ mod domain {
     pub const WINDOW: u64 = 6;
     pub const FILE: u64 = 7;
     pub const MEMBERS: u64 = 8;
+    pub const ACTIVE_SET: u64 = 9;
 }
 
 /// An identity of both groups of a communicator, the same seen from either.
@@ -210,6 +211,21 @@ pub fn stop() {
 /// The group of a handle that was registered.
 pub fn known(kind: Kind, handle: usize) -> Option<&'static Group> {
     with_registry(|registry| registry.known.get(&(family(kind), handle)).copied())
+}
+
+/// The group of a handle, made if need be; `make` is given what keeps a table of ranks.
+pub fn known_or(
+    kind: Kind,
+    handle: usize,
+    make: impl FnOnce(&mut dyn FnMut(Vec<i32>) -> &'static [i32]) -> Option<Group>,
+) -> Option<&'static Group> {
+    with_registry(|registry| {
+        if let Some(group) = registry.known.get(&(family(kind), handle)) {
+            return Some(*group);
+        }
+        let group = make(&mut |ranks| registry.table(ranks))?;
+        Some(registry.insert(group))
+    })
 }
 
 /// The group of a valid communicator. One that nobody announced (made inside a

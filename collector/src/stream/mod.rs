@@ -8,13 +8,14 @@ use std::io;
 use laggard_callpath::{CallSite, ModuleId, Tracer};
 use laggard_trace::{
     Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
-    calls::GenericType, flags,
+    calls::{self, Call, GenericType},
+    flags,
 };
 
 use crate::clock;
 use crate::constants::Handle;
 use crate::ffi::{MPI_Comm, MPI_Datatype};
-use crate::groups::{self, Group, HandleCache, Kind};
+use crate::groups::{self, Group, HandleCache, Kind, Pes};
 use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
@@ -134,6 +135,12 @@ impl Stream {
         groups::known(kind, handle)
     }
 
+    /// The group of these PEs, if this process is one of them.
+    #[inline(always)]
+    pub fn pes(&mut self, pes: Pes) -> Option<&'static Group> {
+        self.handles.find(pes.key(), || groups::of_pes(pes))
+    }
+
     /// Bytes of `count` elements of a valid datatype.
     #[inline(always)]
     pub fn volume(&mut self, count: i64, datatype: MPI_Datatype) -> u64 {
@@ -168,6 +175,41 @@ impl Stream {
             self.push(enter, leave, found.id);
         } else {
             self.record_slowly(raw, &[], enter, leave);
+        }
+    }
+
+    /// Records a call about symmetric memory. An address that comes again and again is part of
+    /// the signature; any other is in an extension record.
+    pub fn record_on_memory(
+        &mut self,
+        raw: Raw,
+        address: u64,
+        value: Option<u64>,
+        enter: u64,
+        leave: u64,
+    ) {
+        let mut extensions = [Record::default(); 2];
+        let mut count = 0;
+        let mut extend = |kind, value| {
+            extensions[count] = Record::extension_u64(kind, value);
+            count += 1;
+        };
+        let with_address = Raw {
+            extra: address,
+            ..raw
+        };
+        let repeats = self.signatures.repeats(&with_address);
+        if !repeats {
+            extend(Extension::Address, address);
+        }
+        if let Some(value) = value {
+            extend(Extension::Value, value);
+        }
+        let raw = if repeats { with_address } else { raw };
+        if count == 0 {
+            self.record(&raw, enter, leave);
+        } else {
+            self.record_slowly(&raw, &extensions[..count], enter, leave);
         }
     }
 
@@ -402,7 +444,12 @@ impl Stream {
                 }),
             );
         } else if raw.extra != 0 {
-            records.push(Record::extension_u64(Extension::Value, raw.extra));
+            let has_address = calls::call(raw.operation).is_some_and(Call::has_address);
+            let kind = match has_address {
+                true => Extension::Address,
+                false => Extension::Value,
+            };
+            records.push(Record::extension_u64(kind, raw.extra));
         }
         records
     }
@@ -447,6 +494,5 @@ fn boxed<T>(make: impl FnOnce() -> T) -> Box<T> {
 
 /// Whether the extra word of this operation is a completion list.
 fn completes(operation: u16) -> bool {
-    laggard_trace::calls::call(operation)
-        .is_some_and(|call| call.generic == GenericType::Completion)
+    calls::call(operation).is_some_and(|call| call.generic == GenericType::Completion)
 }

@@ -1,4 +1,4 @@
-//! Which regions are calls of MPI.
+//! Which regions are calls of MPI and OpenSHMEM.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,8 @@ use laggard_trace::calls::CALLS;
 use rustc_hash::FxHashMap;
 
 /// The number of the call that a region's name means: `MPI_Send`, as C, Fortran (in any
-/// mangling) and the profiling interface have it, also with parentheses. `None`: a function
-/// of the program.
+/// mangling) and the profiling interface have it, also with parentheses, and those of
+/// OpenSHMEM. `None`: a function of the program.
 pub fn call(name: &[u8]) -> Option<u16> {
     static NUMBERS: OnceLock<FxHashMap<Vec<u8>, u16>> = OnceLock::new();
     let numbers = NUMBERS.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn call(name: &[u8]) -> Option<u16> {
     let name = name.trim_ascii();
     let name = name.strip_suffix(b"()").unwrap_or(name).trim_ascii();
     // No name is longer; most functions of programs are not looked at further.
-    if name.len() > 64 || !matches!(name.first(), Some(b'm' | b'M' | b'p' | b'P')) {
+    if name.len() > 64 || !matches!(name.first(), Some(b'm' | b'M' | b'p' | b'P' | b's' | b'S')) {
         return None;
     }
     let mut name = name.to_ascii_lowercase();
@@ -52,6 +52,8 @@ mod tests {
         ] {
             assert_eq!(call(name.as_bytes()), Some(number::MPI_Send), "{name}");
         }
+        let barrier = call(b"shmem_barrier_all").map(laggard_trace::calls::name);
+        assert_eq!(barrier, Some("shmem_barrier_all"));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use laggard_trace::calls::{self, Shape};
 use laggard_trace::{
-    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, TAG_ANY, flags,
+    Definition, End, Endpoint, FileHeader, Location, LocationWriter, Signature, TAG_ANY, WORLD,
+    flags,
 };
 use rustc_hash::FxHashMap;
 
@@ -268,7 +269,8 @@ impl Transcoded {
         let signatures = self.location.definitions.signatures().iter();
         let begins = |signature: &&Signature| {
             let call = calls::call(signature.operation);
-            call.is_some_and(|call| call.shape == Shape::Init) && signature.has(flags::COLLECTIVE)
+            let begins = call.is_some_and(|call| call.shape == Shape::Init);
+            begins && signature.has(flags::COLLECTIVE) && signature.group == WORLD
         };
         signatures.filter(begins).map(|signature| signature.id)
     }

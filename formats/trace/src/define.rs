@@ -16,6 +16,8 @@ pub const PEER_ROOT: i32 = -4;
 pub const TAG_ANY: i32 = -1;
 /// The id of `MPI_COMM_WORLD`.
 pub const WORLD: u64 = 1;
+/// Identity of the group of all PEs of OpenSHMEM.
+pub const ALL_PES: u64 = 2;
 
 /// Flags of a [`Signature`].
 pub mod flags {

@@ -62,6 +62,8 @@ extensions! {
     Repeated = 9,
     /// A call-specific value.
     Value = 10,
+    /// A symmetric address, in place of the signature's parameter.
+    Address = 11,
 }
 
 impl Record {
@@ -127,6 +129,8 @@ pub struct Event {
     pub repeated: Option<(u32, u32)>,
     /// A call-specific value.
     pub value: Option<u64>,
+    /// A symmetric address in place of the signature's parameter.
+    pub address: Option<u64>,
 }
 
 impl Event {
@@ -138,6 +142,53 @@ impl Event {
     /// The receive half, likewise.
     pub fn receive(&self, signature: &Signature) -> Endpoint {
         changed(signature.receive, self.receive_endpoint, self.receive_bytes)
+    }
+
+    /// The symmetric address that a call of SHMEM is about; `None` of other calls.
+    pub fn symmetric_address(&self, signature: &Signature) -> Option<SymmetricAddress> {
+        let has_address = crate::calls::call(signature.operation)?.has_address();
+        let address = self.address.unwrap_or(signature.parameter as u64);
+        has_address.then_some(SymmetricAddress(address))
+    }
+}
+
+/// An address of symmetric memory, which is the same on all PEs: segment in the upper 16 bits,
+/// offset in the lower 48.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymmetricAddress(pub u64);
+
+impl SymmetricAddress {
+    /// In no segment that is known: the address in the process.
+    pub const UNKNOWN: u64 = 0;
+    /// In the symmetric heap: bytes after its beginning.
+    pub const HEAP: u64 = 1;
+    /// In the data of the executable: the address in its ELF file.
+    pub const DATA: u64 = 2;
+
+    /// Puts an address together.
+    pub const fn new(segment: u64, offset: u64) -> Self {
+        SymmetricAddress(segment << 48 | (offset & 0xffff_ffff_ffff))
+    }
+
+    /// Where it is.
+    pub const fn segment(self) -> u64 {
+        self.0 >> 48
+    }
+
+    /// Where in there, bytes.
+    pub const fn offset(self) -> u64 {
+        self.0 & 0xffff_ffff_ffff
+    }
+}
+
+impl std::fmt::Display for SymmetricAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let segment = match self.segment() {
+            Self::HEAP => "heap+",
+            Self::DATA => "data+",
+            _ => "",
+        };
+        write!(f, "{segment}{:#x}", self.offset())
     }
 }
 
@@ -244,6 +295,7 @@ impl<'a> Decoder<'a> {
             }
             Some(Extension::Repeated) => event.repeated = Some((a, b)),
             Some(Extension::Value) => event.value = Some(record.value()),
+            Some(Extension::Address) => event.address = Some(record.value()),
             None => return,
         }
         self.dirty = true;

@@ -30,6 +30,29 @@ pub(crate) static WAIT_AT_BARRIER: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
+pub(crate) static WAIT_AT_SHMEM_BARRIER: Pattern = Pattern {
+    id: "wait_at_shmem_barrier",
+    parent: "group_sync",
+    name: "Wait at SHMEM barrier",
+    summary: "PEs waited in a barrier of OpenSHMEM for the last one to arrive.",
+    description: "A barrier or synchronisation of PEs lasts until the last PE of the set has \
+        entered, and so does taking and giving back symmetric memory. Everybody else waits from \
+        its own entry until then. The reason is what the last PE did since the PEs were together \
+        before.",
+    condition: LAST_CONDITION,
+    severity: LAST_SEVERITY,
+    advice: &[
+        computing("Balance the work before the barrier, so that no PE comes late."),
+        all(
+            "Where one PE needs the data of one other, let it wait for a flag (shmem_wait_until) \
+         instead of all for all.",
+        ),
+        all("Where only some PEs have to meet, use a barrier of their active set."),
+        all("Take symmetric memory once, outside of loops, and use it again."),
+    ],
+    unit: Unit::Seconds,
+};
+
 pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
     id: "barrier_completion",
     parent: "group_sync",
@@ -42,7 +65,7 @@ pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
     severity: "leave - max(first_out, last), at each member",
     advice: &[
         all("Bind ranks to cores, and keep one core free of ranks for the system."),
-        all("Try another barrier algorithm of the MPI library."),
+        all("Try another barrier algorithm of the library."),
         all("Use fewer barriers."),
     ],
     unit: Unit::Seconds,
@@ -53,7 +76,7 @@ pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
     parent: "setup",
     name: "Wait at finalize",
     summary: "Ranks were done and waited for the last one to finish.",
-    description: "MPI_Finalize is collective: ranks that finish early wait there for the others. \
+    description: "Finalising is collective: ranks that finish early wait there for the others. \
         It is the imbalance of the last phase of the program.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,

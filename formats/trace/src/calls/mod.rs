@@ -1,5 +1,6 @@
 //! What calls a trace can name: number, name, generic type and shape.
 
+mod shmem;
 mod table;
 
 /// Generic operation type: detection, cause analysis and the report know
@@ -89,6 +90,8 @@ pub enum Shape {
     Single,
     /// All meet.
     Barrier,
+    /// All PEs of SHMEM, or of an active set, meet.
+    PeBarrier,
     /// Everybody needs data of everybody.
     AllToAll,
     /// Everybody needs data of the root.
@@ -120,7 +123,7 @@ pub enum Shape {
 pub struct Call {
     /// Stands in traces.
     pub number: u16,
-    /// As in `mpi.h`.
+    /// As in `mpi.h` or `shmem.h`.
     pub name: &'static str,
     /// Generic operation type.
     pub generic: GenericType,
@@ -159,23 +162,74 @@ pub mod number {
     pub use super::standard::number::*;
 }
 
+/// The functions of OpenSHMEM, family by family.
+mod families {
+    use super::{Call, GenericType, Shape};
+
+    macro_rules! family {
+        ([$($index:literal $name:literal $t:ty;)*]
+            $number:literal $prefix:literal $suffix:literal $generic:ident $shape:ident) => {
+            &[$(Call {
+                number: $number + $index,
+                name: concat!($prefix, $name, $suffix),
+                generic: GenericType::$generic,
+                shape: Shape::$shape,
+            },)*]
+        };
+    }
+
+    macro_rules! families {
+        ($($number:literal $types:ident $prefix:literal $suffix:literal $generic:ident $shape:ident
+            $class:ident $meaning:tt $parameters:tt -> $result:ty;)*) => {
+            pub const FAMILIES: &[&[Call]] = &[$(crate::shmem_types! {
+                $types family $number $prefix $suffix $generic $shape
+            },)*];
+        };
+    }
+
+    crate::shmem_calls!(families);
+}
+
+/// Rows of the tables, table by table, in the order of their numbers.
+const TABLES: &[&[&[Call]]] = &[&[standard::CALLS, extension::CALLS], families::FAMILIES];
+
 /// All rows, in the order of their numbers.
 pub static CALLS: &[Call] = &{
-    const FIRST: usize = standard::CALLS.len();
-    let mut all = [standard::CALLS[0]; FIRST + extension::CALLS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = match at {
-            ..FIRST => standard::CALLS[at],
-            _ => extension::CALLS[at - FIRST],
-        };
-        at += 1;
+    let mut all = [standard::CALLS[0]; count(TABLES)];
+    let (mut at, mut table) = (0, 0);
+    while table < TABLES.len() {
+        let mut list = 0;
+        while list < TABLES[table].len() {
+            let mut row = 0;
+            while row < TABLES[table][list].len() {
+                all[at] = TABLES[table][list][row];
+                at += 1;
+                row += 1;
+            }
+            list += 1;
+        }
+        table += 1;
     }
     all
 };
 
+const fn count(tables: &[&[&[Call]]]) -> usize {
+    let (mut sum, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut list = 0;
+        while list < tables[table].len() {
+            sum += tables[table][list].len();
+            list += 1;
+        }
+        table += 1;
+    }
+    sum
+}
+
 /// Numbers are below this.
-pub const NUMBERS: usize = 1024;
+pub const NUMBERS: usize = 8192;
+/// Numbers of OpenSHMEM's functions begin here.
+pub const FIRST_OF_SHMEM: u16 = 1024;
 
 /// Position + 1 in [`CALLS`] by number, 0 = no such call.
 static INDEX: [u16; NUMBERS] = {
@@ -192,6 +246,23 @@ static INDEX: [u16; NUMBERS] = {
 pub fn call(number: u16) -> Option<&'static Call> {
     let at = *INDEX.get(number as usize)?;
     CALLS.get((at as usize).checked_sub(1)?)
+}
+
+impl Call {
+    /// Whether it is a function of OpenSHMEM.
+    pub fn is_shmem(&self) -> bool {
+        self.number >= FIRST_OF_SHMEM
+    }
+
+    /// Whether its parameter is a symmetric address.
+    pub fn has_address(&self) -> bool {
+        use GenericType::*;
+        let is_on_memory = matches!(
+            self.generic,
+            OneSidedPut | OneSidedGet | OneSidedAtomic | Lock | Unlock | WaitOnValue
+        );
+        self.is_shmem() && is_on_memory
+    }
 }
 
 /// The name of the call with this number, or a stand-in.
@@ -218,5 +289,20 @@ mod tests {
                 .all(|row| call(row.number).unwrap().name == row.name)
         );
         assert!(call(0).is_none() && call(u16::MAX).is_none());
+    }
+
+    #[test]
+    fn functions_of_families_have_their_types() {
+        let names = [
+            (1152, "shmem_char_put"),
+            (1180, "shmem_put32"),
+            (1040, "shmem_barrier_all"),
+        ];
+        for (number, expected) in names {
+            assert_eq!(name(number), expected);
+        }
+        assert!(call(1152).unwrap().is_shmem() && !CALLS[0].is_shmem());
+        let names: std::collections::HashSet<_> = CALLS.iter().map(|call| call.name).collect();
+        assert_eq!(names.len(), CALLS.len());
     }
 }

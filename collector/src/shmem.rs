@@ -1,0 +1,77 @@
+//! The exported functions of OpenSHMEM: one for each family and type of its table of calls.
+//!
+//! As in [`crate::exports`], the macros only lay out the calls; what a call means is in
+//! [`crate::classes::shmem`]. Programs call `shmem_x` alone, so that there is no second set of
+//! names, and what a library exports beside it (`pshmem_x`) stays the tools'.
+
+use crate::classes::Operation;
+use crate::classes::environment::finalize;
+use crate::classes::shmem::*;
+use crate::constants::SUCCESS;
+use crate::resolve::Slot;
+use std::ffi::*;
+
+/// `shmem_ctx_t`.
+type Context = *mut c_void;
+
+/// `long double`, which is never passed by value here.
+type LongDouble = [u64; 2];
+
+/// One exported function.
+macro_rules! wrapper {
+    ($number:expr, $symbol:expr, $t:ty, $class:ident($($meaning:tt)*)
+        ($($p:ident: $pt:ty),*) -> $r:ty) => {
+        #[allow(dead_code, unused_variables, clippy::too_many_arguments, clippy::unused_unit)]
+        const _: () = {
+            type T = $t;
+            const SIZE: usize = size_of::<T>();
+            /// Bytes of so many elements.
+            fn bytes(elements: usize) -> usize {
+                each(SIZE, elements)
+            }
+            static REAL: Slot<unsafe extern "C-unwind" fn($($pt),*) -> $r> =
+                Slot::new(concat!($symbol, "\0"));
+
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C-unwind" fn wrapper($($p: $pt),*) -> $r {
+                let site = laggard_callpath::call_site!();
+                let mut operation = $class($($meaning)*);
+                let Some(mut call) = operation.begin(site, $number) else {
+                    // SAFETY: the caller's arguments, to the function that it meant.
+                    return unsafe { REAL.get()($($p),*) };
+                };
+                operation.before(&mut call);
+                call.enter();
+                // SAFETY: as above.
+                let result = unsafe { REAL.get()($($p),*) };
+                if call.returned(SUCCESS) {
+                    operation.returned(result.word());
+                    call.guarded(|call| operation.after(call));
+                    call.finish();
+                }
+                result
+            }
+        };
+    };
+}
+
+macro_rules! family {
+    ([$($index:literal $name:literal $t:ty;)*] $number:literal $prefix:literal $suffix:literal
+        $class:ident $meaning:tt $parameters:tt -> $r:ty) => {
+        $(wrapper! {
+            $number + $index, concat!($prefix, $name, $suffix), $t, $class $meaning
+            $parameters -> $r
+        })*
+    };
+}
+
+macro_rules! exports {
+    ($($number:literal $types:ident $prefix:literal $suffix:literal $generic:ident $shape:ident
+        $class:ident $meaning:tt $parameters:tt -> $r:ty;)*) => {
+        $(laggard_trace::shmem_types! {
+            $types family $number $prefix $suffix $class $meaning $parameters -> $r
+        })*
+    };
+}
+
+laggard_trace::shmem_calls!(exports);

@@ -1,0 +1,46 @@
+/* Shared by the test programs of OpenSHMEM: the schedule of common.h for PEs.
+ *
+ * Open MPI's OpenSHMEM stands on its MPI, whose functions serve to end a program whose results
+ * are wrong; no other is called. The programs run with
+ *
+ *     libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ *
+ * of which the second keeps shmem_finalize of Open MPI 4.1.4 from failing on Debian 12.
+ */
+#ifndef LAGGARD_TEST_PES_H
+#define LAGGARD_TEST_PES_H
+
+#include "common.h"
+#include <shmem.h>
+
+static long pes_sync[2][SHMEM_SYNC_SIZE];
+static double pes_mine, pes_latest, pes_work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+
+/* Agrees on the origin of the schedule. */
+HELPER void start_pes_clock(void)
+{
+    rank = shmem_my_pe();
+    size = shmem_n_pes();
+    for (int i = 0; i < SHMEM_SYNC_SIZE; i++)
+        pes_sync[0][i] = pes_sync[1][i] = SHMEM_SYNC_VALUE;
+    shmem_barrier_all();
+    pes_mine = now();
+    shmem_double_max_to_all(&pes_latest, &pes_mine, 1, 0, 0, size, pes_work, pes_sync[0]);
+    origin = pes_latest + 0.02;
+}
+
+HELPER void start_shmem(void)
+{
+    shmem_init();
+    start_pes_clock();
+}
+
+/* Ends at the same time on all PEs, so that nobody waits in shmem_finalize. */
+HELPER void finish_shmem(int rounds, long checksum)
+{
+    at(rounds, 0);
+    result(checksum);
+    shmem_finalize();
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* All PEs compute equally long: barriers, and what synchronises like them, cost next to nothing.
+ *
+ * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * SILENT wait_at_shmem_barrier below=0.040
+ * SILENT barrier_completion below=0.040
+ */
+#include "pes.h"
+
+int main(void)
+{
+    start_shmem();
+    for (int round = 0; round < REPEATS; round++) {
+        at(round, DELAY);
+        shmem_barrier_all();
+        shmem_sync_all();
+    }
+    finish_shmem(REPEATS, rank);
+    return 0;
+}

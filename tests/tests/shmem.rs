@@ -1,0 +1,203 @@
+//! Programs of OpenSHMEM, as `oshcc` builds and `oshrun` starts them: what is recorded of them,
+//! and that they do not notice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use laggard_tests::process::Outcome;
+use laggard_tests::product::Bench;
+
+/// Functions that `shmem_families.c` cannot call: see there, and it begins in one way only.
+const NOT_CALLED: [&str; 9] = [
+    "shmem_ctx_int_atomic_compare_swap",
+    "shmem_ctx_uint_atomic_compare_swap",
+    "shmem_global_exit",
+    "shmem_init",
+    "shmem_init_thread",
+    "shmem_int_atomic_compare_swap",
+    "shmem_int_cswap",
+    "shmem_uint_atomic_compare_swap",
+    "shmemx_int32_cswap",
+];
+
+struct Recorded {
+    bench: Bench,
+    trace: PathBuf,
+    /// Lines of the dump.
+    calls: Vec<String>,
+}
+
+fn lines(outcome: &Outcome) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.stdout.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}
+
+/// Runs a program without and with the collector: it prints the same.
+fn record(test: &str, source: &str, arguments: &[&str], pes: u32) -> Recorded {
+    let bench = Bench::new(test);
+    let program = bench.compile_with("oshcc", source, &[], &[]);
+    let mut words: Vec<&OsStr> = vec![program.as_os_str()];
+    words.extend(arguments.iter().map(OsStr::new));
+    let plain = bench.plain(pes, &words).shmem().run();
+    let plain = plain.expect_orderly().expect_success();
+    let traced = bench.traced(pes, &words, "trace").shmem().run();
+    let traced = traced.expect_orderly().expect_success();
+    assert_eq!(lines(&plain), lines(&traced), "results under the collector");
+    assert_eq!(traced.stderr, plain.stderr, "messages");
+    let trace = bench.path("trace");
+    let calls = bench.dump(&trace).lines().map(String::from).collect();
+    Recorded {
+        bench,
+        trace,
+        calls,
+    }
+}
+
+/// The words of a call's line: rank, operation, what.
+fn words(line: &str) -> Option<(&str, &str, BTreeMap<&str, &str>)> {
+    let mut words = line.split_whitespace();
+    let rank = words.next()?.split('/').next()?;
+    let operation = words.nth(2)?;
+    let what = words.filter_map(|word| word.split_once('='));
+    (!line.starts_with('#')).then(|| (rank, operation, what.collect()))
+}
+
+/// What the collector records of OpenSHMEM, by its symbols.
+fn exported(bench: &Bench) -> BTreeSet<String> {
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&bench.library)
+        .output();
+    let text = String::from_utf8_lossy(&output.expect("nm").stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.rsplit(' ').next());
+    let names = names.filter(|name| name.starts_with("shmem_") || name.starts_with("shmemx_"));
+    names.map(String::from).collect()
+}
+
+#[test]
+fn every_function_is_recorded_and_does_what_it_does() {
+    let arguments = ["start_pes"];
+    let run = record("shmem-families", "attacks/shmem_families.c", &arguments, 2);
+    let calls: BTreeSet<&str> = run.calls.iter().filter_map(|c| Some(words(c)?.1)).collect();
+    let expected = exported(&run.bench);
+    assert!(expected.len() > 850, "only {} exported", expected.len());
+    let missing: Vec<&String> = expected
+        .iter()
+        .filter(|name| !calls.contains(name.as_str()) && !NOT_CALLED.contains(&name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not recorded: {missing:?}");
+    assert!(calls.contains("start_pes") && calls.contains("shmalloc"));
+    let of_mpi: Vec<&&str> = calls.iter().filter(|c| c.contains("MPI")).collect();
+    assert!(of_mpi.is_empty(), "the library's own calls: {of_mpi:?}");
+    addresses_compare(&run);
+}
+
+/// Both PEs do the same to each other: same calls, same symmetric addresses.
+fn addresses_compare(run: &Recorded) {
+    let of = |pe: &str| -> Vec<String> {
+        let calls = run.calls.iter().filter_map(|line| words(line));
+        let calls =
+            calls.filter(|(rank, operation, _)| *rank == pe && *operation == "shmem_long_p");
+        calls
+            .map(|(_, _, what)| what["address"].to_owned())
+            .collect()
+    };
+    let (first, second) = (of("0"), of("1"));
+    assert_eq!(first, second);
+    for segment in ["data+", "heap+"] {
+        assert!(
+            first.iter().any(|address| address.starts_with(segment)),
+            "{first:?}"
+        );
+    }
+}
+
+#[test]
+fn calls_say_peer_bytes_and_values() {
+    let run = record("shmem-calls", "attacks/shmem_end.c", &[], 3);
+    let find = |pe: &str, name: &str| {
+        let mut calls = run.calls.iter().filter_map(|line| words(line));
+        let found = calls.find(|(rank, operation, _)| *rank == pe && *operation == name);
+        found.unwrap_or_else(|| panic!("no {name} of {pe}")).2
+    };
+    let put = find("2", "shmem_long_p");
+    assert_eq!([put["to"], put["bytes"], put["value"]], ["0", "8", "7"]);
+    let wait = find("0", "shmem_long_wait_until");
+    assert_eq!([wait["until"], wait["value"]], ["eq", "7"]);
+    assert_eq!(wait["address"], put["address"]);
+    assert_eq!(find("1", "shmem_barrier_all")["comm"], "all_PEs");
+    let report = run.bench.analyze_all(&run.trace);
+    let parsed: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(parsed["run"]["models"], serde_json::json!(["shmem"]));
+    assert!(!report.contains("MPI_"), "{report}");
+}
+
+/// However a program ends, it ends, and what it did is there.
+#[test]
+fn all_ways_to_end() {
+    for way in ["0", "1", "2"] {
+        let test = format!("shmem-end-{way}");
+        let run = record(&test, "attacks/shmem_end.c", &[way], 3);
+        let barriers = run.calls.iter().filter_map(|line| words(line));
+        let barriers = barriers
+            .filter(|call| call.1 == "shmem_barrier_all")
+            .count();
+        assert_eq!(barriers, 6, "{way}");
+        let report = run.bench.analyze_all(&run.trace);
+        assert!(!report.contains("truncated"), "{way}: {report}");
+    }
+}
+
+#[test]
+fn a_global_exit_leaves_what_was_done() {
+    let bench = Bench::new("shmem-global-exit");
+    let program = bench.compile_with("oshcc", "attacks/shmem_end.c", &[], &[]);
+    let words_ = [program.as_os_str(), OsStr::new("3")];
+    let outcome = bench.traced(2, &words_, "trace").shmem().run();
+    outcome.expect_orderly();
+    let dump = bench.dump(&bench.path("trace"));
+    let barriers = dump.lines().filter_map(words);
+    assert_eq!(barriers.filter(|c| c.1 == "shmem_barrier_all").count(), 4);
+    assert!(dump.contains("shmem_global_exit"));
+}
+
+/// Bytes of records per put, definitions included.
+#[test]
+fn transfers_take_few_bytes() {
+    for (arguments, most) in [(&[][..], 16.0), (&["apart"], 25.0)] {
+        let test = format!("shmem-bytes-{}", arguments.len());
+        let run = record(&test, "attacks/shmem_transfers.c", arguments, 2);
+        let addresses: BTreeSet<&str> = run
+            .calls
+            .iter()
+            .filter_map(|line| words(line))
+            .filter(|call| call.1 == "shmem_putmem")
+            .map(|call| call.2["address"])
+            .collect();
+        let expected = if arguments.is_empty() { 1 } else { 50_000 };
+        assert_eq!(addresses.len(), expected);
+        let files = std::fs::read_dir(&run.trace).expect("a trace");
+        let sizes = files.map(|file| file.and_then(|f| f.metadata()).expect("a file").len());
+        let bytes = sizes.sum::<u64>() as f64 / 100_000.0;
+        assert!(bytes < most, "{bytes} bytes per put");
+    }
+}
+
+/// A process without the collector among recorded ones is not waited for.
+#[test]
+fn off_is_off() {
+    let bench = Bench::new("shmem-off");
+    let program = bench.compile_with("oshcc", "attacks/shmem_end.c", &[], &[]);
+    let run = bench.traced(2, &[program.as_os_str()], "trace").shmem();
+    let outcome = run.env("LAGGARD_MODE", "off").run();
+    outcome.expect_orderly().expect_success();
+    assert!(
+        !bench
+            .path("trace")
+            .join("rank000000.thread000.lgt")
+            .exists()
+    );
+}
