@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use rustc_hash::FxHashMap;
+
 use crate::Error;
 use crate::definitions::{Definitions, UNDEFINED};
 use crate::events::{Any, Collective, Event, Message, OneSided};
@@ -48,7 +50,7 @@ pub struct ArchiveWriter {
     handle: Handle,
     path: PathBuf,
     /// Events by location.
-    counts: Vec<(u64, u64)>,
+    counts: FxHashMap<u64, u64>,
 }
 
 /// Always: a full buffer goes into its file.
@@ -98,7 +100,7 @@ impl ArchiveWriter {
             call,
             handle,
             path: directory.to_owned(),
-            counts: Vec::new(),
+            counts: FxHashMap::default(),
         };
         if handle.is_null() {
             return Err(writer.failed("the library cannot make it".to_owned()));
@@ -279,7 +281,7 @@ impl ArchiveWriter {
 
     /// Ends the events of a location.
     pub fn end(&mut self, events: EventWriter) -> Result<(), Error> {
-        self.counts.push((events.location, events.count));
+        self.counts.insert(events.location, events.count);
         // SAFETY: both are open; the writer is gone then.
         self.check(unsafe { (self.call.close_event_writer)(self.handle, events.handle) })
     }
@@ -325,8 +327,7 @@ impl ArchiveWriter {
                 self.check((call.process)(to, id, name, PROCESS, node, UNDEFINED))?;
             }
             for location in &definitions.locations {
-                let counts = self.counts.iter().filter(|(id, _)| *id == location.id);
-                let events = counts.map(|(_, count)| count).sum();
+                let events = self.counts.get(&location.id).copied().unwrap_or(0);
                 let (id, kind) = (location.id, location.kind);
                 self.check((call.location)(
                     to,
@@ -410,7 +411,7 @@ impl Drop for ArchiveWriter {
     }
 }
 
-fn sorted<V>(table: &rustc_hash::FxHashMap<u32, V>) -> Vec<(u32, &V)> {
+fn sorted<V>(table: &FxHashMap<u32, V>) -> Vec<(u32, &V)> {
     let mut rows: Vec<(u32, &V)> = table.iter().map(|(id, value)| (*id, value)).collect();
     rows.sort_unstable_by_key(|(id, _)| *id);
     rows
