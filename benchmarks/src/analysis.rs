@@ -8,27 +8,20 @@ use anyhow::{Context, Result};
 
 use crate::process::{self, Usage};
 use crate::runs::Outcome;
-use crate::synthetic::Program;
 use crate::table::{Table, median};
-use crate::traces::Trace;
+use crate::traces::{Series, Trace};
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Sizes of the traces, million calls.
     pub sizes: Vec<u64>,
-    /// Ranks of the traces.
-    pub ranks: u32,
-    /// What these did.
-    pub program: Program,
+    /// Of what, and how often.
+    pub series: Series,
     /// Cores that agents or threads are spread over.
     pub cores: usize,
-    /// Rounds of all configurations.
-    pub rounds: usize,
     /// Where traces are made.
     pub directory: PathBuf,
-    /// Leave them there.
-    pub keep: bool,
     /// With the filters on, not `--all`.
     pub filtered: bool,
 }
@@ -94,7 +87,8 @@ fn measure_size(
     millions: u64,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let trace = Trace::get(&options.directory, options.program, options.ranks, millions)?;
+    let series = &options.series;
+    let trace = Trace::get(&options.directory, series, millions)?;
     let mut configurations = vec![Configuration {
         agents: 1,
         threads: 1,
@@ -110,7 +104,7 @@ fn measure_size(
         });
     }
     let mut runs: Vec<Vec<Run>> = configurations.iter().map(|_| Vec::new()).collect();
-    for _ in 0..options.rounds {
+    for _ in 0..series.rounds {
         for (configuration, runs) in configurations.iter().zip(&mut runs) {
             runs.push(analyze(
                 analyzer,
@@ -120,17 +114,13 @@ fn measure_size(
             )?);
         }
     }
-    trace.done(options.keep)?;
+    trace.done(series.keep)?;
     let mode = if options.filtered {
         "filtered"
     } else {
         "--all"
     };
-    let title = format!(
-        "Analysis of {millions} million calls, {} on {} ranks, {mode}",
-        options.program.name(),
-        options.ranks
-    );
+    let title = format!("Analysis of {}, {mode}", series.title(millions));
     let head = [
         "configuration",
         "time, s",
@@ -162,7 +152,7 @@ fn measure_size(
             outcome,
             &format!(
                 "{} {millions}m {mode} {}",
-                options.program.name(),
+                series.program.name(),
                 configuration.name()
             ),
             runs,

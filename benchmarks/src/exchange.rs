@@ -8,9 +8,8 @@ use anyhow::{Context, Result};
 
 use crate::process::{self, Usage};
 use crate::runs::Outcome;
-use crate::synthetic::Program;
 use crate::table::{Table, median};
-use crate::traces::Trace;
+use crate::traces::{Series, Trace};
 
 /// What a trace can be exported as; the first one is read again.
 pub const TARGETS: [&str; 8] = [
@@ -29,18 +28,12 @@ pub const TARGETS: [&str; 8] = [
 pub struct Options {
     /// Sizes of the traces, million calls.
     pub sizes: Vec<u64>,
-    /// Ranks of the traces.
-    pub ranks: u32,
-    /// What these did.
-    pub program: Program,
+    /// Of what, and how often.
+    pub series: Series,
     /// Some of [`TARGETS`].
     pub targets: Vec<String>,
-    /// Rounds of everything.
-    pub rounds: usize,
     /// Where files are made.
     pub directory: PathBuf,
-    /// Leave the traces there.
-    pub keep: bool,
 }
 
 /// Measures all sizes.
@@ -51,17 +44,14 @@ pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
     fs::create_dir_all(&options.directory)?;
     let bench = Bench::new(&options.directory)?;
     for &millions in &options.sizes {
-        let trace = Trace::get(&options.directory, options.program, options.ranks, millions)?;
-        let name = format!(
-            "{millions} million calls, {} on {} ranks",
-            options.program.name(),
-            options.ranks
-        );
+        let series = &options.series;
+        let trace = Trace::get(&options.directory, series, millions)?;
+        let name = series.title(millions);
         bench.exports(options, &trace.path, (&name, millions), outcome)?;
         if options.targets.iter().any(|target| target == TARGETS[0]) {
-            bench.readers(options.rounds, &name, outcome)?;
+            bench.readers(series.rounds, &name, outcome)?;
         }
-        trace.done(options.keep)?;
+        trace.done(series.keep)?;
     }
     Ok(())
 }
@@ -108,7 +98,7 @@ impl Bench {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let mut runs = vec![(Vec::new(), 0); options.targets.len()];
-        for _ in 0..options.rounds {
+        for _ in 0..options.series.rounds {
             for (target, (usages, bytes)) in options.targets.iter().zip(&mut runs) {
                 let output = self.output(target);
                 process::remove(&output)?;
@@ -160,7 +150,7 @@ impl Bench {
     }
 
     /// Reads the archive in turns by everything that can; it is gone then.
-    fn readers(&self, rounds: usize, name: &str, outcome: &mut Outcome) -> Result<()> {
+    fn readers(&self, rounds: u32, name: &str, outcome: &mut Outcome) -> Result<()> {
         let archive = self.output(TARGETS[0]);
         let Some(bare) = &self.bare else {
             println!(

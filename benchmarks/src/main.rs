@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::Program;
+use laggard_benchmarks::traces::Series;
 use laggard_benchmarks::{analysis, bytes, calls, exchange, scale};
 
 /// Rounds of the cheap measurements.
@@ -78,21 +79,11 @@ struct Analysis {
     #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5,50,200",
           value_parser = clap::value_parser!(u64).range(1..))]
     sizes: Vec<u64>,
-    /// Ranks of the traces
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    ranks: u32,
-    /// What the ranks did
-    #[arg(long, value_enum, default_value_t = Program::Stencil)]
-    program: Program,
-    /// Rounds of all configurations
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    series: Series,
     /// Cores to spread threads or agents over [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// Leave new traces there, to be used again
-    #[arg(long)]
-    keep: bool,
     /// With the filters on, not --all
     #[arg(long)]
     filtered: bool,
@@ -104,22 +95,12 @@ struct Exchange {
     #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5",
           value_parser = clap::value_parser!(u64).range(1..))]
     sizes: Vec<u64>,
-    /// Ranks of the traces
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    ranks: u32,
-    /// What the ranks did
-    #[arg(long, value_enum, default_value_t = Program::Stencil)]
-    program: Program,
+    #[command(flatten)]
+    series: Series,
     /// Targets of exports; what otf2 gives is read again [default: all]
     #[arg(long, value_name = "FORMAT,…", value_delimiter = ',',
           value_parser = exchange::TARGETS)]
     targets: Vec<String>,
-    /// Rounds of everything
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Leave new traces there, to be used again
-    #[arg(long)]
-    keep: bool,
 }
 
 fn main() -> Result<ExitCode> {
@@ -152,12 +133,9 @@ fn main() -> Result<ExitCode> {
             };
             let options = exchange::Options {
                 sizes: options.sizes,
-                ranks: options.ranks,
-                program: options.program,
+                series: options.series,
                 targets,
-                rounds: options.rounds as usize,
                 directory,
-                keep: options.keep,
             };
             exchange::measure(&options, &mut outcome)?;
             "exchange"
@@ -177,16 +155,11 @@ fn main() -> Result<ExitCode> {
             calls::measure(&directory, ROUNDS as usize, &mut outcome)?;
             bytes::measure(&directory, &mut outcome)?;
             let sizes = vec![5, 50];
-            let (ranks, rounds, cores) = (4, 3, None);
             for filtered in [false, true] {
-                let sizes = sizes.clone();
                 let options = Analysis {
-                    sizes,
-                    ranks,
-                    program: Program::Stencil,
-                    rounds,
-                    cores,
-                    keep: false,
+                    sizes: sizes.clone(),
+                    series: Series::default(),
+                    cores: None,
                     filtered,
                 };
                 analyze(options, directory.clone(), &mut outcome)?;
@@ -204,12 +177,9 @@ fn analyze(options: Analysis, directory: PathBuf, outcome: &mut Outcome) -> Resu
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = analysis::Options {
         sizes: options.sizes,
-        program: options.program,
-        ranks: options.ranks,
+        series: options.series,
         cores: options.cores.unwrap_or(cores),
-        rounds: options.rounds as usize,
         directory,
-        keep: options.keep,
         filtered: options.filtered,
     };
     analysis::measure(&options, outcome)

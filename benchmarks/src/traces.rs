@@ -4,12 +4,49 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use clap::Args;
 
 use crate::process;
 use crate::synthetic::{self, Length, Program, Settings};
 
 /// Bytes per call that a trace may need at most.
 const BYTES_PER_CALL: u64 = 13;
+
+/// Which traces are measured, and how often.
+#[derive(Clone, Debug, Args)]
+pub struct Series {
+    /// Ranks of the traces
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub ranks: u32,
+    /// What the ranks did
+    #[arg(long, value_enum, default_value_t = Program::Stencil)]
+    pub program: Program,
+    /// Rounds of everything
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    /// Leave new traces there, to be used again
+    #[arg(long)]
+    pub keep: bool,
+}
+
+impl Default for Series {
+    fn default() -> Series {
+        Series {
+            ranks: 4,
+            program: Program::Stencil,
+            rounds: 3,
+            keep: false,
+        }
+    }
+}
+
+impl Series {
+    /// What a trace of it is called in tables.
+    pub fn title(&self, millions: u64) -> String {
+        let (program, ranks) = (self.program.name(), self.ranks);
+        format!("{millions} million calls, {program} on {ranks} ranks")
+    }
+}
 
 /// A trace.
 #[derive(Debug)]
@@ -24,7 +61,8 @@ impl Trace {
     ///
     /// # Errors
     /// There is no room for it, or the file system failed.
-    pub fn get(directory: &Path, program: Program, ranks: u32, millions: u64) -> Result<Trace> {
+    pub fn get(directory: &Path, series: &Series, millions: u64) -> Result<Trace> {
+        let (program, ranks) = (series.program, series.ranks);
         let name = format!("{}-{ranks}-{millions}m", program.name());
         let path = directory.join(&name);
         if path.is_dir() {
@@ -60,7 +98,7 @@ impl Trace {
         Ok(Trace { path, is_new: true })
     }
 
-    /// Removes it if it is new and not to be kept.
+    /// Removes it if it is new and not to be kept for others.
     ///
     /// # Errors
     /// What the file system says.

@@ -1,85 +1,12 @@
 //! A trace three times as large as the memory that its analysis may have.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod limit;
 
 use laggard_benchmarks::process;
 use laggard_benchmarks::synthetic::{Expected, Length, Program, Settings, differences, generate};
 use laggard_report::Report;
 
-/// A control group with a limit of memory, page cache included.
-struct Limit {
-    group: PathBuf,
-    /// File with the largest use so far.
-    peak: &'static str,
-}
-
-impl Limit {
-    /// Of either version of control groups; `None` where this user may make none.
-    fn new(bytes: u64) -> Option<Limit> {
-        let versions = [
-            (
-                "/sys/fs/cgroup/memory",
-                "memory.limit_in_bytes",
-                "memory.max_usage_in_bytes",
-            ),
-            ("/sys/fs/cgroup", "memory.max", "memory.peak"),
-        ];
-        versions.into_iter().find_map(|(root, limit, peak)| {
-            let group = Path::new(root).join(format!("laggard-test-{}", std::process::id()));
-            fs::create_dir(&group).ok()?;
-            let made = Limit { group, peak };
-            fs::write(made.group.join(limit), bytes.to_string()).ok()?;
-            Some(made)
-        })
-    }
-
-    /// Most bytes that its processes used at once.
-    fn peak(&self) -> Option<u64> {
-        let text = fs::read_to_string(self.group.join(self.peak)).ok()?;
-        text.trim().parse().ok()
-    }
-}
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        // Refused as long as a process is in it.
-        let _ = fs::remove_dir(&self.group);
-    }
-}
-
-/// The command within the limit: in a control group, else with so much data.
-fn limited(limit: Option<&Limit>, bytes: u64) -> Command {
-    let mut command = Command::new("sh");
-    match limit {
-        Some(limit) => {
-            let script = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
-            command.args(["-c", script]).arg(&limit.group);
-        }
-        None => {
-            eprintln!("no control group can be made here: data is limited, page cache is not");
-            let script = format!(r#"ulimit -d {} && exec "$0" "$@""#, bytes / 1024);
-            command.args(["-c", &script]);
-        }
-    }
-    command
-}
-
-/// Takes the trace out of the page cache: who reads it pays for it.
-fn forget(trace: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(trace)? {
-        let file = File::open(entry?.path())?;
-        file.sync_all()?;
-        bytes += file.metadata()?.len();
-        // SAFETY: a file of ours that is open; the call changes no memory of this process.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-    }
-    Ok(bytes)
-}
+use limit::{Limit, forget, limited};
 
 #[test]
 fn traces_larger_than_memory_are_analysed() {

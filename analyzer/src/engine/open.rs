@@ -404,6 +404,7 @@ fn span(location: &Location) -> (u64, u64) {
     }
     let mut last = location.end.map_or(first, |end| end.end_ticks);
     if let Some(chunk) = location.chunks.iter().rev().find(|chunk| chunk.count > 0) {
+        location.fetch(chunk);
         let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
         let mut leave = 0;
         while let Some(event) = decoder.next() {

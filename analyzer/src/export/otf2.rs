@@ -4,6 +4,7 @@
 //! regions around the calls; which of them was left in between calls is not known: each counts
 //! until a call is made from somewhere else.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -120,7 +121,7 @@ pub fn otf2(trace: &Path, output: &Path) -> Result<PathBuf> {
     let mut end = write_locations(&opened, &groups, &mut archive, &mut names, &definitions)?;
     let traced = opened.locations.iter();
     let headers = traced.map(|traced| (traced.location.header.rank, traced.location.header.thread));
-    let headers: Vec<(u32, u32)> = headers.collect();
+    let headers: BTreeSet<(u32, u32)> = headers.collect();
     for rank in (0..opened.ranks).filter(|&rank| !headers.contains(&(rank, 0))) {
         // Readers want all ranks: nothing is known of this one.
         let events = archive.begin(location_id(rank, 0))?;
@@ -210,7 +211,7 @@ fn program(opened: &Trace, names: &mut Names) -> Event {
 /// Hosts, processes and locations.
 fn describe(
     opened: &Trace,
-    headers: &[(u32, u32)],
+    headers: &BTreeSet<(u32, u32)>,
     names: &mut Names,
     definitions: &mut Definitions,
 ) {
@@ -225,17 +226,16 @@ fn describe(
     }
     let mut host_of: Vec<u32> = vec![0; opened.ranks as usize];
     for traced in &opened.locations {
-        let host = opened.hosts.iter().position(|host| *host == traced.host);
+        // They are sorted.
+        let host = opened.hosts.binary_search(&traced.host);
         host_of[traced.location.header.rank as usize] = host.map_or(0, |at| 1 + at as u32);
     }
     for (rank, node) in host_of.iter().enumerate() {
         let name = names.string(format!("MPI Rank {rank}").as_bytes());
         definitions.processes.insert(rank as u32, (name, *node));
     }
-    let missing = (0..opened.ranks).map(|rank| (rank, 0));
-    let mut all: Vec<(u32, u32)> = missing.chain(headers.iter().copied()).collect();
-    all.sort_unstable();
-    all.dedup();
+    let mut all: BTreeSet<(u32, u32)> = (0..opened.ranks).map(|rank| (rank, 0)).collect();
+    all.extend(headers);
     for (rank, thread) in all {
         let name = match thread {
             0 => "Master thread".to_owned(),

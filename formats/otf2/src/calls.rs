@@ -1,17 +1,20 @@
 //! From events to calls: regions that were entered and left, and what happened inside.
 
+mod within;
+
 use laggard_trace::calls::number;
-use laggard_trace::{Definition, Endpoint, TAG_ANY, flags};
+use laggard_trace::flags;
 use rustc_hash::FxHashSet;
 
 use crate::definitions::Definitions;
-use crate::events::{Any, Collective, Event, Message};
+use crate::events::Event;
 use crate::notes::{Kind, Notes};
-use crate::open::{Open, Part, instant};
-use crate::output::{NOBODY, Output};
+use crate::open::{Open, instant};
+use crate::output::Output;
 use crate::paths::Paths;
-use crate::pending::{Found, Outcome, Pending};
+use crate::pending::{Outcome, Pending};
 use crate::world::{Meaning, Thread, World};
+use within::wildcards;
 
 /// Regions entered one inside another, at most.
 const DEEPEST: usize = 1 << 16;
@@ -34,13 +37,6 @@ struct Level {
     region: u32,
     /// Its place in the tree of call paths.
     node: u32,
-}
-
-/// What a receive left open, as flags of its signature.
-fn wildcards(any: Any) -> u16 {
-    let source = if any.source { flags::ANY_SOURCE } else { 0 };
-    let tag = if any.tag { flags::ANY_TAG } else { 0 };
-    source | tag
 }
 
 /// The calls of one location.
@@ -270,158 +266,6 @@ impl<'a> Calls<'a> {
                 act(&mut open);
                 self.close(open, time);
             }
-        }
-    }
-
-    /// Communicator and other end of a message.
-    fn half(&mut self, message: Message) -> Option<(u64, Endpoint)> {
-        let rank = self.thread.rank;
-        let found = self.world.comm_id(message.comm, rank);
-        let peer = self.world.peer(message.comm, message.peer, rank);
-        let Some((group, peer)) = found.zip(peer) else {
-            self.note(Kind::Undefined);
-            return None;
-        };
-        self.define_alone(message.comm);
-        let half = Endpoint {
-            peer,
-            tag: (message.tag as i32).max(TAG_ANY),
-            bytes: message.bytes,
-        };
-        Some((group, half))
-    }
-
-    fn send(&mut self, time: u64, message: Message, request: Option<u64>) {
-        let Some((group, send)) = self.half(message) else {
-            self.missing.sends = true;
-            return;
-        };
-        let stand_in = match request {
-            Some(_) => instant::MPI_Isend,
-            None => instant::MPI_Send,
-        };
-        self.within(time, stand_in, |open| {
-            open.parts.push(Part {
-                flags: flags::SENDS,
-                send,
-                request,
-                ..Part::on(group)
-            });
-        });
-    }
-
-    fn receive(&mut self, time: u64, message: Message, any: Any) {
-        let Some((group, receive)) = self.half(message) else {
-            self.missing.receives = true;
-            return;
-        };
-        self.within(time, instant::MPI_Recv, |open| {
-            open.parts.push(Part {
-                flags: flags::RECEIVES | wildcards(any),
-                receive,
-                ..Part::on(group)
-            });
-        });
-    }
-
-    /// A request of which more is known when it completes.
-    fn request(&mut self, time: u64, request: u64, stand_in: u16, flags: u16) {
-        self.within(time, stand_in, |open| {
-            open.parts.push(Part {
-                flags,
-                request: Some(request),
-                waits: true,
-                ..Part::on(0)
-            });
-        });
-    }
-
-    fn complete(&mut self, time: u64, request: u64, outcome: Outcome) {
-        match self.pending.complete(request, outcome) {
-            Found::Post(completed) => self.within(time, instant::MPI_Wait, |open| {
-                open.completes.push(completed);
-            }),
-            Found::TooLate => {
-                self.missing.receives = true;
-                self.note(Kind::LateRequest);
-            }
-            Found::Unknown if self.completes_at_once(request, outcome) => {}
-            Found::Unknown => {
-                self.missing.receives |= matches!(outcome, Outcome::Received { .. });
-                self.note(Kind::UnknownRequest);
-            }
-        }
-    }
-
-    /// Whether the request was posted in the call that is still open, as in a start that is
-    /// over at once: what is known of it is known at once.
-    fn completes_at_once(&mut self, request: u64, outcome: Outcome) -> bool {
-        let parts = self.open.iter_mut().flat_map(|open| &mut open.parts);
-        let mut own = parts.filter(|part| part.request == Some(request));
-        let Some(part) = own.next() else {
-            return false;
-        };
-        (part.request, part.waits) = (None, false);
-        match outcome {
-            Outcome::AsPosted => {}
-            Outcome::Received { group, receive, .. } => {
-                (part.group, part.receive) = (group, receive);
-            }
-            Outcome::Collective {
-                group,
-                send,
-                receive,
-            } => (part.group, part.send, part.receive) = (group, send, receive),
-            Outcome::Cancelled => part.flags = 0,
-        }
-        true
-    }
-
-    /// Communicator and halves of a collective.
-    fn halves(&mut self, collective: Collective) -> Option<(u64, Endpoint, Endpoint)> {
-        let rank = self.thread.rank;
-        let found = self.world.comm_id(collective.on, rank);
-        let root = self.world.root(collective.on, collective.root, rank);
-        let Some((group, peer)) = found.zip(root) else {
-            self.note(Kind::Undefined);
-            return None;
-        };
-        self.define_alone(collective.on);
-        let send = Endpoint {
-            peer,
-            tag: 0,
-            bytes: collective.sent,
-        };
-        let receive = Endpoint {
-            bytes: collective.received,
-            ..NOBODY
-        };
-        Some((group, send, receive))
-    }
-
-    fn collective(&mut self, collective: Collective) {
-        let Some((group, send, receive)) = self.halves(collective) else {
-            return;
-        };
-        match &mut self.open {
-            Some(open) => open.parts.push(Part {
-                flags: flags::COLLECTIVE,
-                send,
-                receive,
-                ..Part::on(group)
-            }),
-            None => self.note(Kind::Incomplete),
-        }
-    }
-
-    /// The own communicator of the process is known to it alone.
-    fn define_alone(&mut self, comm: u32) {
-        if let Some(mut alone) = self.world.alone(comm, self.thread.rank)
-            && self.known.insert(alone.id)
-        {
-            alone.name = self.output.string(alone.name);
-            let writer = self.output.writer();
-            writer.define(&[Definition::Communicator(alone)]);
         }
     }
 

@@ -49,5 +49,6 @@ mod write;
 pub use archive::Archive;
 pub use calls::Missing;
 pub use error::Error;
+pub use library::LIBRARY_NAMES;
 pub use transcode::{Channel, Transcoded, Transcoder};
 pub use write::{ANY_NUMBER, ArchiveWriter, EventWriter, Marker};

@@ -22,7 +22,7 @@ pub type Handle = *mut c_void;
 pub type Callback = *const c_void;
 
 /// Names under which distributions have the library, the newest first.
-const NAMES: [&str; 6] = [
+pub const LIBRARY_NAMES: [&str; 6] = [
     "libotf2.so.10",
     "libopen-trace-format2.so.10",
     "libotf2.so.9",
@@ -180,7 +180,7 @@ impl Otf2 {
         static LOADED: OnceLock<Result<Otf2, Option<&'static str>>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {
             // SAFETY: what it does when it is loaded is its own business, as for any library.
-            let mut found = NAMES
+            let mut found = LIBRARY_NAMES
                 .iter()
                 .filter_map(|name| unsafe { Library::new(name) }.ok());
             let library = found.next().ok_or(None)?;

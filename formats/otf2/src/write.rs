@@ -1,12 +1,16 @@
 //! Archives, written.
 
+mod definitions;
+
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use rustc_hash::FxHashMap;
+
 use crate::Error;
-use crate::definitions::{Definitions, UNDEFINED};
+use crate::definitions::Definitions;
 use crate::events::{Any, Collective, Event, Message, OneSided};
 use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 
@@ -14,15 +18,10 @@ use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 const CHUNKS: (u64, u64) = (1 << 20, 4 << 20);
 /// `OTF2_FILEMODE_WRITE`, `OTF2_SUBSTRATE_POSIX`, `OTF2_COMPRESSION_NONE`.
 const MODES: (u8, u8, u8) = (0, 1, 1);
-/// `OTF2_LOCATION_GROUP_TYPE_PROCESS`.
-const PROCESS: u8 = 1;
 /// `OTF2_LOCK_EXCLUSIVE`, `OTF2_LOCK_SHARED`.
 const LOCKS: (u8, u8) = (0, 1);
 /// `OTF2_RMA_SYNC_LEVEL_PROCESS` and `OTF2_RMA_SYNC_LEVEL_MEMORY`.
 const LEVEL: u32 = 3;
-/// `OTF2_MARKER_SCOPE_LOCATION`, `OTF2_SEVERITY_MEDIUM`.
-const MARKER: (u8, u8) = (1, 2);
-
 /// The number that the attribute [`ANY`](crate::events::ANY) must be defined with.
 pub const ANY_NUMBER: u32 = 0;
 
@@ -48,7 +47,7 @@ pub struct ArchiveWriter {
     handle: Handle,
     path: PathBuf,
     /// Events by location.
-    counts: Vec<(u64, u64)>,
+    counts: FxHashMap<u64, u64>,
 }
 
 /// Always: a full buffer goes into its file.
@@ -98,7 +97,7 @@ impl ArchiveWriter {
             call,
             handle,
             path: directory.to_owned(),
-            counts: Vec::new(),
+            counts: FxHashMap::default(),
         };
         if handle.is_null() {
             return Err(writer.failed("the library cannot make it".to_owned()));
@@ -282,7 +281,7 @@ impl ArchiveWriter {
 
     /// Ends the events of a location.
     pub fn end(&mut self, events: EventWriter) -> Result<(), Error> {
-        self.counts.push((events.location, events.count));
+        self.counts.insert(events.location, events.count);
         // SAFETY: both are open; the writer is gone then.
         self.check(unsafe { (self.call.close_event_writer)(self.handle, events.handle) })
     }
@@ -300,108 +299,6 @@ impl ArchiveWriter {
         // SAFETY: open, and used no more.
         self.check(unsafe { (self.call.close)(handle) })
     }
-
-    fn define(&self, definitions: &Definitions) -> Result<(), Error> {
-        let call = &self.call;
-        // SAFETY: an open archive.
-        let to = unsafe { (call.global_definitions)(self.handle) };
-        // SAFETY: an open writer of definitions, plain numbers, texts with zeros at their ends
-        // and arrays with their lengths.
-        unsafe {
-            if let Some(clock) = definitions.clock {
-                let (from, length) = (clock.global_offset, clock.length);
-                self.check((call.clock)(
-                    to,
-                    clock.resolution,
-                    from,
-                    length,
-                    clock.realtime_ns,
-                ))?;
-            }
-            for (id, string) in sorted(&definitions.strings) {
-                self.check((call.string)(to, id, text(string).as_ptr()))?;
-            }
-            for (id, &(name, class, parent)) in sorted(&definitions.nodes) {
-                self.check((call.node)(to, id, name, class, parent))?;
-            }
-            for (id, &(name, node)) in sorted(&definitions.processes) {
-                self.check((call.process)(to, id, name, PROCESS, node, UNDEFINED))?;
-            }
-            for location in &definitions.locations {
-                let counts = self.counts.iter().filter(|(id, _)| *id == location.id);
-                let events = counts.map(|(_, count)| count).sum();
-                let (id, kind) = (location.id, location.kind);
-                self.check((call.location)(
-                    to,
-                    id,
-                    location.name,
-                    kind,
-                    events,
-                    location.group,
-                ))?;
-            }
-            for (id, r) in sorted(&definitions.regions) {
-                let (role, paradigm) = (r.role, r.paradigm);
-                let (name, canonical, line) = (r.name, r.canonical, r.line);
-                let region = call.region;
-                self.check(region(
-                    to, id, name, canonical, name, role, paradigm, 0, r.file, line, line,
-                ))?;
-            }
-            for (id, groups) in sorted(&definitions.groups) {
-                for group in groups {
-                    let (count, members) = (group.members.len() as u32, group.members.as_ptr());
-                    let (kind, paradigm) = (group.kind, group.paradigm);
-                    self.check((call.group)(to, id, 0, kind, paradigm, 0, count, members))?;
-                }
-            }
-            for (id, a) in sorted(&definitions.attributes) {
-                self.check((call.attribute)(to, id, a.name, a.description, a.kind))?;
-            }
-            for c in &definitions.comms {
-                self.check(match c.other {
-                    None => (call.comm)(to, c.id, c.name, c.group, c.parent, 0),
-                    Some(other) => (call.inter_comm)(to, c.id, c.name, c.group, other, c.parent, 0),
-                })?;
-            }
-            for (id, &(name, comm)) in sorted(&definitions.windows) {
-                self.check((call.window)(to, id, name, comm, 0))?;
-            }
-            self.check((call.close_global_definitions)(self.handle, to))
-        }
-    }
-
-    fn mark(&self, markers: &[Marker]) -> Result<(), Error> {
-        if markers.is_empty() {
-            return Ok(());
-        }
-        let call = &self.call;
-        let (scope, severity) = MARKER;
-        let mut categories: Vec<&str> = markers.iter().map(|m| m.category.as_str()).collect();
-        categories.sort_unstable();
-        categories.dedup();
-        let group = text(b"laggard");
-        // SAFETY: an open archive and writer, plain numbers and texts with zeros at their ends.
-        unsafe {
-            let to = (call.markers)(self.handle);
-            for (id, category) in categories.iter().enumerate() {
-                let category = text(category.as_bytes());
-                let (group, category) = (group.as_ptr(), category.as_ptr());
-                self.check((call.marker_definition)(
-                    to, id as u32, group, category, severity,
-                ))?;
-            }
-            for marker in markers {
-                let category = categories.binary_search(&marker.category.as_str());
-                let id = category.unwrap_or(0) as u32;
-                let (time, duration, at) = (marker.time, marker.duration, marker.location);
-                let words = text(marker.text.as_bytes());
-                let words = words.as_ptr();
-                self.check((call.marker)(to, time, duration, id, scope, at, words))?;
-            }
-            self.check((call.close_markers)(self.handle, to))
-        }
-    }
 }
 
 impl Drop for ArchiveWriter {
@@ -411,12 +308,6 @@ impl Drop for ArchiveWriter {
             unsafe { (self.call.close)(self.handle) };
         }
     }
-}
-
-fn sorted<V>(table: &rustc_hash::FxHashMap<u32, V>) -> Vec<(u32, &V)> {
-    let mut rows: Vec<(u32, &V)> = table.iter().map(|(id, value)| (*id, value)).collect();
-    rows.sort_unstable_by_key(|(id, _)| *id);
-    rows
 }
 
 /// The events of a location that is being written.

@@ -4,8 +4,9 @@
 //! *Purpose.* What happened on which rank, on a time line: [`TraceWriter`] takes tracks,
 //! slices with what is known of them, flows between slices, and counters.
 //!
-//! *Data flow.* Every call becomes one or two packets, which are compressed as they come;
-//! nothing but the texts that were used is kept. Texts are written once.
+//! *Data flow.* What many slices have in common is [prepared](TraceWriter::prepare) once. Every
+//! call becomes one or two packets, which are compressed as they come; nothing but the texts
+//! that were used is kept. Texts are written once.
 //!
 //! *Constraints.* Slices of one track are given in the order of time, inner ones between the
 //! begin and the end of the outer one. Times are ns, and not negative.
@@ -14,7 +15,8 @@
 //! (module [`message`]) are the few fields that are needed, under the numbers that the
 //! project's `perfetto_trace.proto` gives them.
 
+mod encode;
 pub mod message;
 mod writer;
 
-pub use writer::{Error, Slice, TraceWriter, Track, Value};
+pub use writer::{Error, Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};

@@ -25,6 +25,24 @@ pub mod event_type {
     pub const COUNTER: i32 = 4;
 }
 
+/// Numbers of the fields that [`TraceWriter`](crate::TraceWriter) encodes by itself.
+pub(crate) mod field {
+    // Of `Trace`.
+    pub const PACKET: u32 = 1;
+    // Of `TracePacket`.
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE_ID: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    // Of `TrackEvent`.
+    pub const DEBUG_ANNOTATIONS: u32 = 4;
+    pub const TYPE: u32 = 9;
+    pub const TRACK_UUID: u32 = 11;
+    pub const COUNTER_VALUE: u32 = 30;
+    pub const FLOW_IDS: u32 = 47;
+    pub const TERMINATING_FLOW_IDS: u32 = 48;
+}
+
 /// A part of a file: parts put together are a file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {

@@ -1,5 +1,8 @@
 //! Writes packets as they come.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Write};
 
 use flate2::Compression;
@@ -7,14 +10,17 @@ use flate2::write::GzEncoder;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
+use crate::encode;
 use crate::message::{
     CounterDescriptor, DebugAnnotation, INCREMENTAL_STATE_CLEARED, Interned, InternedData,
-    NEEDS_INCREMENTAL_STATE, ORDER_EXPLICIT, Trace, TracePacket, TrackDescriptor, TrackEvent,
-    UNIT_COUNT, event_type,
+    NEEDS_INCREMENTAL_STATE, ORDER_EXPLICIT, TracePacket, TrackDescriptor, TrackEvent, UNIT_COUNT,
+    event_type, field,
 };
 
-/// Packets that are put together before they are compressed.
-const BATCH: usize = 256;
+/// Bytes of packets that are put together before they are compressed.
+const BATCH: usize = 1 << 16;
+/// The one sequence of packets that there is.
+const SEQUENCE: u32 = 1;
 
 /// Why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +54,27 @@ pub enum Value<'v> {
     Text(&'v str),
 }
 
+/// What slices have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind<'k> {
+    /// Their name.
+    pub name: &'k str,
+    /// What they belong to.
+    pub category: &'k str,
+    /// What is known of them.
+    pub values: &'k [(&'k str, Value<'k>)],
+    /// Slices of one number have one colour.
+    pub colour: Option<u64>,
+}
+
+/// A [`Kind`], encoded for the trace that prepared it.
+#[derive(Clone, Debug)]
+pub struct Prepared(Vec<u8>);
+
+/// Name of a value, for the trace that numbered it.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueName(u64);
+
 /// A slice that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'s> {
@@ -55,18 +82,14 @@ pub struct Slice<'s> {
     pub track: u64,
     /// When, ns.
     pub begin: i64,
-    /// Its name.
-    pub name: &'s str,
-    /// Its kind.
-    pub category: &'s str,
-    /// What is known of it.
-    pub values: &'s [(&'s str, Value<'s>)],
+    /// What it is.
+    pub kind: &'s Prepared,
+    /// A number that is known of it alone.
+    pub number: Option<(ValueName, i64)>,
     /// Flows that begin in it.
     pub flows_from: &'s [u64],
     /// Flows that end in it. Perfetto draws a flow from the slice that begins first.
     pub flows_to: &'s [u64],
-    /// Slices of one number have one colour.
-    pub colour: Option<u64>,
 }
 
 /// Texts that were written, by kind.
@@ -94,8 +117,11 @@ impl Texts {
 /// A trace that is being written.
 pub struct TraceWriter<W: Write> {
     out: GzEncoder<W>,
-    batch: Trace,
+    /// Packets that are not compressed yet.
     bytes: Vec<u8>,
+    /// The event that is being encoded, and what its packet says before it.
+    event: Vec<u8>,
+    head: Vec<u8>,
     is_begun: bool,
     categories: Texts,
     names: Texts,
@@ -108,8 +134,9 @@ impl<W: Write> TraceWriter<W> {
     pub fn new(out: W) -> TraceWriter<W> {
         TraceWriter {
             out: GzEncoder::new(out, Compression::fast()),
-            batch: Trace::default(),
             bytes: Vec::new(),
+            event: Vec::new(),
+            head: Vec::new(),
             is_begun: false,
             categories: Texts::default(),
             names: Texts::default(),
@@ -149,6 +176,63 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
+    /// Encodes what slices have in common, once for all of them.
+    ///
+    /// # Errors
+    /// See [`TraceWriter::track`].
+    pub fn prepare(&mut self, kind: &Kind) -> Result<Prepared, Error> {
+        let mut fresh = InternedData::default();
+        let categories = &mut fresh.event_categories;
+        let category = self.categories.number(kind.category, categories);
+        let name = self.names.number(kind.name, &mut fresh.event_names);
+        let annotations = kind.values.iter().map(|(name, value)| {
+            let names = &mut fresh.debug_annotation_names;
+            let mut annotation = DebugAnnotation {
+                name_iid: Some(self.value_names.number(name, names)),
+                ..DebugAnnotation::default()
+            };
+            match value {
+                Value::Number(number) => annotation.int_value = Some(*number),
+                Value::Text(text) => {
+                    let texts = &mut fresh.debug_annotation_string_values;
+                    annotation.string_value_iid = Some(self.values.number(text, texts));
+                }
+            }
+            annotation
+        });
+        let event = TrackEvent {
+            category_iids: vec![category],
+            name_iid: Some(name),
+            debug_annotations: annotations.collect(),
+            correlation_id: kind.colour,
+            ..TrackEvent::default()
+        };
+        self.intern(fresh)?;
+        Ok(Prepared(event.encode_to_vec()))
+    }
+
+    /// Numbers the name of a value that differs from slice to slice.
+    ///
+    /// # Errors
+    /// See [`TraceWriter::track`].
+    pub fn value_name(&mut self, name: &str) -> Result<ValueName, Error> {
+        let mut fresh = InternedData::default();
+        let names = &mut fresh.debug_annotation_names;
+        let number = self.value_names.number(name, names);
+        self.intern(fresh)?;
+        Ok(ValueName(number))
+    }
+
+    fn intern(&mut self, fresh: InternedData) -> Result<(), Error> {
+        if fresh == InternedData::default() {
+            return Ok(());
+        }
+        self.packet(TracePacket {
+            interned_data: Some(fresh),
+            ..TracePacket::default()
+        })
+    }
+
     /// A slice begins.
     ///
     /// # Errors
@@ -166,42 +250,24 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn slice(&mut self, kind: i32, slice: &Slice) -> Result<(), Error> {
-        let mut fresh = InternedData::default();
-        let category = self
-            .categories
-            .number(slice.category, &mut fresh.event_categories);
-        let name = self.names.number(slice.name, &mut fresh.event_names);
-        let mut annotations = Vec::with_capacity(slice.values.len());
-        for (name, value) in slice.values {
-            let name = self
-                .value_names
-                .number(name, &mut fresh.debug_annotation_names);
-            let mut annotation = DebugAnnotation {
-                name_iid: Some(name),
-                ..DebugAnnotation::default()
-            };
-            match value {
-                Value::Number(number) => annotation.int_value = Some(*number),
-                Value::Text(text) => {
-                    let texts = &mut fresh.debug_annotation_string_values;
-                    annotation.string_value_iid = Some(self.values.number(text, texts));
-                }
+        self.event(kind, slice.track, slice.begin, |event| {
+            if let Some((name, value)) = slice.number {
+                let annotation = DebugAnnotation {
+                    name_iid: Some(name.0),
+                    int_value: Some(value),
+                    ..DebugAnnotation::default()
+                };
+                let annotation = annotation.encode_to_vec();
+                encode::message(event, field::DEBUG_ANNOTATIONS, &annotation);
             }
-            annotations.push(annotation);
-        }
-        let event = TrackEvent {
-            r#type: Some(kind),
-            track_uuid: Some(slice.track),
-            category_iids: vec![category],
-            name_iid: Some(name),
-            debug_annotations: annotations,
-            flow_ids: slice.flows_from.to_vec(),
-            terminating_flow_ids: slice.flows_to.to_vec(),
-            correlation_id: slice.colour,
-            ..TrackEvent::default()
-        };
-        let interned = (fresh != InternedData::default()).then_some(fresh);
-        self.event(slice.begin, event, interned)
+            event.extend_from_slice(&slice.kind.0);
+            for flow in slice.flows_from {
+                encode::fixed(event, field::FLOW_IDS, *flow);
+            }
+            for flow in slice.flows_to {
+                encode::fixed(event, field::TERMINATING_FLOW_IDS, *flow);
+            }
+        })
     }
 
     /// The innermost slice of a track ends.
@@ -209,12 +275,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// See [`TraceWriter::track`].
     pub fn end(&mut self, track: u64, ns: i64) -> Result<(), Error> {
-        let event = TrackEvent {
-            r#type: Some(event_type::SLICE_END),
-            track_uuid: Some(track),
-            ..TrackEvent::default()
-        };
-        self.event(ns, event, None)
+        self.event(event_type::SLICE_END, track, ns, |_| {})
     }
 
     /// A counter has a new value.
@@ -222,51 +283,59 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// See [`TraceWriter::track`].
     pub fn count(&mut self, track: u64, ns: i64, value: i64) -> Result<(), Error> {
-        let event = TrackEvent {
-            r#type: Some(event_type::COUNTER),
-            track_uuid: Some(track),
-            counter_value: Some(value),
-            ..TrackEvent::default()
-        };
-        self.event(ns, event, None)
-    }
-
-    fn event(
-        &mut self,
-        ns: i64,
-        event: TrackEvent,
-        interned_data: Option<InternedData>,
-    ) -> Result<(), Error> {
-        self.packet(TracePacket {
-            timestamp: Some(ns.max(0) as u64),
-            track_event: Some(event),
-            interned_data,
-            ..TracePacket::default()
+        self.event(event_type::COUNTER, track, ns, |event| {
+            encode::number(event, field::COUNTER_VALUE, value as u64);
         })
     }
 
-    /// Adds a packet of the one sequence that there is.
-    fn packet(&mut self, mut packet: TracePacket) -> Result<(), Error> {
-        let first = match std::mem::replace(&mut self.is_begun, true) {
-            true => 0,
-            false => INCREMENTAL_STATE_CLEARED,
-        };
-        packet.sequence_flags = Some(NEEDS_INCREMENTAL_STATE | first);
-        packet.trusted_packet_sequence_id = Some(1);
-        self.batch.packet.push(packet);
-        if self.batch.packet.len() >= BATCH {
-            self.flush()?;
-        }
-        Ok(())
+    /// Adds an event, of which `fill` encodes the rest. Most packets are such: they are encoded
+    /// where they go, without a message in between.
+    fn event(
+        &mut self,
+        kind: i32,
+        track: u64,
+        ns: i64,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Error> {
+        let flags = self.flags();
+        let (event, head) = (&mut self.event, &mut self.head);
+        event.clear();
+        encode::number(event, field::TYPE, kind as u64);
+        encode::number(event, field::TRACK_UUID, track);
+        fill(event);
+        head.clear();
+        encode::number(head, field::TIMESTAMP, ns.max(0) as u64);
+        encode::number(head, field::SEQUENCE_ID, SEQUENCE.into());
+        encode::number(head, field::SEQUENCE_FLAGS, flags.into());
+        encode::message_head(head, field::TRACK_EVENT, event.len());
+        encode::message_head(&mut self.bytes, field::PACKET, head.len() + event.len());
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(event);
+        self.flush(BATCH)
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
-        self.bytes.clear();
-        self.bytes.reserve(self.batch.encoded_len());
-        // There is room: nothing can fail.
-        let _ = self.batch.encode(&mut self.bytes);
-        self.batch.packet.clear();
-        self.out.write_all(&self.bytes)?;
+    /// Adds any packet.
+    fn packet(&mut self, mut packet: TracePacket) -> Result<(), Error> {
+        packet.sequence_flags = Some(self.flags());
+        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        encode::message(&mut self.bytes, field::PACKET, &packet.encode_to_vec());
+        self.flush(BATCH)
+    }
+
+    /// The flags of the next packet.
+    fn flags(&mut self) -> u32 {
+        match std::mem::replace(&mut self.is_begun, true) {
+            true => NEEDS_INCREMENTAL_STATE,
+            false => NEEDS_INCREMENTAL_STATE | INCREMENTAL_STATE_CLEARED,
+        }
+    }
+
+    /// Compresses what there is, if that is so many bytes.
+    fn flush(&mut self, least: usize) -> Result<(), Error> {
+        if self.bytes.len() >= least {
+            self.out.write_all(&self.bytes)?;
+            self.bytes.clear();
+        }
         Ok(())
     }
 
@@ -275,7 +344,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// See [`TraceWriter::track`].
     pub fn finish(mut self) -> Result<W, Error> {
-        self.flush()?;
+        self.flush(0)?;
         Ok(self.out.finish()?)
     }
 }
@@ -288,53 +357,5 @@ fn descriptor(track: &Track) -> TrackDescriptor {
         sibling_order_rank: Some(track.order),
         description: (!track.description.is_empty()).then(|| track.description.to_owned()),
         ..TrackDescriptor::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use flate2::read::GzDecoder;
-
-    use super::*;
-
-    #[test]
-    fn texts_are_written_once_and_packets_in_order() {
-        let mut writer = TraceWriter::new(Vec::new());
-        let track = Track {
-            uuid: 7,
-            parent: None,
-            name: "rank 0",
-            description: "",
-            order: 0,
-        };
-        writer.track(&track).unwrap();
-        for at in 0..2 * BATCH as i64 {
-            let slice = Slice {
-                track: 7,
-                begin: 10 * at,
-                name: "MPI_Send",
-                category: "two_sided_send",
-                values: &[("tag", Value::Number(-1)), ("where", Value::Text("a.c:3"))],
-                flows_from: &[42],
-                flows_to: &[],
-                colour: None,
-            };
-            writer.begin(&slice).unwrap();
-            writer.end(7, 10 * at + 5).unwrap();
-        }
-        let mut bytes = Vec::new();
-        let file = writer.finish().unwrap();
-        GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
-        let trace = Trace::decode(&bytes[..]).unwrap();
-        assert_eq!(trace.packet.len(), 1 + 4 * BATCH);
-        let interned = trace.packet.iter().filter(|p| p.interned_data.is_some());
-        assert_eq!(interned.count(), 1);
-        let times: Vec<u64> = trace.packet.iter().filter_map(|p| p.timestamp).collect();
-        assert!(times.is_sorted() && times.len() == 4 * BATCH);
-        let begins = trace.packet.iter().filter_map(|p| p.track_event.as_ref());
-        let flows: usize = begins.map(|event| event.flow_ids.len()).sum();
-        assert_eq!(flows, 2 * BATCH);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ const RESYNC_WORK: usize = 16;
 
 /// Mapped bytes after which a walk over the blocks gives pages back.
 const FORGET_EVERY: usize = 16 << 20;
+/// Bytes that the kernel is asked for before they are needed.
+const AHEAD: usize = 256 << 10;
 /// Files of up to so many bytes are read at once. A process may map some 65,000 files, and
 /// takes whole pages of each.
 pub(crate) const READ_AT_ONCE: u64 = 64 << 10;
@@ -212,6 +215,7 @@ impl Location {
 
     /// Whether the chunk's checksum holds (unsealed chunks have none). Reads all of it.
     pub fn verify(&self, chunk: &Chunk) -> bool {
+        self.fetch(chunk);
         if !chunk.sealed {
             return true;
         }
@@ -222,6 +226,20 @@ impl Location {
         bytes
             .get(BLOCK_HEADER..BLOCK_HEADER + header.length as usize)
             .is_some_and(|payload| header.expected_checksum(payload) == header.checksum)
+    }
+
+    /// Tells the kernel that a chunk is read next, and now and then what follows it.
+    /// [`Location::verify`] does so.
+    pub fn fetch(&self, chunk: &Chunk) {
+        if self.bytes.is_mapped() {
+            let map = self.bytes.get();
+            let start = chunk.offset as usize;
+            let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
+            let is_alone = start.div_ceil(AHEAD / 2) == end.div_ceil(AHEAD / 2);
+            let end = if is_alone { end } else { start + AHEAD };
+            let wanted = map.get(start..end.min(map.len())).unwrap_or(&[]);
+            advise(&pages_around(wanted), libc::MADV_WILLNEED);
+        }
     }
 
     /// Tells the kernel that a chunk's pages will not be needed again soon.
@@ -241,6 +259,9 @@ impl Location {
         self.walk_blocks(bytes.get(), is_mapped);
         if is_mapped {
             forget(bytes.get());
+            // It would read some MB around each page that is touched, as it is set up: of many
+            // locations that is more than there is memory, and is read again and again.
+            advise(&pages_around(bytes.get()), libc::MADV_RANDOM);
         }
         self.bytes = bytes;
     }
@@ -440,10 +461,21 @@ impl Location {
 fn forget(bytes: &[u8]) {
     let start = (bytes.as_ptr() as usize).next_multiple_of(PAGE);
     let end = (bytes.as_ptr() as usize + bytes.len()) / PAGE * PAGE;
-    if end > start {
-        // SAFETY: whole pages of a mapping of a file that is only read: they come back
-        // from the file when they are touched.
-        unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
+    advise(&(start..end), libc::MADV_DONTNEED);
+}
+
+/// Addresses of the pages that these bytes of a mapped file are in.
+fn pages_around(bytes: &[u8]) -> Range<usize> {
+    let start = bytes.as_ptr() as usize;
+    start / PAGE * PAGE..(start + bytes.len()).next_multiple_of(PAGE)
+}
+
+/// Tells the kernel something about pages of a mapped file that is only read.
+fn advise(pages: &Range<usize>, advice: libc::c_int) {
+    if !pages.is_empty() {
+        // SAFETY: whole pages of such a mapping. They come back from the file when they are
+        // touched, whatever the advice; where it is refused nothing is different.
+        unsafe { libc::madvise(pages.start as *mut _, pages.len(), advice) };
     }
 }
 

@@ -3,21 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use laggard_otf2::LIBRARY_NAMES;
 use laggard_tests::archive::{Archive, Call};
 use laggard_tests::process::Outcome;
 use laggard_tests::product::Bench;
 
 use super::{patterns, refused, reported};
-
-/// The names that the library is looked for by.
-const LIBRARIES: [&str; 6] = [
-    "libotf2.so.10",
-    "libopen-trace-format2.so.10",
-    "libotf2.so.9",
-    "libotf2.so.8",
-    "libotf2.so.7",
-    "libotf2.so",
-];
 
 /// Two ranks, one of which waits 40 ms for the other.
 fn late_sender() -> Archive {
@@ -38,7 +29,7 @@ fn without_the_library_its_package_is_named() {
     // Found before the real one, and no library.
     let empty = bench.path("libraries");
     fs::create_dir(&empty).expect("a directory");
-    for name in LIBRARIES {
+    for name in LIBRARY_NAMES {
         fs::write(empty.join(name), "").expect("a file");
     }
     let trace = bench.path("none");

@@ -4,7 +4,7 @@ use anyhow::Result;
 use laggard::events::{Collective, Events, Joined, Member, Message, MessageEnd, Wait};
 use laggard_tables::trace::{CollectiveRow, MemberRow, MessageRow, Rows, Table, Tables, WaitRow};
 
-use super::tables::{call_number_key, group_key, pattern_key};
+use super::tables::{call_key, group_key, pattern_key};
 
 /// The tables of what is joined.
 pub struct JoinedTables {
@@ -62,14 +62,14 @@ impl Joined for JoinedTables {
             number: message.number,
             bytes: send.or(*receive).map_or(0, |end| end.bytes),
             send_thread: send.map(|end| self.place(end.location).1),
-            send_call: send.map(|end| call_number_key(end.call)),
+            send_call: send.map(|end| call_key(end.call)),
             send_number: send.map(|end| end.number),
             send_ns: send.map(|end| end.enter),
             send_done_number: sent.map(|call| call.number),
             send_done_ns: sent.map(|call| call.leave),
             send_call_path: send.map(|end| end.call_path),
             receive_thread: receive.map(|end| self.place(end.location).1),
-            receive_call: receive.map(|end| call_number_key(end.call)),
+            receive_call: receive.map(|end| call_key(end.call)),
             receive_number: receive.map(|end| end.number),
             receive_ns: receive.map(|end| end.enter),
             receive_done_number: received.map(|call| call.number),
@@ -88,7 +88,7 @@ impl Joined for JoinedTables {
             instance: member.instance,
             rank,
             thread,
-            call: call_number_key(member.call),
+            call: call_key(member.call),
             number: member.number,
             enter_ns: member.enter,
             done_number: member.done.map(|done| done.number),
@@ -105,7 +105,7 @@ impl Joined for JoinedTables {
         self.collectives.1.push(CollectiveRow {
             communicator: group_key(collective.group),
             instance: collective.instance,
-            call: call_number_key(collective.call),
+            call: call_key(collective.call),
             members: collective.members,
             expected: collective.expected,
             first_enter_ns: collective.first_enter,
@@ -125,13 +125,13 @@ impl Joined for JoinedTables {
             pattern: pattern_key(wait.pattern),
             rank,
             thread,
-            call: call_number_key(wait.call),
+            call: call_key(wait.call),
             enter_ns: wait.enter,
             leave_ns: wait.leave,
             lost_ns: wait.lost,
             call_path: wait.call_path,
             cause_rank: wait.cause.map(|cause| cause.0),
-            cause_call: wait.cause.map(|cause| call_number_key(cause.1)),
+            cause_call: wait.cause.map(|cause| call_key(cause.1)),
             cause_call_path: wait.cause.map(|cause| cause.2),
         });
         Ok(self.waits.1.flush(&mut self.waits.0, false)?)

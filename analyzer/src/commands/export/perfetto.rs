@@ -1,24 +1,28 @@
 //! The time line: a Perfetto trace.
 
+mod links;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard::events::{
-    Collective, Events, Joined, Member, Message, NONE, Operation, Outcome, Wait,
-};
+use laggard::events::{Events, NONE, Operation, Outcome, Wait};
 use laggard_patterns::PatternId;
-use laggard_perfetto::{Slice, TraceWriter, Track, Value};
+use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
 use laggard_report::units::count;
-use laggard_trace::{PEER_ANY, calls, flags};
+use laggard_trace::{Endpoint, PEER_ANY, calls, flags};
+use rustc_hash::FxHashMap;
 
 use super::report;
 use super::selection::{Drawn, Selection};
 use super::target::Target;
 use crate::cli::Export;
+use links::{Cursor, Links, span};
 
+/// Kinds of slices that are kept, at most.
+const MOST_KINDS: usize = 1 << 16;
 /// Tracks that are no location: their numbers are below those of locations.
 const IN_FLIGHT: u64 = 1;
 const WAITING: u64 = 2;
@@ -35,12 +39,22 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     let mut links = Links::new(events, &selection, &drawn);
     events.join(&mut links)?;
     links.sort();
-    let target = Target::create(&options.output)?;
+    let mut writer = TraceWriter::new(Target::create(&options.output)?);
+    let received = Kind {
+        name: "received",
+        category: "message",
+        values: &[],
+        colour: None,
+    };
     let mut line = TimeLine {
         events,
         selection: &selection,
         links: &links,
-        writer: TraceWriter::new(target),
+        received: writer.prepare(&received)?,
+        lost: writer.value_name("lost (ns)")?,
+        writer,
+        calls: FxHashMap::default(),
+        losses: FxHashMap::default(),
         places: events.call_paths.iter().map(|path| path.short()).collect(),
         paths: events.call_paths.iter().map(|path| path.text()).collect(),
         waits: 0,
@@ -62,125 +76,6 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
         count(waits),
         count(links.messages)
     ))
-}
-
-/// Where a message is on a time line.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FlowEnd {
-    /// Sent.
-    From,
-    /// Received, by a call that began after it was sent.
-    To,
-    /// Received, by a call that had begun before: a flow to that one would go back.
-    Late,
-}
-
-/// What is drawn between calls and inside of them.
-struct Links<'e> {
-    selection: &'e Selection,
-    drawn: &'e [Drawn],
-    ranks: Vec<u32>,
-    messages: u64,
-    /// Of each location: number of a call, and the flow that begins or ends there.
-    flows: Vec<Vec<(u64, u64, FlowEnd)>>,
-    /// Of each location: what its calls lost, in their order.
-    waits: Vec<Vec<Wait>>,
-    /// Changes of the messages in flight, and of the locations that wait: time, by how many.
-    in_flight: Vec<(i64, i64)>,
-    waiting: Vec<(i64, i64)>,
-}
-
-impl<'e> Links<'e> {
-    fn new(events: &Events, selection: &'e Selection, drawn: &'e [Drawn]) -> Links<'e> {
-        let ranks = (0..events.locations()).map(|at| events.place(at).rank);
-        Links {
-            selection,
-            drawn,
-            ranks: ranks.collect(),
-            messages: 0,
-            flows: vec![Vec::new(); drawn.len()],
-            waits: vec![Vec::new(); drawn.len()],
-            in_flight: Vec::new(),
-            waiting: Vec::new(),
-        }
-    }
-
-    /// Calls come in the order in which they ended.
-    fn sort(&mut self) {
-        self.flows
-            .iter_mut()
-            .for_each(|flows| flows.sort_unstable());
-        for waits in &mut self.waits {
-            waits.sort_by_key(|wait| (wait.leave, wait.enter, wait.pattern));
-        }
-        self.in_flight.sort_unstable();
-        self.waiting.sort_unstable();
-    }
-
-    /// Whether the call of a message's end is drawn.
-    fn drawn_at(&self, location: u32, number: u64) -> bool {
-        self.drawn[location as usize].has(number)
-    }
-}
-
-impl Joined for Links<'_> {
-    fn message(&mut self, message: &Message) -> Result<()> {
-        let (Some(send), Some(receive)) = (&message.send, &message.receive) else {
-            return Ok(());
-        };
-        let Some(done) = receive.done else {
-            return Ok(());
-        };
-        let is_wanted =
-            self.selection.has_rank(message.from) && self.selection.has_rank(message.to);
-        if !is_wanted || !self.selection.has_time(send.enter, done.leave) {
-            return Ok(());
-        }
-        self.in_flight.push((send.enter, 1));
-        self.in_flight.push((done.leave.max(send.enter), -1));
-        if self.drawn_at(send.location, send.number) && self.drawn_at(receive.location, done.number)
-        {
-            self.messages += 1;
-            let flow = self.messages;
-            self.flows[send.location as usize].push((send.number, flow, FlowEnd::From));
-            let end = match done.enter < send.enter {
-                true => FlowEnd::Late,
-                false => FlowEnd::To,
-            };
-            self.flows[receive.location as usize].push((done.number, flow, end));
-        }
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
-    }
-
-    fn wait(&mut self, wait: &Wait) -> Result<()> {
-        let rank = self.ranks[wait.location as usize];
-        if self.selection.has_rank(rank) && self.selection.has_time(wait.enter, wait.leave) {
-            let (begin, end) = span(wait);
-            self.waiting.push((begin, 1));
-            self.waiting.push((end, -1));
-            self.waits[wait.location as usize].push(*wait);
-        }
-        Ok(())
-    }
-}
-
-/// When a call waited. What is lost after all have come is at its end.
-fn span(wait: &Wait) -> (i64, i64) {
-    let lost = wait.lost.clamp(0, wait.leave - wait.enter);
-    match PatternId::from_number(wait.pattern) {
-        Some(
-            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion,
-        ) => (wait.leave - lost, wait.leave),
-        _ => (wait.enter, wait.enter + lost),
-    }
 }
 
 /// Number of a location's track.
@@ -223,12 +118,44 @@ fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, V
     values
 }
 
+/// What tells calls of one location apart, but for their times and messages: all of them with
+/// the same signature are alike, unless more was recorded of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    signature: u32,
+    ends: [Endpoint; 2],
+    root: Option<u32>,
+    calls: u32,
+}
+
+impl Alike {
+    fn new(operation: &Operation) -> Alike {
+        Alike {
+            signature: operation.signature.id,
+            ends: [operation.send, operation.receive],
+            root: operation.root,
+            calls: operation.calls,
+        }
+    }
+}
+
+/// Pattern, and who was late: as in [`Wait`].
+type LossKind = (u8, Option<(u32, u16, u32)>);
+
 /// The trace that is being written.
 struct TimeLine<'e, W: Write> {
     events: &'e Events,
     selection: &'e Selection,
     links: &'e Links<'e>,
     writer: TraceWriter<W>,
+    /// What was received too late for an arrow.
+    received: Prepared,
+    /// Name of what is known of a loss alone.
+    lost: ValueName,
+    /// Kinds of calls of the location that is drawn.
+    calls: FxHashMap<Alike, Prepared>,
+    /// Kinds of losses, by pattern and cause.
+    losses: FxHashMap<LossKind, Prepared>,
     /// Lines of the program by call path, and whole call paths.
     places: Vec<String>,
     paths: Vec<String>,
@@ -291,11 +218,10 @@ impl<W: Write> TimeLine<'_, W> {
 
     /// Draws the calls of a location.
     fn location(&mut self, at: usize) -> Result<()> {
-        let (events, selection, links) = (self.events, self.selection, self.links);
-        let mut cursor = Cursor {
-            flows: &links.flows[at],
-            waits: &links.waits[at],
-        };
+        let (events, selection) = (self.events, self.selection);
+        let mut cursor = Cursor::new(self.links, at);
+        // Signatures have other numbers at each location.
+        self.calls.clear();
         let mut result = Ok(());
         events.operations(at).read(|operation| {
             if !selection.has_call(operation) {
@@ -316,51 +242,83 @@ impl<W: Write> TimeLine<'_, W> {
 
     fn call(&mut self, at: usize, operation: &Operation, cursor: &mut Cursor) -> Result<()> {
         let track = track_of(at);
-        let flows = cursor.flows(operation.number);
+        cursor.find_flows(operation.number);
+        let alike = Alike::new(operation);
+        if !self.calls.contains_key(&alike) {
+            self.prepare_call(alike, operation)?;
+        }
+        self.writer.begin(&Slice {
+            track,
+            begin: operation.enter,
+            kind: &self.calls[&alike],
+            number: None,
+            flows_from: &cursor.from,
+            flows_to: &cursor.to,
+        })?;
+        let mut free = operation.enter;
+        for wait in cursor.waits(operation.enter, operation.leave) {
+            free = self.wait(track, wait, free)?;
+        }
+        if !cursor.late.is_empty() {
+            self.writer.instant(&Slice {
+                track,
+                begin: operation.leave,
+                kind: &self.received,
+                number: None,
+                flows_from: &[],
+                flows_to: &cursor.late,
+            })?;
+        }
+        Ok(self.writer.end(track, operation.leave)?)
+    }
+
+    /// Says what is known of calls that are all alike.
+    fn prepare_call(&mut self, alike: Alike, operation: &Operation) -> Result<()> {
         let mut values = values(self.events, operation);
         let path = operation.call_path as usize;
         if path != 0 {
             values.push(("where", Value::Text(&self.places[path])));
             values.push(("call path", Value::Text(&self.paths[path])));
         }
-        self.writer.begin(&Slice {
-            track,
-            begin: operation.enter,
+        let kind = self.writer.prepare(&Kind {
             name: operation.name(),
             category: operation.call.map_or("unknown", |call| call.generic.name()),
             values: &values,
-            flows_from: &flows(FlowEnd::From),
-            flows_to: &flows(FlowEnd::To),
             colour: None,
         })?;
-        let waits = cursor.waits(operation.enter, operation.leave);
-        let mut free = operation.enter;
-        for wait in waits {
-            free = self.wait(track, wait, free)?;
+        if self.calls.len() >= MOST_KINDS {
+            self.calls.clear();
         }
-        let late = flows(FlowEnd::Late);
-        if !late.is_empty() {
-            self.writer.instant(&Slice {
-                track,
-                begin: operation.leave,
-                name: "received",
-                category: "message",
-                values: &[],
-                flows_from: &[],
-                flows_to: &late,
-                colour: None,
-            })?;
-        }
-        Ok(self.writer.end(track, operation.leave)?)
+        self.calls.insert(alike, kind);
+        Ok(())
     }
 
     /// Draws what a call lost, after `free`; when that ended.
     fn wait(&mut self, track: u64, wait: &Wait, free: i64) -> Result<i64> {
         let (begin, end) = span(wait);
         let (begin, end) = (begin.max(free), end.max(free));
+        let kind = (wait.pattern, wait.cause);
+        if !self.losses.contains_key(&kind) {
+            self.prepare_loss(wait)?;
+        }
+        self.writer.begin(&Slice {
+            track,
+            begin,
+            kind: &self.losses[&kind],
+            number: Some((self.lost, wait.lost)),
+            flows_from: &[],
+            flows_to: &[],
+        })?;
+        self.writer.end(track, end)?;
+        self.waits += 1;
+        Ok(end)
+    }
+
+    /// Says what is known of losses of one pattern with one cause.
+    fn prepare_loss(&mut self, wait: &Wait) -> Result<()> {
         let pattern = PatternId::from_number(wait.pattern);
         let pattern = pattern.map_or("waiting", PatternId::name);
-        let mut values = vec![("lost (ns)", Value::Number(wait.lost))];
+        let mut values = Vec::new();
         let mut name = pattern.to_owned();
         if let Some((rank, call, path)) = wait.cause {
             let place = &self.places[path as usize];
@@ -369,19 +327,17 @@ impl<W: Write> TimeLine<'_, W> {
             values.push(("late where", Value::Text(place)));
             name = format!("{pattern}: rank {rank} in {} {place}", calls::name(call));
         }
-        self.writer.begin(&Slice {
-            track,
-            begin,
+        let kind = self.writer.prepare(&Kind {
             name: name.trim_end(),
             category: "wait",
             values: &values,
-            flows_from: &[],
-            flows_to: &[],
             colour: Some(colour(wait)),
         })?;
-        self.writer.end(track, end)?;
-        self.waits += 1;
-        Ok(end)
+        if self.losses.len() >= MOST_KINDS {
+            self.losses.clear();
+        }
+        self.losses.insert((wait.pattern, wait.cause), kind);
+        Ok(())
     }
 
     /// Draws the counters.
@@ -402,40 +358,4 @@ impl<W: Write> TimeLine<'_, W> {
 fn colour(wait: &Wait) -> u64 {
     let cause = wait.cause.map_or(0, |(_, _, path)| u64::from(path) + 1);
     u64::from(wait.pattern) << 32 | cause
-}
-
-/// What belongs to the calls of a location that are still to come.
-struct Cursor<'l> {
-    flows: &'l [(u64, u64, FlowEnd)],
-    waits: &'l [Wait],
-}
-
-impl<'l> Cursor<'l> {
-    /// The messages that a call, or the parts that it is made of, sent and received.
-    fn flows(&mut self, number: u64) -> impl Fn(FlowEnd) -> Vec<u64> + use<'l> {
-        let here = self.flows.partition_point(|flow| flow.0 <= number);
-        let (here, rest) = self.flows.split_at(here);
-        self.flows = rest;
-        move |end| {
-            let here = here.iter().filter(|flow| flow.2 == end);
-            here.map(|flow| flow.1).collect()
-        }
-    }
-
-    /// What a call lost, in the order of time.
-    fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l Wait> {
-        let key = |wait: &Wait| (wait.leave, wait.enter);
-        let skip = self
-            .waits
-            .partition_point(|wait| key(wait) < (leave, enter));
-        self.waits = &self.waits[skip..];
-        let here = self
-            .waits
-            .partition_point(|wait| key(wait) == (leave, enter));
-        let (here, rest) = self.waits.split_at(here);
-        self.waits = rest;
-        let mut here: Vec<&Wait> = here.iter().collect();
-        here.sort_by_key(|wait| span(wait).0);
-        here
-    }
 }

@@ -89,21 +89,14 @@ fn dictionaries(events: &Events) -> Dictionaries {
     texts
 }
 
-/// The key of a call.
-fn call_key(call: Option<&'static Call>) -> Key {
-    let all = calls::CALLS;
-    let found = call.and_then(|call| all.binary_search_by_key(&call.number, |c| c.number).ok());
-    Key(found.unwrap_or(all.len()) as u32)
-}
-
 /// The key of a call's type.
 fn type_key(call: Option<&'static Call>) -> Key {
     Key(call.map_or(GenericType::ALL.len(), |call| call.generic as usize) as u32)
 }
 
 /// The key of a call by its number in the table of calls.
-pub fn call_number_key(call: u16) -> Key {
-    call_key(calls::call(call))
+pub fn call_key(number: u16) -> Key {
+    Key(calls::position(number).unwrap_or(calls::CALLS.len()) as u32)
 }
 
 /// The key of a communicator, window or file by its position.
@@ -248,7 +241,7 @@ fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow 
         rank,
         thread,
         number: operation.number,
-        call: call_key(operation.call),
+        call: call_key(operation.signature.operation),
         type_: type_key(operation.call),
         enter_ns: operation.enter,
         leave_ns: operation.leave,
@@ -302,7 +295,7 @@ fn profile(tables: &Tables, events: &Events) -> Result<()> {
             rows.push(ProfileRow {
                 rank: place.rank,
                 thread: place.thread,
-                call: call_key(call),
+                call: call_key(entry.call),
                 type_: type_key(call),
                 call_path: entry.call_path,
                 calls: entry.count,

@@ -1,20 +1,22 @@
 //! Joins what ranks note in the rounds of an analysis: messages with both their ends, members
 //! of collectives.
 
-use std::collections::hash_map::Entry;
+mod call;
+mod collectives;
 
 use anyhow::Result;
-use laggard_trace::{Endpoint, Signature, flags};
+use laggard_trace::Signature;
 use rustc_hash::FxHashMap;
 
 use super::window::Window;
 use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
 use crate::engine::agent::Agent;
-use crate::engine::channel::{Channels, End};
+use crate::engine::channel::Channels;
 use crate::engine::group::Groups;
 use crate::engine::notes::{Counted, Ended, Loss, Subject};
-use crate::engine::rank::{GroupEntry, Rank};
+use crate::engine::rank::Rank;
 use crate::engine::rounds::Rounds;
+use call::CallOf;
 
 /// Goes over all locations once.
 pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
@@ -240,102 +242,6 @@ impl<'e> Matching<'e> {
         *known
     }
 
-    fn entered(
-        &mut self,
-        at: usize,
-        rank: &Rank,
-        at_entry: usize,
-        to: &mut dyn Joined,
-    ) -> Result<()> {
-        let entry: &GroupEntry = &rank.entries[at_entry];
-        let call = CallOf::new(
-            rank,
-            &End {
-                time: entry.enter,
-                event: entry.event,
-                signature: entry.signature,
-                thread: entry.thread,
-            },
-        );
-        let (group, expected) = self.groups[entry.group as usize];
-        let member = Member {
-            group,
-            instance: entry.n,
-            call: call.signature.operation,
-            call_path: self.call_path(at, entry.thread, call.signature),
-            location: self.first_location[at] + entry.thread,
-            number: entry.event,
-            enter: entry.enter,
-            done: None,
-            bytes_sent: call.send().bytes,
-            bytes_received: call.receive().bytes,
-        };
-        let key = (entry.group, entry.n);
-        let (sum, _) = self.collectives.entry(key).or_insert_with(|| {
-            let begun = Collective {
-                group,
-                instance: entry.n,
-                call: member.call,
-                members: 0,
-                expected,
-                first_enter: i64::MAX,
-                first_rank: rank.rank,
-                last_enter: i64::MIN,
-                last_rank: rank.rank,
-                first_leave: None,
-                last_leave: None,
-                bytes_sent: 0,
-            };
-            (begun, 0)
-        });
-        sum.members += 1;
-        // A group's members may call it by names of their own, such as MPI_Comm_idup.
-        sum.call = sum.call.min(member.call);
-        sum.bytes_sent = sum.bytes_sent.saturating_add(member.bytes_sent);
-        if (member.enter, rank.rank) < (sum.first_enter, sum.first_rank) {
-            (sum.first_enter, sum.first_rank) = (member.enter, rank.rank);
-        }
-        if member.enter > sum.last_enter
-            || member.enter == sum.last_enter && rank.rank < sum.last_rank
-        {
-            (sum.last_enter, sum.last_rank) = (member.enter, rank.rank);
-        }
-        match call.by_itself() {
-            Some(done) => self.member_done(entry.group, member, Some(done), to),
-            None => {
-                self.members
-                    .insert((rank.rank, entry.group, entry.n), member);
-                Ok(())
-            }
-        }
-    }
-
-    /// A member is done with a collective, or will never be.
-    fn member_done(
-        &mut self,
-        group: u32,
-        member: Member,
-        done: Option<ByCall>,
-        to: &mut dyn Joined,
-    ) -> Result<()> {
-        to.member(&Member { done, ..member })?;
-        let Entry::Occupied(mut found) = self.collectives.entry((group, member.instance)) else {
-            return Ok(());
-        };
-        let (sum, ended) = found.get_mut();
-        *ended += 1;
-        if let Some(done) = done {
-            let first = sum.first_leave.map_or(done.leave, |l| l.min(done.leave));
-            let last = sum.last_leave.map_or(done.leave, |l| l.max(done.leave));
-            (sum.first_leave, sum.last_leave) = (Some(first), Some(last));
-        }
-        if *ended == sum.expected {
-            let (sum, _) = found.remove();
-            to.collective(&sum)?;
-        }
-        Ok(())
-    }
-
     /// Gives away what calls were found to have lost.
     fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
@@ -396,58 +302,6 @@ impl<'e> Matching<'e> {
         let location = self.first_location[at] + thread;
         self.events
             .path_number(location as usize, signature.call_path)
-    }
-}
-
-/// The call of a message's end, or of a member.
-struct CallOf<'r> {
-    signature: &'r Signature,
-    event: Option<&'r laggard_trace::Event>,
-    number: u64,
-    enter: i64,
-    leave: Option<i64>,
-}
-
-impl<'r> CallOf<'r> {
-    fn new(rank: &'r Rank, end: &End) -> CallOf<'r> {
-        let thread = &rank.threads[end.thread as usize];
-        let definitions = &thread.stream.location().definitions;
-        let columns = &thread.columns;
-        let position = columns.position(end.event);
-        let extended = &columns.extended;
-        let event = position.and_then(|position| {
-            let found = extended.binary_search_by_key(&position, |(at, _)| *at);
-            Some(&extended[found.ok()?].1)
-        });
-        CallOf {
-            signature: &definitions.signatures()[end.signature as usize],
-            event,
-            number: end.event,
-            enter: end.time,
-            leave: position.map(|position| columns.leave[position]),
-        }
-    }
-
-    /// The call as what ended its own message, if it blocks.
-    fn by_itself(&self) -> Option<ByCall> {
-        let leave = self.leave.filter(|_| !self.signature.has(flags::POSTS))?;
-        Some(ByCall {
-            number: self.number,
-            enter: self.enter,
-            leave,
-        })
-    }
-
-    fn send(&self) -> Endpoint {
-        let event = self.event;
-        event.map_or(self.signature.send, |event| event.send(self.signature))
-    }
-
-    fn receive(&self) -> Endpoint {
-        let event = self.event;
-        event.map_or(self.signature.receive, |event| {
-            event.receive(self.signature)
-        })
     }
 }
 

@@ -242,10 +242,15 @@ static INDEX: [u16; NUMBERS] = {
     index
 };
 
+/// Position in [`CALLS`] of the call with this number.
+pub fn position(number: u16) -> Option<usize> {
+    let at = *INDEX.get(number as usize)?;
+    (at as usize).checked_sub(1)
+}
+
 /// The call with this number.
 pub fn call(number: u16) -> Option<&'static Call> {
-    let at = *INDEX.get(number as usize)?;
-    CALLS.get((at as usize).checked_sub(1)?)
+    CALLS.get(position(number)?)
 }
 
 impl Call {

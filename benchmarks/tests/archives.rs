@@ -1,0 +1,124 @@
+//! OTF2 archives of many locations, and larger than memory: exported, and analysed.
+
+mod limit;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_benchmarks::process;
+use laggard_benchmarks::synthetic::{Expected, Length, Program, Settings, differences, generate};
+use laggard_report::Report;
+
+use limit::{Limit, forget, limited};
+
+/// What each of the two times of a loss may be off in an archive, whose clock counts ns.
+const RESOLUTION_NS: u64 = 2;
+
+/// The program in a shell that may have so many files open.
+fn with_files(files: u32, command: &mut Command) -> &mut Command {
+    let script = format!(r#"ulimit -n {files} && exec "$0" "$@""#);
+    command
+        .args(["sh", "-c", &script])
+        .arg(process::built("laggard", "LAGGARD_BIN").unwrap())
+}
+
+fn export(trace: &Path, command: &mut Command) -> PathBuf {
+    let archive = trace.with_extension("archive");
+    command.arg("export").arg(trace).args(["--to", "otf2"]);
+    process::run(command.arg("-q").arg("-o").arg(&archive)).unwrap();
+    archive.join("traces.otf2")
+}
+
+/// Has a command analyse a trace or an archive.
+fn analyze(command: &mut Command, trace: &Path) -> Report {
+    let output = trace.with_extension("report.json");
+    command.arg("analyze").arg(trace).arg("-o").arg(&output);
+    command.args(["--all", "-q", "--format", "none", "--threads", "1"]);
+    process::run(command).unwrap();
+    Report::read(&output).unwrap()
+}
+
+/// An archive tells what its trace was made to say, up to the resolution of its clock.
+fn check(trace: &Path, report: &Report) {
+    let mut expected = Expected::read(trace).unwrap();
+    expected.run.clock_error_ns = RESOLUTION_NS;
+    let found = differences(&expected, report);
+    assert!(found.is_empty(), "{}", found.join("\n  "));
+}
+
+/// A finding but for its times: pattern, operation, line, calls, instances, ranks, and each
+/// cause's rank, line and words.
+fn told(report: &Report) -> Vec<String> {
+    let mut told: Vec<String> = (report.bottlenecks.iter())
+        .map(|found| {
+            let causes = found.causes.iter().map(|cause| {
+                let at = (&cause.location.file, cause.location.line);
+                (cause.rank, cause.operation.clone(), at)
+            });
+            let mut causes: Vec<_> = causes.collect();
+            causes.sort_unstable();
+            format!(
+                "{} {} {}:{} {} {} {:?} {causes:?}",
+                found.pattern,
+                found.operation,
+                found.location.file,
+                found.location.line,
+                found.calls,
+                found.instances,
+                found.rank_set,
+            )
+        })
+        .collect();
+    told.sort_unstable();
+    told
+}
+
+/// Far fewer files may be open than there are locations, the larger of which are mapped.
+#[test]
+fn locations_without_end_need_few_files() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let trace = &directory.path().join("trace");
+    let settings = Settings {
+        faults: vec!["slow-rank=77:50".parse().unwrap()],
+        ..Settings::new(Program::Halo2d, 200, Length::Calls(1_200_000))
+    };
+    generate(&settings, trace).unwrap();
+    let mut plain = Command::new("env");
+    let archive = export(trace, with_files(64, &mut plain));
+    let own = analyze(with_files(64, &mut Command::new("env")), trace);
+    for agents in 1..=3 {
+        let mut command = match agents {
+            1 => Command::new("env"),
+            agents => process::mpirun(agents),
+        };
+        let report = analyze(with_files(64, &mut command), &archive);
+        check(trace, &report);
+        assert_eq!(told(&report), told(&own), "{agents} agents");
+    }
+}
+
+#[test]
+fn archives_larger_than_memory_are_analysed() {
+    // Not in a file system that is memory itself, nor the working copies.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let trace = &directory.path().join("trace");
+    let settings = Settings {
+        faults: vec!["slow-rank=5:50".parse().unwrap()],
+        ..Settings::new(Program::Halo2d, 32, Length::Calls(12_000_000))
+    };
+    generate(&settings, trace).unwrap();
+    let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
+    let archive = export(trace, &mut Command::new(&laggard));
+    forget(trace).unwrap();
+    let bytes = forget(archive.parent().unwrap()).unwrap();
+    assert!(bytes > 300 << 20, "{bytes}");
+    let limit = bytes / 4;
+    let group = Limit::new(limit);
+    let mut command = limited(group.as_ref(), limit);
+    command.args(["timeout", "400"]).arg(laggard);
+    let report = analyze(command.env("TMPDIR", directory.path()), &archive);
+    if let Some(peak) = group.as_ref().and_then(Limit::peak) {
+        assert!(peak <= limit, "{peak} of {limit}");
+    }
+    check(trace, &report);
+}

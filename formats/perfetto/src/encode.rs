@@ -1,0 +1,43 @@
+//! Fields of messages, as Protocol Buffers encode them.
+
+/// How a field's value is encoded: as a number of variable length, in 8 bytes, or as bytes
+/// after their number.
+const VARINT: u32 = 0;
+const FIXED: u32 = 1;
+const BYTES: u32 = 2;
+
+fn varint(into: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        into.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    into.push(value as u8);
+}
+
+fn tag(into: &mut Vec<u8>, field: u32, encoding: u32) {
+    varint(into, (field << 3 | encoding).into());
+}
+
+/// A number; a negative one as its two's complement.
+pub fn number(into: &mut Vec<u8>, field: u32, value: u64) {
+    tag(into, field, VARINT);
+    varint(into, value);
+}
+
+/// A number of 8 bytes.
+pub fn fixed(into: &mut Vec<u8>, field: u32, value: u64) {
+    tag(into, field, FIXED);
+    into.extend_from_slice(&value.to_le_bytes());
+}
+
+/// What stands before a message of so many bytes.
+pub fn message_head(into: &mut Vec<u8>, field: u32, length: usize) {
+    tag(into, field, BYTES);
+    varint(into, length as u64);
+}
+
+/// A message.
+pub fn message(into: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    message_head(into, field, bytes.len());
+    into.extend_from_slice(bytes);
+}
