@@ -227,11 +227,11 @@ patterns! {
     18 WaitAtCommManagement = group::WAIT_AT_COMM_MANAGEMENT;
     19 WaitAtCollectiveIo = group::WAIT_AT_COLLECTIVE_IO;
     20 WaitAtShmemBarrier = group::WAIT_AT_SHMEM_BARRIER;
-    30 LatePost = window::LATE_POST;
-    31 EarlyWait = window::EARLY_WAIT;
-    32 LateComplete = window::LATE_COMPLETE;
-    33 WaitAtFence = window::WAIT_AT_FENCE;
-    34 EarlyFence = window::EARLY_FENCE;
+    21 LatePost = window::LATE_POST;
+    22 EarlyWait = window::EARLY_WAIT;
+    23 LateComplete = window::LATE_COMPLETE;
+    24 WaitAtFence = window::WAIT_AT_FENCE;
+    25 EarlyFence = window::EARLY_FENCE;
 }
 
 impl PatternId {

@@ -21,8 +21,8 @@ pub(crate) static LATE_POST: Pattern = Pattern {
         MPI_Win_complete and the transfers to that target",
     advice: &[
         all("Call MPI_Win_post as soon as the target's memory may be accessed."),
-        computing("Move computation of the target behind MPI_Win_post."),
-        all("Let the origin do independent work between MPI_Win_start and MPI_Win_complete."),
+        computing("Move computation of the target behind that call."),
+        all("Let the origin do independent work between MPI_Win_start and the end of the epoch."),
     ],
     unit: Unit::Seconds,
 };
@@ -58,7 +58,7 @@ pub(crate) static LATE_COMPLETE: Pattern = Pattern {
         transfer), moved here from early wait",
     advice: &[
         all("Call MPI_Win_complete directly after the last transfer."),
-        computing("Move computation of the origin behind MPI_Win_complete."),
+        computing("Move computation of the origin behind that call."),
     ],
     unit: Unit::Seconds,
 };
