@@ -37,6 +37,14 @@ impl Outcome {
         self
     }
 
+    /// What it said on stderr, but for a warning that mpirun gives on a busy machine: the agent
+    /// that it started was faster than its setpgid.
+    pub fn messages(&self) -> String {
+        let is_about_race = |line: &&str| line.contains("plm:rsh: Warning: setpgid(");
+        let lines = self.stderr.lines().filter(|line| !is_about_race(line));
+        lines.collect::<Vec<&str>>().join("\n")
+    }
+
     /// Panics if the command hung or a Rust panic ended any of its processes.
     #[track_caller]
     pub fn expect_orderly(self) -> Outcome {

@@ -64,7 +64,7 @@ impl Setup {
             run = run.env(key, *value);
         }
         let outcome = run.run().expect_orderly().expect_success();
-        assert_eq!(outcome.stderr, "", "messages of\n{outcome}");
+        assert_eq!(outcome.messages(), "", "messages of\n{outcome}");
         assert_eq!(outcome.stdout.lines().count(), ranks as usize, "{outcome}");
     }
 
@@ -315,7 +315,7 @@ fn waits_within_hosts_and_between() {
             .bench
             .analyze_on(&hosts_, &recorded.trace, agents, &path);
         let outcome = outcome.expect_orderly().expect_success();
-        assert_eq!(outcome.stderr, "", "{outcome}");
+        assert_eq!(outcome.messages(), "", "{outcome}");
         let text = fs::read_to_string(&path).expect("a report");
         assert_eq!(product::difference(&recorded.text, &text), None);
         let of_agent = |agent: u32| {
