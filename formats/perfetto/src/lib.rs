@@ -15,6 +15,7 @@
 //! (module [`message`]) are the few fields that are needed, under the numbers that the
 //! project's `perfetto_trace.proto` gives them.
 
+mod compress;
 mod encode;
 pub mod message;
 mod writer;

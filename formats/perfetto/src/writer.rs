@@ -5,11 +5,10 @@ mod tests;
 
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
+use crate::compress::Compressor;
 use crate::encode;
 use crate::message::{
     CounterDescriptor, DebugAnnotation, INCREMENTAL_STATE_CLEARED, Interned, InternedData,
@@ -115,8 +114,8 @@ impl Texts {
 }
 
 /// A trace that is being written.
-pub struct TraceWriter<W: Write> {
-    out: GzEncoder<W>,
+pub struct TraceWriter<W> {
+    out: Compressor<W>,
     /// Packets that are not compressed yet.
     bytes: Vec<u8>,
     /// The event that is being encoded, and what its packet says before it.
@@ -129,11 +128,14 @@ pub struct TraceWriter<W: Write> {
     values: Texts,
 }
 
-impl<W: Write> TraceWriter<W> {
-    /// Begins a trace.
-    pub fn new(out: W) -> TraceWriter<W> {
-        TraceWriter {
-            out: GzEncoder::new(out, Compression::fast()),
+impl<W: Write + Send + 'static> TraceWriter<W> {
+    /// Begins a trace, which is compressed on a thread of its own.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn new(out: W) -> Result<TraceWriter<W>, Error> {
+        Ok(TraceWriter {
+            out: Compressor::new(out)?,
             bytes: Vec::new(),
             event: Vec::new(),
             head: Vec::new(),
@@ -142,7 +144,7 @@ impl<W: Write> TraceWriter<W> {
             names: Texts::default(),
             value_names: Texts::default(),
             values: Texts::default(),
-        }
+        })
     }
 
     /// Makes a track known, before anything on it, and after the one that it is below.
@@ -333,8 +335,8 @@ impl<W: Write> TraceWriter<W> {
     /// Compresses what there is, if that is so many bytes.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         if self.bytes.len() >= least {
-            self.out.write_all(&self.bytes)?;
-            self.bytes.clear();
+            let room = Vec::with_capacity(self.bytes.capacity());
+            self.out.write(std::mem::replace(&mut self.bytes, room))?;
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     let mut links = Links::new(events, &selection, &drawn);
     events.join(&mut links)?;
     links.sort();
-    let mut writer = TraceWriter::new(Target::create(&options.output)?);
+    let mut writer = TraceWriter::new(Target::create(&options.output)?)?;
     let received = Kind {
         name: "received",
         category: "message",
@@ -143,7 +143,7 @@ impl Alike {
 type LossKind = (u8, Option<(u32, u16, u32)>);
 
 /// The trace that is being written.
-struct TimeLine<'e, W: Write> {
+struct TimeLine<'e, W> {
     events: &'e Events,
     selection: &'e Selection,
     links: &'e Links<'e>,
@@ -162,7 +162,7 @@ struct TimeLine<'e, W: Write> {
     waits: u64,
 }
 
-impl<W: Write> TimeLine<'_, W> {
+impl<W: Write + Send + 'static> TimeLine<'_, W> {
     /// Makes all tracks known, ranks in order.
     fn tracks(&mut self, drawn: &[Drawn]) -> Result<()> {
         let counters = [

@@ -15,7 +15,7 @@ fn read(file: &[u8]) -> Trace {
 
 /// A writer with the track 7, and a kind of slice.
 fn begun() -> (TraceWriter<Vec<u8>>, Prepared) {
-    let mut writer = TraceWriter::new(Vec::new());
+    let mut writer = TraceWriter::new(Vec::new()).unwrap();
     let track = Track {
         uuid: 7,
         parent: None,
@@ -117,5 +117,39 @@ fn events_are_messages() {
             ..TracePacket::default()
         };
         assert_eq!(*packet, expected);
+    }
+}
+
+/// Takes so many bytes, and no more.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0 -= bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    for room in [0, 10, 10_000] {
+        let mut writer = TraceWriter::new(Full(room)).unwrap();
+        let mut random = 1u64;
+        let count = |at: i64| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            writer.count(1, at, (random >> 1) as i64)
+        };
+        let written: Result<(), Error> = (0..100_000).try_for_each(count);
+        let Error::Write(why) = written
+            .and_then(|()| writer.finish().map(|_| ()))
+            .unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::StorageFull, "{room} bytes");
     }
 }
