@@ -19,12 +19,14 @@
 
 mod error;
 mod group;
+mod part;
 mod per_rank;
 mod schema;
 mod target;
 pub mod trace;
 
 pub use error::Error;
+pub use part::Part;
 pub use per_rank::{Call, Late, PerRank, Row, Run, Text, Value};
 
 /// What a table of this version is called in its metadata, under `laggard.schema`.

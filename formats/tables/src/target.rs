@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, SCHEMA_FAMILY};
+use crate::{Error, Part, SCHEMA_FAMILY};
 
 /// What Parquet files begin and end with.
 const MAGIC: &[u8] = b"PAR1";
@@ -26,12 +26,16 @@ pub fn check(path: &Path) -> Result<(), Error> {
 /// A file that is being written.
 #[derive(Debug)]
 pub struct Target {
-    file: File,
+    to: To,
     /// What was asked for, for messages.
     path: PathBuf,
-    /// What is written, and what its name will be; `None` for what is no regular file: a
-    /// pipe or terminal has no name to rename over.
-    rename: Option<(PathBuf, PathBuf)>,
+}
+
+#[derive(Debug)]
+enum To {
+    File(Part),
+    /// No regular file: a pipe or terminal has no name to rename over.
+    Other(File),
 }
 
 impl Target {
@@ -55,24 +59,13 @@ impl Target {
         };
         // A link keeps pointing to what it points to.
         let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let (file, rename) = match is_regular {
-            true => {
-                let name = end.file_name();
-                let name = name.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-                let name = name.to_string_lossy();
-                let part = end.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-                let file = File::create(&part).map_err(failed)?;
-                (file, Some((part, end)))
-            }
-            false => {
-                let file = OpenOptions::new().write(true).open(&end);
-                (file.map_err(failed)?, None)
-            }
+        let to = match is_regular {
+            true => Part::create(&end).map(To::File),
+            false => OpenOptions::new().write(true).open(&end).map(To::Other),
         };
         Ok(Target {
-            file,
+            to: to.map_err(failed)?,
             path: path.to_owned(),
-            rename,
         })
     }
 
@@ -82,32 +75,28 @@ impl Target {
     }
 
     /// Gives the complete file its name.
-    pub fn finish(mut self) -> Result<(), Error> {
-        let failed = |source| Error::write(&self.path, source);
-        if let Some((part, end)) = &self.rename {
-            self.file.sync_data().map_err(failed)?;
-            fs::rename(part, end).map_err(failed)?;
-            self.rename = None;
+    pub fn finish(self) -> Result<(), Error> {
+        match self.to {
+            To::File(part) => part
+                .finish()
+                .map_err(|source| Error::write(&self.path, source)),
+            To::Other(_) => Ok(()),
         }
-        Ok(())
     }
 }
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match &mut self.to {
+            To::File(part) => part.write(bytes),
+            To::Other(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some((part, _)) = &self.rename {
-            // Best effort: the error that is reported is the one that matters.
-            let _ = fs::remove_file(part);
+        match &mut self.to {
+            To::File(part) => part.flush(),
+            To::Other(file) => file.flush(),
         }
     }
 }

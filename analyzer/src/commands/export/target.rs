@@ -1,18 +1,16 @@
 //! The file that is written: under a temporary name until it is complete.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use laggard_tables::Part;
 
 /// A file that is being written.
 pub struct Target {
-    file: BufWriter<File>,
+    file: BufWriter<Part>,
     /// What was asked for.
     path: PathBuf,
-    /// What is written; `None` once it has its name.
-    part: Option<PathBuf>,
 }
 
 /// Makes sure that nothing is there yet.
@@ -36,14 +34,10 @@ impl Target {
     /// It is, or it cannot be made.
     pub fn create(path: &Path) -> Result<Target> {
         check(path)?;
-        let failed = || format!("cannot write {}", path.display());
-        let name = path.file_name().with_context(failed)?.to_string_lossy();
-        let part = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-        let file = File::create(&part).with_context(failed)?;
+        let part = Part::create(path).with_context(|| failed(path))?;
         Ok(Target {
-            file: BufWriter::with_capacity(1 << 16, file),
+            file: BufWriter::with_capacity(1 << 16, part),
             path: path.to_owned(),
-            part: Some(part),
         })
     }
 
@@ -51,17 +45,16 @@ impl Target {
     ///
     /// # Errors
     /// The system refuses, or somebody else was faster.
-    pub fn finish(mut self) -> Result<()> {
-        let failed = || format!("cannot write {}", self.path.display());
-        self.file.flush().with_context(failed)?;
-        self.file.get_ref().sync_data().with_context(failed)?;
+    pub fn finish(self) -> Result<()> {
+        let part = self.file.into_inner().map_err(|error| error.into_error());
+        let part = part.with_context(|| failed(&self.path))?;
         check(&self.path)?;
-        if let Some(part) = &self.part {
-            fs::rename(part, &self.path).with_context(failed)?;
-        }
-        self.part = None;
-        Ok(())
+        part.finish().with_context(|| failed(&self.path))
     }
+}
+
+fn failed(path: &Path) -> String {
+    format!("cannot write {}", path.display())
 }
 
 impl Write for Target {
@@ -71,14 +64,5 @@ impl Write for Target {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some(part) = &self.part {
-            // Best effort: the error that is reported is the one that matters.
-            let _ = fs::remove_file(part);
-        }
     }
 }
