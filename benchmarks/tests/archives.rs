@@ -104,7 +104,7 @@ fn archives_larger_than_memory_are_analysed() {
     let trace = &directory.path().join("trace");
     let settings = Settings {
         faults: vec!["slow-rank=5:50".parse().unwrap()],
-        ..Settings::new(Program::Halo2d, 32, Length::Calls(12_000_000))
+        ..Settings::new(Program::Halo2d, 64, Length::Calls(12_000_000))
     };
     generate(&settings, trace).unwrap();
     let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
@@ -112,7 +112,8 @@ fn archives_larger_than_memory_are_analysed() {
     forget(trace).unwrap();
     let bytes = forget(archive.parent().unwrap()).unwrap();
     assert!(bytes > 300 << 20, "{bytes}");
-    let limit = bytes / 4;
+    // A fraction of the working copies, too, which are a third of the archive.
+    let limit = bytes / 8;
     let group = Limit::new(limit);
     let mut command = limited(group.as_ref(), limit);
     command.args(["timeout", "400"]).arg(laggard);
