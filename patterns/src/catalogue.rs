@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::{GenericType, Shape};
 
-use crate::{group, two_sided, window};
+use crate::{group, one_sided, two_sided, window};
 
 /// What a pattern's total is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +232,8 @@ patterns! {
     23 LateComplete = window::LATE_COMPLETE;
     24 WaitAtFence = window::WAIT_AT_FENCE;
     25 EarlyFence = window::EARLY_FENCE;
+    26 WaitOnValue = one_sided::WAIT_ON_VALUE;
+    27 WaitOnLock = one_sided::WAIT_ON_LOCK;
 }
 
 impl PatternId {
@@ -428,6 +430,7 @@ mod tests {
     fn groups_are_told_from_messages() {
         assert!(!PatternId::LateSenderWrongOrderSameSource.is_about_group());
         assert!(!PatternId::LateReceiver.is_about_group());
+        assert!(!PatternId::WaitOnValue.is_about_group());
         assert!(PatternId::LateBroadcast.is_about_group());
         assert!(PatternId::WaitAtFinalize.is_about_group());
     }

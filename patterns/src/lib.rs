@@ -19,6 +19,7 @@
 mod catalogue;
 mod confidence;
 pub mod group;
+pub mod one_sided;
 pub mod two_sided;
 pub mod window;
 

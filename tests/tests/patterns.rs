@@ -98,6 +98,10 @@ programs! {
     wait_at_nxn_near_miss: "wait_at_nxn_near_miss.c";
     wait_at_shmem_barrier: "wait_at_shmem_barrier.c";
     wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
+    wait_on_lock: "wait_on_lock.c";
+    wait_on_lock_near_miss: "wait_on_lock_near_miss.c";
+    wait_on_value: "wait_on_value.c";
+    wait_on_value_near_miss: "wait_on_value_near_miss.c";
     wait_at_window: "wait_at_window.c";
     wait_at_window_near_miss: "wait_at_window_near_miss.c";
     waitall_send_and_receive: "waitall_send_and_receive.c";

@@ -186,7 +186,34 @@ fn transfers_take_few_bytes() {
     }
 }
 
-/// A process without the collector among recorded ones is not waited for.
+/// A lock that is passed on from PE 0, which holds it for 30 ms of the third one's wait, to PE 1,
+/// which holds it for 70 ms.
+#[test]
+fn holders_of_a_lock_have_their_shares() {
+    let run = record("shmem-lock-shares", "wait_on_lock.c", &[], 4);
+    let report = run.bench.analyze_all(&run.trace);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    let bottlenecks = report["bottlenecks"].as_array().expect("bottlenecks");
+    let waits = |b: &&serde_json::Value| {
+        b["pattern"] == "wait_on_lock" && b["ranks"][0]["rank"] == serde_json::json!(2)
+    };
+    let found = bottlenecks
+        .iter()
+        .find(waits)
+        .expect("the third one's wait");
+    assert_eq!(found["instances"], 5);
+    let causes = found["causes"].as_array().expect("causes");
+    let holders = causes.iter().map(|cause| cause["rank"].as_u64());
+    assert_eq!(holders.collect::<Vec<_>>(), [Some(1), Some(0)]);
+    for (cause, expected) in causes.iter().zip([0.7, 0.3]) {
+        let share = cause["share"].as_f64().expect("a share");
+        assert!((share - expected).abs() < 0.1, "{causes:?}");
+        let because = cause["because"].as_str().expect("an explanation");
+        assert!(because.contains("while it held the lock"), "{because}");
+    }
+}
+
+/// Nothing is written, and the program runs.
 #[test]
 fn off_is_off() {
     let bench = Bench::new("shmem-off");

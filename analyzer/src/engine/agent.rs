@@ -14,6 +14,7 @@ use super::finding::Instance;
 use super::group::{Groups, Owned, losses, name_late, owner};
 use super::rank::Rank;
 use super::table::NONE;
+use super::watching::Watching;
 use super::wire::{
     Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Parcel, Party, Progress,
     Question, Requesting, Side, Told, exchange, recycle,
@@ -45,6 +46,7 @@ pub struct Agent<'a> {
     /// party among its calls'.
     requested: Vec<Vec<(u32, u32)>>,
     describing: Vec<Describing>,
+    watching: Watching,
 }
 
 /// Requests that one thread answers at a time, at least.
@@ -84,6 +86,7 @@ impl<'a> Agent<'a> {
             requesting: empty(job),
             requested: vec![Vec::new(); job.agents()],
             describing: empty(job),
+            watching: Watching::default(),
         }
     }
 
@@ -100,7 +103,7 @@ impl<'a> Agent<'a> {
     /// never got an answer.
     pub fn round(&mut self, until: i64, last: bool) {
         self.read(until, last);
-        self.ask_and_name(last);
+        self.ask_and_name(until, last);
     }
 
     /// The first half of a round: its calls are decoded and counted.
@@ -114,15 +117,20 @@ impl<'a> Agent<'a> {
         });
     }
 
-    /// The second half of a round: what it asks, answers and finds.
-    pub fn ask_and_name(&mut self, last: bool) {
+    /// The second half of a round, of the calls entered before `until`: what it asks, answers
+    /// and finds.
+    pub fn ask_and_name(&mut self, until: i64, last: bool) {
         self.connect();
         self.look_up();
         self.fold_collectives();
         self.ask(last);
         if self.job.agents() > 1 || last {
-            self.exchange();
+            self.exchange(until);
+        } else {
+            self.look_at_memory(until);
         }
+        self.watching
+            .charge(&mut self.ranks, &self.positions, self.hosts);
         self.groups.trim();
         let (groups, hosts) = (&self.groups, self.hosts);
         self.ranks.par_iter_mut().for_each(|rank| {
@@ -134,16 +142,23 @@ impl<'a> Agent<'a> {
     }
 
     /// Questions, answers and outcomes, between agents.
-    fn exchange(&mut self) {
+    fn exchange(&mut self, until: i64) {
         let received = exchange(self.job, &mut self.asking);
         self.take_declarations(&received);
         self.answer_waiting();
         self.answer(&received);
+        for (agent, parcel) in received.iter().enumerate() {
+            self.watching.hear(agent, &parcel.watches);
+        }
+        self.look_at_memory(until);
         recycle(self.job, &mut self.asking, received);
         self.pass_wholes_on();
         let received = exchange(self.job, &mut self.answering);
         self.take_times(&received);
         self.take_outcomes(&received);
+        for parcel in &received {
+            self.watching.answered(parcel);
+        }
         recycle(self.job, &mut self.answering, received);
         self.request();
         let received = exchange(self.job, &mut self.requesting);
@@ -160,6 +175,13 @@ impl<'a> Agent<'a> {
             }
         }
         recycle(self.job, &mut self.describing, received);
+    }
+
+    /// Who ended waits for values and locks, as far as this slab tells.
+    fn look_at_memory(&mut self, until: i64) {
+        let (ranks, answering) = (&mut self.ranks, &mut self.answering);
+        let agent = self.job.agent();
+        self.watching.look(ranks, until, agent, answering);
     }
 
     /// Finds the other ends, at this agent, of channels that are asked about for the
@@ -280,6 +302,8 @@ impl<'a> Agent<'a> {
             self.ranks[peer].note_progress(channel, side, &Progress { channel, last, n });
         }
         let asking = &mut self.asking;
+        self.watching
+            .tell(&mut self.ranks, own_agent as usize, asking);
         let agents = self.job.agents();
         self.groups.take_folds(last, |fold, members| {
             let to = &mut asking[owner(fold.group, fold.n, agents)];

@@ -83,6 +83,8 @@ pub fn because(
         PatternId::LateSender
         | PatternId::LateSenderWrongOrderSameSource
         | PatternId::LateSenderWrongOrderOtherSource => "before the send",
+        PatternId::WaitOnValue => "before it wrote",
+        PatternId::WaitOnLock => "while it held the lock",
         _ => "before it came",
     };
     let hint = match (most(view.parts()), &place) {

@@ -196,13 +196,18 @@ impl Sums {
             self.worst = Some(worst);
         }
         if let Some(late) = instance.late {
-            let key = CauseKey {
-                rank: late.rank,
-                operation: late.operation,
-                path: late.path,
-            };
-            self.causes.of(key).add(severity, late);
+            self.add_cause(severity, late);
         }
+    }
+
+    #[inline(always)]
+    fn add_cause(&mut self, severity: u64, late: &Detail) {
+        let key = CauseKey {
+            rank: late.rank,
+            operation: late.operation,
+            path: late.path,
+        };
+        self.causes.of(key).add(severity, late);
     }
 
     /// Adds other sums.
@@ -369,6 +374,25 @@ impl LocalFindings {
         patterns[at].1.add(instance);
         if is_waiting(pattern) {
             self.waiting = self.waiting.saturating_add(instance.severity as u64);
+        }
+    }
+
+    /// The same of an instance, without a late party, that several share in.
+    pub fn add_shared(
+        &mut self,
+        pattern: PatternId,
+        signature: u32,
+        instance: &Instance,
+        shares: &[(i64, &Detail)],
+    ) {
+        self.add(pattern, signature, instance);
+        let found = self.by_signature.get_mut(signature as usize);
+        let mut found = found.into_iter().flatten();
+        let Some((_, sums)) = found.find(|(other, _)| *other == pattern as u8) else {
+            return;
+        };
+        for (share, late) in shares.iter().filter(|(share, _)| *share > 0) {
+            sums.add_cause(*share as u64, late);
         }
     }
 

@@ -30,6 +30,7 @@ mod fold;
 mod group;
 pub(crate) mod import;
 mod intern;
+mod lock;
 mod merge;
 pub(crate) mod notes;
 pub(crate) mod open;
@@ -49,6 +50,8 @@ mod table;
 mod thread;
 mod topology;
 mod trend;
+mod watch;
+mod watching;
 mod wildcard;
 mod wire;
 

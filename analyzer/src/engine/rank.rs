@@ -13,9 +13,11 @@ use super::columns::Columns;
 use super::epochs::{Epochs, Role};
 use super::exchange::Asked;
 use super::group::Part;
+use super::lock::Locks;
 use super::notes::Ended;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
+use super::watch::{Memory, Watch, Write};
 use super::wildcard::Deferred;
 use super::wire::{Member, Progress, Side};
 
@@ -95,6 +97,12 @@ pub struct Rank<'a> {
     pub asker: Asker,
     /// Its epochs on windows.
     pub(super) epochs: Epochs,
+    /// What it wrote into symmetric memory in this slab.
+    pub writes: Vec<Write>,
+    /// Waits for values and locks that began in this slab.
+    pub watches: Vec<Watch>,
+    /// What it did with locks.
+    pub locks: Locks,
     /// Collectives entered in this slab.
     pub entries: Vec<GroupEntry>,
     /// Transfers before the fences among these: group, which collective on it, transfer.
@@ -126,6 +134,9 @@ impl<'a> Rank<'a> {
             cancels: false,
             asker,
             epochs: Epochs::default(),
+            writes: Vec::new(),
+            watches: Vec::new(),
+            locks: Locks::default(),
             entries: Vec::new(),
             transfers: Vec::new(),
             waiting: Vec::new(),
@@ -330,6 +341,9 @@ impl<'a> Rank<'a> {
 
     /// A call that matters for matching.
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
+        if row.memory != Memory::Nothing {
+            return self.on_memory(&call, row, event);
+        }
         let completed = event.map_or(0, |event| event.completed.len());
         let listed = self.threads[call.thread as usize].listed(row.completes);
         self.asker.begin(&mut call, 2 + completed + listed);

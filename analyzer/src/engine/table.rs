@@ -4,6 +4,7 @@ use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, Signature, flags};
 
 use super::epochs::Role;
+use super::watch::Memory;
 
 /// No index.
 pub const NONE: u32 = u32::MAX;
@@ -133,6 +134,8 @@ pub struct Row {
     pub role: Role,
     /// Completion list.
     pub completes: u32,
+    /// What it does with symmetric memory.
+    pub memory: Memory,
 }
 
 impl Row {
@@ -156,6 +159,7 @@ impl Row {
         lifted: false,
         role: Role::None,
         completes: 0,
+        memory: Memory::Nothing,
     };
 
     /// The row of a signature; channels, group and threshold are still to be set.
@@ -168,14 +172,15 @@ impl Row {
             0 => Role::of(signature.operation),
             _ => Role::None,
         };
+        let memory = Memory::of(call);
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
         Row {
             operation: signature.operation,
             flags: signature.flags,
             shape: call.shape,
             class: TimeClass::of(signature.operation),
-            step: match (signature.flags & matters, signature.completes, role) {
-                (0, 0, Role::None) => Step::Nothing,
+            step: match (signature.flags & matters, signature.completes, role, memory) {
+                (0, 0, Role::None, Memory::Nothing) => Step::Nothing,
                 _ => Step::General,
             },
             blocks: !NEVER_WAIT.contains(&signature.operation),
@@ -190,6 +195,7 @@ impl Row {
             lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
             role,
             completes: signature.completes,
+            memory,
             ..Row::UNDEFINED
         }
     }

@@ -1,6 +1,7 @@
 //! What agents send each other in a round: lists of entries.
 
 use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use super::watch::{Held, Watch, Written};
 use crate::comm::Job;
 
 entries! {
@@ -215,6 +216,8 @@ parcels! {
         folds: Fold,
         /// Their single members, in the folds' order.
         members: Member,
+        /// Waits for values.
+        watches: Watch,
     }
     /// Second leg of a round.
     Answering {
@@ -230,6 +233,10 @@ parcels! {
         inquiries: Inquiry,
         /// Agents that want to know, in order.
         wanters: u32,
+        /// What ended waits for values.
+        written: Written,
+        /// Who held locks.
+        held: Held,
     }
     /// Third leg of a round.
     Requesting {

@@ -26,12 +26,12 @@ pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joine
     for until in borders {
         agent.read(until, false);
         matching.take(&mut agent, to)?;
-        agent.ask_and_name(false);
+        agent.ask_and_name(until, false);
         matching.losses(&mut agent, to)?;
     }
     agent.read(i64::MAX, true);
     matching.take(&mut agent, to)?;
-    agent.ask_and_name(true);
+    agent.ask_and_name(i64::MAX, true);
     matching.losses(&mut agent, to)?;
     matching.rest(to)
 }

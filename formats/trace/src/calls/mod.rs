@@ -259,6 +259,13 @@ impl Call {
         self.number >= FIRST_OF_SHMEM
     }
 
+    /// Whether it is about integers without a sign.
+    pub fn is_unsigned(&self) -> bool {
+        // Numbers of the types, see `shmem_types!`; functions without a type are before these.
+        const UNSIGNED: [u16; 10] = [6, 7, 8, 9, 10, 18, 19, 20, 21, 22];
+        self.number >= 1152 && UNSIGNED.contains(&(self.number % 32))
+    }
+
     /// Whether its parameter is a symmetric address.
     pub fn has_address(&self) -> bool {
         use GenericType::*;
@@ -307,6 +314,11 @@ mod tests {
             assert_eq!(name(number), expected);
         }
         assert!(call(1152).unwrap().is_shmem() && !CALLS[0].is_shmem());
+        let types = ["_uchar_", "_ushort_", "_uint", "_ulong", "_size_"];
+        let unsigned = |name: &str| types.iter().any(|part| name.contains(part));
+        for call in CALLS.iter().filter(|call| call.number >= 1152) {
+            assert_eq!(call.is_unsigned(), unsigned(call.name), "{}", call.name);
+        }
         let names: std::collections::HashSet<_> = CALLS.iter().map(|call| call.name).collect();
         assert_eq!(names.len(), CALLS.len());
     }

@@ -1,0 +1,359 @@
+//! Calls about symmetric memory: what waits for a value or a lock there, what was written, and
+//! what agents tell each other of it.
+
+use laggard_trace::calls::{Call, GenericType};
+use laggard_trace::{Event, Signature, flags};
+
+use super::channel::End;
+use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use super::rank::{CallAt, Rank};
+use super::table::Row;
+use super::wire::Detail;
+
+entries! {
+    /// A PE that waits until a variable of its own has some value.
+    #[derive(Default)]
+    Watch {
+        /// Number among those that the agent told.
+        id: u64,
+        /// ns.
+        enter: i64,
+        /// ns.
+        leave: i64,
+        /// Symmetric address.
+        address: u64,
+        /// What it is compared with.
+        value: u64,
+        /// World rank.
+        rank: u32,
+        /// Position of the thread in the rank.
+        thread: u32,
+        /// Its signature.
+        signature: u32,
+        /// By which it is compared, as in `shmem.h`.
+        comparison: u32,
+        /// Bytes of the variable.
+        bytes: u32,
+        /// Whether it has no sign.
+        is_unsigned: u32,
+        /// It is a lock, and shall be free.
+        is_lock: u32,
+    }
+    /// A lock was held while a PE waited for it.
+    #[derive(Default)]
+    Held {
+        /// Of the wait.
+        id: u64,
+        /// ns.
+        from: i64,
+        /// ns.
+        until: i64,
+        /// Number in its location of the call that gave it back.
+        event: u64,
+        /// What the PE that held it did meanwhile.
+        detail: Detail,
+    }
+    /// A write that may have ended a wait.
+    #[derive(Default)]
+    Written {
+        /// Of the wait.
+        id: u64,
+        /// ns.
+        time: i64,
+        /// Call number in its location.
+        event: u64,
+        /// Whether its value is what was waited for, or not known.
+        is_known: u32,
+        /// What the PE that wrote did before.
+        detail: Detail,
+    }
+}
+
+/// What a call does with symmetric memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Nothing that matters here.
+    Nothing,
+    /// Sets a variable to the value that it carries.
+    Sets,
+    /// Changes a variable, to what is not known.
+    Changes,
+    /// Waits for a value.
+    Waits,
+    /// Waits for a lock, and takes it.
+    Locks,
+    /// Takes a lock if it is free.
+    TriesLock,
+    /// Gives a lock back.
+    Unlocks,
+}
+
+impl Memory {
+    /// What a call does.
+    pub fn of(call: &Call) -> Memory {
+        if !call.has_address() {
+            return Memory::Nothing;
+        }
+        match call.generic {
+            GenericType::OneSidedPut => Memory::Sets,
+            GenericType::OneSidedAtomic if call.name.ends_with("_set") => Memory::Sets,
+            GenericType::OneSidedAtomic if call.name.ends_with("swap") => Memory::Sets,
+            GenericType::OneSidedAtomic => Memory::Changes,
+            // A test never waits.
+            GenericType::WaitOnValue if !call.name.ends_with("_test") => Memory::Waits,
+            GenericType::Lock if call.name.ends_with("test_lock") => Memory::TriesLock,
+            GenericType::Lock => Memory::Locks,
+            GenericType::Unlock => Memory::Unlocks,
+            _ => Memory::Nothing,
+        }
+    }
+}
+
+/// A write of this slab.
+#[derive(Clone, Copy, Debug)]
+pub struct Write {
+    /// World rank of the PE that has the memory.
+    target: u32,
+    address: u64,
+    bytes: u64,
+    /// From the first to the last byte; more than `bytes` with gaps.
+    length: u64,
+    /// What the variable has then, if that is known.
+    value: Option<u64>,
+    end: End,
+}
+
+impl Write {
+    /// Whether it makes the value the one that is waited for; `None` if it does not touch the
+    /// variable, or sets it to something else.
+    fn ends(&self, watch: &Watch) -> Option<bool> {
+        let last = self.address.saturating_add(self.length);
+        if watch.address < self.address || watch.address >= last {
+            return None;
+        }
+        let same = (self.address, self.bytes) == (watch.address, u64::from(watch.bytes));
+        match self.value.filter(|_| same) {
+            Some(value) => watch.is_satisfied(value).then_some(true),
+            None => Some(false),
+        }
+    }
+}
+
+impl Watch {
+    /// Whether the variable with this value compares as it shall.
+    fn is_satisfied(&self, value: u64) -> bool {
+        let unused = 64 - 8 * self.bytes.clamp(1, 8);
+        let number = |value: u64| match self.is_unsigned {
+            0 => i128::from((value << unused) as i64 >> unused),
+            _ => i128::from(value << unused >> unused),
+        };
+        let (value, wanted) = (number(value), number(self.value));
+        // As in `shmem.h`.
+        match self.comparison {
+            0 => value == wanted,
+            1 => value != wanted,
+            2 => value > wanted,
+            3 => value <= wanted,
+            4 => value < wanted,
+            5 => value >= wanted,
+            _ => false,
+        }
+    }
+}
+
+impl Written {
+    /// Whether it, not another write, ended the wait: the first that is known to have, else the
+    /// last that may have. Of two at once that of the lower rank.
+    pub fn is_better(&self, other: &Written) -> bool {
+        let who = |w: &Written| (w.detail.rank, w.detail.thread, w.event);
+        if self.is_known != other.is_known {
+            return self.is_known > other.is_known;
+        }
+        match self.time == other.time {
+            true => who(self) < who(other),
+            false => (self.time < other.time) == (self.is_known != 0),
+        }
+    }
+}
+
+impl Rank<'_> {
+    /// A call about symmetric memory.
+    pub(super) fn on_memory(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        if row.has(flags::UNSUCCESSFUL) || row.has(flags::PAUSED) {
+            return;
+        }
+        let signature = *self.signature(call);
+        let address = event.and_then(|event| event.address);
+        let address = address.unwrap_or(signature.parameter as u64);
+        let waits = matches!(row.memory, Memory::Waits | Memory::Locks);
+        if waits && call.asks && call.leave > call.enter {
+            let watch = self.watch(call, &signature, address, event);
+            self.watches.push(watch);
+        }
+        match row.memory {
+            Memory::Locks | Memory::TriesLock => self.locks.take(call, address),
+            Memory::Unlocks => self.locks.give_back(address, call.end()),
+            Memory::Sets | Memory::Changes => {
+                self.write(call, row.memory, &signature, address, event);
+            }
+            Memory::Waits | Memory::Nothing => {}
+        }
+    }
+
+    fn write(
+        &mut self,
+        call: &CallAt,
+        memory: Memory,
+        signature: &Signature,
+        address: u64,
+        event: Option<&Event>,
+    ) {
+        let send = event.map_or(signature.send, |event| event.send(signature));
+        let Ok(target) = u32::try_from(send.peer) else {
+            return;
+        };
+        let value = event.and_then(|event| event.value);
+        let stride = u64::from(send.tag.unsigned_abs()).max(1);
+        self.writes.push(Write {
+            target,
+            address,
+            bytes: send.bytes,
+            length: send.bytes.saturating_mul(stride),
+            value: value.filter(|_| memory == Memory::Sets),
+            end: call.end(),
+        });
+    }
+
+    fn watch(
+        &self,
+        call: &CallAt,
+        signature: &Signature,
+        address: u64,
+        event: Option<&Event>,
+    ) -> Watch {
+        let receive = event.map_or(signature.receive, |event| event.receive(signature));
+        let of_type = laggard_trace::calls::call(signature.operation);
+        Watch {
+            id: 0,
+            enter: call.enter,
+            leave: call.leave,
+            address,
+            value: event.and_then(|event| event.value).unwrap_or(0),
+            rank: self.rank,
+            thread: call.thread,
+            signature: call.signature,
+            comparison: receive.tag as u32,
+            bytes: receive.bytes.min(8) as u32,
+            is_unsigned: u32::from(of_type.is_some_and(Call::is_unsigned)),
+            is_lock: u32::from(of_type.is_some_and(|call| call.generic == GenericType::Lock)),
+        }
+    }
+
+    /// The write of this slab that ended a wait, as far as this rank's go.
+    pub(super) fn written(&self, watch: &Watch) -> Option<Written> {
+        let key = |write: &Write| (write.target, write.end.time);
+        let first = self
+            .writes
+            .partition_point(|write| key(write) <= (watch.rank, watch.enter));
+        let end = self
+            .writes
+            .partition_point(|write| key(write) <= (watch.rank, watch.leave));
+        let mut found: Option<(&Write, bool)> = None;
+        for write in self.writes.get(first..end)? {
+            match write.ends(watch) {
+                Some(true) => {
+                    found = Some((write, true));
+                    break;
+                }
+                Some(false) => found = Some((write, false)),
+                None => {}
+            }
+        }
+        let (write, is_known) = found?;
+        Some(Written {
+            id: watch.id,
+            time: write.end.time,
+            event: write.end.event,
+            is_known: u32::from(is_known),
+            detail: self.late(&write.end, watch.enter),
+        })
+    }
+}
+
+/// Brings writes into the order in which they are looked for.
+pub fn sort_writes(writes: &mut [Write]) {
+    writes.sort_unstable_by_key(|write| (write.target, write.end.time, write.end.event));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(comparison: u32, value: i64, bytes: u32, is_unsigned: u32) -> Watch {
+        Watch {
+            address: 100,
+            value: value as u64,
+            comparison,
+            bytes,
+            is_unsigned,
+            ..Watch::default()
+        }
+    }
+
+    #[test]
+    fn values_compare_as_their_type_says() {
+        assert!(watch(0, 7, 8, 0).is_satisfied(7));
+        assert!(watch(1, 0, 4, 0).is_satisfied(1) && !watch(1, 0, 4, 0).is_satisfied(1 << 32));
+        // A put carries the bytes of −1, the wait its value.
+        assert!(watch(0, -1, 4, 0).is_satisfied(0xffff_ffff));
+        assert!(watch(4, 0, 4, 0).is_satisfied(0xffff_ffff));
+        assert!(watch(2, 0, 4, 1).is_satisfied(0xffff_ffff));
+        assert!(!watch(5, 3, 2, 0).is_satisfied(2) && watch(3, 3, 2, 0).is_satisfied(2));
+        assert!(!watch(9, 3, 2, 0).is_satisfied(3));
+    }
+
+    fn write(address: u64, bytes: u64, value: Option<u64>) -> Write {
+        Write {
+            target: 0,
+            address,
+            bytes,
+            length: bytes,
+            value,
+            end: End {
+                time: 0,
+                event: 0,
+                signature: 0,
+                thread: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn a_write_ends_a_wait_if_it_covers_the_variable() {
+        let watch = watch(5, 3, 8, 0);
+        assert_eq!(write(100, 8, Some(3)).ends(&watch), Some(true));
+        assert_eq!(write(100, 8, Some(2)).ends(&watch), None);
+        assert_eq!(write(100, 8, None).ends(&watch), Some(false));
+        assert_eq!(write(92, 64, Some(0)).ends(&watch), Some(false));
+        assert_eq!(write(92, 8, None).ends(&watch), None);
+        assert_eq!(write(101, 8, Some(3)).ends(&watch), None);
+    }
+
+    #[test]
+    fn the_first_known_write_counts_else_the_last() {
+        let written = |time, is_known, rank| Written {
+            time,
+            is_known,
+            detail: Detail {
+                rank,
+                ..Detail::default()
+            },
+            ..Written::default()
+        };
+        assert!(written(3, 1, 0).is_better(&written(5, 1, 0)));
+        assert!(written(5, 0, 0).is_better(&written(3, 0, 0)));
+        assert!(written(9, 1, 0).is_better(&written(3, 0, 0)));
+        assert!(written(3, 0, 1).is_better(&written(3, 0, 2)));
+        assert!(!written(3, 0, 2).is_better(&written(3, 0, 1)));
+    }
+}

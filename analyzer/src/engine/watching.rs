@@ -1,0 +1,171 @@
+//! The waits for values and locks that an agent knows of, its own and others'.
+//!
+//! Any PE may have ended one: a wait is told to all agents in the round in which it begins. Each
+//! looks through what its PEs did, slab by slab, and keeps what ended the wait as far as it
+//! knows; when the slab in which the wait ends is read it answers. So what PEs did is kept for
+//! one slab only, however long a wait lasts.
+
+use laggard_patterns::{Interval, PatternId, one_sided};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::asking::differ;
+use super::finding::Instance;
+use super::lock;
+use super::rank::Rank;
+use super::watch::{Held, Watch, Written, sort_writes};
+use super::wire::{Answering, Asking, Detail};
+
+/// A wait that somebody told of, and what is known of it.
+#[derive(Debug)]
+struct Open {
+    /// The agent that told.
+    agent: u32,
+    watch: Watch,
+    best: Option<Written>,
+    /// Who held the lock, where it is one.
+    held: Vec<Held>,
+}
+
+impl Open {
+    /// Looks through what these ranks did in this slab.
+    fn look(&mut self, ranks: &[Rank]) {
+        let watch = self.watch;
+        for rank in ranks {
+            if watch.is_lock != 0 {
+                self.held.extend(rank.held(&watch));
+            } else if let Some(written) = rank.written(&watch) {
+                self.improve(written);
+            }
+        }
+    }
+
+    fn improve(&mut self, written: Written) {
+        if self.best.is_none_or(|best| written.is_better(&best)) {
+            self.best = Some(written);
+        }
+    }
+}
+
+/// The waits that an agent knows of.
+#[derive(Debug, Default)]
+pub struct Watching {
+    told: u64,
+    open: Vec<Open>,
+    /// Of the own ranks, over.
+    over: FxHashMap<u64, Open>,
+}
+
+impl Watching {
+    /// Tells all agents of the waits that began in this slab.
+    pub fn tell(&mut self, ranks: &mut [Rank], agent: usize, asking: &mut [Asking]) {
+        for rank in ranks {
+            rank.asker.requests += rank.watches.len() as u64;
+            for mut watch in rank.watches.drain(..) {
+                watch.id = self.told;
+                self.told += 1;
+                let others = asking.iter_mut().enumerate();
+                for (_, parcel) in others.filter(|(other, _)| *other != agent) {
+                    parcel.watches.push(watch);
+                }
+                self.hear(agent, &[watch]);
+            }
+        }
+    }
+
+    /// Takes the waits in that an agent told of.
+    pub fn hear(&mut self, agent: usize, watches: &[Watch]) {
+        self.open.extend(watches.iter().map(|&watch| Open {
+            agent: agent as u32,
+            watch,
+            best: None,
+            held: Vec::new(),
+        }));
+    }
+
+    /// Looks through the writes of this slab, which ends at `until`, and answers what is over.
+    pub fn look(
+        &mut self,
+        ranks: &mut [Rank],
+        until: i64,
+        agent: usize,
+        answering: &mut [Answering],
+    ) {
+        if !self.open.is_empty() {
+            ranks
+                .par_iter_mut()
+                .for_each(|rank| sort_writes(&mut rank.writes));
+            let ranks = &*ranks;
+            self.open.par_iter_mut().for_each(|open| open.look(ranks));
+        }
+        for rank in ranks {
+            rank.writes.clear();
+            rank.locks.given_back.clear();
+        }
+        let open = std::mem::take(&mut self.open).into_iter();
+        let (over, open): (Vec<_>, _) = open.partition(|open| open.watch.leave < until);
+        self.open = open;
+        for open in over {
+            if open.agent == agent as u32 {
+                self.over.insert(open.watch.id, open);
+            } else {
+                let answering = &mut answering[open.agent as usize];
+                answering.written.extend(open.best);
+                answering.held.extend(open.held);
+            }
+        }
+    }
+
+    /// Takes an agent's answers in.
+    pub fn answered(&mut self, answering: &Answering) {
+        for written in &answering.written {
+            if let Some(open) = self.over.get_mut(&written.id) {
+                open.improve(*written);
+            }
+        }
+        for held in &answering.held {
+            if let Some(open) = self.over.get_mut(&held.id) {
+                open.held.push(*held);
+            }
+        }
+    }
+
+    /// Charges the waits that are over. Of those that nobody ended the time stays unexplained.
+    pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: &[u32]) {
+        for mut open in std::mem::take(&mut self.over).into_values() {
+            let watch = open.watch;
+            let rank = &mut ranks[positions[&watch.rank] as usize];
+            let findings = &mut rank.asker.findings[watch.thread as usize];
+            let is_far = |late: &Detail| differ(hosts, watch.rank, late.rank);
+            let instance = Instance {
+                severity: 0,
+                rank: watch.rank,
+                enter: watch.enter,
+                leave: watch.leave,
+                late: None,
+                inter_host: false,
+            };
+            if let Some(written) = &open.best {
+                let interval = Interval::new(watch.enter, watch.leave);
+                let written_late = Instance {
+                    severity: one_sided::wait_on_value(interval, written.time),
+                    late: Some(&written.detail),
+                    inter_host: is_far(&written.detail),
+                    ..instance
+                };
+                findings.add(PatternId::WaitOnValue, watch.signature, &written_late);
+            }
+            let shares = lock::shares(watch.enter, &mut open.held);
+            let late = open.held.iter().map(|held| &held.detail);
+            let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
+            let held = Instance {
+                severity: shares
+                    .iter()
+                    .fold(0, |sum: i64, (share, _)| sum.saturating_add(*share)),
+                inter_host: shares.iter().any(|(_, late)| is_far(late)),
+                ..instance
+            };
+            findings.add_shared(PatternId::WaitOnLock, watch.signature, &held, &shares);
+        }
+    }
+}
