@@ -152,7 +152,7 @@ mod tests {
         // SAFETY: blocks are used as long as they are, and within their sizes.
         unsafe {
             let (one, two) = (from_reserve(layout), from_reserve(layout));
-            assert!(is_reserve(one) && is_reserve(two) && one as usize % 64 == 0);
+            assert!(is_reserve(one) && is_reserve(two) && (one as usize).is_multiple_of(64));
             assert!(two as usize >= one as usize + 100);
             one.write_bytes(7, 100);
             let more = MEMORY.realloc(one, layout, 5000);

@@ -248,11 +248,12 @@ pub fn before_finalize(call: &mut Call) {
         groups::stop();
         point
     });
-    if let Some(point) = point {
-        if !call.is_outside() && call.claim() {
-            guarded(|| call.stream().clock(&[point]));
-            call.release();
-        }
+    if let Some(point) = point
+        && !call.is_outside()
+        && call.claim()
+    {
+        guarded(|| call.stream().clock(&[point]));
+        call.release();
     }
 }
 

@@ -153,7 +153,7 @@ impl History {
     fn sample(&mut self, number: u64, enter: i64) {
         let inside = self.sum;
         for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
-            if number % stride == 0 {
+            if number.is_multiple_of(stride) {
                 level.samples.push_back(Sample { enter, inside });
             }
         }

@@ -238,7 +238,8 @@ impl HostClock {
         }
         let all = self.stretches(end);
         let moments = all.iter().enumerate().skip(1);
-        let measured = moments.filter(|(at, s)| *at as u64 % self.every == 0 && s.ns <= end);
+        let measured =
+            moments.filter(|(at, s)| (*at as u64).is_multiple_of(self.every) && s.ns <= end);
         let wrong = |at| match self.host {
             0 => 0,
             _ => (signed(&mut self.random(0x3c04, at)) * self.skew.error_ns as f64) as i64,

@@ -183,10 +183,10 @@ impl Tracer {
         self.stats.misses += 1;
         let had_python = self.python.is_some();
         let snapshot = self.up_to_date();
-        if self.python.is_some() != had_python {
-            if let Some(path) = self.python_path(depth) {
-                return path;
-            }
+        if self.python.is_some() != had_python
+            && let Some(path) = self.python_path(depth)
+        {
+            return path;
         }
         self.unwind(site, depth, &snapshot)
     }

@@ -200,11 +200,12 @@ fn is_cancelled(status: &MPI_Status) -> bool {
 pub fn record(call: &mut Call, mut raw: Raw) {
     let (enter, leave) = (call.enter, call.leave);
     let (stream, scratch, _) = call.parts();
-    if scratch.elsewhere.is_empty() && scratch.completed.len() <= MAX_ENTRIES {
-        if let Some(list) = stream.completion_list(&scratch.completed) {
-            raw.extra = u64::from(list);
-            return stream.record(&raw, enter, leave);
-        }
+    if scratch.elsewhere.is_empty()
+        && scratch.completed.len() <= MAX_ENTRIES
+        && let Some(list) = stream.completion_list(&scratch.completed)
+    {
+        raw.extra = u64::from(list);
+        return stream.record(&raw, enter, leave);
     }
     record_extended(stream, scratch, &raw, enter, leave);
 }

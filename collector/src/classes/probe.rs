@@ -177,11 +177,11 @@ impl Operation for Mrecv {
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
-        if call.succeeded() || is_truncated(call) {
-            if let Some((group, half)) = messages::remove(self.handle) {
-                // The probe took the match: this half is for information.
-                (raw.group, raw.receive) = (group, half);
-            }
+        if (call.succeeded() || is_truncated(call))
+            && let Some((group, half)) = messages::remove(self.handle)
+        {
+            // The probe took the match: this half is for information.
+            (raw.group, raw.receive) = (group, half);
         }
         if let Some(request) = self.request.filter(|_| call.succeeded()) {
             raw.flags |= flags::POSTS;

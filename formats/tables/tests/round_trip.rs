@@ -80,7 +80,7 @@ fn what_is_written_is_read() {
         assert_eq!(row["rank"], Field::UInt(number / 2));
         assert_eq!(row["time_s"], Field::Double(f64::from(number) / 1e9));
         assert_eq!(row["host"], text("n1"));
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             assert_eq!(
                 (&row["kind"], &row["metric"]),
                 (&text("time"), &text("wall"))

@@ -141,12 +141,13 @@ fn gather(location: &Location, totals: &mut Totals) -> Vec<Post> {
                 done: false,
                 signature: *s,
             });
-        } else if s.has(flags::RECEIVES) && !s.has(flags::PEEKS) {
-            if let Some(channel) = channel {
-                let received = &mut totals.channels.entry(channel).or_default()[1];
-                received.0 += 1;
-                received.1 += bytes;
-            }
+        } else if s.has(flags::RECEIVES)
+            && !s.has(flags::PEEKS)
+            && let Some(channel) = channel
+        {
+            let received = &mut totals.channels.entry(channel).or_default()[1];
+            received.0 += 1;
+            received.1 += bytes;
         }
         if s.has(flags::COLLECTIVE) {
             let all = totals.collectives.entry(s.group).or_default();

@@ -34,7 +34,7 @@ fn tag(dimension: usize, up: bool) -> i32 {
 
 /// Adds the sum of the residuals, where it is time for it.
 fn reduce(site: SiteId, step: u64, ops: &mut VecDeque<Op>) {
-    if (step + 1) % REDUCTION_INTERVAL == 0 {
+    if (step + 1).is_multiple_of(REDUCTION_INTERVAL) {
         ops.push_back(collective(site, Among::World, RESIDUAL));
     }
 }

@@ -64,8 +64,8 @@ fn wait(rank: u32) -> WaitRow {
         leave_ns: i64::from(rank),
         lost_ns: 3,
         call_path: 7,
-        cause_rank: (rank % 2 == 0).then_some(9),
-        cause_call: (rank % 2 == 0).then_some(Key(0)),
+        cause_rank: rank.is_multiple_of(2).then_some(9),
+        cause_call: rank.is_multiple_of(2).then_some(Key(0)),
         cause_call_path: None,
     }
 }

@@ -188,7 +188,7 @@ impl Index {
             };
             let is_aligned = match block {
                 0 => offset == HEAD,
-                _ => offset % GRANULE == 0,
+                _ => offset.is_multiple_of(GRANULE),
             };
             if !is_aligned || self.blocks.iter().any(|b| offset < b.1 && b.0 < end) {
                 continue;

@@ -196,14 +196,13 @@ impl NodePlace {
     fn ready(&mut self, file: &File, minimum: usize) -> io::Result<u64> {
         let minimum = (minimum as u64).next_multiple_of(GRANULE).max(GRANULE);
         let mut size = minimum.max(self.window);
-        if self.next.is_none() {
-            if let Some(current) = &mut self.current {
-                if current.rest() >= minimum {
-                    size = size.min(current.rest());
-                    let end = current.end() + size;
-                    return reserve(file, &mut current.allocated, end).map(|()| size);
-                }
-            }
+        if self.next.is_none()
+            && let Some(current) = &mut self.current
+            && current.rest() >= minimum
+        {
+            size = size.min(current.rest());
+            let end = current.end() + size;
+            return reserve(file, &mut current.allocated, end).map(|()| size);
         }
         // One that was made ready for less stays in the index with nothing in it.
         if let Some(small) = self.next.take_if(|next| next.rest() < size) {
@@ -310,7 +309,7 @@ impl Head {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at % 8 == 0 && at + 8 <= HEAD as usize);
+        debug_assert!(at.is_multiple_of(8) && at + 8 <= HEAD as usize);
         // SAFETY: inside the page, at a multiple of 8; the mapping lives as long as `self`.
         unsafe { AtomicU64::from_ptr(self.0.as_ptr().add(at).cast_mut().cast()) }
     }
@@ -323,7 +322,7 @@ impl Head {
     fn claim(&self, length: u64) -> io::Result<u64> {
         let offset = self.word(END_AT).fetch_add(length, Ordering::Relaxed);
         let end = offset.saturating_add(length);
-        if offset < GRANULE || offset % GRANULE != 0 || end > i64::MAX as u64 {
+        if offset < GRANULE || !offset.is_multiple_of(GRANULE) || end > i64::MAX as u64 {
             return Err(io::Error::other("somebody wrote into the node file"));
         }
         Ok(offset)
