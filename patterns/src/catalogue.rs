@@ -234,6 +234,8 @@ patterns! {
     25 EarlyFence = window::EARLY_FENCE;
     26 WaitOnValue = one_sided::WAIT_ON_VALUE;
     27 WaitOnLock = one_sided::WAIT_ON_LOCK;
+    28 LockContention = window::LOCK_CONTENTION;
+    29 WaitForProgress = window::WAIT_FOR_PROGRESS;
 }
 
 impl PatternId {

@@ -101,6 +101,41 @@ pub(crate) static EARLY_FENCE: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
+pub(crate) static LOCK_CONTENTION: Pattern = Pattern {
+    id: "lock_contention",
+    parent: "one_sided",
+    name: "Lock contention",
+    summary: "An origin waited for a lock on a window that others held.",
+    description: "Another origin had a lock on the same window at the same target, and one of the         two was exclusive. The library may wait for it in MPI_Win_lock, in the first transfer or         in MPI_Win_unlock. Each holder has its share: the time until it gave the lock back, since         the holder before did, or since the wait began. The reason is what a holder did while it         had the lock.",
+    condition: "another origin gave a conflicting lock back during the call",
+    severity: "enter of the last such MPI_Win_unlock - enter, or since the lock was taken, where         it was free when the call began",
+    advice: &[
+        computing("Hold the lock for less: prepare before MPI_Win_lock what needs no lock."),
+        all("Ask for MPI_LOCK_SHARED where transfers do not touch the same memory."),
+        all(
+            "Lock once for the whole run (MPI_Win_lock_all) and order transfers with MPI_Win_flush, \
+             or use MPI_Accumulate, which is atomic.",
+        ),
+    ],
+    unit: Unit::Seconds,
+};
+
+pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
+    id: "wait_for_progress",
+    parent: "one_sided",
+    name: "Wait for progress",
+    summary: "An origin waited until its target entered the MPI library.",
+    description: "Passive target access needs no call of the target, but some libraries and         networks move the data, or give the lock, only while the target is inside MPI. A target         that computed held the origin up; when it entered a call the access went on.",
+    condition: "a call of passive target access began while the target was outside of MPI, and         the target entered its next call before it was over",
+    severity: "enter of the target's next call - enter, without lock contention",
+    advice: &[
+        all("Let the library make progress by itself: a progress thread, or a network that does."),
+        computing("Let the target call MPI now and then while it computes (MPI_Iprobe)."),
+        all("Choose another implementation of windows of the MPI library (Open MPI: --mca osc)."),
+    ],
+    unit: Unit::Seconds,
+};
+
 /// Late post: ns that `own`, a call of the origin's epoch, waited for a post entered at
 /// `post`. `min(post, leave) - enter`.
 #[inline]
@@ -121,6 +156,14 @@ pub fn early_wait(wait: Interval, complete: i64) -> i64 {
 pub fn late_complete(wait: Interval, complete: i64, transfer: i64) -> i64 {
     let after = complete.saturating_sub(transfer).max(0);
     early_wait(wait, complete).min(after)
+}
+
+/// Wait for progress: ns that `own`, a passive access, waited for a target that `entered` a call
+/// then; not counted is what is lock contention, until `contended`.
+#[inline]
+pub fn wait_for_progress(own: Interval, contended: Option<i64>, entered: i64) -> i64 {
+    let from = contended.map_or(own.enter, |until| until.max(own.enter));
+    own.before(entered).min(entered.saturating_sub(from)).max(0)
 }
 
 /// Early fence: ns that `fence` lasted before the last `transfer` into this location left.
@@ -155,6 +198,15 @@ mod tests {
     }
 
     #[test]
+    fn progress_is_waited_for_after_the_lock() {
+        let own = Interval::new(100, 180);
+        assert_eq!(wait_for_progress(own, None, 150), 50);
+        assert_eq!(wait_for_progress(own, Some(120), 150), 30);
+        assert_eq!(wait_for_progress(own, Some(160), 150), 0);
+        assert_eq!(wait_for_progress(own, None, 90), 0);
+    }
+
+    #[test]
     fn a_fence_waits_for_transfers() {
         assert_eq!(early_fence(Interval::new(100, 180), 130), 30);
         assert_eq!(early_fence(Interval::new(100, 180), 90), 0);
@@ -169,6 +221,8 @@ mod tests {
                 early_wait(own, other),
                 late_complete(own, other, third),
                 early_fence(own, other),
+                wait_for_progress(own, Some(third), other),
+                wait_for_progress(own, None, other),
             ];
             for severity in parts {
                 prop_assert!((0..=own.duration()).contains(&severity));

@@ -65,6 +65,8 @@ programs! {
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
     late_sender_waitany_waitsome: "late_sender_waitany_waitsome.c";
     late_sender_wildcard: "late_sender_wildcard.c";
+    lock_contention: "lock_contention.c";
+    lock_contention_near_miss: "lock_contention_near_miss.c";
     mpi_and_shmem: "mpi_and_shmem.c";
     neighborhood_collectives: "neighborhood_collectives.c";
     neighborhood_near_miss: "neighborhood_near_miss.c";
@@ -98,6 +100,8 @@ programs! {
     wait_at_nxn_near_miss: "wait_at_nxn_near_miss.c";
     wait_at_shmem_barrier: "wait_at_shmem_barrier.c";
     wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
+    wait_for_progress: "wait_for_progress.c";
+    wait_for_progress_near_miss: "wait_for_progress_near_miss.c";
     wait_on_lock: "wait_on_lock.c";
     wait_on_lock_near_miss: "wait_on_lock_near_miss.c";
     wait_on_value: "wait_on_value.c";

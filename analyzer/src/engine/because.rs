@@ -84,7 +84,8 @@ pub fn because(
         | PatternId::LateSenderWrongOrderSameSource
         | PatternId::LateSenderWrongOrderOtherSource => "before the send",
         PatternId::WaitOnValue => "before it wrote",
-        PatternId::WaitOnLock => "while it held the lock",
+        PatternId::WaitOnLock | PatternId::LockContention => "while it held the lock",
+        PatternId::WaitForProgress => "before it entered MPI",
         _ => "before it came",
     };
     let hint = match (most(view.parts()), &place) {

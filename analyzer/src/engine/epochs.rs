@@ -36,6 +36,8 @@ pub enum Role {
     Wait,
     /// Moves data.
     Transfer,
+    /// Locks, unlocks or flushes.
+    Passive,
 }
 
 impl Role {
@@ -46,6 +48,14 @@ impl Role {
             number::MPI_Win_start => Role::Start,
             number::MPI_Win_complete => Role::Complete,
             number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
+            number::MPI_Win_lock
+            | number::MPI_Win_lock_all
+            | number::MPI_Win_unlock
+            | number::MPI_Win_unlock_all
+            | number::MPI_Win_flush
+            | number::MPI_Win_flush_all
+            | number::MPI_Win_flush_local
+            | number::MPI_Win_flush_local_all => Role::Passive,
             // OpenSHMEM has neither windows nor epochs.
             _ => match call(operation)
                 .filter(|call| !call.is_shmem())
@@ -134,12 +144,14 @@ impl Rank<'_> {
                 }
                 self.epochs.0.entry(window).or_default().origins = origins;
             }
+            Role::Passive => self.take_passive(call, row, event),
             Role::Start => self.start_epoch(call, window, event),
             Role::Transfer => {
                 let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
                 let target = overridden.map_or(row.root, |(peer, _)| peer);
                 if target >= 0 {
                     self.transfer(call, window, target);
+                    self.access_passive(call, window, target);
                 }
             }
             Role::Complete => self.complete_epoch(call, window),

@@ -1,16 +1,26 @@
-//! Locks of OpenSHMEM: who held one while a PE waited for it.
+//! Locks of OpenSHMEM and of windows: who held one while another waited for it.
 
 use rustc_hash::FxHashMap;
 
 use super::channel::End;
 use super::rank::{CallAt, Rank};
-use super::watch::{Held, Watch};
+use super::watch::{Held, Kind, Watch};
+
+/// What a lock is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Object {
+    /// A lock of OpenSHMEM, by its symmetric address.
+    Address(u64),
+    /// A window at a target, or at all of them if that is negative.
+    Window(u64, i32),
+}
 
 /// A lock that a rank gave back in this slab.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
-    /// Symmetric address.
-    lock: u64,
+    object: Object,
+    /// Others may have it at the same time, if they share it as well.
+    is_shared: bool,
     /// When it was taken, ns.
     from: i64,
     /// The call that gave it back.
@@ -20,23 +30,49 @@ pub struct Hold {
 /// The locks of a rank.
 #[derive(Debug, Default)]
 pub struct Locks {
-    /// When those were taken that it holds, ns.
-    taken: FxHashMap<u64, i64>,
+    /// When those were taken that it holds, ns, and whether to be shared.
+    taken: FxHashMap<Object, (i64, bool)>,
     /// What it gave back in this slab.
     pub given_back: Vec<Hold>,
 }
 
 impl Locks {
     /// A lock is taken when the call returns.
-    pub fn take(&mut self, call: &CallAt, lock: u64) {
-        self.taken.insert(lock, call.leave);
+    pub fn take(&mut self, call: &CallAt, object: Object, is_shared: bool) {
+        self.taken.insert(object, (call.leave, is_shared));
+    }
+
+    /// Whether a lock is shared, if the rank holds it.
+    pub fn held_shared(&self, object: Object) -> Option<bool> {
+        self.taken.get(&object).map(|(_, is_shared)| *is_shared)
     }
 
     /// A lock is given back from when the call is entered. Of one that another PE took it is
     /// not known who held it.
-    pub fn give_back(&mut self, lock: u64, end: End) {
-        if let Some(from) = self.taken.remove(&lock) {
-            self.given_back.push(Hold { lock, from, end });
+    pub fn give_back(&mut self, object: Object, end: End) {
+        if let Some((from, is_shared)) = self.taken.remove(&object) {
+            self.given_back.push(Hold {
+                object,
+                is_shared,
+                from,
+                end,
+            });
+        }
+    }
+}
+
+impl Hold {
+    /// Whether nobody can have what `watch` waits for meanwhile.
+    fn conflicts(&self, watch: &Watch) -> bool {
+        match self.object {
+            Object::Address(address) => watch.is(Kind::Lock) && address == watch.address,
+            Object::Window(window, target) => {
+                let wanted = watch.value as i64 as i32;
+                let meets = target == wanted || target < 0 || wanted < 0;
+                let excludes = watch.is(Kind::ExclusiveWindow)
+                    || watch.is(Kind::SharedWindow) && !self.is_shared;
+                excludes && meets && window == watch.address
+            }
         }
     }
 }
@@ -48,7 +84,7 @@ impl Rank<'_> {
         let holds = self.locks.given_back.iter();
         let during = |hold: &&Hold| {
             let waits = hold.end.time > watch.enter && hold.end.time <= watch.leave;
-            waits && hold.lock == watch.address && self.rank != watch.rank
+            waits && self.rank != watch.rank && hold.conflicts(watch)
         };
         holds.filter(during).map(|hold| Held {
             id: watch.id,
@@ -91,6 +127,36 @@ mod tests {
         let mut passed_on = [held(62, 90), held(0, 60), held(91, 120)];
         assert_eq!(shares(20, &mut passed_on), [40, 30, 30]);
         assert_eq!(passed_on[0].until, 60);
+    }
+
+    #[test]
+    fn locks_of_windows_conflict_unless_they_are_shared() {
+        let hold = |target, is_shared| Hold {
+            object: Object::Window(7, target),
+            is_shared,
+            from: 0,
+            end: End {
+                time: 0,
+                event: 0,
+                signature: 0,
+                thread: 0,
+            },
+        };
+        let watch = |kind: Kind, target: i32| Watch {
+            address: 7,
+            value: target as i64 as u64,
+            kind: kind as u32,
+            ..Watch::default()
+        };
+        let (alone, together) = (Kind::ExclusiveWindow, Kind::SharedWindow);
+        assert!(hold(2, false).conflicts(&watch(alone, 2)));
+        assert!(hold(2, true).conflicts(&watch(alone, 2)));
+        assert!(hold(2, false).conflicts(&watch(together, 2)));
+        assert!(!hold(2, true).conflicts(&watch(together, 2)));
+        assert!(!hold(2, false).conflicts(&watch(alone, 1)));
+        assert!(hold(-1, true).conflicts(&watch(alone, 1)));
+        assert!(hold(1, false).conflicts(&watch(together, -1)));
+        assert!(!hold(-1, true).conflicts(&watch(Kind::Lock, 1)));
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod merge;
 pub(crate) mod notes;
 pub(crate) mod open;
 mod packing;
+mod passive;
 mod per_rank;
 mod phases;
 mod places;

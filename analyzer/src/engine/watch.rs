@@ -5,6 +5,7 @@ use laggard_trace::calls::{Call, GenericType};
 use laggard_trace::{Event, Signature, flags};
 
 use super::channel::End;
+use super::lock::Object;
 use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use super::rank::{CallAt, Rank};
 use super::table::Row;
@@ -36,8 +37,9 @@ entries! {
         bytes: u32,
         /// Whether it has no sign.
         is_unsigned: u32,
-        /// It is a lock, and shall be free.
-        is_lock: u32,
+        /// What is waited for, a [`Kind`]. Of windows the address is the window, the value the
+        /// target.
+        kind: u32,
     }
     /// A lock was held while a PE waited for it.
     #[derive(Default)]
@@ -67,6 +69,20 @@ entries! {
         /// What the PE that wrote did before.
         detail: Detail,
     }
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// A variable shall have some value.
+    Value,
+    /// A lock of OpenSHMEM shall be free.
+    Lock,
+    /// Nobody else shall have a lock on a window.
+    ExclusiveWindow,
+    /// Nobody shall have an exclusive lock on a window.
+    SharedWindow,
 }
 
 /// What a call does with symmetric memory.
@@ -140,6 +156,16 @@ impl Write {
 }
 
 impl Watch {
+    /// Whether it is of this kind.
+    pub fn is(&self, kind: Kind) -> bool {
+        self.kind == kind as u32
+    }
+
+    /// Whether it is about a window.
+    pub fn is_of_window(&self) -> bool {
+        self.is(Kind::ExclusiveWindow) || self.is(Kind::SharedWindow)
+    }
+
     /// Whether the variable with this value compares as it shall.
     fn is_satisfied(&self, value: u64) -> bool {
         let unused = 64 - 8 * self.bytes.clamp(1, 8);
@@ -191,8 +217,10 @@ impl Rank<'_> {
             self.watches.push(watch);
         }
         match row.memory {
-            Memory::Locks | Memory::TriesLock => self.locks.take(call, address),
-            Memory::Unlocks => self.locks.give_back(address, call.end()),
+            Memory::Locks | Memory::TriesLock => {
+                self.locks.take(call, Object::Address(address), false);
+            }
+            Memory::Unlocks => self.locks.give_back(Object::Address(address), call.end()),
             Memory::Sets | Memory::Changes => {
                 self.write(call, row.memory, &signature, address, event);
             }
@@ -245,7 +273,10 @@ impl Rank<'_> {
             comparison: receive.tag as u32,
             bytes: receive.bytes.min(8) as u32,
             is_unsigned: u32::from(of_type.is_some_and(Call::is_unsigned)),
-            is_lock: u32::from(of_type.is_some_and(|call| call.generic == GenericType::Lock)),
+            kind: match of_type.map(|call| call.generic) {
+                Some(GenericType::Lock) => Kind::Lock as u32,
+                _ => Kind::Value as u32,
+            },
         }
     }
 

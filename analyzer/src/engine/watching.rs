@@ -5,7 +5,7 @@
 //! knows; when the slab in which the wait ends is read it answers. So what PEs did is kept for
 //! one slab only, however long a wait lasts.
 
-use laggard_patterns::{Interval, PatternId, one_sided};
+use laggard_patterns::{Interval, PatternId, one_sided, window};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use super::asking::differ;
 use super::finding::Instance;
 use super::lock;
 use super::rank::Rank;
-use super::watch::{Held, Watch, Written, sort_writes};
+use super::watch::{Held, Kind, Watch, Written, sort_writes};
 use super::wire::{Answering, Asking, Detail};
 
 /// A wait that somebody told of, and what is known of it.
@@ -32,9 +32,17 @@ impl Open {
     fn look(&mut self, ranks: &[Rank]) {
         let watch = self.watch;
         for rank in ranks {
-            if watch.is_lock != 0 {
+            if !watch.is(Kind::Value) {
                 self.held.extend(rank.held(&watch));
-            } else if let Some(written) = rank.written(&watch) {
+            }
+            if watch.is_of_window() {
+                let is_target = rank.rank as i32 == watch.value as i64 as i32;
+                if is_target && self.best.is_none() {
+                    self.best = rank.progressed(&watch);
+                }
+            } else if watch.is(Kind::Value)
+                && let Some(written) = rank.written(&watch)
+            {
                 self.improve(written);
             }
         }
@@ -145,16 +153,7 @@ impl Watching {
                 late: None,
                 inter_host: false,
             };
-            if let Some(written) = &open.best {
-                let interval = Interval::new(watch.enter, watch.leave);
-                let written_late = Instance {
-                    severity: one_sided::wait_on_value(interval, written.time),
-                    late: Some(&written.detail),
-                    inter_host: is_far(&written.detail),
-                    ..instance
-                };
-                findings.add(PatternId::WaitOnValue, watch.signature, &written_late);
-            }
+            let interval = Interval::new(watch.enter, watch.leave);
             let shares = lock::shares(watch.enter, &mut open.held);
             let late = open.held.iter().map(|held| &held.detail);
             let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
@@ -165,7 +164,23 @@ impl Watching {
                 inter_host: shares.iter().any(|(_, late)| is_far(late)),
                 ..instance
             };
-            findings.add_shared(PatternId::WaitOnLock, watch.signature, &held, &shares);
+            let (for_lock, for_other) = match watch.is_of_window() {
+                true => (PatternId::LockContention, PatternId::WaitForProgress),
+                false => (PatternId::WaitOnLock, PatternId::WaitOnValue),
+            };
+            findings.add_shared(for_lock, watch.signature, &held, &shares);
+            let Some(best) = &open.best else { continue };
+            let since = open.held.iter().map(|held| held.until).max();
+            let late = Instance {
+                severity: match for_other {
+                    PatternId::WaitOnValue => one_sided::wait_on_value(interval, best.time),
+                    _ => window::wait_for_progress(interval, since, best.time),
+                },
+                late: Some(&best.detail),
+                inter_host: is_far(&best.detail),
+                ..instance
+            };
+            findings.add(for_other, watch.signature, &late);
         }
     }
 }

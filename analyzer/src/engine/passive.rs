@@ -1,0 +1,112 @@
+//! Passive target synchronisation: who held a conflicting lock on a window, and when a target
+//! that had to make progress next did so.
+
+use laggard_trace::Event;
+use laggard_trace::calls::number;
+
+use super::channel::End;
+use super::lock::Object;
+use super::rank::{CallAt, Rank};
+use super::table::Row;
+use super::watch::{Kind, Watch, Written};
+
+/// In place of a target: all of a window's.
+const ALL: i32 = -1;
+/// `MPI_MODE_NOCHECK`, in the parameter of a lock: nobody else has a conflicting one.
+const NO_CHECK: i64 = 1 << 32;
+/// Type of lock in the low half of the parameter.
+const EXCLUSIVE: i32 = 1;
+
+impl Rank<'_> {
+    /// A call of passive target synchronisation.
+    pub(super) fn take_passive(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let window = self.group_id(call);
+        let overridden = event.and_then(|event| event.send_endpoint);
+        let target = overridden.map_or(row.root, |(peer, _)| peer);
+        let target = match row.operation {
+            number::MPI_Win_lock | number::MPI_Win_unlock => target,
+            number::MPI_Win_flush | number::MPI_Win_flush_local => target,
+            _ => ALL,
+        };
+        let object = Object::Window(window, target);
+        match row.operation {
+            number::MPI_Win_lock | number::MPI_Win_lock_all => {
+                let value = event.and_then(|event| event.value);
+                let value = value.map(|value| value as i64);
+                let parameter = value.unwrap_or(self.signature(call).parameter);
+                let is_shared = parameter as i32 != EXCLUSIVE;
+                if parameter & NO_CHECK == 0 {
+                    self.watch_window(call, window, target, is_shared);
+                }
+                self.locks.take(call, object, is_shared);
+            }
+            number::MPI_Win_unlock | number::MPI_Win_unlock_all => {
+                if let Some(is_shared) = self.locks.held_shared(object) {
+                    self.watch_window(call, window, target, is_shared);
+                }
+                self.locks.give_back(object, call.end());
+            }
+            _ => self.access_passive(call, window, target),
+        }
+    }
+
+    /// A transfer or flush, which may be what waits for the lock, or for the target's progress.
+    pub(super) fn access_passive(&mut self, call: &CallAt, window: u64, target: i32) {
+        let of = |target| self.locks.held_shared(Object::Window(window, target));
+        if let Some(is_shared) = of(target).or_else(|| of(ALL)) {
+            self.watch_window(call, window, target, is_shared);
+        }
+    }
+
+    fn watch_window(&mut self, call: &CallAt, window: u64, target: i32, is_shared: bool) {
+        if !call.asks || call.leave <= call.enter {
+            return;
+        }
+        let kind = match is_shared {
+            true => Kind::SharedWindow,
+            false => Kind::ExclusiveWindow,
+        };
+        self.watches.push(Watch {
+            enter: call.enter,
+            leave: call.leave,
+            address: window,
+            value: target as i64 as u64,
+            rank: self.rank,
+            thread: call.thread,
+            signature: call.signature,
+            kind: kind as u32,
+            ..Watch::default()
+        });
+    }
+
+    /// When this rank, the target of a passive access, next entered a call after that began, if
+    /// it was outside of all calls then; not known yet if it entered none in this slab.
+    pub(super) fn progressed(&self, watch: &Watch) -> Option<Written> {
+        let mut found: Option<(End, bool)> = None;
+        for (number, thread) in self.threads.iter().enumerate() {
+            let columns = &thread.columns;
+            let at = columns.enter.partition_point(|&enter| enter <= watch.enter);
+            let is_inside = at > 0 && columns.leave[at - 1] > watch.enter;
+            if is_inside || at < columns.enter.len() {
+                let (end, _) = columns.begin(number, at - usize::from(is_inside));
+                let is_first = |(other, _): (End, bool)| end.time < other.time;
+                if found.is_none_or(is_first) {
+                    found = Some((end, is_inside));
+                }
+            }
+        }
+        let (end, is_inside) = found?;
+        // Who was inside, or came only when all was over, was not waited for.
+        let time = match is_inside || end.time > watch.leave {
+            true => watch.enter,
+            false => end.time,
+        };
+        Some(Written {
+            id: watch.id,
+            time,
+            event: end.event,
+            is_known: 1,
+            detail: self.late(&end, watch.enter),
+        })
+    }
+}
