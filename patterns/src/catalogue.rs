@@ -236,6 +236,7 @@ patterns! {
     27 WaitOnLock = one_sided::WAIT_ON_LOCK;
     28 LockContention = window::LOCK_CONTENTION;
     29 WaitForProgress = window::WAIT_FOR_PROGRESS;
+    30 Unexplained = one_sided::UNEXPLAINED;
 }
 
 impl PatternId {

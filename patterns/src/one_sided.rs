@@ -44,6 +44,24 @@ pub(crate) static WAIT_ON_LOCK: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
+pub(crate) static UNEXPLAINED: Pattern = Pattern {
+    id: "unexplained",
+    parent: "one_sided",
+    name: "Unexplained wait",
+    summary: "A PE waited for a value that no recorded call wrote, or for a lock that nobody held.",
+    description: "No PE's put, atomic or signal touched the variable during the wait, and no PE \
+        had the lock. The cause is outside of what is recorded: another thread or process that \
+        stored there (shmem_ptr), a PE without a trace, the network, another job. Of calls that \
+        found all as they wanted it, it is what a call costs.",
+    condition: "a wait for a value without a write, or for a lock without a holder, during it",
+    severity: "leave - enter: all of the wait",
+    advice: &[
+        all("Look whether threads or other processes store to the variable without OpenSHMEM."),
+        all("Repeat the run: what the network or another job did will not come again like that."),
+    ],
+    unit: Unit::Seconds,
+};
+
 /// Wait for a value that was written: `enter(write) - enter`, ns, within the wait.
 #[inline]
 pub fn wait_on_value(own: Interval, write_enter: i64) -> i64 {

@@ -13,7 +13,7 @@ use crate::product::{Bench, TIMEOUT};
 use crate::report::{Bottleneck, Location, Report};
 
 /// What archives cannot carry: they have no symmetric addresses.
-const LEFT_OUT: [&str; 2] = ["wait_on_lock", "wait_on_value"];
+const LEFT_OUT: [&str; 3] = ["unexplained", "wait_on_lock", "wait_on_value"];
 
 /// What a loss may differ by: it is the difference of two times, each rounded to the ns of the
 /// archive's clock. Seconds.

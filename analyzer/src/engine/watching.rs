@@ -138,7 +138,7 @@ impl Watching {
         }
     }
 
-    /// Charges the waits that are over. Of those that nobody ended the time stays unexplained.
+    /// Charges the waits that are over.
     pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: &[u32]) {
         for mut open in std::mem::take(&mut self.over).into_values() {
             let watch = open.watch;
@@ -154,6 +154,16 @@ impl Watching {
                 inter_host: false,
             };
             let interval = Interval::new(watch.enter, watch.leave);
+            let is_known = open.best.is_some() || !open.held.is_empty();
+            // An archive may not tell what a call waited for.
+            if !is_known && !watch.is_of_window() && watch.address != 0 {
+                let all = Instance {
+                    severity: interval.duration(),
+                    ..instance
+                };
+                findings.add(PatternId::Unexplained, watch.signature, &all);
+                continue;
+            }
             let shares = lock::shares(watch.enter, &mut open.held);
             let late = open.held.iter().map(|held| &held.detail);
             let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
