@@ -3,13 +3,16 @@
  * every time.
  *
  * A program defines CALLS, the MPI calls of one step, before it includes this file, and
- * set_up() and step() after it.
+ * set_up() and step() after it. One of OpenSHMEM defines SHMEM as well.
  *
  * Usage: program STEPS. Rank 0 prints: MPI calls of all ranks from Init to Finalize; ns
  * per call of the loop: its processor time, wall time, and wall time of the median of
  * BATCHES parts of the loop, which disturbances from outside do not reach.
  */
 #include <mpi.h>
+#ifdef SHMEM
+#include <shmem.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -57,7 +60,14 @@ static int compare(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
     long steps = argc > 1 ? atol(argv[1]) : 1000;
+#ifdef SHMEM
+    /* Or shmem_finalize of Open MPI 4.1.4 fails on Debian 12. */
+    setenv("OMPI_MCA_opal_common_ucx_opal_mem_hooks", "0", 1);
+#endif
     MPI_Init(&argc, &argv);
+#ifdef SHMEM
+    shmem_init();
+#endif
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     set_up();
@@ -79,11 +89,15 @@ int main(int argc, char **argv) {
     cpu = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
     qsort(batches, BATCHES, sizeof *batches, compare);
     long in_batch = batch * CALLS, in_loop = in_batch * BATCHES;
-    /* Init, Comm_rank, Comm_size, Barrier, Finalize. */
+    /* Init, Comm_rank, Comm_size, Barrier, Finalize, and those of OpenSHMEM. */
     long all = ranks * (in_loop + warm_up * CALLS + 5);
     if (rank == 0)
         printf("%ld %.3f %.3f %.3f\n", all, cpu / in_loop, (before - start) / in_loop,
                batches[BATCHES / 2] / in_batch);
+#ifdef SHMEM
+    shmem_finalize();
+#else
     MPI_Finalize();
+#endif
     return 0;
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::micro::{Bench, PROGRAMS, Variant};
+use crate::micro::{Bench, Variant, programs};
 use crate::runs::Outcome;
 use crate::table::Table;
 
@@ -19,9 +19,9 @@ pub fn measure(directory: &Path, outcome: &mut Outcome) -> Result<()> {
     let mut head = vec!["program", "calls"];
     head.extend(names.iter().map(String::as_str));
     let mut table = Table::new("bytes per call in the trace", &head);
-    for program in PROGRAMS {
+    for program in programs() {
         let mut row = vec![program.name.to_owned()];
-        for &variant in variants {
+        for &variant in program.of_use(variants) {
             let sample = bench.run(program, variant, program.steps)?;
             let bytes = sample.trace_bytes as f64 / sample.calls;
             if variant != Variant::EzTrace {

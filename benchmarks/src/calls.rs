@@ -6,14 +6,14 @@ use std::time::Instant;
 use anyhow::Result;
 use laggard_trace::{FileSpace, Record, Space};
 
-use crate::micro::{Bench, PROGRAMS, Program, Sample, Variant};
+use crate::micro::{Bench, PROGRAMS, Program, Sample, Variant, programs};
 use crate::runs::Outcome;
 use crate::table::{Table, median};
 
 /// Depths of call paths that are measured.
 const DEPTHS: [u32; 3] = [0, 1, 16];
 /// Programs of [`PROGRAMS`] that calls are timed with.
-const TIMED: usize = 5;
+const TIMED: usize = 8;
 
 /// All runs of a program: by variant, by round.
 type Runs = Vec<Vec<Sample>>;
@@ -26,9 +26,11 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
     let bench = Bench::new(directory)?;
     let variants = bench.variants(&DEPTHS);
     let mut results = Vec::new();
-    for program in &PROGRAMS[..TIMED] {
-        let runs = runs(&bench, program, &variants, rounds)?;
-        for (runs, variant) in runs.iter().zip(&variants) {
+    let timed = programs().filter(|program| PROGRAMS[..TIMED].contains(program));
+    for program in timed {
+        let variants = program.of_use(&variants);
+        let runs = runs(&bench, program, variants, rounds)?;
+        for (runs, variant) in runs.iter().zip(variants) {
             let name = format!("{} {}", program.name, variant.name());
             let mut add = |what: &str, value: fn(&Sample) -> f64| {
                 let values = runs.iter().map(value).collect();
@@ -118,13 +120,13 @@ fn clock_reads() -> Option<Vec<f64>> {
     None
 }
 
-fn runs(bench: &Bench, program: &Program, variants: &[Variant], rounds: usize) -> Result<Runs> {
+fn runs(bench: &Bench, program: Program, variants: &[Variant], rounds: usize) -> Result<Runs> {
     let mut runs: Runs = vec![Vec::new(); variants.len()];
     for round in 0..rounds {
         // Each comes first in some round.
         for at in 0..variants.len() {
             let at = (at + round) % variants.len();
-            runs[at].push(bench.run(*program, variants[at], program.steps)?);
+            runs[at].push(bench.run(program, variants[at], program.steps)?);
         }
     }
     Ok(runs)
@@ -134,7 +136,7 @@ fn runs(bench: &Bench, program: &Program, variants: &[Variant], rounds: usize) -
 fn table(
     title: &str,
     variants: &[Variant],
-    results: &[(&Program, Runs)],
+    results: &[(Program, Runs)],
     time: fn(&[Sample]) -> f64,
 ) -> Table {
     let names: Vec<String> = variants.iter().map(|variant| variant.name()).collect();

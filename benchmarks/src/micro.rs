@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::process;
 
 /// A program of `programs/`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Its file without extension.
     pub name: &'static str,
@@ -18,24 +18,56 @@ pub struct Program {
     pub ranks: usize,
     /// Steps that take some tenths of a second.
     pub steps: u64,
+    /// Whether its calls are those of OpenSHMEM, which not every tracer knows.
+    pub is_shmem: bool,
 }
 
 impl Program {
     const fn new(name: &'static str, ranks: usize, steps: u64) -> Program {
-        Program { name, ranks, steps }
+        Program {
+            name,
+            ranks,
+            steps,
+            is_shmem: false,
+        }
+    }
+
+    const fn shmem(name: &'static str, steps: u64) -> Program {
+        Program {
+            is_shmem: true,
+            ..Program::new(name, 1, steps)
+        }
+    }
+
+    /// Those of the variants that see its calls.
+    pub fn of_use<'v>(&self, variants: &'v [Variant]) -> &'v [Variant] {
+        match variants {
+            [rest @ .., Variant::EzTrace] if self.is_shmem => rest,
+            all => all,
+        }
     }
 }
 
-/// All programs; the first five are those that calls are timed with.
-pub const PROGRAMS: [Program; 7] = [
+/// All programs; the first eight are those that calls are timed with.
+pub const PROGRAMS: [Program; 10] = [
     Program::new("send_null", 1, 2_000_000),
     Program::new("iprobe", 1, 1_000_000),
     Program::new("self", 1, 200_000),
     Program::new("exchange", 2, 100_000),
     Program::new("pingpong", 2, 100_000),
+    Program::shmem("shmem_put", 2_000_000),
+    Program::shmem("shmem_get", 2_000_000),
+    Program::shmem("shmem_atomic", 1_000_000),
     Program::new("halo", 2, 50_000),
     Program::new("allreduce", 2, 50_000),
 ];
+
+/// The programs that can be built here: the MPI library may come without OpenSHMEM.
+pub fn programs() -> impl Iterator<Item = Program> {
+    let has_shmem = process::is_installed("oshrun");
+    let can_be = move |program: &Program| has_shmem || !program.is_shmem;
+    PROGRAMS.into_iter().filter(can_be)
+}
 
 /// What watches the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,12 +131,15 @@ impl Bench {
             &bench.collector,
         )?;
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-        for program in PROGRAMS {
+        for program in programs() {
             let mut compiler = Command::new("mpicc");
             compiler
                 .args(["-O2", "-g", "-o"])
                 .arg(bench.directory.join(program.name));
             compiler.arg(sources.join(program.name).with_extension("c"));
+            if program.is_shmem {
+                compiler.arg("-loshmem");
+            }
             process::run(&mut compiler)?;
         }
         Ok(bench)
