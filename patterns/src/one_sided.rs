@@ -57,7 +57,7 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
     severity: "leave - enter: all of the wait",
     advice: &[
         all("Look whether threads or other processes store to the variable without OpenSHMEM."),
-        all("Repeat the run: what the network or another job did will not come again like that."),
+        all("Repeat the run: what other jobs did will not come again like that."),
     ],
     unit: Unit::Seconds,
 };

@@ -129,7 +129,7 @@ pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
     condition: "a call of passive target access began while the target was outside of MPI, and         the target entered its next call before it was over",
     severity: "enter of the target's next call - enter, without lock contention",
     advice: &[
-        all("Let the library make progress by itself: a progress thread, or a network that does."),
+        all("Let the library make progress by itself: a progress thread, or hardware that does."),
         computing("Let the target call MPI now and then while it computes (MPI_Iprobe)."),
         all("Choose another implementation of windows of the MPI library (Open MPI: --mca osc)."),
     ],
