@@ -88,7 +88,7 @@ fn an_archive_says_what_the_trace_said() {
     write_trace(&trace);
     let before = report(&trace);
     before.write(&trace.join("report.json")).unwrap();
-    let anchor = laggard::export::otf2(&trace, &output).unwrap();
+    let anchor = laggard::export::otf2(&trace, &output, Some(&before)).unwrap();
     let after = report(&anchor);
     assert!(findings(&before).len() >= 5, "{:?}", findings(&before));
     assert_eq!(findings(&after), findings(&before));
@@ -96,7 +96,7 @@ fn an_archive_says_what_the_trace_said() {
     assert_eq!(after.run.program, before.run.program);
     assert_eq!(after.run.operations, before.run.operations);
     // Not written over.
-    let error = laggard::export::otf2(&trace, &output)
+    let error = laggard::export::otf2(&trace, &output, None)
         .unwrap_err()
         .to_string();
     assert!(error.contains("exists"), "{error}");

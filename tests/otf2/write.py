@@ -12,6 +12,7 @@ A description has one item a line:
     comm NAME RANKS [PARENT]   a communicator: ranks with commas; `world` is there
     self NAME                  a communicator of each process alone
     inter NAME RANKS RANKS     an intercommunicator
+    group NAME RANKS           a group of ranks that is no communicator
     window NAME COMM           a window
     clock LOCATION TIME OFFSET what is added to the location's times at TIME, ticks
     LOCATION TIME EVENT ...    an event, see `EVENTS`; times are ticks
@@ -45,6 +46,7 @@ class Archive:
         self.regions = {}
         self.contexts = {}
         self.groups = []
+        self.named_groups = {}
         self.comms = []
         self.windows = []
         self.clocks = []
@@ -100,6 +102,12 @@ def on_window(archive, words):
     return [archive.window(words[0]), *map(int, words[1:])]
 
 
+def with_group(archive, words):
+    """LEVEL WINDOW GROUP"""
+    level, window, group = words
+    return [int(level), archive.window(window), archive.named_groups[group]]
+
+
 def collective_on_window(archive, words):
     """OPERATION LEVEL WINDOW ROOT SENT RECEIVED"""
     operation, level, window, at, sent, received = words
@@ -142,6 +150,8 @@ EVENTS = {
     "window_destroy": ("RmaWinDestroy", on_window),
     "put": ("RmaPut", on_window),
     "get": ("RmaGet", on_window),
+    "group_sync": ("RmaGroupSync", with_group),
+    "request_lock": ("RmaRequestLock", on_window),
     "lock": ("RmaAcquireLock", on_window),
     "unlock": ("RmaReleaseLock", on_window),
     "fork": ("ThreadFork", numbers),
@@ -185,6 +195,8 @@ def take(archive, words):
     elif what == "inter":
         sides = [archive.group(COMM_GROUP, side.split(",")) for side in rest[1:]]
         archive.comms.append((rest[0], sides[0], 0, sides[1]))
+    elif what == "group":
+        archive.named_groups[rest[0]] = archive.group(COMM_GROUP, rest[1].split(","))
     elif what == "window":
         archive.windows.append((rest[0], archive.comm(rest[1])))
     elif what == "clock":

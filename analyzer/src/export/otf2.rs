@@ -95,8 +95,8 @@ fn location_id(rank: u32, thread: u32) -> u64 {
 }
 
 /// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
-/// anchor file. If the trace has a report beside it, what it found is marked.
-pub fn otf2(trace: &Path, output: &Path) -> Result<PathBuf> {
+/// anchor file. What a report of it found is marked.
+pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
     if output.exists() {
         bail!(
             "{}: exists; choose another directory for the archive",
@@ -128,7 +128,7 @@ pub fn otf2(trace: &Path, output: &Path) -> Result<PathBuf> {
         archive.end(events)?;
     }
     describe(&opened, &headers, &mut names, &mut definitions);
-    let markers = markers(trace);
+    let markers = report.map_or_else(Vec::new, markers);
     end = end.max(
         markers
             .iter()
@@ -251,11 +251,8 @@ fn describe(
     }
 }
 
-/// The worst instance of each finding of the report that lies beside the trace, if there is one.
-fn markers(trace: &Path) -> Vec<Marker> {
-    let Ok(report) = Report::read(&crate::directory::of(trace).join("report.json")) else {
-        return Vec::new();
-    };
+/// The worst instance of each finding.
+fn markers(report: &Report) -> Vec<Marker> {
     let ns = |seconds: f64| (seconds * 1e9).round().max(0.0) as u64;
     let found = report.bottlenecks.iter().filter_map(|found| {
         let worst = found.worst_instance.as_ref()?;

@@ -38,7 +38,9 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         | ExportFormat::Speedscope
         | ExportFormat::Pprof => stacks::write(options, &events()?)?,
         ExportFormat::Otf2 => {
-            let anchor = laggard::export::otf2(&options.directory, &options.output)?;
+            let report = report_beside(options, &events()?)?;
+            let (trace, output) = (&options.directory, &options.output);
+            let anchor = laggard::export::otf2(trace, output, report.as_ref())?;
             format!("{}: an OTF2 archive", anchor.display())
         }
     };
@@ -79,6 +81,27 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
         Some(Analysis { report, .. }) => Ok(report),
         None => bail!("export is one process: run it without mpirun"),
     }
+}
+
+/// The report that is named, or that lies beside the trace. Without one nothing is marked in an
+/// archive, which is said.
+fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
+    if options.report.is_some() {
+        return report(options, events).map(Some);
+    }
+    let path = laggard::directory::of(&options.directory).join("report.json");
+    let found = Report::read(&path).map_err(anyhow::Error::from);
+    let found = found.and_then(|report| {
+        check(&path, &report, events)?;
+        Ok(report)
+    });
+    if let Err(error) = &found
+        && !options.quiet
+    {
+        let why = format!("{error:#}").replace(char::is_control, "?");
+        eprintln!("laggard: note: no findings are marked: {why}");
+    }
+    Ok(found.ok())
 }
 
 /// Refuses a report that is not about this trace.
