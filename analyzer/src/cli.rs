@@ -255,7 +255,8 @@ pub struct Export {
     /// Where it goes: a directory for tables, else a file; nothing may be there yet
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The findings, for tables and --around [default: those of an analysis now, with --all]
+    /// The findings, for tables, archives and --around [default: those of an analysis now, with
+    /// --all; for archives of report.json beside the trace]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
     /// Time line: these ranks only, as 0-3,8

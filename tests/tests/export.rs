@@ -358,6 +358,7 @@ fn what_cannot_be_exported_is_said_in_one_line() {
         "folded",
         "speedscope",
         "pprof",
+        "otf2",
     ] {
         refused(&recorded.export(to, "there", &[]), "there exists:");
         refused(&recorded.export(to, "none/out", &[]), "none/out");
@@ -366,6 +367,8 @@ fn what_cannot_be_exported_is_said_in_one_line() {
     let outcome = recorded.export("papyrus", "out", &[]).expect_orderly();
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("parquet") && outcome.stderr.contains("perfetto"));
+    let before = recorded.report();
+    assert!(before["bottlenecks"].is_array());
     // A rank that was killed: the rest, and a note.
     let killed = recorded.trace.join("rank000003.thread000.lgt");
     let file = OpenOptions::new()
@@ -382,6 +385,23 @@ fn what_cannot_be_exported_is_said_in_one_line() {
         outcome.stderr
     );
     assert!(recorded.bench.path("rest/operations.parquet").is_file());
+    // Of an archive that, and that nothing is marked; a report about another trace is refused.
+    let other = recorded.bench.path("report.json");
+    let options = ["--report", &other.to_string_lossy()];
+    refused(
+        &recorded.export("otf2", "none-of-it", &options),
+        "about another trace",
+    );
+    let outcome = recorded.export("otf2", "archive", &[]);
+    let outcome = outcome.expect_orderly().expect_success();
+    assert!(
+        outcome.stderr.contains("the process was killed"),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stderr.contains("no findings are marked"),
+        "{outcome}"
+    );
     // Nothing temporary stays.
     let names = fs::read_dir(&recorded.bench.dir).expect("the test's directory");
     let names = names.map(|entry| entry.expect("an entry").file_name());

@@ -103,6 +103,13 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
             output.display()
         );
     }
+    // The library would make it.
+    let above = output
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty());
+    if let Some(above) = above.filter(|above| !above.is_dir()) {
+        bail!("{}: {} is no directory", output.display(), above.display());
+    }
     let opened = Trace::open(trace)?;
     let mut names = Names::default();
     names.string(b"");

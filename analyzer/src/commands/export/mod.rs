@@ -98,7 +98,7 @@ fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
     if let Err(error) = &found
         && !options.quiet
     {
-        let why = format!("{error:#}").replace(char::is_control, "?");
+        let why = error.to_string().replace(char::is_control, "?");
         eprintln!("laggard: note: no findings are marked: {why}");
     }
     Ok(found.ok())
