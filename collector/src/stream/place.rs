@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Once;
+use std::time::Duration;
 
 use laggard_trace::{FileHeader, FileSpace, NodeSpace, Space, file_name};
 
@@ -22,7 +23,7 @@ impl Place {
         static SAID: Once = Once::new();
         let directory = &settings.directory;
         if settings.file_per == FilePer::Node {
-            match NodeSpace::create(directory, header, settings.window) {
+            match patiently(|| NodeSpace::create(directory, header, settings.window)) {
                 Ok(space) => return Ok(Place::Shared(space)),
                 Err(error) if is_of_the_process(&error) => return Err(error),
                 // Not every file system can do what this needs, and a file is better than none.
@@ -35,8 +36,22 @@ impl Place {
             }
         }
         let path = directory.join(file_name(header.rank, header.thread));
-        FileSpace::create(&path, settings.window).map(Place::Own)
+        patiently(|| FileSpace::create(&path, settings.window)).map(Place::Own)
     }
+}
+
+/// Tries again for a moment where the process has no descriptor left: it may be our own threads,
+/// of which many begin at once, that have one each while they make their files.
+fn patiently<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    const TRIES: u32 = 20;
+    const PAUSE: Duration = Duration::from_millis(1);
+    for _ in 1..TRIES {
+        match make() {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => std::thread::sleep(PAUSE),
+            made => return made,
+        }
+    }
+    make()
 }
 
 /// Whether the process has no descriptor left, which a file of its own would need, too.
