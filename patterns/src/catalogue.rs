@@ -237,6 +237,8 @@ patterns! {
     28 LockContention = window::LOCK_CONTENTION;
     29 WaitForProgress = window::WAIT_FOR_PROGRESS;
     30 Unexplained = one_sided::UNEXPLAINED;
+    31 CompetingPut = one_sided::COMPETING_PUT;
+    32 CompetingGet = one_sided::COMPETING_GET;
 }
 
 impl PatternId {

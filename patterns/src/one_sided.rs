@@ -1,7 +1,7 @@
 //! One-sided communication: who a process waited for in its own memory.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, computing};
+use crate::catalogue::{Advice, Pattern, Unit, all, computing};
 
 pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
     id: "wait_on_value",
@@ -44,17 +44,62 @@ pub(crate) static WAIT_ON_LOCK: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
+pub(crate) static COMPETING_PUT: Pattern = Pattern {
+    id: "competing_put",
+    parent: "one_sided",
+    name: "Competing put",
+    summary: "A put took longer because others transferred to or from the same process meanwhile.",
+    description: "Puts to one process share its memory and its link. This one took much longer \
+        than a put of that size should: what the baseline table says, or else the fastest of the \
+        same function and size in this run. Transfers of others to or from the same process were \
+        under way meanwhile. Each of these competitors has a share by how long they overlapped.",
+    condition: "the put is slower than expected by the ratio of the filter, and others' \
+        transfers to or from its target overlap it",
+    severity: "(leave - enter) - expected, at most the time in which competitors' transfers \
+        overlap",
+    advice: STAGGER,
+    unit: Unit::Seconds,
+};
+
+pub(crate) static COMPETING_GET: Pattern = Pattern {
+    id: "competing_get",
+    parent: "one_sided",
+    name: "Competing get",
+    summary: "A get took longer because others transferred to or from the same process meanwhile.",
+    description: "Gets from one process share its memory and its link. This one took much longer \
+        than a get of that size should: what the baseline table says, or else the fastest of the \
+        same function and size in this run. Transfers of others to or from the same process were \
+        under way meanwhile. Each of these competitors has a share by how long they overlapped.",
+    condition: "the get is slower than expected by the ratio of the filter, and others' \
+        transfers to or from its target overlap it",
+    severity: "(leave - enter) - expected, at most the time in which competitors' transfers \
+        overlap",
+    advice: STAGGER,
+    unit: Unit::Seconds,
+};
+
+/// Against transfers that meet at one process.
+const STAGGER: &[Advice] = &[
+    all(
+        "Let every process begin with another target, its own number plus one for instance, so that \
+         transfers do not meet at one.",
+    ),
+    all("Spread what many need over several processes, or pass it on along a tree."),
+    all("Use a collective where all transfer to or from one: it keeps the link in order."),
+];
+
 pub(crate) static UNEXPLAINED: Pattern = Pattern {
     id: "unexplained",
     parent: "one_sided",
     name: "Unexplained wait",
-    summary: "A PE waited for a value that no recorded call wrote, or for a lock that nobody held.",
+    summary: "Time went by for which no recorded call of another PE can account.",
     description: "No PE's put, atomic or signal touched the variable during the wait, and no PE \
-        had the lock. The cause is outside of what is recorded: another thread or process that \
+        had the lock; or a transfer was slow though nobody else transferred to or from its target. The cause is outside of what is recorded: another thread or process that \
         stored there (shmem_ptr), a PE without a trace, the network, another job. Of calls that \
         found all as they wanted it, it is what a call costs.",
-    condition: "a wait for a value without a write, or for a lock without a holder, during it",
-    severity: "leave - enter: all of the wait",
+    condition: "a wait for a value without a write, for a lock without a holder, or a slow \
+        transfer without a competitor, that took 50 us longer than it should",
+    severity: "leave - enter: all of the wait; of a transfer, what it took longer than expected",
     advice: &[
         all("Look whether threads or other processes store to the variable without OpenSHMEM."),
         all("Repeat the run: what other jobs did will not come again like that."),
@@ -68,6 +113,14 @@ pub fn wait_on_value(own: Interval, write_enter: i64) -> i64 {
     own.before(write_enter)
 }
 
+/// Transfer that met others at its target, ns: what it took longer than `expected` apart from
+/// what it lost `otherwise`, at most the `overlap`.
+#[inline]
+pub fn competing(own: Interval, expected: i64, otherwise: i64, overlap: i64) -> i64 {
+    let excess = own.duration().saturating_sub(expected.max(0));
+    excess.saturating_sub(otherwise).min(overlap).max(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +128,16 @@ mod tests {
     #[test]
     fn the_wait_lasts_until_the_write() {
         assert_eq!(wait_on_value(Interval::new(10, 50), 40), 30);
+    }
+
+    #[test]
+    fn competitors_cost_what_overlaps_at_most() {
+        let own = Interval::new(10, 110);
+        assert_eq!(competing(own, 40, 0, 80), 60);
+        assert_eq!(competing(own, 40, 0, 50), 50);
+        assert_eq!(competing(own, 40, 20, 80), 40);
+        assert_eq!(competing(own, 120, 0, 80), 0);
+        assert_eq!(competing(own, 40, 90, 80), 0);
     }
 
     #[test]

@@ -73,7 +73,10 @@ impl<'a> Program<'a> {
             Some("py") => vec![product::python(), source.into()],
             _ => {
                 let name = source.file_name().and_then(OsStr::to_str).expect("a file");
-                vec![bench.compile(name, &strs(&run.cflags), &strs(&run.libs))]
+                let library = run.link.as_ref().map(|source| bench.library(source));
+                let library = library.as_deref().and_then(Path::to_str);
+                let libs = [library.as_slice(), &strs(&run.libs)].concat();
+                vec![bench.compile(name, &strs(&run.cflags), &libs)]
             }
         };
         words.extend(run.args.iter().map(PathBuf::from));

@@ -38,6 +38,8 @@ pub struct Run {
     pub cflags: Vec<String>,
     /// Linker flags behind the source.
     pub libs: Vec<String>,
+    /// Source of a library that the program is linked with before these.
+    pub link: Option<String>,
 }
 
 /// Patterns whose values are added, `a+b`.
@@ -428,6 +430,7 @@ impl<'a> Fields<'a> {
             env: env.map(|(k, v)| (k.into(), v.into())).collect(),
             cflags: self.take_list("cflags"),
             libs: self.take_list("libs"),
+            link: self.take_list("link").into_iter().next(),
         })
     }
 

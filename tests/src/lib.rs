@@ -26,8 +26,9 @@
 //! a comment line that begins with a `key=` continues the directive above it.
 //!
 //! ```text
-//! RUN np=2 [args="…"] [env="K=V …"] [cflags="…"] [libs="…"]
-//!     How the program is built and started. Required, once.
+//! RUN np=2 [args="…"] [env="K=V …"] [cflags="…"] [libs="…"] [link=lib/x.c]
+//!     How the program is built and started, linked with a library made of that source
+//!     before the others. Required, once.
 //! MARK name
 //!     Names the line it stands on; used as @name.
 //! EXPECT pattern[+pattern…] severity=S [at=@mark] [via=@mark] [operation=MPI_Recv] [function=f]

@@ -65,6 +65,14 @@ impl Bench {
         self.compile_with(compiler, source, cflags, libs)
     }
 
+    /// Compiles a shared library below `programs/`.
+    ///
+    /// # Panics
+    /// With the compiler's messages, if it fails.
+    pub fn library(&self, source: &str) -> PathBuf {
+        self.compile(source, &["-shared", "-fPIC"], &[])
+    }
+
     /// Compiles a source below `programs/` with this compiler.
     ///
     /// # Panics

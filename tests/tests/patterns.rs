@@ -103,6 +103,10 @@ programs! {
     wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
     wait_for_progress: "wait_for_progress.c";
     wait_for_progress_near_miss: "wait_for_progress_near_miss.c";
+    competing_put: "competing_put.c";
+    competing_get: "competing_get.c";
+    competing_put_window: "competing_put_window.c";
+    competing_near_miss: "competing_near_miss.c";
     wait_on_lock: "wait_on_lock.c";
     wait_on_lock_near_miss: "wait_on_lock_near_miss.c";
     wait_on_value: "wait_on_value.c";

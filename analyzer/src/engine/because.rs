@@ -45,6 +45,12 @@ pub fn because(
             ..Reason::default()
         };
     }
+    if matches!(pattern, PatternId::CompetingPut | PatternId::CompetingGet) {
+        return Reason {
+            text: "transferred to or from the same rank meanwhile".to_owned(),
+            ..Reason::default()
+        };
+    }
     let is_once = is_once(key.operation, cause.instances, waiting_ranks);
     let longest = &cause.longest;
     if cause.sums.known() < cause.sums.severity / 2 {

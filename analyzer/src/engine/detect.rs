@@ -82,10 +82,48 @@ pub struct Verdict {
     pub threshold: i64,
 }
 
+/// What transfers of one signature should take, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// Nobody else in the way.
+    pub expected: i64,
+    /// Those at least this long are slow.
+    pub slow: i64,
+}
+
+impl Usual {
+    /// By the table, if it covers such transfers, else by the fastest of the same function and
+    /// size, else, where sizes were mixed, by a slow network.
+    pub fn of(
+        operation: u16,
+        bytes: u64,
+        settings: &Settings,
+        baseline: &dyn Baseline,
+        kinds: &Kinds,
+    ) -> Usual {
+        let by_table = baseline.lookup(calls::name(operation), bytes, 2);
+        let (expected, ratio) = match by_table {
+            Some(seconds) => (seconds * 1e9, settings.baseline_ratio),
+            None => {
+                let fastest = kinds.transfers.get(&(operation, bytes));
+                let on_a_slow_network = SLOW_STEP_NS + bytes as f64 * SLOW_NS_PER_BYTE;
+                let expected = fastest.map_or(on_a_slow_network, |&fastest| fastest as f64);
+                (expected.max(1.0), settings.deviation_ratio)
+            }
+        };
+        Usual {
+            expected: expected as i64,
+            slow: (expected * ratio) as i64,
+        }
+    }
+}
+
 /// Shortest and longest instance of each kind (operation, size class) in the run.
 pub struct Kinds {
     /// Least and most, ns.
     extremes: BTreeMap<Kind, (u64, u64)>,
+    /// The fastest one-sided transfer of a function and number of bytes, ns.
+    transfers: BTreeMap<(u16, u64), u64>,
 }
 
 /// Number of the call, and power of two of the bytes.
@@ -101,27 +139,46 @@ fn widen(extremes: &mut (u64, u64), (least, most): (u64, u64)) {
 }
 
 impl Kinds {
-    /// Extremes over all agents. Collective.
+    /// Extremes over all agents. `transfers` are functions, bytes and least times of one-sided
+    /// transfers. Collective.
     ///
     /// # Errors
     /// See [`comm::merge_up`].
-    pub fn new<'e>(job: &dyn Job, entries: impl Iterator<Item = &'e Entry>) -> Result<Self> {
+    pub fn new<'e>(
+        job: &dyn Job,
+        entries: impl Iterator<Item = &'e Entry>,
+        transfers: impl Iterator<Item = (u16, u64, u64)>,
+    ) -> Result<Self> {
         let none = (u64::MAX, 0);
+        let mut fastest: BTreeMap<(u16, u64), u64> = BTreeMap::new();
+        let lower = |all: &mut BTreeMap<_, u64>, key, least| {
+            let known = all.entry(key).or_insert(least);
+            *known = least.min(*known);
+        };
+        for (operation, bytes, least) in transfers {
+            lower(&mut fastest, (operation, bytes), least);
+        }
         let mut own: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
         for entry in entries.filter(|entry| entry.count > 0) {
             let times = (entry.minimum, entry.maximum);
             widen(own.entry(kind(entry)).or_insert(none), times);
         }
-        let merged = comm::merge_up(job, own, |mut one, other| {
-            for (kind, times) in other {
-                widen(one.entry(kind).or_insert(none), times);
+        let merged = comm::merge_up(job, (own, fastest), |mut one, other| {
+            for (kind, times) in other.0 {
+                widen(one.0.entry(kind).or_insert(none), times);
+            }
+            for (kind, least) in other.1 {
+                lower(&mut one.1, kind, least);
             }
             one
         })?;
         let mut bytes = postcard::to_stdvec(&merged.unwrap_or_default())?;
         job.broadcast(&mut bytes);
-        let extremes = postcard::from_bytes(&bytes)?;
-        Ok(Kinds { extremes })
+        let (extremes, transfers) = postcard::from_bytes(&bytes)?;
+        Ok(Kinds {
+            extremes,
+            transfers,
+        })
     }
 
     /// The fastest and the slowest call of the entry's kind, ns.
@@ -217,7 +274,7 @@ mod tests {
     }
 
     fn judged(entry: &Entry, all: &[Entry]) -> Verdict {
-        let kinds = Kinds::new(&Serial, all.iter()).unwrap();
+        let kinds = Kinds::new(&Serial, all.iter(), [].into_iter()).unwrap();
         judge(entry, 1e9, &Settings::default(), &Empty, &kinds)
     }
 
@@ -284,11 +341,26 @@ mod tests {
     #[test]
     fn the_table_decides_where_it_covers() {
         let settings = Settings::default();
-        let kinds = Kinds::new(&Serial, [].iter()).unwrap();
+        let kinds = Kinds::new(&Serial, [].iter(), [].into_iter()).unwrap();
         let judged = |entry: &Entry| judge(entry, 1e9, &settings, &Fixed, &kinds);
         let slow = judged(&entry(5, 60e6, 300e6, 60e6));
         assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));
         assert_eq!(slow.threshold, 30_000_000);
         assert_eq!(judged(&entry(5, 20e6, 100e6, 20e6)).filter, Filter::None);
+    }
+
+    #[test]
+    fn a_transfer_is_compared_with_its_size_or_the_table() {
+        let settings = Settings::default();
+        let put = calls::number::MPI_Put;
+        let fastest = [(put, 8, 900), (put, 8, 500), (put, 64, 700)].into_iter();
+        let kinds = Kinds::new(&Serial, [].iter(), fastest).unwrap();
+        let usual = |bytes, baseline: &dyn Baseline| {
+            let usual = Usual::of(put, bytes, &settings, baseline, &kinds);
+            (usual.expected, usual.slow)
+        };
+        assert_eq!(usual(8, &Empty), (500, 1000));
+        assert_eq!(usual(1_000_000, &Empty), (1_050_000, 2_100_000));
+        assert_eq!(usual(8, &Fixed), (20_000_000, 30_000_000));
     }
 }

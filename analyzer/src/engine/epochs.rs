@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::channel::End;
 use super::rank::{CallAt, Rank};
 use super::table::{NONE, Row};
+use super::watch::has_its_size;
 use super::wire::{Member, Party};
 
 /// Tag of the channel from target to origin: an end is a MPI_Win_post.
@@ -150,8 +151,14 @@ impl Rank<'_> {
                 let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
                 let target = overridden.map_or(row.root, |(peer, _)| peer);
                 if target >= 0 {
-                    self.transfer(call, window, target);
-                    self.access_passive(call, window, target);
+                    let has_epoch = self.transfer(call, window, target);
+                    let expected = self.move_data(call, target, has_its_size(event));
+                    if !self.access_passive(call, window, target, expected)
+                        && !has_epoch
+                        && expected > 0
+                    {
+                        self.watch_transfer(call, target, expected);
+                    }
                 }
             }
             Role::Complete => self.complete_epoch(call, window),
@@ -193,7 +200,8 @@ impl Rank<'_> {
         self.epochs.0.entry(window).or_default().access = access;
     }
 
-    fn transfer(&mut self, call: &CallAt, window: u64, target: i32) {
+    /// Whether an access epoch with the target is open: then its post may be waited for.
+    fn transfer(&mut self, call: &CallAt, window: u64, target: i32) -> bool {
         let party = Party {
             enter: call.enter,
             event: call.number,
@@ -220,7 +228,9 @@ impl Rank<'_> {
             let (channel, n) = access.post;
             let receives = &mut self.receives;
             self.asker.ask_for_epoch(call, (channel, receives), n);
+            return true;
         }
+        false
     }
 
     fn complete_epoch(&mut self, call: &CallAt, window: u64) {

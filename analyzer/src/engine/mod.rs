@@ -18,6 +18,7 @@ mod causality;
 mod channel;
 pub(crate) mod clock;
 mod columns;
+mod competing;
 mod completion;
 mod detect;
 mod epochs;
@@ -69,6 +70,7 @@ use anomaly::Anomalies;
 use merge::Own;
 use per_rank::Rows;
 use phases::Phases;
+use prepare::Profiled;
 use repair::Timeline;
 use rounds::{Rounds, Settled};
 
@@ -106,7 +108,8 @@ pub fn analyze(
         .iter()
         .flat_map(|location| &location.entries)
         .map(|(_, entry)| entry);
-    let kinds = detect::Kinds::new(job, entries)?;
+    let transfers = profiled.iter().flat_map(Profiled::fastest);
+    let kinds = detect::Kinds::new(job, entries, transfers)?;
     let (verdicts, mut profile) =
         prepare::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
     let (numbers, groups) = prepare::groups(job, &opened.locations);

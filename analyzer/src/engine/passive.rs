@@ -36,29 +36,47 @@ impl Rank<'_> {
                 let parameter = value.unwrap_or(self.signature(call).parameter);
                 let is_shared = parameter as i32 != EXCLUSIVE;
                 if parameter & NO_CHECK == 0 {
-                    self.watch_window(call, window, target, is_shared);
+                    self.watch_window(call, window, target, is_shared, 0);
                 }
                 self.locks.take(call, object, is_shared);
             }
             number::MPI_Win_unlock | number::MPI_Win_unlock_all => {
                 if let Some(is_shared) = self.locks.held_shared(object) {
-                    self.watch_window(call, window, target, is_shared);
+                    self.watch_window(call, window, target, is_shared, 0);
                 }
                 self.locks.give_back(object, call.end());
             }
-            _ => self.access_passive(call, window, target),
+            _ => {
+                self.access_passive(call, window, target, 0);
+            }
         }
     }
 
-    /// A transfer or flush, which may be what waits for the lock, or for the target's progress.
-    pub(super) fn access_passive(&mut self, call: &CallAt, window: u64, target: i32) {
+    /// A transfer or flush, which may be what waits for the lock, or for the target's progress;
+    /// what it should take, ns, if it may have met others. Whether there is a lock.
+    pub(super) fn access_passive(
+        &mut self,
+        call: &CallAt,
+        window: u64,
+        target: i32,
+        expected: i64,
+    ) -> bool {
         let of = |target| self.locks.held_shared(Object::Window(window, target));
-        if let Some(is_shared) = of(target).or_else(|| of(ALL)) {
-            self.watch_window(call, window, target, is_shared);
+        let held = of(target).or_else(|| of(ALL));
+        if let Some(is_shared) = held {
+            self.watch_window(call, window, target, is_shared, expected);
         }
+        held.is_some()
     }
 
-    fn watch_window(&mut self, call: &CallAt, window: u64, target: i32, is_shared: bool) {
+    fn watch_window(
+        &mut self,
+        call: &CallAt,
+        window: u64,
+        target: i32,
+        is_shared: bool,
+        expected: i64,
+    ) {
         if !call.asks || call.leave <= call.enter {
             return;
         }
@@ -75,6 +93,7 @@ impl Rank<'_> {
             thread: call.thread,
             signature: call.signature,
             kind: kind as u32,
+            expected,
             ..Watch::default()
         });
     }

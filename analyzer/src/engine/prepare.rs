@@ -5,13 +5,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use laggard_trace::calls::number::MPI_Cancel;
-use laggard_trace::calls::{self, Shape};
+use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Location, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
 use super::clock::ClockMap;
 use super::columns::Stream;
-use super::detect::{Entry, Filter, Kinds, Verdict, judge};
+use super::detect::{Entry, Filter, Kinds, Usual, Verdict, judge};
 use super::group::{Groups, owner};
 use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
@@ -71,6 +71,59 @@ pub struct Profiled {
     pub entries: Vec<(u32, Entry)>,
     /// Where its time went.
     pub times: LocationTimes,
+    /// What one-sided transfers it made.
+    pub transfers: Vec<Transfer>,
+}
+
+/// A signature of one-sided transfers.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    signature: u32,
+    operation: u16,
+    bytes: u64,
+    /// The shortest of the call path, ns, if all there have this many bytes.
+    shortest: Option<u64>,
+}
+
+impl Profiled {
+    /// Functions, bytes and least times of transfers.
+    pub fn fastest(&self) -> impl Iterator<Item = (u16, u64, u64)> {
+        let transfers = self.transfers.iter();
+        transfers.filter_map(|t| Some((t.operation, t.bytes, t.shortest?)))
+    }
+}
+
+/// The puts and gets of a location.
+fn transfers(location: &Location, entries: &[(u32, Entry)]) -> Vec<Transfer> {
+    let signatures = location.definitions.signatures().iter().enumerate();
+    let mut sizes: FxHashMap<(u16, u32), Option<u64>> = FxHashMap::default();
+    let mut found = Vec::new();
+    for (id, signature) in signatures {
+        let bytes = match calls::call(signature.operation).map(|call| call.generic) {
+            Some(GenericType::OneSidedPut) => signature.send.bytes,
+            Some(GenericType::OneSidedGet) => signature.receive.bytes,
+            _ => continue,
+        };
+        let key = (signature.operation, signature.call_path);
+        let size = sizes.entry(key).or_insert(Some(bytes));
+        *size = size.filter(|&size| size == bytes);
+        found.push((id as u32, key, bytes));
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let shortest: FxHashMap<(u16, u32), u64> = entries
+        .iter()
+        .filter(|(_, entry)| entry.count > 0)
+        .map(|(path, entry)| ((entry.operation, *path), entry.minimum))
+        .collect();
+    let transfer = |(signature, key, bytes): (u32, (u16, u32), u64)| Transfer {
+        signature,
+        operation: key.0,
+        bytes,
+        shortest: sizes[&key].and_then(|_| shortest.get(&key).copied()),
+    };
+    found.into_iter().map(transfer).collect()
 }
 
 /// Profiles a location.
@@ -112,6 +165,7 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
         ));
     }
     Profiled {
+        transfers: transfers(location, &entries),
         paths,
         entries,
         times,
@@ -150,8 +204,14 @@ fn members(location: &Location) -> FxHashMap<(u16, u32), u32> {
     members
 }
 
-/// The verdicts of a location's entries, by operation and call path id.
-pub type Verdicts = FxHashMap<(u16, u32), Verdict>;
+/// What is slow in a location.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    /// Its entries, by operation and call path id.
+    entries: FxHashMap<(u16, u32), Verdict>,
+    /// One-sided transfers, by signature.
+    transfers: FxHashMap<u32, Usual>,
+}
 
 /// Runs the filters on all entries of this agent, and sums its profile.
 pub fn detect(
@@ -166,7 +226,7 @@ pub fn detect(
         let mut verdicts = Verdicts::default();
         for (path, entry) in &location.entries {
             let verdict = judge(entry, wall, settings, baseline, kinds);
-            verdicts.insert((entry.operation, *path), verdict);
+            verdicts.entries.insert((entry.operation, *path), verdict);
             let key = location
                 .paths
                 .get(*path as usize)
@@ -180,6 +240,11 @@ pub fn detect(
                 sums.filter = verdict.filter;
             }
         }
+        let transfers = location.transfers.iter().map(|t| {
+            let usual = Usual::of(t.operation, t.bytes, settings, baseline, kinds);
+            (t.signature, usual)
+        });
+        verdicts.transfers = transfers.collect();
         verdicts
     });
     (verdicts.collect(), profile)
@@ -212,7 +277,9 @@ pub fn ranks<'a>(
                 let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
                 let lists = lists(&locations[at]);
                 let stream = Stream::new(&locations[at], clocks[at].clone());
-                Thread::new(locations[at].header.thread, stream, rows, lists, paths)
+                let number = locations[at].header.thread;
+                let usual = verdicts[at].transfers.clone();
+                Thread::new(number, stream, rows, lists, paths, usual)
             });
             let rank = locations[first].header.rank;
             let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
@@ -270,6 +337,7 @@ fn rows(
             0
         } else {
             verdicts
+                .entries
                 .get(&(signature.operation, signature.call_path))
                 .map_or(i64::MAX, |verdict| verdict.threshold)
         };

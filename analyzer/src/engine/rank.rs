@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::columns::Columns;
+use super::competing::Moves;
 use super::epochs::{Epochs, Role};
 use super::exchange::Asked;
 use super::group::Part;
@@ -103,6 +104,8 @@ pub struct Rank<'a> {
     pub watches: Vec<Watch>,
     /// What it did with locks.
     pub locks: Locks,
+    /// What it transferred to and from others.
+    pub moves: Moves,
     /// Collectives entered in this slab.
     pub entries: Vec<GroupEntry>,
     /// Transfers before the fences among these: group, which collective on it, transfer.
@@ -137,6 +140,7 @@ impl<'a> Rank<'a> {
             writes: Vec::new(),
             watches: Vec::new(),
             locks: Locks::default(),
+            moves: Moves::default(),
             entries: Vec::new(),
             transfers: Vec::new(),
             waiting: Vec::new(),

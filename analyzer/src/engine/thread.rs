@@ -2,9 +2,11 @@
 
 use super::activity::History;
 use super::columns::{Columns, Stream};
+use super::detect::Usual;
 use super::intern::PathKey;
 use super::queue::Queue;
 use super::table::Row;
+use rustc_hash::FxHashMap;
 
 /// One thread of a rank.
 pub struct Thread<'a> {
@@ -27,6 +29,8 @@ pub struct Thread<'a> {
     pub(super) posted_base: u64,
     /// Calls with undefined signatures.
     pub undefined: u64,
+    /// What one-sided transfers should take, by signature.
+    pub(super) usual: FxHashMap<u32, Usual>,
 }
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +65,7 @@ impl<'a> Thread<'a> {
         rows: Vec<Row>,
         lists: Vec<Vec<(u32, u32)>>,
         paths: Vec<PathKey>,
+        usual: FxHashMap<u32, Usual>,
     ) -> Self {
         Thread {
             number,
@@ -73,6 +78,7 @@ impl<'a> Thread<'a> {
             posted: Queue::default(),
             posted_base: 0,
             undefined: 0,
+            usual,
         }
     }
 

@@ -38,8 +38,10 @@ entries! {
         /// Whether it has no sign.
         is_unsigned: u32,
         /// What is waited for, a [`Kind`]. Of windows the address is the window, the value the
-        /// target.
+        /// target; of a transfer the value is its target, too.
         kind: u32,
+        /// What a transfer should have taken, ns; 0 = it is not asked who competed.
+        expected: i64,
     }
     /// A lock was held while a PE waited for it.
     #[derive(Default)]
@@ -53,6 +55,21 @@ entries! {
         /// Number in its location of the call that gave it back.
         event: u64,
         /// What the PE that held it did meanwhile.
+        detail: Detail,
+    }
+    /// Transfers of a thread by one call path were under way while another transferred to or from
+    /// the same rank.
+    #[derive(Default)]
+    Rival {
+        /// Of the transfer that asks.
+        id: u64,
+        /// The first that overlaps, ns.
+        from: i64,
+        /// The last.
+        until: i64,
+        /// Time in which they overlap, ns.
+        overlap: i64,
+        /// The call.
         detail: Detail,
     }
     /// A write that may have ended a wait.
@@ -83,6 +100,8 @@ pub enum Kind {
     ExclusiveWindow,
     /// Nobody shall have an exclusive lock on a window.
     SharedWindow,
+    /// Nothing: a transfer was slow.
+    Transfer,
 }
 
 /// What a call does with symmetric memory.
@@ -94,6 +113,8 @@ pub enum Memory {
     Sets,
     /// Changes a variable, to what is not known.
     Changes,
+    /// Reads a variable of another PE.
+    Gets,
     /// Waits for a value.
     Waits,
     /// Waits for a lock, and takes it.
@@ -112,6 +133,7 @@ impl Memory {
         }
         match call.generic {
             GenericType::OneSidedPut => Memory::Sets,
+            GenericType::OneSidedGet => Memory::Gets,
             GenericType::OneSidedAtomic if call.name.ends_with("_set") => Memory::Sets,
             GenericType::OneSidedAtomic if call.name.ends_with("swap") => Memory::Sets,
             GenericType::OneSidedAtomic => Memory::Changes,
@@ -223,8 +245,22 @@ impl Rank<'_> {
             Memory::Unlocks => self.locks.give_back(Object::Address(address), call.end()),
             Memory::Sets | Memory::Changes => {
                 self.write(call, row.memory, &signature, address, event);
+                let send = event.map_or(signature.send, |event| event.send(&signature));
+                self.compete(call, send.peer, event);
+            }
+            Memory::Gets => {
+                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+                self.compete(call, receive.peer, event);
             }
             Memory::Waits | Memory::Nothing => {}
+        }
+    }
+
+    /// A transfer, which may have met others at its target.
+    fn compete(&mut self, call: &CallAt, target: i32, event: Option<&Event>) {
+        let expected = self.move_data(call, target, has_its_size(event));
+        if expected > 0 {
+            self.watch_transfer(call, target, expected);
         }
     }
 
@@ -277,6 +313,7 @@ impl Rank<'_> {
                 Some(GenericType::Lock) => Kind::Lock as u32,
                 _ => Kind::Value as u32,
             },
+            expected: 0,
         }
     }
 
@@ -309,6 +346,11 @@ impl Rank<'_> {
             detail: self.late(&write.end, watch.enter),
         })
     }
+}
+
+/// Whether a call has the bytes of its signature.
+pub fn has_its_size(event: Option<&Event>) -> bool {
+    event.is_none_or(|event| event.send_bytes.is_none() && event.receive_bytes.is_none())
 }
 
 /// Brings writes into the order in which they are looked for.

@@ -1,4 +1,5 @@
-//! The waits for values and locks that an agent knows of, its own and others'.
+//! The waits for values and locks, and the slow transfers, that an agent knows of, its own and
+//! others'.
 //!
 //! Any PE may have ended one: a wait is told to all agents in the round in which it begins. Each
 //! looks through what its PEs did, slab by slab, and keeps what ended the wait as far as it
@@ -10,10 +11,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::asking::differ;
+use super::competing;
 use super::finding::Instance;
 use super::lock;
 use super::rank::Rank;
-use super::watch::{Held, Kind, Watch, Written, sort_writes};
+use super::watch::{Held, Kind, Rival, Watch, Written, sort_writes};
 use super::wire::{Answering, Asking, Detail};
 
 /// A wait that somebody told of, and what is known of it.
@@ -25,6 +27,10 @@ struct Open {
     best: Option<Written>,
     /// Who held the lock, where it is one.
     held: Vec<Held>,
+    /// Who competed, where it is a transfer.
+    rivals: Vec<Rival>,
+    /// Whether it began in this slab.
+    is_new: bool,
 }
 
 impl Open {
@@ -32,7 +38,10 @@ impl Open {
     fn look(&mut self, ranks: &[Rank]) {
         let watch = self.watch;
         for rank in ranks {
-            if !watch.is(Kind::Value) {
+            if watch.expected > 0 {
+                rank.rivals(&watch, self.is_new, &mut self.rivals);
+            }
+            if !watch.is(Kind::Value) && !watch.is(Kind::Transfer) {
                 self.held.extend(rank.held(&watch));
             }
             if watch.is_of_window() {
@@ -46,6 +55,7 @@ impl Open {
                 self.improve(written);
             }
         }
+        self.is_new = false;
     }
 
     fn improve(&mut self, written: Written) {
@@ -88,6 +98,8 @@ impl Watching {
             watch,
             best: None,
             held: Vec::new(),
+            rivals: Vec::new(),
+            is_new: true,
         }));
     }
 
@@ -100,15 +112,17 @@ impl Watching {
         answering: &mut [Answering],
     ) {
         if !self.open.is_empty() {
-            ranks
-                .par_iter_mut()
-                .for_each(|rank| sort_writes(&mut rank.writes));
+            ranks.par_iter_mut().for_each(|rank| {
+                sort_writes(&mut rank.writes);
+                rank.moves.sort();
+            });
             let ranks = &*ranks;
             self.open.par_iter_mut().for_each(|open| open.look(ranks));
         }
         for rank in ranks {
             rank.writes.clear();
             rank.locks.given_back.clear();
+            rank.moves.trim(until);
         }
         let open = std::mem::take(&mut self.open).into_iter();
         let (over, open): (Vec<_>, _) = open.partition(|open| open.watch.leave < until);
@@ -120,6 +134,7 @@ impl Watching {
                 let answering = &mut answering[open.agent as usize];
                 answering.written.extend(open.best);
                 answering.held.extend(open.held);
+                answering.rivals.extend(open.rivals);
             }
         }
     }
@@ -134,6 +149,11 @@ impl Watching {
         for held in &answering.held {
             if let Some(open) = self.over.get_mut(&held.id) {
                 open.held.push(*held);
+            }
+        }
+        for rival in &answering.rivals {
+            if let Some(open) = self.over.get_mut(&rival.id) {
+                open.rivals.push(*rival);
             }
         }
     }
@@ -164,33 +184,61 @@ impl Watching {
                 findings.add(PatternId::Unexplained, watch.signature, &all);
                 continue;
             }
-            let shares = lock::shares(watch.enter, &mut open.held);
-            let late = open.held.iter().map(|held| &held.detail);
-            let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
-            let held = Instance {
-                severity: shares
-                    .iter()
-                    .fold(0, |sum: i64, (share, _)| sum.saturating_add(*share)),
-                inter_host: shares.iter().any(|(_, late)| is_far(late)),
-                ..instance
-            };
-            let (for_lock, for_other) = match watch.is_of_window() {
-                true => (PatternId::LockContention, PatternId::WaitForProgress),
-                false => (PatternId::WaitOnLock, PatternId::WaitOnValue),
-            };
-            findings.add_shared(for_lock, watch.signature, &held, &shares);
-            let Some(best) = &open.best else { continue };
-            let since = open.held.iter().map(|held| held.until).max();
-            let late = Instance {
-                severity: match for_other {
-                    PatternId::WaitOnValue => one_sided::wait_on_value(interval, best.time),
-                    _ => window::wait_for_progress(interval, since, best.time),
-                },
-                late: Some(&best.detail),
-                inter_host: is_far(&best.detail),
-                ..instance
-            };
-            findings.add(for_other, watch.signature, &late);
+            let mut lost = 0;
+            if !open.held.is_empty() {
+                let shares = lock::shares(watch.enter, &mut open.held);
+                let late = open.held.iter().map(|held| &held.detail);
+                let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
+                let held = Instance {
+                    severity: shares
+                        .iter()
+                        .fold(0, |sum: i64, (share, _)| sum.saturating_add(*share)),
+                    inter_host: shares.iter().any(|(_, late)| is_far(late)),
+                    ..instance
+                };
+                let pattern = match watch.is_of_window() {
+                    true => PatternId::LockContention,
+                    false => PatternId::WaitOnLock,
+                };
+                findings.add_shared(pattern, watch.signature, &held, &shares);
+                lost += held.severity;
+            }
+            if let Some(best) = &open.best {
+                let since = open.held.iter().map(|held| held.until).max();
+                let (pattern, severity) = match watch.is_of_window() {
+                    true => {
+                        let severity = window::wait_for_progress(interval, since, best.time);
+                        (PatternId::WaitForProgress, severity)
+                    }
+                    false => {
+                        let severity = one_sided::wait_on_value(interval, best.time);
+                        (PatternId::WaitOnValue, severity)
+                    }
+                };
+                let late = Instance {
+                    severity,
+                    late: Some(&best.detail),
+                    inter_host: is_far(&best.detail),
+                    ..instance
+                };
+                findings.add(pattern, watch.signature, &late);
+                lost += severity;
+            }
+            if watch.expected > 0 {
+                let operation =
+                    rank.threads[watch.thread as usize].rows[watch.signature as usize].operation;
+                let rivals = &mut open.rivals;
+                let has_rivals =
+                    competing::charge(findings, operation, &watch, lost, rivals, is_far);
+                let excess = interval.duration() - watch.expected;
+                if !has_rivals && lost == 0 && excess >= competing::UNEXPLAINED_NS {
+                    let all = Instance {
+                        severity: excess,
+                        ..instance
+                    };
+                    findings.add(PatternId::Unexplained, watch.signature, &all);
+                }
+            }
         }
     }
 }

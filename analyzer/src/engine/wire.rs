@@ -1,7 +1,7 @@
 //! What agents send each other in a round: lists of entries.
 
 use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
-use super::watch::{Held, Watch, Written};
+use super::watch::{Held, Rival, Watch, Written};
 use crate::comm::Job;
 
 entries! {
@@ -237,6 +237,8 @@ parcels! {
         written: Written,
         /// Who held locks.
         held: Held,
+        /// Who competed with transfers.
+        rivals: Rival,
     }
     /// Third leg of a round.
     Requesting {

@@ -30,7 +30,7 @@ use super::detect::Kinds;
 use super::intern::PathKey;
 use super::open::{self, Opened};
 use super::phases::Phases;
-use super::prepare;
+use super::prepare::{self, Profiled};
 use super::repair::Timeline;
 use super::rounds::Rounds;
 use super::slab;
@@ -159,7 +159,8 @@ impl Events {
             ..Settings::default()
         };
         let entries = profiled.iter().flat_map(|location| &location.entries);
-        let kinds = Kinds::new(&Serial, entries.map(|(_, entry)| entry))?;
+        let transfers = profiled.iter().flat_map(Profiled::fastest);
+        let kinds = Kinds::new(&Serial, entries.map(|(_, entry)| entry), transfers)?;
         let baseline = AnalyzeOptions::default().baseline;
         let (verdicts, _) = prepare::detect(&profiled, &settings, baseline.as_ref(), &kinds);
         let (numbers, groups) = prepare::groups(&Serial, &opened.locations);
