@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use laggard_otf2::definitions::{Comm, Definitions, Group, PARADIGM_MPI, UNDEFINED, group_kind};
+use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Communicator, Location, PEER_ANY, PEER_NONE, PEER_ROOT, WORLD};
 use rustc_hash::FxHashMap;
 
@@ -40,6 +41,20 @@ pub enum On {
     Comm(u32),
     /// A window.
     Window(u32),
+}
+
+/// In place of a window: the symmetric memory of all PEs, which has no number in a trace.
+pub const SYMMETRIC: u64 = u64::MAX;
+
+/// Whether a call transfers to or from symmetric memory.
+pub fn is_on_symmetric(operation: u16) -> bool {
+    let is_transfer = |call: &calls::Call| {
+        matches!(
+            call.generic,
+            GenericType::OneSidedPut | GenericType::OneSidedGet | GenericType::OneSidedAtomic
+        )
+    };
+    calls::call(operation).is_some_and(|call| call.is_shmem() && is_transfer(call))
 }
 
 /// Kind of a group handle that is a window.
@@ -96,6 +111,17 @@ impl Groups {
                 into.windows
                     .insert(number, (names.string(&name), comm.number));
             }
+        }
+        let mut signatures = locations
+            .clone()
+            .flat_map(|location| location.definitions.signatures());
+        if signatures.any(|signature| is_on_symmetric(signature.operation))
+            && let Some(world) = groups.comms.get(&WORLD)
+        {
+            let number = groups.windows.len() as u32;
+            groups.windows.insert(SYMMETRIC, number);
+            into.windows
+                .insert(number, (names.string(b"symmetric memory"), world.number));
         }
         for peers in locations.flat_map(|location| location.definitions.lists_of_peers()) {
             if !groups.peers.contains_key(peers) {

@@ -6,7 +6,7 @@ use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{Endpoint, OUTCOME_CANCELLED, Signature, WORLD, flags};
 
 use super::{Posted, State, Writer};
-use crate::export::groups::On;
+use crate::export::groups::{On, SYMMETRIC, is_on_symmetric};
 use crate::export::operation::operation;
 
 impl Writer<'_> {
@@ -190,7 +190,11 @@ impl Writer<'_> {
         if signature.has(flags::COLLECTIVE) && !posts {
             return self.end_collective(signature, time);
         }
-        let Some(On::Window(window)) = self.groups.on(signature.group) else {
+        let group = match is_on_symmetric(signature.operation) {
+            true => SYMMETRIC,
+            false => signature.group,
+        };
+        let Some(On::Window(window)) = self.groups.on(group) else {
             return Ok(());
         };
         let generic = calls::call(signature.operation).map(|call| call.generic);
