@@ -32,6 +32,7 @@ programs! {
     fortran_mpif_free: "fortran_mpif_free.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
+    foreign_unlock: "foreign_unlock.c";
     late_broadcast: "late_broadcast.c";
     late_broadcast_near_miss: "late_broadcast_near_miss.c";
     late_post: "late_post.c";

@@ -164,6 +164,26 @@ fn a_global_exit_leaves_what_was_done() {
     assert!(dump.contains("shmem_global_exit"));
 }
 
+#[test]
+fn a_pe_that_dies_with_a_lock_is_named() {
+    let bench = Bench::new("shmem-dies-with-lock");
+    let program = bench.compile_with("oshcc", "attacks/shmem_dies_with_lock.c", &[], &[]);
+    let outcome = bench
+        .traced(2, &[program.as_os_str()], "trace")
+        .shmem()
+        .run();
+    assert!(outcome.expect_orderly().stderr.contains("signal 9"));
+    let report = bench.path("report.json");
+    for agents in [1, 2, 3] {
+        let outcome = bench.analyze(&bench.path("trace"), agents, &report, &["--all"]);
+        let text = outcome.expect_orderly().expect_success().stdout.clone();
+        let held = "rank 0 held it when its trace ended, which is cut off";
+        assert!(text.contains(held), "{agents} agents: {text}");
+        let words = std::fs::read_to_string(&report).expect("a report");
+        assert!(words.contains("lock_not_released"), "{words}");
+    }
+}
+
 /// Bytes of records per put, definitions included.
 #[test]
 fn transfers_take_few_bytes() {

@@ -1,5 +1,7 @@
 //! Locks of OpenSHMEM and of windows: who held one while another waited for it.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::channel::End;
@@ -27,11 +29,23 @@ pub struct Hold {
     end: End,
 }
 
+/// A lock that a rank holds.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// ns.
+    at: i64,
+    is_shared: bool,
+    /// The call that took it.
+    thread: u32,
+    signature: u32,
+}
+
 /// The locks of a rank.
 #[derive(Debug, Default)]
 pub struct Locks {
-    /// When those were taken that it holds, ns, and whether to be shared.
-    taken: FxHashMap<Object, (i64, bool)>,
+    taken: FxHashMap<Object, Taken>,
+    /// Calls that gave back what the rank did not hold: thread and signature.
+    foreign: BTreeMap<(u32, u32), u64>,
     /// What it gave back in this slab.
     pub given_back: Vec<Hold>,
 }
@@ -39,25 +53,49 @@ pub struct Locks {
 impl Locks {
     /// A lock is taken when the call returns.
     pub fn take(&mut self, call: &CallAt, object: Object, is_shared: bool) {
-        self.taken.insert(object, (call.leave, is_shared));
+        let taken = Taken {
+            at: call.leave,
+            is_shared,
+            thread: call.thread,
+            signature: call.signature,
+        };
+        self.taken.insert(object, taken);
     }
 
     /// Whether a lock is shared, if the rank holds it.
     pub fn held_shared(&self, object: Object) -> Option<bool> {
-        self.taken.get(&object).map(|(_, is_shared)| *is_shared)
+        self.taken.get(&object).map(|taken| taken.is_shared)
     }
 
-    /// A lock is given back from when the call is entered. Of one that another PE took it is
-    /// not known who held it.
+    /// A lock is given back from when the call is entered. Who gives back one of OpenSHMEM that
+    /// another PE took ends the waits for it as well: it counts as the holder, since whenever
+    /// others have waited.
     pub fn give_back(&mut self, object: Object, end: End) {
-        if let Some((from, is_shared)) = self.taken.remove(&object) {
-            self.given_back.push(Hold {
-                object,
-                is_shared,
-                from,
-                end,
-            });
+        let (from, is_shared) = match (self.taken.remove(&object), object) {
+            (Some(taken), _) => (taken.at, taken.is_shared),
+            (None, Object::Address(_)) => {
+                *self.foreign.entry((end.thread, end.signature)).or_default() += 1;
+                (i64::MIN, false)
+            }
+            // Its lock may have been taken while the recording was paused.
+            (None, Object::Window(..)) => return,
+        };
+        self.given_back.push(Hold {
+            object,
+            is_shared,
+            from,
+            end,
+        });
+    }
+
+    /// Locks that were never given back, by the call that took them, and calls that gave back
+    /// what the rank did not hold: thread, signature, count.
+    pub fn odd(&self) -> [BTreeMap<(u32, u32), u64>; 2] {
+        let mut kept: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for taken in self.taken.values() {
+            *kept.entry((taken.thread, taken.signature)).or_default() += 1;
         }
+        [kept, self.foreign.clone()]
     }
 }
 
@@ -157,6 +195,27 @@ mod tests {
         assert!(hold(-1, true).conflicts(&watch(alone, 1)));
         assert!(hold(1, false).conflicts(&watch(together, -1)));
         assert!(!hold(-1, true).conflicts(&watch(Kind::Lock, 1)));
+    }
+
+    #[test]
+    fn who_gives_back_what_another_took_ends_waits_for_it() {
+        let end = End {
+            time: 90,
+            event: 7,
+            signature: 3,
+            thread: 0,
+        };
+        let mut locks = Locks::default();
+        locks.give_back(Object::Window(5, 0), end);
+        assert!(locks.given_back.is_empty());
+        locks.give_back(Object::Address(64), end);
+        let hold = locks.given_back[0];
+        assert_eq!((hold.from, hold.end.time), (i64::MIN, 90));
+        assert_eq!(
+            locks.odd(),
+            [BTreeMap::new(), BTreeMap::from([((0, 3), 1)])]
+        );
+        assert_eq!(shares(40, &mut [held(hold.from, hold.end.time)]), [50]);
     }
 
     #[test]

@@ -285,6 +285,31 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     }
 }
 
+/// Notes locks that were never given back, or by a PE that did not hold them.
+pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
+    let [kept, foreign] = rank.locks.odd();
+    let is_cut = truncated.get(rank.rank as usize).copied().unwrap_or(true);
+    let number = rank.rank;
+    let kept_text = match is_cut {
+        true => format!("rank {number} held it when its trace ended, which is cut off"),
+        false => format!("rank {number} took it and never gave it back"),
+    };
+    let foreign_text = format!("rank {number} gave back what it had not taken");
+    for (id, text, all) in [
+        ("lock_not_released", kept_text, kept),
+        ("foreign_unlock", foreign_text, foreign),
+    ] {
+        for ((thread, signature), count) in all {
+            let found = &rank.threads[thread as usize];
+            let operation = found.rows[signature as usize].operation;
+            let path = found.paths[signature as usize];
+            anomalies
+                .add(id, Level::Warning, count, text.clone())
+                .place(operation, path);
+        }
+    }
+}
+
 /// Notes the collectives that some member never entered.
 pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies) {
     let count = owned.incomplete().count() as u64;

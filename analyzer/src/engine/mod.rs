@@ -162,6 +162,7 @@ pub fn analyze(
     for mut rank in std::mem::take(&mut agent.ranks) {
         merge::collect(&mut rank, &mut own);
         merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
+        merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
     }
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
     merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
