@@ -42,8 +42,8 @@ int main(int argc, char **argv)
     }
     at(REPEATS, 0);
     MPI_Win_fence(0, window);
-    for (int target = 0; target < 2; target++)
-        MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
     for (int round = REPEATS; round < 2 * REPEATS; round++) {
         at(round, rank == 2 ? 10 : 0);
         if (rank == 1)
@@ -54,8 +54,8 @@ int main(int argc, char **argv)
             put(SHORT, 1, window);
     }
     at(2 * REPEATS, 0);
-    for (int target = 0; target < 2; target++)
-        MPI_Win_unlock(target, window);
+    MPI_Win_unlock(0, window);
+    MPI_Win_unlock(1, window);
     at(2 * REPEATS, 30);
     MPI_Win_free(&window);
     finish(2 * REPEATS + 1, rank);

@@ -58,7 +58,7 @@ fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
 }
 
 impl<'a> Agent<'a> {
-    /// An agent before its first round.
+    /// An agent before its first round. Collective.
     pub fn new(
         job: &'a dyn Job,
         ranks: Vec<Rank<'a>>,
@@ -71,6 +71,7 @@ impl<'a> Agent<'a> {
             .enumerate()
             .map(|(at, r)| (r.rank, at as u32))
             .collect();
+        let watching = Watching::new(job, &ranks);
         Agent {
             job,
             ranks,
@@ -86,7 +87,7 @@ impl<'a> Agent<'a> {
             requesting: empty(job),
             requested: vec![Vec::new(); job.agents()],
             describing: empty(job),
-            watching: Watching::default(),
+            watching,
         }
     }
 
@@ -303,7 +304,7 @@ impl<'a> Agent<'a> {
         }
         let asking = &mut self.asking;
         self.watching
-            .tell(&mut self.ranks, own_agent as usize, asking);
+            .tell(&mut self.ranks, own_agent as usize, self.agent_of, asking);
         let agents = self.job.agents();
         self.groups.take_folds(last, |fold, members| {
             let to = &mut asking[owner(fold.group, fold.n, agents)];

@@ -30,6 +30,7 @@ mod finding;
 mod fold;
 mod group;
 pub(crate) mod import;
+mod interests;
 mod intern;
 mod lock;
 mod merge;

@@ -1,10 +1,10 @@
 //! The waits for values and locks, and the slow transfers, that an agent knows of, its own and
 //! others'.
 //!
-//! Any PE may have ended one: a wait is told to all agents in the round in which it begins. Each
-//! looks through what its PEs did, slab by slab, and keeps what ended the wait as far as it
-//! knows; when the slab in which the wait ends is read it answers. So what PEs did is kept for
-//! one slab only, however long a wait lasts.
+//! A wait is told, in the round in which it begins, to all agents whose ranks may have ended it
+//! (see [`Interests`]). Each looks through what its PEs did, slab by slab, and keeps what ended
+//! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
+//! PEs did is kept for one slab only, however long a wait lasts.
 
 use laggard_patterns::{Interval, PatternId, one_sided, window};
 use rayon::prelude::*;
@@ -13,10 +13,12 @@ use rustc_hash::FxHashMap;
 use super::asking::differ;
 use super::competing;
 use super::finding::Instance;
+use super::interests::Interests;
 use super::lock;
 use super::rank::Rank;
 use super::watch::{Held, Kind, Rival, Watch, Written, sort_writes};
 use super::wire::{Answering, Asking, Detail};
+use crate::comm::Job;
 
 /// A wait that somebody told of, and what is known of it.
 #[derive(Debug)]
@@ -72,19 +74,41 @@ pub struct Watching {
     open: Vec<Open>,
     /// Of the own ranks, over.
     over: FxHashMap<u64, Open>,
+    /// By agent: what it may know of.
+    interests: Vec<Interests>,
 }
 
 impl Watching {
-    /// Tells all agents of the waits that began in this slab.
-    pub fn tell(&mut self, ranks: &mut [Rank], agent: usize, asking: &mut [Asking]) {
+    /// Before the first round. Collective.
+    pub fn new(job: &dyn Job, ranks: &[Rank]) -> Watching {
+        Watching {
+            interests: Interests::gather(job, ranks),
+            ..Watching::default()
+        }
+    }
+
+    /// Tells those agents that may know something of the waits that began in this slab.
+    ///
+    /// `agent_of` says which agent has a rank.
+    pub fn tell(
+        &mut self,
+        ranks: &mut [Rank],
+        agent: usize,
+        agent_of: &[u32],
+        asking: &mut [Asking],
+    ) {
         for rank in ranks {
             rank.asker.requests += rank.watches.len() as u64;
             for mut watch in rank.watches.drain(..) {
                 watch.id = self.told;
                 self.told += 1;
-                let others = asking.iter_mut().enumerate();
-                for (_, parcel) in others.filter(|(other, _)| *other != agent) {
-                    parcel.watches.push(watch);
+                let target = usize::try_from(watch.value as i64).ok();
+                let target = target.and_then(|target| agent_of.get(target));
+                for (other, parcel) in asking.iter_mut().enumerate() {
+                    let has_target = target == Some(&(other as u32));
+                    if other != agent && self.interests[other].may_know(&watch, has_target) {
+                        parcel.watches.push(watch);
+                    }
                 }
                 self.hear(agent, &[watch]);
             }

@@ -259,6 +259,13 @@ parcels! {
         /// The lists, in order: ranks in the communicator.
         sources: u32,
     }
+    /// What the ranks of an agent touch, to everybody.
+    Touched {
+        /// First and last of successive ranks in whose memory they read or write.
+        targets: [u64; 2],
+        /// Locks: whether on a window, and which.
+        locks: [u64; 2],
+    }
     /// Members per group: (group, count).
     Counting {
         /// Pairs.
