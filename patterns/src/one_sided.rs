@@ -55,8 +55,8 @@ pub(crate) static COMPETING_PUT: Pattern = Pattern {
         under way meanwhile. Each of these competitors has a share by how long they overlapped.",
     condition: "the put is slower than expected by the ratio of the filter, and others' \
         transfers to or from its target overlap it",
-    severity: "(leave - enter) - expected, at most the time in which competitors' transfers \
-        overlap",
+    severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
+        time in which competitors' transfers overlap; of these, the 32 that overlap most",
     advice: STAGGER,
     unit: Unit::Seconds,
 };
@@ -72,8 +72,8 @@ pub(crate) static COMPETING_GET: Pattern = Pattern {
         under way meanwhile. Each of these competitors has a share by how long they overlapped.",
     condition: "the get is slower than expected by the ratio of the filter, and others' \
         transfers to or from its target overlap it",
-    severity: "(leave - enter) - expected, at most the time in which competitors' transfers \
-        overlap",
+    severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
+        time in which competitors' transfers overlap; of these, the 32 that overlap most",
     advice: STAGGER,
     unit: Unit::Seconds,
 };
@@ -85,24 +85,26 @@ const STAGGER: &[Advice] = &[
          transfers do not meet at one.",
     ),
     all("Spread what many need over several processes, or pass it on along a tree."),
-    all("Use a collective where all transfer to or from one: it keeps the link in order."),
+    all("Use a collective where all transfer to or from one: it passes data on in steps."),
 ];
 
 pub(crate) static UNEXPLAINED: Pattern = Pattern {
     id: "unexplained",
     parent: "one_sided",
     name: "Unexplained wait",
-    summary: "Time went by for which no recorded call of another PE can account.",
+    summary: "Time went by for which no recorded call of another process can account.",
     description: "No PE's put, atomic or signal touched the variable during the wait, and no PE \
-        had the lock; or a transfer was slow though nobody else transferred to or from its target. The cause is outside of what is recorded: another thread or process that \
-        stored there (shmem_ptr), a PE without a trace, the network, another job. Of calls that \
+        had the lock; or a transfer was slow though nobody else transferred to or from its \
+        target. The cause is outside of what is recorded: another thread or process that stored \
+        there (shmem_ptr), a PE without a trace, the network, another job. Of calls that \
         found all as they wanted it, it is what a call costs.",
-    condition: "a wait for a value without a write, for a lock without a holder, or a slow \
-        transfer without a competitor, that took 50 us longer than it should",
+    condition: "a wait for a value without a write, or for a lock without a holder; or a transfer \
+        without a competitor that is slower by the ratio of the filter and by 50 us or more",
     severity: "leave - enter: all of the wait; of a transfer, what it took longer than expected",
     advice: &[
         all("Look whether threads or other processes store to the variable without OpenSHMEM."),
         all("Repeat the run: what other jobs did will not come again like that."),
+        all("Of a transfer: compare with a run in which no other process transfers."),
     ],
     unit: Unit::Seconds,
 };

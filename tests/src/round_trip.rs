@@ -1,6 +1,6 @@
 //! A trace that is exported as an OTF2 archive, and what an analysis finds in the archive: all
-//! that it finds in the trace, and nothing else. None of the programs has an anomaly that an
-//! archive cannot carry.
+//! that it finds in the trace, and nothing else. Of anomalies, those about locks of OpenSHMEM are not in
+//! archives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -14,6 +14,9 @@ use crate::report::{Bottleneck, Location, Report};
 
 /// What archives cannot carry: they have no symmetric addresses.
 const LEFT_OUT: [&str; 3] = ["unexplained", "wait_on_lock", "wait_on_value"];
+
+/// The same of anomalies.
+const LOCKS_LEFT_OUT: [&str; 2] = ["foreign_unlock", "lock_not_released"];
 
 /// What a loss may differ by: it is the difference of two times, each rounded to the ns of the
 /// archive's clock. Seconds.
@@ -148,7 +151,9 @@ impl Differences {
             let row = |a: &crate::report::Anomaly| {
                 (a.id.clone(), a.severity.clone(), a.count, words(&a.detail))
             };
-            let mut rows: Vec<_> = report.anomalies.iter().map(row).collect();
+            let known = report.anomalies.iter();
+            let known = known.filter(|a| !LOCKS_LEFT_OUT.contains(&a.id.as_str()));
+            let mut rows: Vec<_> = known.map(row).collect();
             rows.sort();
             rows
         };

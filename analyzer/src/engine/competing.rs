@@ -20,6 +20,8 @@ struct Move {
     /// ns.
     leave: i64,
     signature: u32,
+    /// The latest end of those before it and its own, of this target and thread, ns.
+    reach: i64,
     /// Whether it was entered in this slab.
     is_new: bool,
 }
@@ -38,6 +40,12 @@ impl Moves {
     /// Brings them into the order in which they are looked for.
     pub fn sort(&mut self) {
         self.0.sort_unstable_by_key(Move::key);
+        let mut before: Option<Move> = None;
+        for one in &mut self.0 {
+            let same = before.filter(|b| (b.target, b.thread) == (one.target, one.thread));
+            one.reach = same.map_or(one.leave, |before| before.reach.max(one.leave));
+            before = Some(*one);
+        }
     }
 
     /// Forgets what was over before `until`, the end of the slab.
@@ -46,18 +54,25 @@ impl Moves {
         self.0.iter_mut().for_each(|one| one.is_new = false);
     }
 
-    /// Those of a thread that overlap a transfer to or from `target`. A thread makes one
-    /// transfer at a time, so they leave in the order in which they enter.
+    /// The other ranks, each once.
+    pub fn targets(&self) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        let targets = self.0.iter().map(|one| one.target);
+        targets.filter(move |target| last.replace(*target) != Some(*target))
+    }
+
+    /// Those of a thread that overlap a transfer to or from `target`.
     fn overlapping(&self, target: u32, thread: u32, watch: &Watch) -> impl Iterator<Item = &Move> {
         let (enter, leave) = (watch.enter, watch.leave);
         let is_before = |one: &Move| {
             (one.target, one.thread) < (target, thread)
-                || (one.target, one.thread) == (target, thread) && one.leave <= enter
+                || (one.target, one.thread) == (target, thread) && one.reach <= enter
         };
         let first = self.0.partition_point(is_before);
-        self.0[first..].iter().take_while(move |one| {
+        let here = self.0[first..].iter().take_while(move |one| {
             (one.target, one.thread) == (target, thread) && one.enter < leave
-        })
+        });
+        here.filter(move |one| one.leave > enter)
     }
 }
 
@@ -77,6 +92,7 @@ impl Rank<'_> {
             enter: call.enter,
             leave: call.leave,
             signature: call.signature,
+            reach: call.leave,
             is_new: true,
         });
         let usual = &self.threads[call.thread as usize].usual;
@@ -122,8 +138,8 @@ impl Rank<'_> {
                     .find(|rival| key(&rival.detail) == key(&detail));
                 match same {
                     Some(rival) => {
-                        rival.until = until;
-                        rival.overlap += until - from;
+                        rival.until = rival.until.max(until);
+                        rival.overlap = rival.overlap.saturating_add(until - from);
                     }
                     None => found.push(Rival {
                         id: watch.id,
@@ -138,8 +154,13 @@ impl Rank<'_> {
     }
 }
 
-/// Puts together what a competitor did in several slabs, and brings competitors in order.
-fn joined(rivals: &mut Vec<Rival>) {
+/// So many competitors of a transfer are looked at, those that overlap most: at a process that
+/// all others transfer to, all compete with all.
+const MOST: usize = 32;
+
+/// Puts together what a competitor did in several slabs, and leaves the largest. Of a rank one
+/// agent alone knows, so the largest of all are among the largest of each agent.
+pub fn join(rivals: &mut Vec<Rival>) {
     let who = |rival: &Rival| {
         let detail = &rival.detail;
         (detail.rank, detail.thread, detail.operation, detail.path)
@@ -149,10 +170,14 @@ fn joined(rivals: &mut Vec<Rival>) {
         let is_same = who(next) == who(first);
         if is_same {
             first.until = first.until.max(next.until);
-            first.overlap += next.overlap;
+            first.overlap = first.overlap.saturating_add(next.overlap);
         }
         is_same
     });
+    if rivals.len() > MOST {
+        rivals.sort_unstable_by_key(|rival| (std::cmp::Reverse(rival.overlap), who(rival)));
+        rivals.truncate(MOST);
+    }
 }
 
 /// Time in which some competitor transferred, ns: a series of transfers counts from the first to
@@ -179,7 +204,7 @@ pub fn charge(
     rivals: &mut Vec<Rival>,
     is_far: impl Fn(&Detail) -> bool,
 ) -> bool {
-    joined(rivals);
+    join(rivals);
     if rivals.is_empty() {
         return false;
     }
@@ -243,13 +268,27 @@ mod tests {
     #[test]
     fn what_a_competitor_did_in_several_slabs_is_one() {
         let mut rivals = vec![rival(2, 50, 60, 10), rival(1, 0, 9, 9), rival(2, 0, 20, 20)];
-        joined(&mut rivals);
+        join(&mut rivals);
         let spans: Vec<_> = rivals
             .iter()
             .map(|r| (r.detail.rank, r.from, r.until))
             .collect();
         assert_eq!(spans, [(1, 0, 9), (2, 0, 60)]);
         assert_eq!(rivals[1].overlap, 30);
+    }
+
+    #[test]
+    fn the_largest_competitors_are_left() {
+        let mut rivals: Vec<_> = (0..100)
+            .map(|n| rival(n, 0, 200, 1 + i64::from(n)))
+            .collect();
+        join(&mut rivals);
+        assert_eq!(rivals.len(), MOST);
+        assert!(
+            rivals
+                .iter()
+                .all(|rival| rival.detail.rank >= 100 - MOST as u32)
+        );
     }
 
     #[test]
@@ -260,6 +299,7 @@ mod tests {
             enter,
             leave,
             signature: 0,
+            reach: leave,
             is_new: true,
         };
         let mut moves = Moves(vec![
@@ -281,6 +321,7 @@ mod tests {
         assert_eq!(found(0), [10]);
         assert_eq!(found(1), [0]);
         assert!(moves.overlapping(2, 0, &watch).next().is_none());
+        assert_eq!(moves.targets().collect::<Vec<_>>(), [3]);
         moves.trim(49);
         assert_eq!(moves.0.len(), 2);
         assert!(moves.0.iter().all(|one| !one.is_new));

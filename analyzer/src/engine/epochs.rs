@@ -7,6 +7,7 @@
 
 use laggard_trace::Event;
 use laggard_trace::calls::{GenericType, call, number};
+use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
 use super::channel::End;
@@ -152,11 +153,13 @@ impl Rank<'_> {
                 let target = overridden.map_or(row.root, |(peer, _)| peer);
                 if target >= 0 {
                     let has_epoch = self.transfer(call, window, target);
-                    let expected = self.move_data(call, target, has_its_size(event));
-                    if !self.access_passive(call, window, target, expected)
-                        && !has_epoch
-                        && expected > 0
-                    {
+                    let expected = match row.has(flags::PAUSED) {
+                        true => 0,
+                        false => self.move_data(call, target, has_its_size(event)),
+                    };
+                    // Of an epoch the post is what was waited for.
+                    let expected = if has_epoch { 0 } else { expected };
+                    if !self.access_passive(call, window, target, expected) && expected > 0 {
                         self.watch_transfer(call, target, expected);
                     }
                 }

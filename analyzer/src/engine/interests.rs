@@ -2,7 +2,7 @@
 //! those whose ranks ever touch that memory or that lock, by their signatures.
 
 use laggard_trace::calls::{self, GenericType};
-use laggard_trace::{Signature, flags};
+use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashSet;
 
 use super::epochs::Role;
@@ -19,20 +19,20 @@ const MOST: usize = 4096;
 pub struct Interests {
     /// World ranks in whose memory they read or write: first and last, ascending; all if `None`.
     targets: Option<Vec<[u64; 2]>>,
-    /// See [`lock`]; all if `None`.
-    locks: Option<FxHashSet<[u64; 2]>>,
+    /// Whether they use locks of OpenSHMEM. Which ones, only the records tell.
+    symmetric_locks: bool,
+    /// Windows on which they take locks; all if `None`.
+    windows: Option<FxHashSet<u64>>,
 }
 
-/// A lock at a symmetric address, or on a window.
-fn lock(is_on_window: bool, id: u64) -> [u64; 2] {
-    [u64::from(is_on_window), id]
-}
-
-/// The other rank that a one-sided call names.
-fn target(signature: &Signature, generic: GenericType) -> Option<i32> {
+/// The other end of a one-sided call.
+fn target(signature: &Signature, generic: GenericType) -> Option<Endpoint> {
     match generic {
-        GenericType::OneSidedGet => Some(signature.receive.peer),
-        GenericType::OneSidedPut | GenericType::OneSidedAtomic => Some(signature.send.peer),
+        GenericType::OneSidedGet => Some(signature.receive),
+        GenericType::OneSidedPut => Some(signature.send),
+        // It may do no more than read.
+        GenericType::OneSidedAtomic if signature.send.peer == PEER_NONE => Some(signature.receive),
+        GenericType::OneSidedAtomic => Some(signature.send),
         _ => None,
     }
 }
@@ -56,48 +56,54 @@ impl Interests {
 
     fn of<'s>(signatures: impl Iterator<Item = &'s Signature>) -> Interests {
         let mut targets: Option<FxHashSet<u32>> = Some(FxHashSet::default());
-        let mut locks: Option<FxHashSet<[u64; 2]>> = Some(FxHashSet::default());
+        let mut windows: Option<FxHashSet<u64>> = Some(FxHashSet::default());
+        let mut symmetric_locks = false;
         for signature in signatures {
             let Some(call) = calls::call(signature.operation) else {
                 continue;
             };
-            if signature.has(flags::PAUSED) {
+            if signature.has(flags::FAILED) {
                 continue;
             }
             if let Some(target) = target(signature, call.generic) {
-                // Those of a fallback signature are in the records.
-                match (u32::try_from(target), &mut targets) {
+                match (u32::try_from(target.peer), &mut targets) {
                     (Ok(target), Some(targets)) => _ = targets.insert(target),
+                    // To MPI_PROC_NULL. Those of a fallback signature, which has no bytes, are
+                    // in the records.
+                    (Err(_), _) if target.peer == PEER_NONE && target.bytes > 0 => {}
                     _ => targets = None,
                 }
             }
             let is_lock = matches!(call.generic, GenericType::Lock | GenericType::Unlock);
-            let found = match (call.is_shmem(), Role::of(signature.operation)) {
-                (true, _) if is_lock => lock(false, signature.parameter as u64),
-                (false, Role::Passive) => lock(true, signature.group),
-                _ => continue,
-            };
-            match &mut locks {
-                Some(locks) if found[1] != 0 => _ = locks.insert(found),
-                _ => locks = None,
+            symmetric_locks |= is_lock && call.is_shmem();
+            if Role::of(signature.operation) == Role::Passive {
+                match &mut windows {
+                    Some(windows) if signature.group != 0 => _ = windows.insert(signature.group),
+                    _ => windows = None,
+                }
             }
         }
         Interests {
             targets: targets.map(ranges).filter(|ranges| ranges.len() <= MOST),
-            locks: locks.filter(|locks| locks.len() <= MOST),
+            symmetric_locks,
+            windows: windows.filter(|windows| windows.len() <= MOST),
         }
     }
 
     fn packed(self) -> Touched {
         let everybody = vec![[0, u64::MAX]];
-        let mut locks: Vec<[u64; 2]> = match self.locks {
-            Some(locks) => locks.into_iter().collect(),
-            None => vec![[u64::MAX; 2]],
-        };
-        locks.sort_unstable();
+        let all_windows = u64::from(self.windows.is_none());
+        let mut windows: Vec<[u64; 2]> = self
+            .windows
+            .into_iter()
+            .flatten()
+            .map(|window| [window, 0])
+            .collect();
+        windows.sort_unstable();
         Touched {
             targets: self.targets.unwrap_or(everybody),
-            locks,
+            windows,
+            locks: vec![[u64::from(self.symmetric_locks), all_windows]],
         }
     }
 
@@ -105,22 +111,20 @@ impl Interests {
     /// window is one of its ranks.
     pub fn may_know(&self, watch: &Watch, has_target: bool) -> bool {
         let touches = |rank: u64| match &self.targets {
-            Some(ranges) => ranges
-                .iter()
-                .any(|range| range[0] <= rank && rank <= range[1]),
+            Some(ranges) => {
+                let at = ranges.partition_point(|range| range[1] < rank);
+                ranges.get(at).is_some_and(|range| range[0] <= rank)
+            }
             None => true,
         };
-        let locks = |is_on_window| match &self.locks {
-            Some(locks) => locks.contains(&lock(is_on_window, watch.address)),
-            None => true,
-        };
+        let windows = self.windows.as_ref();
         if watch.expected > 0 && touches(watch.value) {
             return true;
         }
         if watch.is_of_window() {
-            has_target || locks(true)
+            has_target || windows.is_none_or(|windows| windows.contains(&watch.address))
         } else if watch.is(Kind::Lock) {
-            locks(false)
+            self.symmetric_locks
         } else if watch.is(Kind::Value) {
             touches(u64::from(watch.rank))
         } else {
@@ -131,10 +135,12 @@ impl Interests {
 
 impl From<Touched> for Interests {
     fn from(touched: Touched) -> Self {
-        let knows_all = touched.locks.contains(&[u64::MAX; 2]);
+        let [symmetric, all_windows] = touched.locks.first().copied().unwrap_or_default();
+        let windows = touched.windows.into_iter().map(|[window, _]| window);
         Interests {
             targets: Some(touched.targets),
-            locks: (!knows_all).then(|| touched.locks.into_iter().collect()),
+            symmetric_locks: symmetric != 0,
+            windows: (all_windows == 0).then(|| windows.collect()),
         }
     }
 }
@@ -156,8 +162,10 @@ fn ranges(ranks: FxHashSet<u32>) -> Vec<[u64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use laggard_trace::Endpoint;
     use laggard_trace::calls::number;
+
+    /// shmem_set_lock.
+    const SET_LOCK: u16 = 1050;
 
     fn put(peer: i32) -> Signature {
         Signature {
@@ -226,7 +234,13 @@ mod tests {
 
     #[test]
     fn who_cannot_say_is_told_everything() {
-        let unsaid = told(&[put(-3), window(0)]);
+        let nowhere = told(&[put(PEER_NONE)]);
+        assert!(!nowhere.may_know(&transfer(77), false));
+        let lock = Signature {
+            operation: SET_LOCK,
+            ..Signature::default()
+        };
+        let unsaid = told(&[put(-3), window(0), lock]);
         assert!(unsaid.may_know(&transfer(77), false));
         assert!(unsaid.may_know(&waits(Kind::Value, 1, 1 << 20), false));
         assert!(unsaid.may_know(&waits(Kind::Lock, 1, 0), false));

@@ -12,6 +12,7 @@ use super::per_rank::Rows;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::rank::Rank;
 use super::table::NONE;
+use super::thread::Thread;
 use crate::comm::{self, Job};
 
 /// What an agent found.
@@ -287,6 +288,11 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
 
 /// Notes locks that were never given back, or by a PE that did not hold them.
 pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
+    let limits = |thread: &Thread| thread.stream.location().end.map_or(0, |end| end.limits);
+    if rank.threads.iter().any(|thread| limits(thread) != 0) {
+        // What happened while nothing was recorded is not known.
+        return;
+    }
     let [kept, foreign] = rank.locks.odd();
     let is_cut = truncated.get(rank.rank as usize).copied().unwrap_or(true);
     let number = rank.rank;

@@ -1,8 +1,8 @@
 //! Passive target synchronisation: who held a conflicting lock on a window, and when a target
 //! that had to make progress next did so.
 
-use laggard_trace::Event;
 use laggard_trace::calls::number;
+use laggard_trace::{Event, PEER_NONE};
 
 use super::channel::End;
 use super::lock::Object;
@@ -28,6 +28,9 @@ impl Rank<'_> {
             number::MPI_Win_flush | number::MPI_Win_flush_local => target,
             _ => ALL,
         };
+        if target == PEER_NONE {
+            return;
+        }
         let object = Object::Window(window, target);
         match row.operation {
             number::MPI_Win_lock | number::MPI_Win_lock_all => {

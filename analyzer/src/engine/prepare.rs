@@ -99,12 +99,18 @@ fn transfers(location: &Location, entries: &[(u32, Entry)]) -> Vec<Transfer> {
     let mut sizes: FxHashMap<(u16, u32), Option<u64>> = FxHashMap::default();
     let mut found = Vec::new();
     for (id, signature) in signatures {
-        let bytes = match calls::call(signature.operation).map(|call| call.generic) {
-            Some(GenericType::OneSidedPut) => signature.send.bytes,
-            Some(GenericType::OneSidedGet) => signature.receive.bytes,
+        let half = match calls::call(signature.operation).map(|call| call.generic) {
+            Some(GenericType::OneSidedPut) => signature.send,
+            Some(GenericType::OneSidedGet) => signature.receive,
             _ => continue,
         };
         let key = (signature.operation, signature.call_path);
+        if half.peer < 0 || half.peer as u32 == location.header.rank {
+            // Nowhere, or to itself: that is faster than to anybody else.
+            sizes.insert(key, None);
+            continue;
+        }
+        let bytes = half.bytes;
         let size = sizes.entry(key).or_insert(Some(bytes));
         *size = size.filter(|&size| size == bytes);
         found.push((id as u32, key, bytes));

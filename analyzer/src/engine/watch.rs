@@ -2,7 +2,7 @@
 //! what agents tell each other of it.
 
 use laggard_trace::calls::{Call, GenericType};
-use laggard_trace::{Event, Signature, flags};
+use laggard_trace::{Event, PEER_NONE, Signature, flags};
 
 use super::channel::End;
 use super::lock::Object;
@@ -166,7 +166,8 @@ impl Write {
     /// variable, or sets it to something else.
     fn ends(&self, watch: &Watch) -> Option<bool> {
         let last = self.address.saturating_add(self.length);
-        if watch.address < self.address || watch.address >= last {
+        // An archive does not tell addresses.
+        if watch.address == 0 || watch.address < self.address || watch.address >= last {
             return None;
         }
         let same = (self.address, self.bytes) == (watch.address, u64::from(watch.bytes));
@@ -239,6 +240,8 @@ impl Rank<'_> {
             self.watches.push(watch);
         }
         match row.memory {
+            // An archive does not tell one lock from another.
+            Memory::Locks | Memory::TriesLock | Memory::Unlocks if address == 0 => {}
             Memory::Locks | Memory::TriesLock => {
                 self.locks.take(call, Object::Address(address), false);
             }
@@ -246,7 +249,14 @@ impl Rank<'_> {
             Memory::Sets | Memory::Changes => {
                 self.write(call, row.memory, &signature, address, event);
                 let send = event.map_or(signature.send, |event| event.send(&signature));
-                self.compete(call, send.peer, event);
+                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+                // An atomic may do no more than read.
+                let peer = if send.peer == PEER_NONE {
+                    receive.peer
+                } else {
+                    send.peer
+                };
+                self.compete(call, peer, event);
             }
             Memory::Gets => {
                 let receive = event.map_or(signature.receive, |event| event.receive(&signature));

@@ -36,14 +36,27 @@ struct Open {
 }
 
 impl Open {
-    /// Looks through what these ranks did in this slab.
-    fn look(&mut self, ranks: &[Rank]) {
+    /// Looks through what these ranks did in this slab, which ends at `until`; `touching` are
+    /// the positions of those that transferred to or from a rank.
+    fn look(&mut self, ranks: &[Rank], touching: &FxHashMap<u32, Vec<u32>>, until: i64) {
         let watch = self.watch;
-        for rank in ranks {
-            if watch.expected > 0 {
-                rank.rivals(&watch, self.is_new, &mut self.rivals);
+        let target = u32::try_from(watch.value).ok();
+        if watch.expected > 0
+            && let Some(positions) = target.and_then(|target| touching.get(&target))
+        {
+            for &at in positions {
+                ranks[at as usize].rivals(&watch, self.is_new, &mut self.rivals);
             }
-            if !watch.is(Kind::Value) && !watch.is(Kind::Transfer) {
+            if watch.leave < until {
+                competing::join(&mut self.rivals);
+            }
+        }
+        self.is_new = false;
+        if watch.is(Kind::Transfer) {
+            return;
+        }
+        for rank in ranks {
+            if !watch.is(Kind::Value) {
                 self.held.extend(rank.held(&watch));
             }
             if watch.is_of_window() {
@@ -57,7 +70,6 @@ impl Open {
                 self.improve(written);
             }
         }
-        self.is_new = false;
     }
 
     fn improve(&mut self, written: Written) {
@@ -141,7 +153,14 @@ impl Watching {
                 rank.moves.sort();
             });
             let ranks = &*ranks;
-            self.open.par_iter_mut().for_each(|open| open.look(ranks));
+            let mut touching: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+            for (at, rank) in ranks.iter().enumerate() {
+                for target in rank.moves.targets() {
+                    touching.entry(target).or_default().push(at as u32);
+                }
+            }
+            let open = self.open.par_iter_mut();
+            open.for_each(|open| open.look(ranks, &touching, until));
         }
         for rank in ranks {
             rank.writes.clear();

@@ -263,7 +263,9 @@ parcels! {
     Touched {
         /// First and last of successive ranks in whose memory they read or write.
         targets: [u64; 2],
-        /// Locks: whether on a window, and which.
+        /// Windows on which they take locks, and 0.
+        windows: [u64; 2],
+        /// One entry: whether they use locks of OpenSHMEM, and of all windows, 1 or 0.
         locks: [u64; 2],
     }
     /// Members per group: (group, count).
