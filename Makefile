@@ -2,8 +2,9 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
+FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich MPICC=mpicc.mpich $(CARGO)
 
-.PHONY: all deps build demo test bench fuzz check-memory clean
+.PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
 
 all: build
 
@@ -15,6 +16,11 @@ deps:
 build:
 	tests/install-deps.sh build
 	$(CARGO) build --release -p laggard-collector -p laggard
+
+# The same for MPICH where its tools have the suffix .mpich, in target/mpich/release.
+build-mpich:
+	tests/install-deps.sh mpich
+	$(FOR_MPICH) build --release -p laggard-collector -p laggard
 
 # Records and analyses a real program, prints the report.
 demo:
@@ -30,6 +36,13 @@ test: deps
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
 	$(CARGO) test --workspace --release
 	tests/checkers.sh quick
+	$(MAKE) --no-print-directory test-mpich
+
+# What depends on the MPI, once more with MPICH; and what was built for one meets the other.
+test-mpich: build-mpich
+	$(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
+	LAGGARD_TEST_MPI=mpich $(CARGO) test --workspace --release \
+		--test patterns --test attacks --test symbols --test real_programs --test other_mpi
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all

@@ -133,16 +133,21 @@ fn declare_conversions(bindings: &mut String) {
     }
 }
 
-/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count. And
-/// `cfg(persistent_collectives)`: whether the library has those of its own.
+/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count. And whether the library has
+/// persistent collectives: `cfg(persistent_collectives)` those of MPI 4,
+/// `cfg(persistent_extensions)` some of its own.
 fn choose_implementation(bindings: &str) {
-    println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich, persistent_collectives)");
+    println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich)");
+    println!("cargo:rustc-check-cfg=cfg(persistent_collectives, persistent_extensions)");
     if bindings.contains("_ucount") {
         println!("cargo:rustc-cfg=open_mpi");
     } else if bindings.contains("count_hi_and_cancelled") {
         println!("cargo:rustc-cfg=mpich");
     }
-    if bindings.contains("fn MPIX_Barrier_init") {
+    if bindings.contains("fn MPI_Barrier_init(") {
         println!("cargo:rustc-cfg=persistent_collectives");
+    }
+    if bindings.contains("fn MPIX_Barrier_init(") {
+        println!("cargo:rustc-cfg=persistent_extensions");
     }
 }

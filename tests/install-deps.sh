@@ -3,7 +3,10 @@
 # missing where it may: as root, or with a sudo that asks for no password, with apt-get.
 # Anywhere else it prints the one line to run, and fails.
 #
-# Usage: install-deps.sh build|demo|test
+# Usage: install-deps.sh build|mpich|demo|test
+#
+# Debian's mpich beside its openmpi leaves the plain names (mpicc, mpirun) to Open MPI, unless
+# someone chose otherwise (update-alternatives --config mpi).
 set -euo pipefail
 
 missing=()
@@ -46,6 +49,16 @@ needs_of_build() {
     need openmpi-bin has mpirun
 }
 
+# To build for MPICH, and to run with it.
+needs_of_mpich() {
+    need gcc has gcc
+    need libc6-dev test -e /usr/include/stdio.h
+    need libclang-dev has_libclang
+    need libmpich-dev test -e /usr/include/"$(gcc -dumpmachine)"/mpich/mpi.h
+    need mpich has mpicc.mpich
+    need mpich has mpirun.mpich
+}
+
 needs_of_demo() {
     needs_of_build
     need hpcc has hpcc
@@ -53,6 +66,7 @@ needs_of_demo() {
 
 needs_of_test() {
     needs_of_demo
+    needs_of_mpich
     need binutils has nm
     need eztrace has eztrace
     need g++ has g++
@@ -74,9 +88,9 @@ needs_of_test() {
 }
 
 case "${1:-}" in
-build | demo | test) "needs_of_$1" ;;
+build | mpich | demo | test) "needs_of_$1" ;;
 *)
-    echo "usage: $0 build|demo|test" >&2
+    echo "usage: $0 build|mpich|demo|test" >&2
     exit 2
     ;;
 esac

@@ -24,10 +24,16 @@ pub use options::{Analysis, AnalyzeOptions};
 /// is the only one. An error is the same on all agents, and the head should say it.
 pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
     let job: Box<dyn Job> = if comm::launched_by_mpi() {
-        Box::new(
-            MpiJob::new()
-                .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?,
-        )
+        let job = MpiJob::new()
+            .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?;
+        // Each would read everything, and write the report.
+        if job.agents() == 1 && comm::launched() > 1 {
+            anyhow::bail!(
+                "started by mpirun of another MPI than the one that laggard was built for: its {} processes do not see each other; use that MPI's mpirun, or no mpirun",
+                comm::launched()
+            );
+        }
+        Box::new(job)
     } else {
         Box::new(Serial)
     };

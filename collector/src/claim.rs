@@ -16,6 +16,7 @@ use crate::ffi::MPI_Comm;
 use crate::hash::Identity;
 use crate::log::{error, warning};
 use crate::options::{Mode, Options};
+use crate::presence;
 use crate::program;
 
 /// Identity of a run.
@@ -265,6 +266,7 @@ fn job_id() -> RunId {
         }
         identity = identity.with_bytes(bytes);
     }
+    let identity = identity.with_bytes(presence::job_name().unwrap_or_default().as_bytes());
     let mut id = RunId::default();
     id[..8].copy_from_slice(&identity.id().to_le_bytes());
     id[8..].copy_from_slice(&identity.with(1).id().to_le_bytes());

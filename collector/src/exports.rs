@@ -7,11 +7,15 @@ use crate::resolve::Target;
 
 /// What the wrappers pass on to, `MPI_x` and `PMPI_x` of every call.
 pub fn targets() -> impl Iterator<Item = (&'static Target, &'static Target)> {
-    #[cfg(not(persistent_collectives))]
+    #[cfg(not(persistent_extensions))]
     const EXTENSIONS: &[(&Target, &Target)] = &[];
-    #[cfg(persistent_collectives)]
+    #[cfg(persistent_extensions)]
     use extensions::TARGETS as EXTENSIONS;
-    TARGETS.iter().chain(EXTENSIONS).copied()
+    #[cfg(not(persistent_collectives))]
+    const PERSISTENT: &[(&Target, &Target)] = &[];
+    #[cfg(persistent_collectives)]
+    use persistent::TARGETS as PERSISTENT;
+    TARGETS.iter().chain(EXTENSIONS).chain(PERSISTENT).copied()
 }
 
 /// Types that the rows of the table name.
@@ -24,7 +28,7 @@ mod types {
 macro_rules! wrapper {
     ($slots:ident, $number:literal $name:ident $symbol:expr, pass() ($($p:ident: $t:ty),*) -> $r:ty) => {
         #[unsafe(export_name = $symbol)]
-        unsafe extern "C-unwind" fn $name($($p: $t),*) -> $r {
+        unsafe extern "C-unwind" fn $name($($p: Passed<$t>),*) -> Passed<$r> {
             // SAFETY: the caller's arguments, to the function that it meant.
             unsafe { super::$slots::$name.get()($($p),*) }
         }
@@ -32,28 +36,33 @@ macro_rules! wrapper {
     ($slots:ident, $number:literal $name:ident $symbol:expr, $class:ident($($meaning:tt)*)
         ($($p:ident: $t:ty),*) -> $r:ty) => {
         #[unsafe(export_name = $symbol)]
-        #[allow(unused_mut, unused_assignments)]
-        unsafe extern "C-unwind" fn $name($(mut $p: $t),*) -> $r {
+        #[allow(unused_mut, unused_assignments, unused_variables)]
+        unsafe extern "C-unwind" fn $name($($p: Passed<$t>),*) -> Passed<$r> {
             let site = laggard_callpath::call_site!();
+            struct Whole {
+                $($p: Passed<$t>),*
+            }
+            let whole = Whole { $($p),* };
+            $(let mut $p: $t = Argument::seen(whole.$p);)*
             let mut operation = $class($($meaning)*);
             let Some(mut call) = operation.begin(site, $number) else {
                 operation.before_unrecorded();
                 // SAFETY: as above.
-                let result = unsafe { super::$slots::$name.get()($($p),*) };
-                operation.after_unrecorded(result);
+                let result = unsafe { super::$slots::$name.get()($($p.passed(whole.$p)),*) };
+                operation.after_unrecorded(Argument::seen(result));
                 return result;
             };
             operation.before(&mut call);
             call.enter();
             // SAFETY: as above; `before` replaced no argument but an ignored status.
-            let result = unsafe { super::$slots::$name.get()($($p),*) };
-            if call.returned(result) {
+            let result = unsafe { super::$slots::$name.get()($($p.passed(whole.$p)),*) };
+            if call.returned(Argument::seen(result)) {
                 call.guarded(|call| operation.after(call));
                 call.finish();
             } else {
-                operation.after_unrecorded(result);
+                operation.after_unrecorded(Argument::seen(result));
             }
-            call.result
+            call.result.passed(result)
         }
     };
 }
@@ -64,16 +73,18 @@ macro_rules! exports {
         /// The real functions behind `MPI_x`.
         mod mpi_slots {
             use super::types::*;
+            use crate::passed::Passed;
             use crate::resolve::Slot;
-            $(pub static $name: Slot<unsafe extern "C-unwind" fn($($t),*) -> $r> =
+            $(pub static $name: Slot<unsafe extern "C-unwind" fn($(Passed<$t>),*) -> Passed<$r>> =
                 Slot::new(concat!(stringify!($name), "\0"));)*
         }
 
         /// The real functions behind `PMPI_x`.
         mod pmpi_slots {
             use super::types::*;
+            use crate::passed::Passed;
             use crate::resolve::Slot;
-            $(pub static $name: Slot<unsafe extern "C-unwind" fn($($t),*) -> $r> =
+            $(pub static $name: Slot<unsafe extern "C-unwind" fn($(Passed<$t>),*) -> Passed<$r>> =
                 Slot::new(concat!("P", stringify!($name), "\0"));)*
         }
 
@@ -81,6 +92,7 @@ macro_rules! exports {
         #[allow(dead_code, clippy::too_many_arguments)]
         pub mod real {
             use super::types::*;
+            use crate::passed::Argument;
             $(
                 #[doc = concat!("The library's `P", stringify!($name), "`.")]
                 ///
@@ -88,7 +100,7 @@ macro_rules! exports {
                 /// As the MPI standard demands.
                 pub unsafe fn $name($($p: $t),*) -> $r {
                     // SAFETY: passed on to the caller.
-                    unsafe { super::pmpi_slots::$name.get()($($p),*) }
+                    unsafe { <$r>::seen(super::pmpi_slots::$name.get()($($p.whole()),*)) }
                 }
             )*
         }
@@ -103,6 +115,7 @@ macro_rules! exports {
         mod mpi {
             use super::types::*;
             use crate::classes::prelude::*;
+            use crate::passed::{Argument, Passed};
             $(wrapper! { mpi_slots, $number $name stringify!($name),
                 $class($($meaning)*) ($($p: $t),*) -> $r })*
         }
@@ -112,6 +125,7 @@ macro_rules! exports {
         mod pmpi {
             use super::types::*;
             use crate::classes::prelude::*;
+            use crate::passed::{Argument, Passed};
             $(wrapper! { pmpi_slots, $number $name concat!("P", stringify!($name)),
                 $class($($meaning)*) ($($p: $t),*) -> $r })*
         }
@@ -135,10 +149,19 @@ macro_rules! check {
 laggard_trace::mpi_calls!(exports);
 
 /// What this MPI library has beyond `mpi.h`.
-#[cfg(persistent_collectives)]
+#[cfg(persistent_extensions)]
 mod extensions {
     use super::types;
     use crate::resolve::Target;
 
     laggard_trace::mpi_extension_calls!(exports);
+}
+
+/// The persistent collectives of MPI 4.
+#[cfg(persistent_collectives)]
+mod persistent {
+    use super::types;
+    use crate::resolve::Target;
+
+    laggard_trace::mpi_4_persistent_calls!(exports);
 }

@@ -5,15 +5,18 @@
 //! must know of it into PMIx, the store of the job's launcher, and a fence hands
 //! everything to everybody before MPI_Init returns. The collector adds one word to its
 //! process's share when the library commits it: everybody sees the same words, on any
-//! number of hosts, and comes to the same conclusion.
+//! number of hosts, and comes to the same conclusion. MPICH's launcher has a store of its own
+//! ([`crate::hydra`]), in which the word stands before MPI_Init begins.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::call::guarded;
+use crate::hydra::Store;
 use crate::program;
 use crate::resolve::symbol_of_pmix;
 
@@ -85,9 +88,36 @@ static STARTING: AtomicBool = AtomicBool::new(false);
 /// This process has said that it is here.
 static SAID: AtomicBool = AtomicBool::new(false);
 
+/// The store of MPICH's launcher, once this process has said there that it is here.
+static STORE: OnceLock<Store> = OnceLock::new();
+
 /// MPI_Init begins or ends.
 pub fn set_starting(starting: bool) {
     STARTING.store(starting, Ordering::Relaxed);
+    if starting && cfg!(mpich) && STORE.get().is_none() {
+        guarded(say_to_hydra);
+    }
+}
+
+fn say_to_hydra() {
+    if !program::is_expected_library() {
+        return;
+    }
+    if let Some(store) = Store::open()
+        && store.put(&word_of(store.rank), "1")
+    {
+        let _ = STORE.set(store);
+    }
+}
+
+/// The word of a rank in the store of MPICH's launcher.
+fn word_of(rank: i32) -> String {
+    format!("laggard-present-{rank}")
+}
+
+/// What the job is called in the store of MPICH's launcher.
+pub fn job_name() -> Option<&'static str> {
+    STORE.get().map(|store| store.name.as_str())
 }
 
 /// Ranks with a collector.
@@ -99,6 +129,16 @@ pub struct Present {
     pub lowest: i32,
 }
 
+impl Present {
+    /// One more, in ascending order.
+    fn add(&mut self, rank: i32) {
+        if self.total == 0 {
+            self.lowest = rank;
+        }
+        self.total += 1;
+    }
+}
+
 /// The ranks of a job of `size` that will do their part of what all do together; `None`
 /// where the job's launcher has nothing to tell.
 pub fn count(size: i32) -> Option<Present> {
@@ -108,6 +148,14 @@ pub fn count(size: i32) -> Option<Present> {
     };
     if size == 1 {
         present.total = 1;
+        return Some(present);
+    }
+    if let Some(store) = STORE.get() {
+        for rank in 0..size {
+            if store.has(&word_of(rank))? {
+                present.add(rank);
+            }
+        }
         return Some(present);
     }
     if !SAID.load(Ordering::Relaxed) {
@@ -144,10 +192,7 @@ pub fn count(size: i32) -> Option<Present> {
             result
         };
         if result == SUCCESS {
-            if present.total == 0 {
-                present.lowest = rank;
-            }
-            present.total += 1;
+            present.add(rank);
         }
     }
     Some(present)

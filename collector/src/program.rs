@@ -32,6 +32,15 @@ pub fn mpi_library() -> String {
     text.lines().next().unwrap_or("").trim().to_owned()
 }
 
+/// The family of MPI libraries whose `mpi.h` this was built with.
+pub const FAMILY: &str = if cfg!(open_mpi) {
+    "Open MPI"
+} else if cfg!(mpich) {
+    "MPICH"
+} else {
+    "another MPI"
+};
+
 /// Whether the MPI library at run time is of the family whose `mpi.h` this was built
 /// with: handles of another family would mean nothing.
 pub fn is_expected_library() -> bool {
@@ -45,6 +54,14 @@ pub fn is_expected_library() -> bool {
     } else {
         true
     }
+}
+
+/// Whether this process may speak for its job before it can be asked for its rank: its
+/// launcher calls it the first, or nothing.
+pub fn may_speak() -> bool {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+    let rank = names.iter().find_map(|name| std::env::var(name).ok());
+    rank.is_none_or(|rank| rank == "0")
 }
 
 /// Name of this host.

@@ -92,9 +92,13 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     log::set_level(options.log);
     // SAFETY: recording has not begun.
     if !program::is_expected_library() || !unsafe { constants::fill() } {
-        error!(
-            "this program uses another MPI library than the one that laggard was built for; nothing is recorded"
-        );
+        if program::may_speak() {
+            error!(
+                "nothing is recorded: this program uses another MPI library ({}) than the one that laggard was built for ({}); preload the liblaggard.so that was built with the program's mpicc",
+                program::mpi_library(),
+                program::FAMILY
+            );
+        }
         return false;
     }
     let (mut rank, mut size) = (0, 0);

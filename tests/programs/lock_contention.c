@@ -2,6 +2,7 @@
  * behind rank 3, which holds it for different times. Rank 0 does nothing.
  *
  * RUN np=4
+ * NOT_WITH mpich because="MPI_Win_lock returns without the lock; MPI_Win_unlock waits for it"
  * EXPECT lock_contention ranks=2 severity=0.250 at=@wanted instances=5 operation=MPI_Win_lock
  *   cause_rank=1 cause_line=@unlock cause_operation=MPI_Win_unlock because="comput" tolerance=0.15
  * EXPECT lock_contention ranks=1 severity=0.200 at=@queued instances=5

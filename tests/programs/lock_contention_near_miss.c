@@ -2,6 +2,7 @@
  * exclusive ones one after the other.
  *
  * RUN np=4
+ * NOT_WITH mpich because="its targets have to enter MPI for locks, which these do not"
  * SILENT lock_contention+wait_for_progress below=0.030
  */
 #include "common.h"

@@ -1,6 +1,7 @@
 /* MPI and OpenSHMEM in one program: both kinds of finding in one report.
  *
  * RUN np=3 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT late_sender at=@receive ranks=1:0.300 severity=0.300 instances=5
  *   operation=MPI_Recv cause_rank=0 cause_line=@send
  * EXPECT wait_at_shmem_barrier at=@barrier ranks=0:0.300,1:0.300 severity=0.600 instances=10

@@ -10,7 +10,14 @@
  *   cause_rank=3 cause_line=@startall cause_operation=MPI_Ialltoall
  */
 #include "common.h"
+
+/* MPI 4 has them; Open MPI 4 has them as extensions. */
+#if MPI_VERSION < 4
 #include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Bcast_init MPIX_Bcast_init
+#define MPI_Alltoall_init MPIX_Alltoall_init
+#endif
 
 int main(int argc, char **argv)
 {
@@ -18,9 +25,9 @@ int main(int argc, char **argv)
     int in[4], out[4], value;
     MPI_Request requests[3];
     start(&argc, &argv);
-    MPIX_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, WORLD, MPI_INFO_NULL, &requests[0]);
-    MPIX_Bcast_init(&value, 1, MPI_INT, 3, WORLD, MPI_INFO_NULL, &requests[1]);
-    MPIX_Alltoall_init(in, 1, MPI_INT, out, 1, MPI_INT, WORLD, MPI_INFO_NULL, &requests[2]);
+    MPI_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Bcast_init(&value, 1, MPI_INT, 3, WORLD, MPI_INFO_NULL, &requests[1]);
+    MPI_Alltoall_init(in, 1, MPI_INT, out, 1, MPI_INT, WORLD, MPI_INFO_NULL, &requests[2]);
     for (int round = 0; round < 9; round++) {
         at(round, rank == 3 ? DELAY : 0);
         for (int i = 0; i < 4; i++)

@@ -2,6 +2,7 @@
  * a reduction, which needs everybody's data.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT late_broadcast at=@broadcast ranks=0:0.300,1:0.300,3:0.300 severity=0.900 instances=15
  *   operation=shmem_broadcast64 cause_rank=2 cause_line=@broadcast because="comput"
  * EXPECT wait_at_nxn at=@sum ranks=0:0.300,2:0.300,3:0.300 severity=0.900 instances=15

@@ -1,6 +1,7 @@
 /* The root comes first, and the sum is taken when all are there: nobody waits.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * SILENT late_broadcast below=0.040
  * SILENT wait_at_nxn at=@sum below=0.060
  */

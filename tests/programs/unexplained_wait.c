@@ -2,6 +2,7 @@
  * shows.
  *
  * RUN np=3 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT unexplained at=@wait ranks=1:0.300 severity=0.300 instances=5
  *   operation=shmem_long_wait_until
  * SILENT wait_on_value below=0.010

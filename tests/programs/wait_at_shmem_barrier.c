@@ -1,6 +1,7 @@
 /* Three PEs wait in a barrier for the fourth, then in one of an active set of two.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT wait_at_shmem_barrier at=@all ranks=0:0.300,1:0.300,2:0.300 severity=0.900 instances=15
  *   operation=shmem_barrier_all cause_rank=3 cause_line=@all because="comput"
  * EXPECT wait_at_shmem_barrier at=@odd ranks=3:0.300 severity=0.300 instances=5

@@ -1,6 +1,7 @@
 /* All PEs compute equally long: barriers, and what synchronises like them, cost next to nothing.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * SILENT wait_at_shmem_barrier below=0.040
  * SILENT barrier_completion below=0.040
  */

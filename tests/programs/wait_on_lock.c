@@ -2,6 +2,7 @@
  * in the waits of those behind it. PE 3 keeps the lock's state for Open MPI.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT wait_on_lock at=@second ranks=1:0.250 severity=0.250 instances=5
  *   operation=shmem_set_lock cause_rank=0 cause_line=@clear cause_operation=shmem_clear_lock
  *   because="comput" tolerance=0.15

@@ -3,6 +3,7 @@
  * MPI.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * SILENT wait_on_lock below=0.030
  */
 #include "pes.h"

@@ -3,6 +3,7 @@
  * two add to a counter, and the second addition counts.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT wait_on_value at=@flag ranks=1:0.300 severity=0.300 instances=5
  *   operation=shmem_long_wait_until cause_rank=0 cause_line=@second cause_operation=shmem_long_p
  *   because="comput"

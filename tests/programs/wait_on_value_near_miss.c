@@ -2,6 +2,7 @@
  * other PEs, and beside the flag, all the time.
  *
  * RUN np=3 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * SILENT wait_on_value below=0.030
  */
 #include "pes.h"

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::directives::Directives;
 use crate::expectations::{self, Miss};
+use crate::mpi::Mpi;
 use crate::product::{self, Bench};
 use crate::report::Report;
 use crate::round_trip;
@@ -29,6 +30,11 @@ pub fn check_program(source: &str) {
     let path = product::programs().join(source);
     let text = fs::read_to_string(&path).expect("a source");
     let directives = Directives::parse(&text).unwrap_or_else(|e| panic!("{source}: {e}"));
+    let mpi = Mpi::chosen().name();
+    if let Some((_, because)) = directives.not_with.iter().find(|(name, _)| name == mpi) {
+        eprintln!("SKIPPED with {mpi}: {source}: {because}");
+        return;
+    }
     let bench = Bench::new(source);
     let program = Program::build(&bench, &path, &directives);
     let plain = program.run(None);

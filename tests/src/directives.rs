@@ -23,6 +23,8 @@ pub struct Directives {
     pub anomalies: Vec<Anomaly>,
     /// Recorded threads of ranks.
     pub locations: Option<u32>,
+    /// MPIs that the program cannot be run with, and why.
+    pub not_with: Vec<(String, String)>,
 }
 
 /// `RUN`
@@ -162,7 +164,7 @@ impl std::fmt::Display for Error {
     }
 }
 
-const KEYWORDS: [&str; 7] = [
+const KEYWORDS: [&str; 8] = [
     "RUN",
     "MARK",
     "EXPECT",
@@ -170,6 +172,7 @@ const KEYWORDS: [&str; 7] = [
     "METRIC",
     "ANOMALY",
     "LOCATIONS",
+    "NOT_WITH",
 ];
 const OPENERS: [&str; 4] = ["/*", "//", "!", "#"];
 
@@ -197,6 +200,7 @@ impl Directives {
                 "METRIC" => out.metrics.push(fields.metric()?),
                 "ANOMALY" => out.anomalies.push(fields.anomaly()?),
                 "LOCATIONS" => out.locations = Some(fields.word_as("a number")?),
+                "NOT_WITH" => out.not_with.push(fields.not_with()?),
                 _ => fields.words.clear(), // MARK
             }
             fields.finish()?;
@@ -502,6 +506,13 @@ impl<'a> Fields<'a> {
                 .ok_or(self.error("count= is missing".into()))?,
             detail: self.take("detail"),
         })
+    }
+
+    fn not_with(&mut self) -> Result<(String, String), Error> {
+        let mpi = self.word("openmpi or mpich")?;
+        let because = self.take("because");
+        let because = because.ok_or(self.error("because= is missing".into()))?;
+        Ok((mpi, because))
     }
 
     /// Nothing may be left.

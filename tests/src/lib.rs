@@ -13,10 +13,10 @@
 //! The modules: [`directives`] reads expectations out of a source, [`report`] is a
 //! typed view of `report.json`, [`expectations`] compares the two, [`round_trip`] compares
 //! findings of a trace with those of its archive, [`process`] runs
-//! commands that cannot hang, [`product`] knows the collector, the command and
-//! `mpirun`, [`check`] is the whole procedure for one program, [`dump`] computes some of a report
-//! anew from the calls, [`hosts`] makes several hosts of this machine with [`cable`]s between
-//! them, [`moved`] makes of a trace that of another clock or host.
+//! commands that cannot hang, [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the
+//! collector and the command, [`check`] is the whole procedure for one program, [`dump`] computes
+//! some of a report anew from the calls, [`hosts`] makes several hosts of this machine with
+//! [`cable`]s between them, [`moved`] makes of a trace that of another clock or host.
 //!
 //! # Expectations in the sources
 //!
@@ -47,6 +47,8 @@
 //!     The report has this anomaly; it has no other one above the severity "info".
 //! LOCATIONS N
 //!     So many threads of ranks were recorded.
+//! NOT_WITH mpich|openmpi because="…"
+//!     The program is not run with this MPI, since something is not there or broken.
 //! ```
 //!
 //! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance.
@@ -62,6 +64,7 @@ pub mod dump;
 pub mod expectations;
 pub mod hosts;
 pub mod moved;
+pub mod mpi;
 pub mod process;
 pub mod product;
 pub mod report;

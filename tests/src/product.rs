@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::hosts::Hosts;
+use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};
 
 /// Enough for any of the small programs, also on a busy machine.
@@ -19,6 +20,8 @@ pub struct Bench {
     pub library: PathBuf,
     /// The `laggard` command.
     pub command: PathBuf,
+    /// The MPI that both were built for.
+    pub mpi: Mpi,
     /// Empty at the start of the test; removed at its end if it was passed.
     pub dir: PathBuf,
     _machine: File,
@@ -30,6 +33,14 @@ impl Bench {
     /// # Panics
     /// If the product has not been built.
     pub fn new(test: &str) -> Bench {
+        Bench::with(test, Mpi::chosen())
+    }
+
+    /// The same for an MPI, whichever the tests are run with.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn with(test: &str, mpi: Mpi) -> Bench {
         let scratch = scratch();
         fs::create_dir_all(&scratch).expect("a directory for the tests");
         let machine = File::create(scratch.join("lock")).expect("a lock file");
@@ -39,8 +50,9 @@ impl Bench {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a directory for the test");
         Bench {
-            library: built("LAGGARD_LIB", "liblaggard.so"),
-            command: built("LAGGARD_BIN", "laggard"),
+            library: built("LAGGARD_LIB", mpi, "liblaggard.so"),
+            command: built("LAGGARD_BIN", mpi, "laggard"),
+            mpi,
             dir,
             _machine: machine,
         }
@@ -56,13 +68,8 @@ impl Bench {
     /// # Panics
     /// With the compiler's messages, if it fails.
     pub fn compile(&self, source: &str, cflags: &[&str], libs: &[&str]) -> PathBuf {
-        let compiler = match Path::new(source).extension().and_then(OsStr::to_str) {
-            Some("c") => "mpicc",
-            Some("cpp") => "mpicxx",
-            Some("f" | "f90") => "mpif90",
-            other => panic!("no compiler for {other:?}"),
-        };
-        self.compile_with(compiler, source, cflags, libs)
+        let compiler = self.mpi.compiler(Path::new(source));
+        self.compile_with(&compiler, source, cflags, libs)
     }
 
     /// Compiles a shared library below `programs/`.
@@ -89,6 +96,7 @@ impl Bench {
         let mut command = Command::new(compiler);
         command
             .args(["-O1", "-g"])
+            .arg(self.mpi.cflag())
             .args(cflags)
             .arg(&source)
             .arg("-o")
@@ -124,7 +132,7 @@ impl Bench {
         let mut command = match agents {
             1 => Command::new(&self.command),
             n => {
-                let mut command = mpirun(n);
+                let mut command = self.mpi.mpirun(n);
                 command.arg(&self.command);
                 command
             }
@@ -265,10 +273,11 @@ impl Mpirun<'_> {
 
     /// The command line, with the collector preloaded the way users are told to.
     pub fn command(&self) -> Command {
+        let mpi = self.bench.mpi;
         let mut command = match self.hosts {
             Some(hosts) => hosts.mpirun(self.ranks),
             None if self.shmem => oshrun(self.ranks),
-            None => mpirun(self.ranks),
+            None => mpi.mpirun(self.ranks),
         };
         clean_environment(&mut command);
         if let Some(trace) = &self.trace {
@@ -277,14 +286,12 @@ impl Mpirun<'_> {
                 preload.push(":");
                 preload.push(more);
             }
-            command.arg("-x").arg(pair("LD_PRELOAD", &preload));
-            command
-                .arg("-x")
-                .arg(pair("LAGGARD_TRACE_DIR", trace.as_os_str()));
+            mpi.set(&mut command, "LD_PRELOAD", &preload);
+            mpi.set(&mut command, "LAGGARD_TRACE_DIR", trace.as_os_str());
         }
         for (key, value) in &self.env {
             if key != "LD_PRELOAD" || self.trace.is_none() {
-                command.arg("-x").arg(pair(key, OsStr::new(value)));
+                mpi.set(&mut command, key, OsStr::new(value));
             }
         }
         command.args(&self.program).current_dir(&self.bench.dir);
@@ -302,13 +309,6 @@ impl Mpirun<'_> {
     }
 }
 
-fn pair(key: &str, value: &OsStr) -> std::ffi::OsString {
-    let mut text = std::ffi::OsString::from(key);
-    text.push("=");
-    text.push(value);
-    text
-}
-
 /// Takes the product's own settings out of a command's environment.
 fn clean_environment(command: &mut Command) {
     for (key, _) in std::env::vars_os() {
@@ -318,26 +318,18 @@ fn clean_environment(command: &mut Command) {
     }
 }
 
-/// `mpirun` for more ranks than cores, also for root where it is one.
+/// `mpirun` of the MPI that is tested with, for more ranks than cores.
 pub fn mpirun(ranks: u32) -> Command {
-    launcher("mpirun", &[], ranks)
+    Mpi::chosen().mpirun(ranks)
 }
 
 /// The same for OpenSHMEM. Without the option `shmem_finalize` of Open MPI 4.1.4 fails on
 /// Debian 12.
 pub fn oshrun(pes: u32) -> Command {
-    let option = ["--mca", "opal_common_ucx_opal_mem_hooks", "0"];
-    launcher("oshrun", &option, pes)
-}
-
-fn launcher(program: &str, options: &[&str], ranks: u32) -> Command {
-    let mut command = Command::new(program);
-    // SAFETY: never fails.
-    if unsafe { libc::geteuid() } == 0 {
-        command.arg("--allow-run-as-root");
-    }
-    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
-    command.args(options).arg("-n").arg(ranks.to_string());
+    let mut command = Command::new("oshrun");
+    mpi::allow(&mut command);
+    command.args(["--mca", "opal_common_ucx_opal_mem_hooks", "0"]);
+    command.arg("-n").arg(pes.to_string());
     command
 }
 
@@ -391,14 +383,16 @@ fn target() -> PathBuf {
 }
 
 /// Where tests run.
-fn scratch() -> PathBuf {
+pub fn scratch() -> PathBuf {
     target().join("laggard-tests")
 }
 
-fn built(variable: &str, name: &str) -> PathBuf {
-    let default = || target().join("release").join(name);
-    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
-    let hint = "build it first: `make build`, or set";
+fn built(variable: &str, mpi: Mpi, name: &str) -> PathBuf {
+    let default = || target().join(mpi.product()).join(name);
+    // The variables are about the MPI that is tested with.
+    let given = std::env::var_os(variable).filter(|_| mpi == Mpi::chosen());
+    let path = given.map_or_else(default, PathBuf::from);
+    let hint = "build it first: `make build`, for MPICH `make build-mpich`, or set";
     assert!(
         path.is_file(),
         "{} is missing; {hint} {variable}",

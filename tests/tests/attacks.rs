@@ -7,6 +7,7 @@ use std::process::Command;
 use laggard_tests::attack::{
     Attack, assert_no_anomalies, assert_same, late_senders, only_directories, three_rounds,
 };
+use laggard_tests::mpi::Mpi;
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::{Anomaly, Report};
@@ -199,7 +200,7 @@ fn loading_mpi(how: &str) {
     assert_all_calls(&attack);
     let found = late_senders(&report, "main");
     assert!(
-        found.iter().all(|b| b.location.is("dlopen_mpi.c", 75)),
+        found.iter().all(|b| b.location.is("dlopen_mpi.c", 82)),
         "{found:#?}"
     );
 }
@@ -226,6 +227,10 @@ fn mpi_is_loaded_again() {
 }
 
 fn python_without_a_module(scope: &str) {
+    // The script has Open MPI's handles.
+    if Mpi::is_left_out(Mpi::Mpich, "ctypes_mpi.py") {
+        return;
+    }
     let script = laggard_tests::product::programs().join("attacks/ctypes_mpi.py");
     let attack = Attack {
         bench: Bench::new(&format!("ctypes-{scope}")),
@@ -325,6 +330,14 @@ fn lookups_of_the_program_and_a_plugin() {
     );
 }
 
+/// One line of one rank, and nothing else.
+#[track_caller]
+fn assert_says_other_mpi(outcome: &Outcome) {
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    let start = "laggard: nothing is recorded: this program uses another MPI library (";
+    assert!(lines.len() == 1 && lines[0].starts_with(start), "{outcome}");
+}
+
 /// Looked up by handle or not: another family's handles mean nothing here.
 #[test]
 fn mpi_of_another_family_is_loaded() {
@@ -332,8 +345,7 @@ fn mpi_of_another_family_is_loaded() {
     let library = attack.library("libmpi_other.c");
     attack.words.push(library);
     let outcome = attack.run();
-    let said = |line: &&str| line.contains("another MPI library than the one");
-    assert_eq!(outcome.stderr.lines().filter(said).count(), 2, "{outcome}");
+    assert_says_other_mpi(&outcome);
     assert!(!attack.trace().exists(), "a trace of another MPI");
 }
 

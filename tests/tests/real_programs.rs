@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use laggard_tests::check::filtered;
 use laggard_tests::dump::Dump;
 use laggard_tests::expectations::invariants;
+use laggard_tests::mpi::Mpi;
 use laggard_tests::product::{Bench, programs, python};
 use laggard_tests::report::Report;
 
@@ -94,6 +95,9 @@ impl Real {
 
 /// The HPC Challenge benchmarks on a problem of a second, on a grid of p times q ranks.
 fn hpcc(p: u32, q: u32) {
+    if Mpi::is_left_out(Mpi::Mpich, "hpcc, which Debian builds for Open MPI alone") {
+        return;
+    }
     fn result(line: &str) -> Option<&str> {
         let words = ["||Ax-b||", "tests completed", "Success", "with error"];
         // Ranks update a table at random, and may, by the benchmark's rules, lose a few updates.
@@ -131,6 +135,9 @@ fn hpcc_8() {
 }
 
 fn lammps(ranks: u32) {
+    if Mpi::is_left_out(Mpi::Mpich, "lmp, which Debian builds for Open MPI alone") {
+        return;
+    }
     let input = programs().join("real/melt.in");
     let words = [Path::new("lmp"), Path::new("-in"), &input];
     // The table of steps: a number of the step, then energies and the like.
@@ -174,8 +181,9 @@ fn scalapack(name: &str, input: &str, ranks: u32) {
 
 /// Below /usr/lib, in the directory of the architecture.
 fn find_scalapack() -> Option<PathBuf> {
+    let tests = format!("scalapack/{}-tests", Mpi::chosen().name());
     let libraries = fs::read_dir("/usr/lib").ok()?.flatten();
-    let mut places = libraries.map(|l| l.path().join("scalapack/openmpi-tests"));
+    let mut places = libraries.map(|l| l.path().join(&tests));
     places.find(|directory| directory.is_dir())
 }
 
@@ -210,6 +218,9 @@ fn scalapack_qr_8() {
 }
 
 fn stencil(ranks: u32) {
+    if Mpi::is_left_out(Mpi::Mpich, "mpi4py, which Debian builds for Open MPI alone") {
+        return;
+    }
     let script = programs().join("real/stencil.py");
     let test = format!("stencil-{ranks}");
     let real = Real::new(&test, &[&python(), &script], |line| Some(line));

@@ -98,6 +98,14 @@ pub fn launched_by_mpi() -> bool {
         .any(|name| std::env::var_os(name).is_some())
 }
 
+/// Processes that the launcher started together; 1 where it does not say.
+pub fn launched() -> usize {
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok())
+        .unwrap_or(1)
+}
+
 /// Largest resident memory of this process so far, bytes.
 pub fn peak_memory() -> u64 {
     // SAFETY: an all-zero `rusage` is a valid one.

@@ -22,6 +22,17 @@ mod tag {
 /// Largest piece of one message: counts are `int` in MPI.
 const PIECE: usize = 1 << 30;
 
+/// A signed number for an unsigned one, in the same order: MPICH 4.0.2 takes the maximum of
+/// unsigned numbers of 64 bits as if they were signed.
+fn in_order(value: u64) -> i64 {
+    (value ^ 1 << 63) as i64
+}
+
+/// The number that [`in_order`] was given.
+fn from_order(value: i64) -> u64 {
+    value as u64 ^ 1 << 63
+}
+
 /// The agents of an MPI job.
 pub struct MpiJob {
     world: SimpleCommunicator,
@@ -104,9 +115,13 @@ impl Job for MpiJob {
     fn reduce_max(&self, values: &mut [u64]) {
         let others = (self.agents() - 1).min(1);
         self.count_sent(others, others * size_of_val(values));
-        let mine = values.to_vec();
+        let mine: Vec<i64> = values.iter().copied().map(in_order).collect();
+        let mut largest = vec![0i64; mine.len()];
         self.world
-            .all_reduce_into(&mine[..], values, SystemOperation::max());
+            .all_reduce_into(&mine[..], &mut largest[..], SystemOperation::max());
+        for (value, largest) in values.iter_mut().zip(largest) {
+            *value = from_order(largest);
+        }
     }
 
     fn reduce_sum(&self, values: &mut [u64]) {
@@ -210,5 +225,18 @@ impl Job for MpiJob {
 
     fn abort(&self, code: i32) -> ! {
         self.world.abort(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signed_numbers_stand_in_order() {
+        let values = [0, 1, i64::MAX as u64, 1 << 63, u64::MAX];
+        let signed = values.map(in_order);
+        assert!(signed.is_sorted());
+        assert_eq!(signed.map(from_order), values);
     }
 }

@@ -22,9 +22,16 @@ static void *look_up(void *library, const char *name)
 
 #define LOOK_UP(name) ((__typeof__(&name))look_up(mpi, #name))
 
+/* Handles are addresses in Open MPI, numbers in MPICH. */
+#ifdef OPEN_MPI
+#define KNOWN(handle, name) look_up(mpi, "ompi_mpi_" #name)
+#else
+#define KNOWN(handle, name) handle
+#endif
+
 static void load(const char *how)
 {
-    const char *library = "libmpi.so.40";
+    const char *library = MPI_LIBRARY;
     int scope = RTLD_GLOBAL;
     if (strcmp(how, "local") == 0)
         scope = RTLD_LOCAL;
@@ -59,13 +66,13 @@ int main(int argc, char **argv)
     struct timespec t;
     double mine, origin;
     load(argv[1]);
-    MPI_Comm world = look_up(mpi, "ompi_mpi_comm_world");
-    MPI_Datatype integer = look_up(mpi, "ompi_mpi_int"), real = look_up(mpi, "ompi_mpi_double");
+    MPI_Comm world = KNOWN(MPI_COMM_WORLD, comm_world);
+    MPI_Datatype integer = KNOWN(MPI_INT, int), real = KNOWN(MPI_DOUBLE, double);
     LOOK_UP(MPI_Init)(&argc, &argv);
     LOOK_UP(MPI_Comm_rank)(world, &rank);
     clock_gettime(CLOCK_MONOTONIC, &t);
     mine = t.tv_sec + 1e-9 * t.tv_nsec + 0.02;
-    LOOK_UP(MPI_Allreduce)(&mine, &origin, 1, real, look_up(mpi, "ompi_mpi_op_max"), world);
+    LOOK_UP(MPI_Allreduce)(&mine, &origin, 1, real, KNOWN(MPI_MAX, op_max), world);
     for (int round = 0; round < 3; round++) {
         int value = round;
         sleep_until(origin + 0.1 * round + (rank == 0 ? 0.06 : 0));

@@ -16,8 +16,8 @@ static void tell(const char *what, void *found)
         file = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
     /* A function of ours stands for MPI's: that much may differ. */
     if (strncmp(file, "liblaggard", 10) == 0)
-        file = "libmpi.so.40";
-    if (strncmp(file, "libmpi.so.40", 12) == 0)
+        file = MPI_LIBRARY;
+    if (strncmp(file, MPI_LIBRARY, strlen(MPI_LIBRARY)) == 0)
         file = "MPI";
     printf("%s: %s, %s\n", what, file, error == NULL ? "no error" : error);
 }
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     tell("handle, PMP", dlsym(library, "PMP"));
 
     /* An error is told once, and forgotten with the next lookup. */
-    mpi = dlopen("libmpi.so.40", RTLD_NOW | RTLD_LOCAL);
+    mpi = dlopen(MPI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     dlsym(mpi, "no_such");
     tell("MPI_Send after an error", dlsym(mpi, "MPI_Send"));
     tell("PMPI_Send", dlsym(mpi, "PMPI_Send"));
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     tell("the program, malloc", dlsym(dlopen(NULL, RTLD_NOW), "malloc"));
 
     /* Another copy of everything, to which nothing of this one is known. */
-    other = dlmopen(LM_ID_NEWLM, "libmpi.so.40", RTLD_NOW);
+    other = dlmopen(LM_ID_NEWLM, MPI_LIBRARY, RTLD_NOW);
     if (other != NULL) {
         int (*version)(int *, int *) = (int (*)(int *, int *))dlsym(other, "MPI_Get_version");
         Lmid_t here, there = LM_ID_BASE;

@@ -16,7 +16,7 @@ pid_t getpid(void) { return next_getpid(); }
 
 __attribute__((constructor)) static void find(void)
 {
-    void *mpi = dlopen("libmpi.so.40", RTLD_NOW | RTLD_LOCAL);
+    void *mpi = dlopen(MPI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (mpi == NULL)
         return;
     next_getpid = (pid_t(*)(void))dlsym(RTLD_NEXT, "getpid");
@@ -40,6 +40,6 @@ int MPI_Recv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_
 
 __attribute__((destructor)) static void tell(void)
 {
-    if (getenv("OMPI_COMM_WORLD_RANK") != NULL)
+    if (getenv("OMPI_COMM_WORLD_RANK") != NULL || getenv("PMI_RANK") != NULL)
         printf("tool counted %d sends, %d receives\n", sends, receives);
 }

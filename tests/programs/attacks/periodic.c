@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     const char *how = argc > 1 ? argv[1] : "world";
     int threads = strcmp(how, "threads") == 0, provided;
     int uneven = strcmp(how, "uneven") == 0;
-    const char *own = getenv("OMPI_COMM_WORLD_RANK");
+    const char *own = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
     MPI_Comm half, twin;
     if (uneven && own && atoi(own) == 1)
         setenv("LAGGARD_MODE", "off", 1);

@@ -156,9 +156,14 @@ mod extension {
     crate::mpi_extension_calls!(rows);
 }
 
+mod persistent {
+    crate::mpi_4_persistent_calls!(rows);
+}
+
 /// The numbers of the calls by name.
 pub mod number {
     pub use super::extension::number::*;
+    pub use super::persistent::number::*;
     pub use super::standard::number::*;
 }
 
@@ -191,7 +196,10 @@ mod families {
 }
 
 /// Rows of the tables, table by table, in the order of their numbers.
-const TABLES: &[&[&[Call]]] = &[&[standard::CALLS, extension::CALLS], families::FAMILIES];
+const TABLES: &[&[&[Call]]] = &[
+    &[standard::CALLS, extension::CALLS, persistent::CALLS],
+    families::FAMILIES,
+];
 
 /// All rows, in the order of their numbers.
 pub static CALLS: &[Call] = &{

@@ -1,0 +1,178 @@
+//! The store of MPICH's launcher: lines of text over a socket that each process inherits.
+//!
+//! MPICH's processes tell each other where they are by this store (PMI, version 1) while MPI
+//! starts: each puts what it has, all meet at a barrier, each gets what others put. What is put
+//! before MPI_Init is there for all after it. The socket is the MPI library's: it is used here
+//! only around MPI_Init, when the library does not, and every question is answered before the
+//! next.
+//!
+//! *Not supported.* Launchers that hand out no such socket (Slurm's own PMI): nothing is known
+//! then.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+/// Longest answer: keys and values are shorter.
+const LONGEST: usize = 4096;
+
+/// An answer takes microseconds. The MPI library would wait for ever.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The store, for this process.
+pub struct Store {
+    socket: c_int,
+    /// What the job's part of the store is called; no two jobs have the same.
+    pub name: String,
+    /// Number of this process in the job.
+    pub rank: i32,
+}
+
+impl Store {
+    /// The store of a job of several processes; `None` if there is none.
+    pub fn open() -> Option<Store> {
+        let number = |name| std::env::var(name).ok()?.trim().parse::<i32>().ok();
+        let socket = number("PMI_FD").filter(|&socket| socket >= 0)?;
+        let rank = number("PMI_RANK")?;
+        if number("PMI_SIZE")? < 2 {
+            return None;
+        }
+        let mut store = Store {
+            socket,
+            name: String::new(),
+            rank,
+        };
+        // What is put before this is lost. That the MPI library says it again does no harm.
+        let answer = store.ask("cmd=init pmi_version=1 pmi_subversion=1\n")?;
+        value(&answer, "rc").filter(|&code| code == "0")?;
+        let answer = store.ask("cmd=get_my_kvsname\n")?;
+        store.name = value(&answer, "kvsname")?.to_owned();
+        Some(store)
+    }
+
+    /// Puts a value of one word in; whether it is.
+    pub fn put(&self, key: &str, word: &str) -> bool {
+        let name = &self.name;
+        let answer = self.ask(&format!("cmd=put kvsname={name} key={key} value={word}\n"));
+        answer.is_some_and(|answer| value(&answer, "rc") == Some("0"))
+    }
+
+    /// Whether somebody put a value in; `None` if there is no answer.
+    pub fn has(&self, key: &str) -> Option<bool> {
+        let name = &self.name;
+        let answer = self.ask(&format!("cmd=get kvsname={name} key={key}\n"))?;
+        (value(&answer, "cmd") == Some("get_result")).then(|| value(&answer, "rc") == Some("0"))
+    }
+
+    fn ask(&self, question: &str) -> Option<String> {
+        let mut rest = question.as_bytes();
+        while !rest.is_empty() {
+            // SAFETY: the bytes of the question. No signal, should the launcher be gone.
+            let sent = unsafe {
+                libc::send(
+                    self.socket,
+                    rest.as_ptr().cast(),
+                    rest.len(),
+                    libc::MSG_NOSIGNAL,
+                )
+            };
+            match sent {
+                ..0 if is_interrupted() => {}
+                ..=0 => return None,
+                sent => rest = rest.get(sent as usize..)?,
+            }
+        }
+        // One line, and nothing behind it: nothing else was asked for.
+        let mut answer = [0u8; LONGEST];
+        let mut length = 0;
+        while length < LONGEST && self.is_readable() {
+            let room = &mut answer[length..];
+            // SAFETY: there is so much room.
+            let got = unsafe { libc::recv(self.socket, room.as_mut_ptr().cast(), room.len(), 0) };
+            match got {
+                ..0 if is_interrupted() => {}
+                ..=0 => return None,
+                got => length += got as usize,
+            }
+            if answer[..length].ends_with(b"\n") {
+                return String::from_utf8(answer[..length].to_vec()).ok();
+            }
+        }
+        None
+    }
+
+    fn is_readable(&self) -> bool {
+        let mut entry = libc::pollfd {
+            fd: self.socket,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        loop {
+            // SAFETY: one valid entry.
+            match unsafe { libc::poll(&mut entry, 1, PATIENCE.as_millis() as c_int) } {
+                ..0 if is_interrupted() => {}
+                ready => return ready == 1,
+            }
+        }
+    }
+}
+
+fn is_interrupted() -> bool {
+    std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+}
+
+/// The word behind `key=`.
+fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let mut words = line.split_whitespace();
+    words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn words_are_found_by_key() {
+        let line = "cmd=get_result rc=-1 msg=key_not_found value=unknown";
+        assert_eq!(value(line, "rc"), Some("-1"));
+        assert_eq!(value(line, "value"), Some("unknown"));
+        assert_eq!(value(line, "val"), None);
+    }
+
+    #[test]
+    fn questions_get_their_answers() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let launcher = std::thread::spawn(move || {
+            let answers = [
+                "cmd=put_result rc=0 msg=success\n",
+                "cmd=get_result rc=0 msg=success value=1\n",
+                "cmd=get_result rc=-1 msg=key_k9_not_found value=unknown\n",
+            ];
+            let mut questions = BufReader::new(there.try_clone().unwrap());
+            answers.map(|answer| {
+                let mut line = String::new();
+                questions.read_line(&mut line).unwrap();
+                there.write_all(answer.as_bytes()).unwrap();
+                line
+            })
+        });
+        let store = Store {
+            socket: here.as_raw_fd(),
+            name: "kvs_1".into(),
+            rank: 0,
+        };
+        assert!(store.put("k0", "1"));
+        assert_eq!(
+            (store.has("k0"), store.has("k9")),
+            (Some(true), Some(false))
+        );
+        let asked = launcher.join().unwrap();
+        assert_eq!(asked[0], "cmd=put kvsname=kvs_1 key=k0 value=1\n");
+        assert_eq!(asked[2], "cmd=get kvsname=kvs_1 key=k9\n");
+        // The launcher is gone.
+        assert_eq!(store.has("k0"), None);
+    }
+}
