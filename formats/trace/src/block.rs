@@ -117,6 +117,8 @@ pub enum BlockKind {
     End = 5,
     /// Nothing of meaning.
     Padding = 6,
+    /// [`RegionEntry`]s.
+    Regions = 7,
 }
 
 /// The header of a block.
@@ -206,6 +208,46 @@ pub struct ProfileEntry {
 }
 
 const _: () = assert!(size_of::<ProfileEntry>() == 64);
+
+/// Runtime profile of one region of the program. Ticks.
+///
+/// *Exclusive* is time outside of regions nested in it and outside of recorded calls.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C, packed(8))]
+pub struct RegionEntry {
+    /// Id of the region.
+    pub region: u32,
+    /// Bit 0: see [`REGION_UNTIMED`].
+    pub flags: u32,
+    /// Instances that were begun and ended.
+    pub count: u64,
+    /// Sum of their durations, ticks.
+    pub inclusive: u64,
+    /// Sum of their exclusive times, ticks.
+    pub exclusive: u64,
+    /// Smallest exclusive time of an instance, ticks.
+    pub minimum: u64,
+    /// Largest exclusive time of an instance, ticks.
+    pub maximum: u64,
+    /// Instances that were begun and never ended.
+    pub unended: u64,
+    /// Ends of which there was no begin.
+    pub unbegun: u64,
+    /// Instances without times, see [`REGION_UNTIMED`].
+    pub untimed: u64,
+    /// Zero.
+    pub reserved: u64,
+    /// Sum of squared exclusive times, ticks².
+    pub sum_of_squares: u128,
+}
+
+const _: () = assert!(size_of::<RegionEntry>() == 96);
+
+/// [`RegionEntry::flags`]: a tiny function, of which later calls were counted only. Their time
+/// is that of the region around them.
+pub const REGION_UNTIMED: u32 = 1;
 
 /// Where the reference clock stood at a moment of the location's clock.
 #[derive(

@@ -188,6 +188,8 @@ pub enum Definition {
         /// World ranks.
         ranks: Vec<u32>,
     },
+    /// A region of the program.
+    Region(Region),
     /// Something about the run: program, argument, host…
     Property {
         /// String id.
@@ -218,6 +220,26 @@ pub struct Communicator {
     pub remote_members: Vec<u32>,
 }
 
+/// A region of the program, as `laggard.h` or an instrumented function names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Counts from 1 in each file.
+    pub id: u32,
+    /// One of the `REGION_` kinds.
+    pub kind: u32,
+    /// String id; 0 of a function.
+    pub name: u32,
+    /// Call path id: where it was begun first; of a function one frame, its entry.
+    pub call_path: u32,
+}
+
+/// [`Region::kind`]: named by the program.
+pub const REGION_NAMED: u32 = 1;
+/// [`Region::kind`]: a function that the compiler instrumented.
+pub const REGION_FUNCTION: u32 = 2;
+/// [`Region::kind`]: from a phase marker to the next.
+pub const REGION_PHASE: u32 = 3;
+
 /// Whose data a rank gets in the neighbourhood collectives of a communicator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
@@ -237,7 +259,7 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 impl Definition {
     /// The last kind that this version knows. Readers skip later ones.
-    pub const LAST_KIND: u16 = 11;
+    pub const LAST_KIND: u16 = 12;
 
     /// Appends this definition's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -252,6 +274,7 @@ impl Definition {
             Definition::Property { .. } => 8,
             Definition::Neighbours(_) => 9,
             Definition::Peers { .. } => 11,
+            Definition::Region(_) => 12,
         };
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&[0, 0]);
@@ -339,6 +362,11 @@ impl Definition {
             Definition::Property { key, value } => {
                 put_u32(out, *key);
                 put_u32(out, *value);
+            }
+            Definition::Region(region) => {
+                for value in [region.id, region.kind, region.name, region.call_path] {
+                    put_u32(out, value);
+                }
             }
             Definition::Neighbours(neighbours) => {
                 put_u64(out, neighbours.communicator);
@@ -487,6 +515,12 @@ fn decode_body(kind: u16, body: &[u8]) -> Option<Definition> {
                 ranks: fields.u32s(count)?,
             }
         }
+        12 => Definition::Region(Region {
+            id: fields.u32()?,
+            kind: fields.u32()?,
+            name: fields.u32()?,
+            call_path: fields.u32()?,
+        }),
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! The definitions of one file, by id.
 
-use crate::define::{Communicator, Definition, Frame, Neighbours, Signature};
+use crate::define::{Communicator, Definition, Frame, Neighbours, Region, Signature};
 
 /// Largest id accepted: bounds what a damaged file can make a reader allocate.
 const MAX_ID: usize = 1 << 26;
@@ -32,6 +32,7 @@ pub struct Definitions {
     /// Neighbours in communicators with a topology, in order of definition.
     pub neighbours: Vec<Neighbours>,
     peers: Vec<Vec<u32>>,
+    regions: Vec<Region>,
     properties: Vec<(u32, u32)>,
     /// Bytes of the file, if they come from one.
     room: Option<usize>,
@@ -46,6 +47,7 @@ mod least {
     pub const SIGNATURE: usize = 88;
     pub const COMPLETION_LIST: usize = 16;
     pub const PEERS: usize = 16;
+    pub const REGION: usize = 24;
 }
 
 /// Puts `value` at `id`; `false` if the id is absurd or taken.
@@ -76,6 +78,7 @@ impl Definitions {
         self.signatures.shrink_to_fit();
         self.completion_lists.shrink_to_fit();
         self.peers.shrink_to_fit();
+        self.regions.shrink_to_fit();
     }
 
     /// Takes a definition in; `false` if its id cannot be right.
@@ -138,6 +141,16 @@ impl Definitions {
             Definition::Peers { id, ranks } => {
                 let most = room / least::PEERS;
                 place(&mut self.peers, id, most, ranks, Vec::new())
+            }
+            Definition::Region(region) => {
+                let most = room / least::REGION;
+                place(
+                    &mut self.regions,
+                    region.id,
+                    most,
+                    region,
+                    Region::default(),
+                )
             }
             Definition::Property { key, value } => {
                 self.properties.push((key, value));
@@ -207,6 +220,18 @@ impl Definitions {
         self.peers.iter().skip(1).map(Vec::as_slice)
     }
 
+    /// Regions by id; index 0 and undefined ones have kind 0.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Puts other calls in place of signatures': what they are is only known where they are read.
+    pub fn rename_operations(&mut self, name: impl Fn(&Signature) -> u16) {
+        for signature in &mut self.signatures {
+            signature.operation = name(signature);
+        }
+    }
+
     /// Values of the properties with this key, in order.
     pub fn properties(&self, key: &str) -> Vec<String> {
         let values = self
@@ -260,6 +285,8 @@ mod tests {
         let frames = Vec::new();
         assert_eq!(size(Definition::CallPath { id, frames }), least::CALL_PATH);
         assert_eq!(size(signature(1)), least::SIGNATURE);
+        let region = Definition::Region(Region::default());
+        assert_eq!(size(region), least::REGION);
         let entries = Vec::new();
         let list = Definition::CompletionList { id, entries };
         assert_eq!(size(list), least::COMPLETION_LIST);

@@ -43,6 +43,8 @@ pub struct Location {
     pub definitions: Definitions,
     /// Runtime profile; empty if the file was not closed.
     pub profile: Vec<ProfileEntry>,
+    /// Runtime profile of the program's regions; empty if the file was not closed.
+    pub regions: Vec<RegionEntry>,
     /// Clock points in file order.
     pub clock: Vec<ClockPoint>,
     /// How the recording ended; `None` if the file was not closed.
@@ -157,6 +159,7 @@ impl Location {
             header,
             chunks: Vec::new(),
             profile: Vec::new(),
+            regions: Vec::new(),
             clock: Vec::new(),
             end: None,
             damage: Vec::new(),
@@ -425,6 +428,9 @@ impl Location {
             }
             k if k == BlockKind::Profile as u16 => {
                 self.profile.extend(entries::<ProfileEntry>(payload))
+            }
+            k if k == BlockKind::Regions as u16 => {
+                self.regions.extend(entries::<RegionEntry>(payload))
             }
             k if k == BlockKind::Clock as u16 => self.clock.extend(entries::<ClockPoint>(payload)),
             k if k == BlockKind::End as u16 => self.end = entries::<End>(payload).next(),

@@ -457,6 +457,11 @@ impl<S: Space> LocationWriter<S> {
         self.block(BlockKind::Profile, entries.len() as u32, entries.as_bytes())
     }
 
+    /// Writes profile entries of regions.
+    pub fn regions(&mut self, entries: &[RegionEntry]) -> bool {
+        self.block(BlockKind::Regions, entries.len() as u32, entries.as_bytes())
+    }
+
     /// Closes the file; `end.lost` and `end.limits` are completed with what the
     /// writer knows. Returns the space.
     pub fn finish(mut self, mut end: End) -> S {

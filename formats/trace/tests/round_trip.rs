@@ -6,7 +6,7 @@ use std::path::Path;
 use laggard_trace::{
     BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Communicator, DamageKind, Decoder,
     Definition, End, Event, Extension, FileHeader, LIMIT_WRITE, Location, LocationWriter,
-    MemorySpace, Neighbours, Record, Signature, WORLD,
+    MemorySpace, Neighbours, REGION_NAMED, Record, Region, RegionEntry, Signature, WORLD,
 };
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -313,6 +313,43 @@ fn peers_come_back_by_parameter() {
     let (location, _) = read(&with_head(bytes, &peers, 11, 14));
     assert_ne!(location.damage, []);
     assert_eq!(location.definitions.peers(1), [0; 0]);
+}
+
+#[test]
+fn regions_come_back() {
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    let region = Region {
+        id: 1,
+        kind: REGION_NAMED,
+        name: 2,
+        call_path: 3,
+    };
+    writer.define(&[Definition::Region(region)]);
+    let entry = RegionEntry {
+        region: 1,
+        count: 5,
+        inclusive: 100,
+        exclusive: 60,
+        minimum: 1,
+        maximum: 40,
+        unended: 2,
+        sum_of_squares: u128::MAX,
+        ..RegionEntry::default()
+    };
+    writer.regions(&[entry]);
+    let bytes = writer.finish(End::default()).into_bytes();
+    let (location, _) = read(&bytes);
+    assert_eq!(location.damage, []);
+    assert_eq!(location.definitions.regions()[1], region);
+    assert_eq!(location.regions, [entry]);
+    // One cut within its call path is no region.
+    let (location, _) = read(&with_head(bytes, &Definition::Region(region), 12, 14));
+    assert_ne!(location.damage, []);
+    assert!(location.definitions.regions().is_empty());
 }
 
 #[test]

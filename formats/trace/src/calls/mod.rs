@@ -2,6 +2,7 @@
 
 mod shmem;
 mod table;
+pub mod user;
 
 /// Generic operation type: detection, cause analysis and the report know
 /// operations by it, never by name.
@@ -258,13 +259,21 @@ pub fn position(number: u16) -> Option<usize> {
 
 /// The call with this number.
 pub fn call(number: u16) -> Option<&'static Call> {
-    CALLS.get(position(number)?)
+    match position(number) {
+        Some(at) => CALLS.get(at),
+        None => user::call(number),
+    }
 }
 
 impl Call {
     /// Whether it is a function of OpenSHMEM.
     pub fn is_shmem(&self) -> bool {
-        self.number >= FIRST_OF_SHMEM
+        (FIRST_OF_SHMEM as usize..NUMBERS).contains(&usize::from(self.number))
+    }
+
+    /// Whether it is a region of the program.
+    pub fn is_user(&self) -> bool {
+        self.number == user::REGION || self.number as usize >= NUMBERS
     }
 
     /// Whether it is about integers without a sign.
