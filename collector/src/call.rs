@@ -104,7 +104,15 @@ impl Call {
     pub fn returned(&mut self, result: i32) -> bool {
         self.leave = clock::now();
         self.result = result;
-        self.thread.is_null() || self.claim()
+        if self.thread.is_null() {
+            return true;
+        }
+        // SAFETY: the thread's own state.
+        let thread = unsafe { &mut *self.thread };
+        thread.inside = thread
+            .inside
+            .wrapping_add(self.leave.wrapping_sub(self.enter));
+        self.claim()
     }
 
     /// Makes the stream this thread's to write, if recording goes on.

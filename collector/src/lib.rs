@@ -34,6 +34,7 @@ mod passed;
 mod periodic;
 mod presence;
 mod program;
+mod regions;
 mod request;
 mod resolve;
 mod run;

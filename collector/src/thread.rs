@@ -61,6 +61,8 @@ pub struct Thread {
     pub frame: [u64; 2],
     /// The thread's stack.
     stack: std::ops::Range<u64>,
+    /// Ticks in calls so far.
+    pub inside: u64,
     /// The thread is at its stream right now.
     pub busy: AtomicBool,
     /// Number of the location within the rank.
@@ -227,6 +229,7 @@ fn create() -> Option<*mut Thread> {
         active: 0,
         frame: [0; 2],
         stack,
+        inside: 0,
         busy: AtomicBool::new(false),
         number,
         stream: Some(stream),
@@ -277,7 +280,7 @@ unsafe extern "C" fn thread_ends(value: *mut c_void) {
         // SAFETY: made by `create`, and nobody else knows it any more.
         let thread = unsafe { Box::from_raw(thread) };
         if let Some(stream) = thread.stream {
-            stream.close(2, run::limits(), 0);
+            stream.close(2, run::limits(), 0, thread.inside);
         }
     });
 }
@@ -304,13 +307,14 @@ pub fn close_all(reason: u32, own_busy: bool) {
         if is_free {
             // SAFETY: recording is off and the thread is not at its stream: it will
             // not come back to it.
-            let (number, stream) = unsafe { ((*thread).number, (*thread).stream.take()) };
+            let (number, inside, stream) =
+                unsafe { ((*thread).number, (*thread).inside, (*thread).stream.take()) };
             let unrecorded = match number {
                 0 => LOST.load(Ordering::Relaxed),
                 _ => 0,
             };
             if let Some(stream) = stream {
-                stream.close(reason, run::limits(), unrecorded);
+                stream.close(reason, run::limits(), unrecorded, inside);
             }
         }
     }

@@ -130,6 +130,48 @@ impl Tracer {
         self.paths.frames(path)
     }
 
+    /// The path that has the entry of a function as its only frame; empty if no module is
+    /// there.
+    #[must_use]
+    pub fn function(&mut self, address: u64) -> PathId {
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            let snapshot = self.up_to_date();
+            let module = snapshot.find(address)?;
+            Some(self.paths.intern(&[Frame::Native {
+                module: module.id,
+                offset: address.wrapping_sub(module.load_bias),
+            }]))
+        }));
+        found.ok().flatten().unwrap_or(PathId::EMPTY)
+    }
+
+    /// A path without its innermost frame.
+    #[must_use]
+    pub fn caller(&mut self, path: PathId) -> PathId {
+        let frames = self.paths.frames(path);
+        let outer = frames.get(1..).unwrap_or(&[]).to_vec();
+        self.paths.intern(&outer)
+    }
+
+    /// A path with names of regions put in: each outside of so many of its frames, those that
+    /// are further out first.
+    #[must_use]
+    pub fn with_names(&mut self, path: PathId, names: &[(usize, &str)]) -> PathId {
+        let mut frames = self.paths.frames(path).to_vec();
+        let file = self.paths.intern_str("");
+        for &(at, name) in names {
+            let function = self.paths.intern_str(name);
+            let line = 0;
+            let frame = Frame::Source {
+                file,
+                function,
+                line,
+            };
+            frames.insert(at.min(frames.len()), frame);
+        }
+        self.paths.intern(&frames)
+    }
+
     /// The text of an interned string.
     #[must_use]
     pub fn string(&self, id: StrId) -> &str {

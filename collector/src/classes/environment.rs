@@ -144,7 +144,7 @@ impl Operation for Abort {
 /// MPI_Pcontrol.
 pub struct Pcontrol(c_int);
 
-/// MPI_Pcontrol: 0 pauses the recording, 1 and 2 resume it.
+/// MPI_Pcontrol: 0 pauses the recording, 1 and 2 resume it, any other level begins a phase.
 pub fn pcontrol(level: c_int) -> Pcontrol {
     Pcontrol(level)
 }
@@ -157,7 +157,7 @@ impl Operation for Pcontrol {
         match self.0 {
             0 => run::set_paused(true),
             1 | 2 => run::set_paused(false),
-            _ => {}
+            level => crate::regions::phase(call, format!("MPI_Pcontrol({level})").as_bytes()),
         }
     }
 }

@@ -63,7 +63,7 @@ impl Stream {
     }
 
     /// The id of a text; its definition is added to `definitions` if it is new.
-    fn string(&mut self, bytes: &[u8], definitions: &mut Vec<Definition>) -> u32 {
+    pub(super) fn string(&mut self, bytes: &[u8], definitions: &mut Vec<Definition>) -> u32 {
         if let Some(&id) = self.strings.get(bytes) {
             return id;
         }

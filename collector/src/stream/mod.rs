@@ -2,6 +2,7 @@
 
 mod definitions;
 mod place;
+mod regions;
 
 use std::io;
 
@@ -23,6 +24,8 @@ use crate::options::FilePer;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 use place::Place;
+pub use regions::Moment;
+use regions::Regions;
 
 /// A polling loop is one record as long as it polls at least this often.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -66,6 +69,10 @@ pub struct Stream {
     signatures: Signatures,
     lists: Lists,
     tracer: Tracer,
+    /// Once there are any.
+    regions: Option<Box<Regions>>,
+    /// The named regions that are open, see [`regions`]; 0 = none.
+    within: u32,
     // Apart, so that what moves while a thread's first call is made fits a small stack.
     handles: Box<HandleCache>,
     types: Box<TypeSizes>,
@@ -100,6 +107,8 @@ impl Stream {
             signatures: Signatures::new(),
             lists: Lists::default(),
             tracer: Tracer::new(),
+            regions: None,
+            within: 0,
             handles: boxed(HandleCache::new),
             types: boxed(TypeSizes::new),
             posts: 0,
@@ -117,7 +126,10 @@ impl Stream {
     #[inline(always)]
     pub fn path(&mut self, site: CallSite) -> u32 {
         // SAFETY: `site` is the wrapper's that is running now, on this thread.
-        let path = unsafe { self.tracer.capture(site, self.depth) };
+        let mut path = unsafe { self.tracer.capture(site, self.depth) };
+        if self.within != 0 {
+            path = self.path_within(path);
+        }
         if self.tracer.has_new() {
             self.define_paths();
         }
@@ -454,8 +466,9 @@ impl Stream {
         records
     }
 
-    /// Writes profile and end, and closes the file.
-    pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64) {
+    /// Writes profile and end, and closes the file. `inside` are the ticks in calls.
+    pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
+        let in_regions = self.close_regions(inside);
         self.flush_polling();
         let profile = self.signatures.profile.entries();
         // Blocks of a size that fits what is kept in reserve.
@@ -475,7 +488,7 @@ impl Stream {
         }
         self.writer.finish(End {
             calls: self.signatures.profile.calls() + self.skipped,
-            recorded: self.recorded.saturating_sub(lost),
+            recorded: self.recorded.saturating_sub(in_regions + lost),
             lost: 0,
             end_ticks: clock::now(),
             reason,

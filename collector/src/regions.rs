@@ -1,0 +1,207 @@
+//! What programs call to tell of their own regions: through `laggard.h` or `laggard.f90`, and
+//! where the compiler instruments functions.
+//!
+//! All of it does nothing while nothing is recorded, within another recorded call, and where the
+//! thread is at its stream: a signal handler may have been instrumented, too.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use laggard_callpath::CallSite;
+use laggard_trace::calls::user::REGION;
+
+use crate::call::{Call, guarded};
+use crate::clock;
+use crate::run;
+use crate::stream::Moment;
+use crate::symmetric;
+use crate::thread::{STATE, UNRECORDED, slot, state};
+
+/// Names of regions that were begun before the recording and are not ended yet.
+static EARLY: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
+/// How many these are; no more than [`MOST_EARLY`].
+static EARLY_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// More are taken for regions that were not begun, when they end.
+const MOST_EARLY: usize = 1024;
+
+/// Changes the regions that were begun early, unless somebody else does so: a signal handler, or
+/// the child of a process that was forked meanwhile, must not wait.
+fn early<T>(change: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> Option<T> {
+    let mut names = EARLY.try_lock().ok()?;
+    let result = change(&mut names);
+    EARLY_COUNT.store(names.len(), Ordering::Relaxed);
+    Some(result)
+}
+
+/// Begins to tell of something at `site`.
+#[inline(always)]
+fn begin(site: CallSite) -> Option<(Call, u64)> {
+    if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
+        return None;
+    }
+    let now = clock::now();
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    unsafe {
+        let thread = *slot();
+        let is_known = !thread.is_null() && thread != UNRECORDED;
+        if is_known && (*thread).busy.load(Ordering::Relaxed) {
+            return None;
+        }
+    }
+    let mut call = Call::begin(site, REGION)?;
+    call.claim().then_some((call, now))
+}
+
+#[inline(always)]
+fn at(call: &mut Call, now: u64) -> Moment {
+    Moment {
+        now,
+        inside: call.thread().inside,
+        is_paused: call.is_paused(),
+    }
+}
+
+/// The bytes of a name.
+///
+/// # Safety
+/// Null or a C string that lasts as long as the call.
+unsafe fn text<'n>(name: *const c_char) -> Option<&'n [u8]> {
+    // SAFETY: as the caller states.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
+/// Begins a region. `address`: null, or a symmetric variable that the region waits for.
+///
+/// # Safety
+/// The name is null or a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laggard_collector_region_begin(name: *const c_char, address: *const c_void) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as the caller states.
+    let Some(name) = (unsafe { text(name) }) else {
+        return;
+    };
+    if STATE.load(Ordering::Relaxed) == state::IDLE {
+        if EARLY_COUNT.load(Ordering::Relaxed) < MOST_EARLY {
+            guarded(|| early(|names| names.push(name.into())));
+        }
+        return;
+    }
+    let Some((mut call, now)) = begin(site) else {
+        return;
+    };
+    call.guarded(|call| {
+        let address = match address.addr() {
+            0 => 0,
+            address => symmetric::address(address),
+        };
+        let at = at(call, now);
+        call.stream().begin_region(name, address, site, at);
+    });
+    call.finish();
+}
+
+/// Ends a region.
+///
+/// # Safety
+/// The name is null or a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laggard_collector_region_end(name: *const c_char) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as the caller states.
+    let Some(name) = (unsafe { text(name) }) else {
+        return;
+    };
+    let Some((mut call, now)) = begin(site) else {
+        return;
+    };
+    call.guarded(|call| {
+        let at = at(call, now);
+        let begun_early = || early(|names| names.iter().position(|known| **known == *name));
+        let position = match EARLY_COUNT.load(Ordering::Relaxed) {
+            0 => None,
+            _ => begun_early().flatten(),
+        };
+        let is_unbegun = call.stream().end_region(name, site, at, position.is_some());
+        if is_unbegun && position.is_some() {
+            early(|names| {
+                let position = names.iter().position(|known| **known == *name);
+                position.map(|position| names.swap_remove(position));
+            });
+        }
+    });
+    call.finish();
+}
+
+/// Begins a phase, which ends with the next.
+///
+/// # Safety
+/// The name is null or a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laggard_collector_phase(name: *const c_char) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as the caller states.
+    let Some(name) = (unsafe { text(name) }) else {
+        return;
+    };
+    let Some((mut call, now)) = begin(site) else {
+        return;
+    };
+    call.guarded(|call| {
+        let at = at(call, now);
+        call.stream().phase(name, site, at);
+    });
+    call.finish();
+}
+
+/// Begins a phase within a call that is at its stream.
+pub fn phase(call: &mut Call, name: &[u8]) {
+    let (site, now) = (call.site, call.leave);
+    let at = at(call, now);
+    call.stream().phase(name, site, at);
+}
+
+/// Pauses the recording, or lets it go on.
+#[unsafe(no_mangle)]
+extern "C" fn laggard_collector_pause(is_paused: i32) {
+    run::set_paused(is_paused != 0);
+}
+
+/// Tells of a function that is entered or left: threads without a location do not get one for it.
+macro_rules! of_function {
+    ($site:ident, |$stream:ident, $at:ident| $does:expr) => {
+        // SAFETY: the slot belongs to this thread.
+        if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 || unsafe { *slot() }.is_null() {
+            return;
+        }
+        let Some((mut call, now)) = begin($site) else {
+            return;
+        };
+        call.guarded(|call| {
+            let $at = at(call, now);
+            let $stream = call.stream();
+            $does
+        });
+        call.finish();
+    };
+}
+
+/// What the compiler has functions call when they are entered, with `-finstrument-functions`.
+#[unsafe(no_mangle)]
+extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
+    let site = laggard_callpath::call_site!();
+    of_function!(site, |stream, at| stream
+        .enter_function(function.addr() as u64, at));
+}
+
+/// What the compiler has functions call before they return.
+#[unsafe(no_mangle)]
+extern "C" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
+    let site = laggard_callpath::call_site!();
+    of_function!(site, |stream, at| stream.leave_function(
+        function.addr() as u64,
+        site,
+        at
+    ));
+}

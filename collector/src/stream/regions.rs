@@ -1,0 +1,631 @@
+//! Regions of the program: which are open, and the profile of all.
+//!
+//! Regions nest, records do not. So a region is mainly a profile, kept here and written at the
+//! end; an instance that lasted long enough to matter is one record as well, written when it
+//! ends. Where no call was recorded meanwhile, that is a record like a call's; else it is one
+//! without duration at the end, and says in an extension how long ago the region was begun.
+//!
+//! A named region is a frame in the call paths of what is called in it. The open ones form a
+//! chain of *nodes*, which are numbered, so that a path within them is found by two numbers.
+
+use std::time::Duration;
+
+use laggard_callpath::{CallSite, PathId, Tracer};
+use laggard_trace::calls::user::REGION;
+use laggard_trace::{
+    Definition, Extension, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, REGION_UNTIMED, Record,
+    Region as Defined, RegionEntry,
+};
+
+use super::Stream;
+use crate::clock;
+use crate::hash::FastMap;
+use crate::signature::{Lookup, Raw};
+
+/// Shorter instances are in the profile only.
+const LEAST_RECORDED: Duration = Duration::from_micros(20);
+/// A function that returns sooner than this on average…
+const TINY: Duration = Duration::from_nanos(500);
+/// …over so many calls, is from then on counted only.
+const TRIED: u64 = 1000;
+/// Regions of a location.
+const MOST_REGIONS: usize = 65_536;
+/// Regions that are open at once.
+const MOST_OPEN: usize = 1024;
+/// Paths within regions that are remembered.
+const MOST_PATHS: usize = 65_536;
+/// Bytes of a name.
+const LONGEST_NAME: usize = 255;
+
+/// What a region is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Named by the program.
+    Named = REGION_NAMED,
+    /// A function that the compiler instrumented.
+    Function = REGION_FUNCTION,
+    /// From a marker to the next.
+    Phase = REGION_PHASE,
+}
+
+/// The profile of a region. Ticks.
+struct Region {
+    kind: Kind,
+    entry: RegionEntry,
+    /// All of its instances, those in others included.
+    total: u64,
+    /// Instances that are open.
+    open: u32,
+    /// Calls are counted, and no more.
+    is_tiny: bool,
+}
+
+/// A region that was begun.
+#[derive(Clone, Copy)]
+struct Open {
+    /// Position in the list.
+    region: u32,
+    /// Calls of a tiny function right inside it, which are not on the stack.
+    skipped: u32,
+    enter: u64,
+    /// Ticks in calls before.
+    inside: u64,
+    /// Ticks outside of calls in regions nested in it.
+    nested: u64,
+    /// Records before.
+    recorded: u64,
+    /// Where it was begun.
+    path: u32,
+    /// Whether it was named.
+    is_named: bool,
+    /// Node of a named region.
+    node: u32,
+    /// Symmetric address that it waits for; 0 = none.
+    address: u64,
+    /// Begun while recording was paused.
+    is_paused: bool,
+}
+
+/// A named region in a chain of such.
+struct Node {
+    outer: u32,
+    region: u32,
+    name: Box<str>,
+    /// Where it was begun, without frames of regions.
+    begun: PathId,
+}
+
+/// All regions of a location.
+#[derive(Default)]
+pub struct Regions {
+    all: Vec<Region>,
+    functions: FastMap<u64, u32>,
+    named: FastMap<Box<[u8]>, u32>,
+    phases: FastMap<Box<[u8]>, u32>,
+    open: Vec<Open>,
+    /// Begun beyond the limit and not ended yet: functions, and regions that are named.
+    beyond: [u64; 2],
+    phase: Option<Open>,
+    nodes: Vec<Node>,
+    /// Node by outer node, region and place where it was begun.
+    node_of: FastMap<(u32, u32, u32), u32>,
+    /// Paths within regions.
+    paths: FastMap<(u32, u32), PathId>,
+    /// Instances that are records.
+    recorded: u64,
+    least: u64,
+    tiny: u64,
+}
+
+/// When something is begun or ended.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// Ticks.
+    pub now: u64,
+    /// Ticks in calls so far.
+    pub inside: u64,
+    /// Whether recording is paused.
+    pub is_paused: bool,
+}
+
+impl Regions {
+    fn new() -> Self {
+        Regions {
+            least: clock::ticks(LEAST_RECORDED),
+            tiny: clock::ticks(TINY).max(1),
+            ..Regions::default()
+        }
+    }
+
+    fn add(&mut self, kind: Kind) -> Option<u32> {
+        if self.all.len() >= MOST_REGIONS {
+            return None;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(Region {
+            kind,
+            entry: RegionEntry {
+                region: number + 1,
+                minimum: u64::MAX,
+                ..RegionEntry::default()
+            },
+            total: 0,
+            open: 0,
+            is_tiny: false,
+        });
+        Some(number)
+    }
+
+    /// Ends an instance in the profile.
+    /// It was at this position of the stack.
+    fn count(&mut self, open: &Open, position: usize, at: Moment) {
+        let inclusive = at.now.saturating_sub(open.enter);
+        let outside = inclusive.saturating_sub(at.inside.wrapping_sub(open.inside));
+        let around = position.checked_sub(1);
+        if let Some(around) = around.and_then(|around| self.open.get_mut(around)) {
+            around.nested = around.nested.saturating_add(outside);
+        }
+        if open.is_paused || at.is_paused {
+            return;
+        }
+        let exclusive = outside.saturating_sub(open.nested);
+        let (tiny, region) = (self.tiny, &mut self.all[open.region as usize]);
+        let entry = &mut region.entry;
+        entry.count += 1;
+        // What is inside another instance is that one's already.
+        if region.open == 0 {
+            entry.inclusive = entry.inclusive.wrapping_add(inclusive);
+        }
+        region.total = region.total.wrapping_add(inclusive);
+        entry.exclusive = entry.exclusive.wrapping_add(exclusive);
+        entry.minimum = entry.minimum.min(exclusive);
+        entry.maximum = entry.maximum.max(exclusive);
+        let square = u128::from(exclusive) * u128::from(exclusive);
+        entry.sum_of_squares = entry.sum_of_squares.wrapping_add(square);
+        if region.kind == Kind::Function && entry.count >= TRIED && !region.is_tiny {
+            region.is_tiny = region.total / entry.count < tiny;
+        }
+    }
+
+    fn is_node_of(&self, node: u32, region: u32) -> bool {
+        let node = (node as usize).checked_sub(1);
+        node.is_some_and(|at| self.nodes[at].region == region)
+    }
+
+    /// The node of the innermost named region that is open.
+    fn node(&self) -> u32 {
+        let open = self.open.iter().rev();
+        open.map(|open| open.node)
+            .find(|&node| node != 0)
+            .unwrap_or(0)
+    }
+
+    /// Takes an instance off the stack.
+    fn remove(&mut self, position: usize) -> Open {
+        let open = self.open.remove(position);
+        self.all[open.region as usize].open -= 1;
+        open
+    }
+
+    /// The position on the stack of the innermost instance of a region.
+    fn find(&self, region: u32) -> Option<usize> {
+        self.open.iter().rposition(|open| open.region == region)
+    }
+
+    /// Names to put into a path, and outside of which of its frames: outermost first.
+    fn names(
+        &self,
+        mut node: u32,
+        depth: usize,
+        tracer: &Tracer,
+        path: PathId,
+    ) -> Vec<(usize, &str)> {
+        let path = tracer.frames(path);
+        let mut names = Vec::new();
+        while let Some(found) = (node as usize).checked_sub(1).map(|at| &self.nodes[at])
+            && names.len() < depth
+        {
+            let begun = tracer.frames(found.begun);
+            names.push((position(path, begun, depth), &*found.name));
+            node = found.outer;
+        }
+        // A chain that is not in order was begun in functions that have returned.
+        for at in 1..names.len() {
+            names[at].0 = names[at].0.max(names[at - 1].0);
+        }
+        names.reverse();
+        names
+    }
+}
+
+/// Outside of how many frames of `path`, innermost first, a region belongs that was begun at
+/// `begun`: of those of the functions that its function called. Its function is that of the
+/// innermost line that both have been called from.
+fn position<F: PartialEq>(path: &[F], begun: &[F], depth: usize) -> usize {
+    if path.len() < depth && begun.len() < depth {
+        let ends = path.iter().rev().zip(begun.iter().rev());
+        let common = ends.take_while(|(one, other)| one == other).count();
+        path.len().saturating_sub(common + 1)
+    } else {
+        // The outermost frames are not there.
+        let outer = begun.get(1..).unwrap_or(&[]);
+        let fits = |at: &usize| {
+            let rest = &path[at + 1..];
+            let common = rest.len().min(outer.len());
+            rest[..common] == outer[..common]
+        };
+        (0..path.len()).find(fits).unwrap_or(path.len())
+    }
+}
+
+impl Stream {
+    fn regions(&mut self) -> &mut Regions {
+        self.regions.get_or_insert_with(|| Box::new(Regions::new()))
+    }
+
+    /// The path of a call within the named regions that are open.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn path_within(&mut self, path: PathId) -> PathId {
+        let (within, depth) = (self.within, self.depth);
+        let Some(regions) = &mut self.regions else {
+            return path;
+        };
+        if path == PathId::EMPTY {
+            return path;
+        }
+        let key = (path.0, within);
+        if let Some(&known) = regions.paths.get(&key) {
+            return known;
+        }
+        if regions.paths.len() >= MOST_PATHS {
+            return path;
+        }
+        let names = regions.names(within, depth, &self.tracer, path);
+        let found = self.tracer.with_names(path, &names);
+        regions.paths.insert(key, found);
+        found
+    }
+
+    /// Begins a region with this name. `address` is a symmetric one that it waits for, 0 if
+    /// there is none.
+    pub fn begin_region(&mut self, name: &[u8], address: u64, site: CallSite, mut at: Moment) {
+        let Some(region) = self.named(name, Kind::Named, site) else {
+            return;
+        };
+        // SAFETY: `site` is the caller's, which is running now, on this thread.
+        let begun = unsafe { self.tracer.capture(site, self.depth) };
+        let path = self.path(site);
+        let outer = self.within;
+        let regions = self.regions();
+        let next = regions.nodes.len() as u32 + 1;
+        let key = (outer, region, begun.0);
+        let node = match regions.node_of.get(&key) {
+            Some(&node) => node,
+            // In an instance of its own it is the same frame.
+            None if regions.is_node_of(outer, region) => outer,
+            // Beyond the limit it is no frame in call paths.
+            None if regions.nodes.len() >= MOST_REGIONS => outer,
+            None => {
+                let name = String::from_utf8_lossy(cut(name)).into_owned().into();
+                regions.nodes.push(Node {
+                    outer,
+                    region,
+                    name,
+                    begun,
+                });
+                regions.node_of.insert(key, next);
+                next
+            }
+        };
+        // What was done here is not the region's.
+        at.now = clock::now();
+        if self.push_open(region, path, Some(node), address, at) {
+            self.within = node;
+        }
+    }
+
+    /// Ends the region with this name. Whether it was not begun; it may have been before the
+    /// recording began, if any was, `early`.
+    pub fn end_region(&mut self, name: &[u8], site: CallSite, at: Moment, early: bool) -> bool {
+        let Some(region) = self.named(name, Kind::Named, site) else {
+            return false;
+        };
+        let regions = self.regions();
+        if regions.beyond[1] > 0 {
+            regions.beyond[1] -= 1;
+            return false;
+        }
+        let Some(position) = regions.find(region) else {
+            regions.all[region as usize].entry.unbegun += u64::from(!early);
+            return true;
+        };
+        // Functions that were entered since go on; regions should have been ended before.
+        let open = regions.remove(position);
+        let mut at_stack = position;
+        while let Some(inner) = regions.open.get(at_stack).copied() {
+            if !inner.is_named {
+                at_stack += 1;
+                continue;
+            }
+            regions.remove(at_stack);
+            regions.all[inner.region as usize].entry.unended += 1;
+        }
+        regions.count(&open, position, at);
+        self.within = regions.node();
+        self.record_region(&open, open.path, at);
+        false
+    }
+
+    /// Enters a function that the compiler instrumented.
+    #[inline]
+    pub fn enter_function(&mut self, address: u64, at: Moment) {
+        let regions = self.regions();
+        if let Some(&region) = regions.functions.get(&address) {
+            let known = &mut regions.all[region as usize];
+            if known.is_tiny {
+                known.entry.untimed += u64::from(!at.is_paused);
+                if let Some(open) = regions.open.last_mut().filter(|o| o.region == region) {
+                    open.skipped += 1;
+                }
+                return;
+            }
+            self.push_open(region, 0, None, 0, at);
+            return;
+        }
+        let Some(region) = regions.add(Kind::Function) else {
+            return;
+        };
+        regions.functions.insert(address, region);
+        let path = self.tracer.function(address);
+        self.define_region(region, Kind::Function, 0, path.0, Vec::new());
+        let now = clock::now();
+        self.push_open(region, 0, None, 0, Moment { now, ..at });
+    }
+
+    /// Leaves a function that the compiler instrumented.
+    #[inline]
+    pub fn leave_function(&mut self, address: u64, site: CallSite, at: Moment) {
+        let regions = self.regions();
+        let Some(&region) = regions.functions.get(&address) else {
+            return;
+        };
+        let top = regions.open.last_mut().filter(|o| o.region == region);
+        if regions.all[region as usize].is_tiny {
+            match top {
+                Some(open) if open.skipped > 0 => {
+                    open.skipped -= 1;
+                    return;
+                }
+                None => return,
+                Some(_) => {}
+            }
+        }
+        if regions.beyond[0] > 0 {
+            regions.beyond[0] -= 1;
+            return;
+        }
+        // One that was entered before the recording began, or in a call, is not there.
+        let Some(position) = regions.find(region) else {
+            return;
+        };
+        let open = regions.remove(position);
+        // Functions inside it were left without a return. Regions may be ended elsewhere.
+        let mut at_stack = position;
+        while let Some(inner) = regions.open.get(at_stack) {
+            match inner.is_named {
+                true => at_stack += 1,
+                false => drop(regions.remove(at_stack)),
+            }
+        }
+        regions.count(&open, position, at);
+        if at.now.saturating_sub(open.enter) >= regions.least && self.is_writing() {
+            let path = self.path(site);
+            // Who called it is the place, as of a call.
+            let path = self.tracer.caller(PathId(path));
+            if self.tracer.has_new() {
+                self.define_paths();
+            }
+            self.record_region(&open, path.0, at);
+        }
+    }
+
+    /// Begins a phase, which ends with the next.
+    pub fn phase(&mut self, name: &[u8], site: CallSite, at: Moment) {
+        let Some(region) = self.named(name, Kind::Phase, site) else {
+            return;
+        };
+        let regions = self.regions();
+        let next = Open {
+            region,
+            skipped: 0,
+            enter: at.now,
+            inside: at.inside,
+            nested: 0,
+            recorded: 0,
+            path: 0,
+            is_named: false,
+            node: 0,
+            address: 0,
+            is_paused: at.is_paused,
+        };
+        if let Some(last) = regions.phase.replace(next) {
+            regions.end_phase(&last, at);
+        }
+    }
+
+    /// Puts an instance on the stack; `false` if there are too many.
+    fn push_open(
+        &mut self,
+        region: u32,
+        path: u32,
+        node: Option<u32>,
+        address: u64,
+        at: Moment,
+    ) -> bool {
+        let recorded = self.recorded + u64::from(self.polling.count);
+        let regions = self.regions();
+        if regions.open.len() >= MOST_OPEN {
+            regions.beyond[usize::from(node.is_some())] += 1;
+            return false;
+        }
+        regions.all[region as usize].open += 1;
+        regions.open.push(Open {
+            region,
+            skipped: 0,
+            enter: at.now,
+            inside: at.inside,
+            nested: 0,
+            recorded,
+            path,
+            is_named: node.is_some(),
+            node: node.unwrap_or(0),
+            address,
+            is_paused: at.is_paused,
+        });
+        true
+    }
+
+    /// Writes an instance that is over as a record, if it lasted long enough.
+    fn record_region(&mut self, open: &Open, path: u32, at: Moment) {
+        let duration = at.now.saturating_sub(open.enter);
+        let regions = self.regions();
+        if duration < regions.least || open.is_paused || at.is_paused || !self.is_writing() {
+            return;
+        }
+        let is_bare = self.recorded + u64::from(self.polling.count) == open.recorded;
+        let mut raw = Raw::new(REGION, path);
+        raw.extra = u64::from(open.region) + 1;
+        let (Lookup::Known(found) | Lookup::New(found)) = self.cached_or_new(&raw) else {
+            return;
+        };
+        let mut extensions = Vec::new();
+        if open.address != 0 {
+            extensions.push(Record::extension_u64(Extension::Address, open.address));
+        }
+        let enter = match is_bare {
+            true => open.enter,
+            false => {
+                extensions.push(Record::extension_u64(Extension::Value, duration));
+                at.now
+            }
+        };
+        self.push_extended(&extensions, enter, at.now, found.id);
+        self.regions().recorded += 1;
+    }
+
+    /// The region or phase with this name.
+    fn named(&mut self, name: &[u8], kind: Kind, site: CallSite) -> Option<u32> {
+        let name = cut(name);
+        let regions = self.regions();
+        let known = match kind {
+            Kind::Phase => &regions.phases,
+            _ => &regions.named,
+        };
+        if let Some(&region) = known.get(name) {
+            return Some(region);
+        }
+        let region = regions.add(kind)?;
+        match kind {
+            Kind::Phase => regions.phases.insert(name.into(), region),
+            _ => regions.named.insert(name.into(), region),
+        };
+        let path = self.path(site);
+        let mut definitions = Vec::new();
+        let name = self.string(name, &mut definitions);
+        self.define_region(region, kind, name, path, definitions);
+        Some(region)
+    }
+
+    fn define_region(
+        &mut self,
+        region: u32,
+        kind: Kind,
+        name: u32,
+        call_path: u32,
+        mut definitions: Vec<Definition>,
+    ) {
+        if self.tracer.has_new() {
+            self.define_paths();
+        }
+        definitions.push(Definition::Region(Defined {
+            id: region + 1,
+            kind: kind as u32,
+            name,
+            call_path,
+        }));
+        self.writer.define(&definitions);
+    }
+
+    /// Ends what is open, and writes the profile of regions; how many records they have.
+    pub(super) fn close_regions(&mut self, inside: u64) -> u64 {
+        let Some(mut regions) = self.regions.take() else {
+            return 0;
+        };
+        let at = Moment {
+            now: clock::now(),
+            inside,
+            is_paused: false,
+        };
+        while let Some(last) = regions.open.len().checked_sub(1) {
+            let open = regions.remove(last);
+            regions.count(&open, last, at);
+            // `main` is never left before the end.
+            let region = &mut regions.all[open.region as usize];
+            region.entry.unended += u64::from(region.kind == Kind::Named);
+        }
+        if let Some(last) = regions.phase.take() {
+            regions.end_phase(&last, at);
+        }
+        let entries = regions.all.iter().map(|region| {
+            let mut entry = region.entry;
+            if entry.count == 0 {
+                entry.minimum = 0;
+            }
+            if region.is_tiny {
+                entry.flags |= REGION_UNTIMED;
+            }
+            entry
+        });
+        let used = |e: &RegionEntry| (e.count, e.unended, e.unbegun, e.untimed) != (0, 0, 0, 0);
+        let entries: Vec<RegionEntry> = entries.filter(used).collect();
+        for entries in entries.chunks(128) {
+            self.writer.regions(entries);
+        }
+        regions.recorded
+    }
+}
+
+/// A name that is not too long.
+fn cut(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(LONGEST_NAME)]
+}
+
+impl Regions {
+    /// Phases are around regions and not among them.
+    fn end_phase(&mut self, last: &Open, at: Moment) {
+        self.count(last, 0, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_frames_between_functions() {
+        // Begun in `f`, at line 1, called by `main` at line 9.
+        let begun = ["f 1", "main 9"];
+        assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 16), 1);
+        assert_eq!(position(&["h 5", "g 4", "f 2", "main 9"], &begun, 16), 2);
+        assert_eq!(position(&["f 3", "main 9"], &begun, 16), 0);
+        // After `f` has returned it belongs to its caller.
+        assert_eq!(position(&["main 10"], &begun, 16), 0);
+        assert_eq!(position(&["g 4", "main 10"], &begun, 16), 1);
+        assert_eq!(position(&["h 5", "g 4", "main 10"], &begun, 16), 2);
+        // Of a path that is cut off, what is there must fit.
+        assert_eq!(position(&["h 5", "g 4", "f 2"], &begun, 3), 2);
+        assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 3), 1);
+    }
+}
