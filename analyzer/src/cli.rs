@@ -170,6 +170,10 @@ pub struct Analyze {
     /// … or, without a baseline, whose mean/min or max/mean is this or more
     #[arg(long, value_name = "R", default_value_t = 2.0, value_parser = ratio)]
     pub deviation_ratio: f64,
+    /// Regions and functions of the program that are operations, one a line:
+    /// "spin_until" = "wait_on_value"
+    #[arg(long, value_name = "FILE.toml")]
+    pub operation_map: Option<PathBuf>,
     /// Write all that is known of each rank as a table (Parquet)
     #[arg(long, value_name = "FILE.parquet")]
     pub per_rank: Option<PathBuf>,

@@ -8,6 +8,7 @@ pub mod comm;
 pub mod directory;
 mod engine;
 pub mod export;
+mod operations;
 mod options;
 pub mod signals;
 pub mod symbols;
@@ -16,6 +17,7 @@ use std::path::Path;
 
 use comm::{Job, MpiJob, Serial};
 pub use engine::events;
+pub use operations::OperationMap;
 pub use options::{Analysis, AnalyzeOptions};
 
 /// Analyses a trace directory; what comes of it is given on the head agent only.

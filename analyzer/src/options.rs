@@ -6,6 +6,8 @@ use std::sync::Arc;
 use laggard_baselines::{Baseline, Empty};
 use laggard_report::{Report, Settings};
 
+use crate::operations::OperationMap;
+
 /// What comes of [`analyze`](crate::analyze).
 #[derive(Debug)]
 pub struct Analysis {
@@ -23,6 +25,8 @@ pub struct AnalyzeOptions {
     pub settings: Settings,
     /// What operations should cost.
     pub baseline: Arc<dyn Baseline>,
+    /// Which regions of the program are operations.
+    pub operations: OperationMap,
     /// Threads per agent; `None`: as many as there are cores for it.
     pub threads: Option<usize>,
     /// Records that an agent decodes in one round, about: bounds what is in flight.
@@ -43,6 +47,7 @@ impl Default for AnalyzeOptions {
         AnalyzeOptions {
             settings: Settings::default(),
             baseline: Arc::new(Empty),
+            operations: OperationMap::default(),
             threads: None,
             round_records: None,
             per_rank: None,

@@ -42,6 +42,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Whether it is no line but a region that the program named.
+    pub fn is_region(&self) -> bool {
+        self.file.is_empty() && self.module.is_empty()
+    }
+
     /// Whether file and line are known.
     pub fn has_source(&self) -> bool {
         !self.file.is_empty() && self.line > 0

@@ -6,6 +6,10 @@ pub const TRUNCATED_FACTOR: f64 = 0.8;
 /// that one may have been the late one.
 pub const MISSING_FACTOR: f64 = 0.5;
 
+/// Factor on the confidence of a finding about a loop of the program's own: which value it waits
+/// for is not known, so that its cause follows from times.
+pub const INFERRED_FACTOR: f64 = 0.8;
+
 /// What a finding rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -15,6 +19,8 @@ pub struct Evidence {
     pub truncated: bool,
     /// Whether a member of the group that it is about has no trace.
     pub members_missing: bool,
+    /// Whether its cause is inferred from times alone.
+    pub inferred: bool,
 }
 
 /// Confidence in a finding, 0..=1.
@@ -25,6 +31,7 @@ pub struct Evidence {
 /// ```text
 /// confidence = s / (s + e)            · 0.8 if a trace involved is truncated
 ///                                     · 0.5 if a member of the group has none
+///                                     · 0.8 if the cause is inferred from times
 /// ```
 ///
 /// 1 for exact matching on one clock, 1/2 where the clock error is as large as
@@ -41,6 +48,7 @@ pub fn confidence(severity_ns: i64, evidence: &Evidence) -> f64 {
     exactness
         * factor(evidence.truncated, TRUNCATED_FACTOR)
         * factor(evidence.members_missing, MISSING_FACTOR)
+        * factor(evidence.inferred, INFERRED_FACTOR)
 }
 
 #[cfg(test)]
@@ -80,8 +88,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_share(severity: i64, clock_error_ns: i64, truncated: bool, members_missing: bool) {
-            let evidence = Evidence { clock_error_ns, truncated, members_missing };
+        fn is_a_share(severity: i64, clock_error_ns: i64, truncated: bool, members_missing: bool, inferred: bool) {
+            let evidence = Evidence { clock_error_ns, truncated, members_missing, inferred };
             prop_assert!((0.0..=1.0).contains(&confidence(severity, &evidence)));
         }
     }

@@ -149,6 +149,11 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Length of a time, ns.
+    pub fn length_ns(&self, ticks: u64) -> i64 {
+        self.clock.length_ns(ticks) as i64
+    }
+
     /// The location that is read.
     pub fn location(&self) -> &'a Location {
         self.location

@@ -11,6 +11,7 @@ use super::intern::PathKey;
 use super::per_rank::Rows;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::rank::Rank;
+use super::regions::{self, Regions};
 use super::table::NONE;
 use super::thread::Thread;
 use crate::comm::{self, Job};
@@ -22,6 +23,8 @@ pub struct Own {
     pub findings: Findings,
     /// The profile.
     pub profile: Profile,
+    /// Regions of the program.
+    pub regions: Regions,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     /// What is odd.
@@ -39,6 +42,8 @@ pub struct Partial {
     pub findings: FoldedFindings,
     /// The profile.
     pub profile: Profile,
+    /// Regions of the program.
+    pub regions: Regions,
     /// Times of the locations.
     pub locations: Locations,
     /// What is odd.
@@ -60,6 +65,7 @@ impl Partial {
         for (key, sums) in other.profile {
             self.profile.entry(key).or_default().merge(sums);
         }
+        regions::merge(&mut self.regions, other.regions);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.requests += other.requests;
@@ -131,6 +137,7 @@ impl Own {
         Ok(Partial {
             findings: fold::findings(self.findings, causes),
             profile: self.profile,
+            regions: self.regions,
             locations: Locations::new(job, self.locations, locations),
             anomalies: self.anomalies,
             requests: self.requests,
@@ -340,6 +347,7 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
             paths.extend(cause.others.iter().map(|other| other.1));
         }
     }
+    paths.extend(regions::paths(&own.regions));
     paths.extend(own.anomalies.places().map(|place| place.1));
     let polls = own.profile.iter().filter(|(_, sums)| sums.polls > 0);
     paths.extend(polls.map(|((_, path), _)| *path));

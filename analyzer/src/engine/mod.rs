@@ -45,6 +45,7 @@ mod polling;
 mod prepare;
 mod queue;
 mod rank;
+mod regions;
 mod repair;
 mod report;
 mod rounds;
@@ -62,6 +63,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
+use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
 
 use crate::comm::{Job, merge_up};
@@ -100,9 +102,31 @@ pub fn analyze(
         .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
         .collect();
 
+    let own_clocks: Vec<_> = clocks.iter().map(|(clock, _)| clock.clone()).collect();
+    let mapped = regions::apply(
+        job,
+        &options.operations,
+        &mut opened.locations,
+        &mut profiled,
+        &own_clocks,
+        symbols(options),
+        &mut anomalies,
+    )?;
+    let regions = regions::sums(
+        &opened.locations,
+        &profiled,
+        &own_clocks,
+        &mapped,
+        &mut anomalies,
+    );
+    drop(own_clocks);
+
     // What is not needed any more would add up over many ranks; so below.
     let locations = opened.locations.iter_mut();
-    locations.for_each(|location| location.profile = Vec::new());
+    locations.for_each(|location| {
+        location.profile = Vec::new();
+        location.regions = Vec::new();
+    });
 
     phases.begin("detect");
     let entries = profiled
@@ -135,6 +159,7 @@ pub fn analyze(
         verdicts: &verdicts,
         numbers: &numbers,
         all: settings.all,
+        keeps_writes: options.operations.has(GenericType::WaitOnValue),
         records: round,
     };
     let Settled {
@@ -148,6 +173,7 @@ pub fn analyze(
     phases.begin("merge");
     let mut own = Own {
         profile,
+        regions,
         locations: profiled
             .iter()
             .map(|location| location.times.clone())

@@ -568,7 +568,8 @@ fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace
             continue;
         };
         let unprofiled = laggard_trace::flags::PART | laggard_trace::flags::PAUSED;
-        if signature.flags & unprofiled != 0 || signature.operation == 0 {
+        let is_user = calls::call(signature.operation).is_some_and(|call| call.is_user());
+        if signature.flags & unprofiled != 0 || signature.operation == 0 || is_user {
             continue;
         }
         let (calls, time) = match event.repeated {

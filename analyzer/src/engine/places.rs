@@ -194,6 +194,13 @@ impl<'p> Places<'p> {
         place
     }
 
+    /// The function that a call path of one frame is in.
+    pub fn function(&mut self, key: PathKey) -> String {
+        let lines = self.lines(key);
+        let function = lines.last().map_or("", |(line, _)| &*line.function);
+        function.split("+0x").next().unwrap_or(function).to_owned()
+    }
+
     /// `app.c:42`, or what is known.
     pub fn short(&mut self, key: PathKey) -> String {
         let place = self.of(key);

@@ -264,6 +264,7 @@ pub fn ranks<'a>(
     verdicts: &[Verdicts],
     clocks: &[ClockMap],
     all: bool,
+    keeps_writes: bool,
     groups: &Interner<u64>,
 ) -> Vec<Rank<'a>> {
     let locations = &opened.locations;
@@ -289,6 +290,7 @@ pub fn ranks<'a>(
             });
             let rank = locations[first].header.rank;
             let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
+            rank.keeps_writes = keeps_writes;
             for (number, at) in (first..end).enumerate() {
                 let signatures = locations[at].definitions.signatures();
                 rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);

@@ -100,6 +100,8 @@ pub struct Rank<'a> {
     pub(super) epochs: Epochs,
     /// What it wrote into symmetric memory in this slab.
     pub writes: Vec<Write>,
+    /// Some of these are kept for the next slab: regions of the program wait for values.
+    pub keeps_writes: bool,
     /// Waits for values and locks that began in this slab.
     pub watches: Vec<Watch>,
     /// What it did with locks.
@@ -138,6 +140,7 @@ impl<'a> Rank<'a> {
             asker,
             epochs: Epochs::default(),
             writes: Vec::new(),
+            keeps_writes: false,
             watches: Vec::new(),
             locks: Locks::default(),
             moves: Moves::default(),

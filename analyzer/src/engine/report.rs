@@ -19,6 +19,7 @@ use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
 use super::prepare::LocationTimes;
+use super::regions;
 use crate::options::AnalyzeOptions;
 
 /// Builds the report. `end` is when the run ended, ns since its start.
@@ -82,6 +83,7 @@ pub fn build(
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
+    let regions = regions::rows(merged.regions, &options.settings, total, places);
     let mut anomalies = merged.anomalies;
     for (found, remaining, what) in [
         (
@@ -176,6 +178,7 @@ pub fn build(
         locations: times(locations, opened),
         metrics,
         bottlenecks,
+        regions,
         anomalies: rows,
     }
 }
@@ -288,6 +291,7 @@ fn bottleneck(
             Shape::Single => context.members_missing && pattern.is_about_group(),
             _ => profile.members_missing,
         },
+        inferred: call.is_user(),
     };
     let mean = profile.total as f64 / profile.count.max(1) as f64 / 1e9;
     let (filter, measured, baseline) = match profile.filter {

@@ -34,6 +34,8 @@ pub struct Rounds<'a> {
     pub numbers: &'a Interner<u64>,
     /// Whether every instance is asked about.
     pub all: bool,
+    /// Whether regions of the program wait for values.
+    pub keeps_writes: bool,
     /// Records of an agent in a slab, about.
     pub records: u64,
 }
@@ -67,6 +69,7 @@ impl<'a> Rounds<'a> {
             self.verdicts,
             &clocks,
             self.all,
+            self.keeps_writes,
             self.numbers,
         );
         for rank in &mut ranks {

@@ -104,6 +104,11 @@ pub enum Kind {
     Transfer,
 }
 
+/// In place of a comparison: a loop of the program's own waits for whatever it likes.
+const ANY_CHANGE: u32 = u32::MAX;
+/// Largest write, in bytes, that may end a wait for a variable that is not known: a flag.
+const FLAG_BYTES: u64 = 8;
+
 /// What a call does with symmetric memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
@@ -128,6 +133,9 @@ pub enum Memory {
 impl Memory {
     /// What a call does.
     pub fn of(call: &Call) -> Memory {
+        if call.is_user() && call.generic == GenericType::WaitOnValue {
+            return Memory::Waits;
+        }
         if !call.has_address() {
             return Memory::Nothing;
         }
@@ -165,13 +173,16 @@ impl Write {
     /// Whether it makes the value the one that is waited for; `None` if it does not touch the
     /// variable, or sets it to something else.
     fn ends(&self, watch: &Watch) -> Option<bool> {
+        if watch.is_user() && watch.address == 0 {
+            return (self.length <= FLAG_BYTES).then_some(false);
+        }
         let last = self.address.saturating_add(self.length);
         // An archive does not tell addresses.
         if watch.address == 0 || watch.address < self.address || watch.address >= last {
             return None;
         }
         let same = (self.address, self.bytes) == (watch.address, u64::from(watch.bytes));
-        match self.value.filter(|_| same) {
+        match self.value.filter(|_| same && !watch.is_user()) {
             Some(value) => watch.is_satisfied(value).then_some(true),
             None => Some(false),
         }
@@ -187,6 +198,11 @@ impl Watch {
     /// Whether it is about a window.
     pub fn is_of_window(&self) -> bool {
         self.is(Kind::ExclusiveWindow) || self.is(Kind::SharedWindow)
+    }
+
+    /// Whether it is a loop of the program's own: the last write counts.
+    pub fn is_user(&self) -> bool {
+        self.comparison == ANY_CHANGE
     }
 
     /// Whether the variable with this value compares as it shall.
@@ -233,7 +249,16 @@ impl Rank<'_> {
         }
         let signature = *self.signature(call);
         let address = event.and_then(|event| event.address);
-        let address = address.unwrap_or(signature.parameter as u64);
+        let is_user = laggard_trace::calls::call(row.operation).is_some_and(Call::is_user);
+        let since_begun = event.and_then(|event| event.value).filter(|_| is_user);
+        let call = &match since_begun {
+            Some(ticks) => self.begun_before(call, ticks, row),
+            None => *call,
+        };
+        let address = match is_user {
+            true => address.unwrap_or(0),
+            false => address.unwrap_or(signature.parameter as u64),
+        };
         let waits = matches!(row.memory, Memory::Waits | Memory::Locks);
         if waits && call.asks && call.leave > call.enter {
             let watch = self.watch(call, &signature, address, event);
@@ -274,6 +299,17 @@ impl Rank<'_> {
         }
     }
 
+    /// A region in which calls were recorded: its record is at its end.
+    fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
+        let stream = &self.threads[call.thread as usize].stream;
+        let enter = call.leave.saturating_sub(stream.length_ns(ticks));
+        CallAt {
+            enter,
+            asks: call.leave - enter >= row.threshold,
+            ..*call
+        }
+    }
+
     fn write(
         &mut self,
         call: &CallAt,
@@ -307,6 +343,19 @@ impl Rank<'_> {
     ) -> Watch {
         let receive = event.map_or(signature.receive, |event| event.receive(signature));
         let of_type = laggard_trace::calls::call(signature.operation);
+        if of_type.is_some_and(Call::is_user) {
+            return Watch {
+                enter: call.enter,
+                leave: call.leave,
+                address,
+                rank: self.rank,
+                thread: call.thread,
+                signature: call.signature,
+                comparison: ANY_CHANGE,
+                kind: Kind::Value as u32,
+                ..Watch::default()
+            };
+        }
         Watch {
             id: 0,
             enter: call.enter,
@@ -362,6 +411,19 @@ impl Rank<'_> {
 pub fn has_its_size(event: Option<&Event>) -> bool {
     event.is_none_or(|event| event.send_bytes.is_none() && event.receive_bytes.is_none())
 }
+
+/// Keeps the last writes to each PE, which are in order: a region of which the record is at its
+/// end may have been ended by one in the slab before.
+pub fn keep_last(writes: &mut Vec<Write>) {
+    let mut kept = Vec::new();
+    for of_target in writes.chunk_by(|a, b| a.target == b.target) {
+        kept.extend_from_slice(&of_target[of_target.len().saturating_sub(KEPT)..]);
+    }
+    *writes = kept;
+}
+
+/// Writes to a PE that are kept from slab to slab.
+const KEPT: usize = 16;
 
 /// Brings writes into the order in which they are looked for.
 pub fn sort_writes(writes: &mut [Write]) {

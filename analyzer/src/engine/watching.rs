@@ -16,7 +16,7 @@ use super::finding::Instance;
 use super::interests::Interests;
 use super::lock;
 use super::rank::Rank;
-use super::watch::{Held, Kind, Rival, Watch, Written, sort_writes};
+use super::watch::{Held, Kind, Rival, Watch, Written, keep_last, sort_writes};
 use super::wire::{Answering, Asking, Detail};
 use crate::comm::Job;
 
@@ -163,7 +163,13 @@ impl Watching {
             open.for_each(|open| open.look(ranks, &touching, until));
         }
         for rank in ranks {
-            rank.writes.clear();
+            match rank.keeps_writes {
+                true => {
+                    sort_writes(&mut rank.writes);
+                    keep_last(&mut rank.writes);
+                }
+                false => rank.writes.clear(),
+            }
             rank.locks.given_back.clear();
             rank.moves.trim(until);
         }
@@ -219,7 +225,7 @@ impl Watching {
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
             // An archive may not tell what a call waited for.
-            if !is_known && !watch.is_of_window() && watch.address != 0 {
+            if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
                 let all = Instance {
                     severity: interval.duration(),
                     ..instance

@@ -40,6 +40,9 @@ const SYSTEM: &[&str] = &[
     "[",
 ];
 
+/// Files through which programs tell the collector of their regions.
+const TOLD: &[&str] = &["laggard.f90", "laggard.h"];
+
 /// Functions that call `main`.
 const START: &[&str] = &[
     "_start",
@@ -64,7 +67,7 @@ impl Origin {
 
     /// Whose code this line is.
     pub fn of(line: &Line) -> Origin {
-        if line.file.contains("/mpi4py/") {
+        if line.file.contains("/mpi4py/") || TOLD.contains(&base_name(&line.file)) {
             return Origin::Binding;
         }
         let function = line.function.split('+').next().unwrap_or_default();
@@ -79,7 +82,7 @@ impl Origin {
 /// first: the first line of the program that has file and line, else the first
 /// line of the program, else the first line. `None` for an empty path.
 pub fn location(path: &[Line]) -> Option<usize> {
-    let is_program = |line: &&Line| Origin::of(line) == Origin::Program;
+    let is_program = |line: &&Line| Origin::of(line) == Origin::Program && !line.is_region();
     let first = |found: &dyn Fn(&&Line) -> bool| path.iter().position(|line| found(&line));
     first(&|line| is_program(line) && line.has_source())
         .or_else(|| first(&is_program))
@@ -173,6 +176,18 @@ mod tests {
         let found = source_location(&path);
         assert_eq!((found.file.as_str(), found.line), ("app.py", 31));
         assert_eq!(found.callpath, ["<module> app.py:40", "step app.py:31"]);
+    }
+
+    #[test]
+    fn regions_are_no_places() {
+        let path = [
+            line("solve", "", 0, ""),
+            line("exchange+0x1c", "", 0, "/home/u/app"),
+            line("main+0x80", "", 0, "/home/u/app"),
+        ];
+        let found = source_location(&path);
+        assert_eq!(found.function, "exchange+0x1c");
+        assert_eq!(found.callpath, ["main+0x80", "exchange+0x1c", "solve"]);
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Report {
     pub metrics: BTreeMap<String, Metric>,
     /// Findings, largest severity first.
     pub bottlenecks: Vec<Bottleneck>,
+    /// Regions of the program, those that ranks differ in most first; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<Region>,
     /// What is odd about the run or its trace.
     pub anomalies: Vec<Anomaly>,
 }
@@ -98,6 +101,52 @@ impl Report {
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
         }
     }
+}
+
+/// A region of the program: named by it, or a function that the compiler instrumented. Times of
+/// a location in a region are outside of recorded calls and of regions nested in it, but for
+/// `inclusive_s`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Region {
+    /// Name of the region, phase or function.
+    pub region: String,
+    /// `region`, `phase` or `function`.
+    pub kind: String,
+    /// The generic type that an operation map gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_type: Option<String>,
+    /// Where it was begun first; of a function where that begins.
+    pub location: SourceLocation,
+    /// Times it was begun and ended.
+    pub calls: u64,
+    /// Calls of a tiny function that were counted only; their time is that of the regions
+    /// around them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed_calls: Option<u64>,
+    /// Locations that were in it.
+    pub locations: u64,
+    /// From begin to end, all locations together.
+    pub inclusive_s: f64,
+    /// All locations together.
+    pub exclusive_s: f64,
+    /// Mean over the locations that were in it.
+    pub mean_s: f64,
+    /// Of the location with most.
+    pub max_s: f64,
+    /// Rank of the location with most.
+    pub worst_rank: u32,
+    /// max_s / mean_s.
+    pub imbalance: f64,
+    /// What the other locations may have waited: (max_s − mean_s) · locations.
+    pub imbalance_s: f64,
+    /// The same in percent of all time.
+    pub percent: f64,
+    /// Mean of one instance.
+    pub instance_mean_s: f64,
+    /// Longest instance.
+    pub instance_max_s: f64,
+    /// What marked it: `imbalance` (between locations), `deviation` (between instances), `none`.
+    pub filter: String,
 }
 
 /// What was recorded.

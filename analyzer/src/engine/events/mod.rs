@@ -171,6 +171,7 @@ impl Events {
             verdicts: &verdicts,
             numbers: &numbers,
             all: true,
+            keeps_writes: false,
             records: slab::size(&Serial, opened.locations.len()),
         };
         run(&rounds, groups)

@@ -1,6 +1,7 @@
 //! The report as text for people: 80 to 120 columns, the most important first.
 
 mod finding;
+mod regions;
 pub(crate) mod style;
 mod table;
 
@@ -53,6 +54,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     summary(&mut out, report, screen, style);
     efficiencies(&mut out, report, screen, style);
     findings(&mut out, report, options, screen, style);
+    regions::regions(&mut out, report, screen, style);
     anomalies(&mut out, report, screen, style);
     out
 }
