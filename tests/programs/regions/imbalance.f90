@@ -1,0 +1,55 @@
+! Regions of a Fortran program, of which `solve` takes rank 1 60 ms longer in each of 5 rounds; in
+! the barrier that follows the others wait, which is no time of a region. `output` takes all ranks
+! the same.
+program imbalance
+  use mpi
+  use laggard
+  implicit none
+  integer :: rank, ranks, error, round
+  double precision :: mine, origin
+
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
+  mine = MPI_Wtime()
+  call MPI_Allreduce(mine, origin, 1, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD, error)
+  origin = origin + 0.02d0
+  call laggard_phase('time loop  ')
+  do round = 0, 4
+    call at(round, 0)
+    call laggard_region_begin('step')
+    call laggard_region_begin('solve') ! MARK solve
+    call at(round, merge(80, 20, rank == 1))
+    call laggard_region_end('solve')
+    call MPI_Barrier(MPI_COMM_WORLD, error) ! MARK barrier
+    call laggard_region_end('step')
+    call laggard_region_begin('output')
+    call at(round, 95)
+    call laggard_region_end('output')
+  end do
+  call laggard_pause()
+  call laggard_resume()
+  print '(a,i0,a,i0)', 'rank ', rank, ' of ', ranks
+  call at(5, 0)
+  call MPI_Finalize(error)
+
+contains
+
+  ! Waits until so many ms after the start of a round, all on one machine.
+  subroutine at(round, ms)
+    use iso_c_binding
+    integer, intent(in) :: round, ms
+    double precision :: left
+    interface
+      integer(c_int) function usleep(us) bind(c)
+        import :: c_int
+        integer(c_int), value :: us
+      end function
+    end interface
+    do
+      left = origin + 0.1d0 * round + 1d-3 * ms - MPI_Wtime()
+      if (left <= 0) exit
+      if (usleep(int(left * 1d6, c_int)) /= 0) cycle
+    end do
+  end subroutine
+end program

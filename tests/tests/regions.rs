@@ -1,0 +1,392 @@
+//! Regions of the program, as `laggard.h`, `laggard.f90` and instrumented functions tell of them,
+//! and operation maps.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use laggard_tests::process::Outcome;
+use laggard_tests::product::{Bench, difference, programs};
+use laggard_tests::report::{Bottleneck, Report, schema_violations};
+use serde_json::Value;
+
+/// Runs of a program whose times are right only on a machine that is not too busy.
+const ATTEMPTS: usize = 4;
+
+fn include() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.join("../collector/include")
+}
+
+/// Flags with which programs find `laggard.h`.
+fn with_header(more: &[&str]) -> Vec<String> {
+    let header = format!("-I{}", include().display());
+    let more = more.iter().map(|flag| (*flag).to_owned());
+    std::iter::once(header).chain(more).collect()
+}
+
+fn lines(outcome: &Outcome) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.stdout.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}
+
+/// The number of the line with this mark.
+fn mark(source: &str, name: &str) -> u32 {
+    let text = fs::read_to_string(programs().join(source)).expect("a source");
+    let mark = format!("MARK {name}");
+    let marked = |line: &str| {
+        line.split("*/")
+            .next()
+            .is_some_and(|l| l.trim_end().ends_with(&mark))
+    };
+    let at = text.lines().position(marked).expect("a mark");
+    at as u32 + 1
+}
+
+struct Recorded {
+    bench: Bench,
+    trace: PathBuf,
+}
+
+/// Runs a program without and with the collector: it prints the same.
+fn record(bench: Bench, program: &Path, ranks: u32, shmem: bool) -> Recorded {
+    let words: [&OsStr; 1] = [program.as_os_str()];
+    let run = |traced: bool| {
+        let run = match traced {
+            true => bench.traced(ranks, &words, "trace"),
+            false => bench.plain(ranks, &words),
+        };
+        let run = if shmem { run.shmem() } else { run };
+        run.run().expect_orderly().expect_success()
+    };
+    let (plain, traced) = (run(false), run(true));
+    assert_eq!(lines(&plain), lines(&traced), "results under the collector");
+    assert_eq!(plain.stderr, traced.stderr, "messages");
+    let trace = bench.path("trace");
+    Recorded { bench, trace }
+}
+
+/// The report of one, two and three agents, which is the same.
+fn analyze(run: &Recorded, options: &[&str]) -> (Report, BTreeMap<String, Value>) {
+    let report = |agents: u32| {
+        let path = run.bench.path(&format!("report-{agents}.json"));
+        let options = [&["-q"], options].concat();
+        let outcome = run.bench.analyze(&run.trace, agents, &path, &options);
+        outcome.expect_orderly().expect_success();
+        fs::read_to_string(&path).expect("a report")
+    };
+    let text = report(1);
+    for agents in [2, 3] {
+        let other = difference(&text, &report(agents));
+        assert_eq!(other, None, "1 and {agents} agents");
+    }
+    assert_eq!(schema_violations(&text), [""; 0]);
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = value["regions"].as_array().cloned().unwrap_or_default();
+    let named = rows
+        .into_iter()
+        .map(|row| (row["region"].as_str().expect("a name").to_owned(), row));
+    let report = Report::parse(&text).expect("a report of the promised shape");
+    (report, named.collect())
+}
+
+fn number(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"))
+}
+
+fn near(found: f64, expected: f64, by: f64) -> bool {
+    (found - expected).abs() <= by
+}
+
+/// Repeats what depends on times until they are right.
+fn until_right(mut attempt: impl FnMut(usize) -> Result<(), String>) {
+    let mut last = String::new();
+    for number in 0..ATTEMPTS {
+        match attempt(number) {
+            Ok(()) => return,
+            Err(why) => last = why,
+        }
+        std::thread::sleep(std::time::Duration::from_secs(number as u64));
+    }
+    panic!("{last}");
+}
+
+fn check(holds: bool, what: &dyn std::fmt::Debug) -> Result<(), String> {
+    holds.then_some(()).ok_or_else(|| format!("{what:#?}"))
+}
+
+fn at_barrier(report: &Report) -> &Bottleneck {
+    let found = report.bottlenecks.iter();
+    let mut found = found.filter(|b| b.pattern == "wait_at_barrier");
+    found.next().expect("a wait at the barrier")
+}
+
+/// `solve` takes rank `late` 5 × 60 ms longer, `output` takes nobody longer, and what is spent in
+/// the barrier is no time of `step`.
+fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<(), String> {
+    let (solve, output, step) = (&rows["solve"], &rows["output"], &rows["step"]);
+    assert_eq!(solve["calls"], ranks * 5);
+    assert_eq!(
+        (&solve["kind"], &solve["locations"]),
+        (&"region".into(), &ranks.into())
+    );
+    assert_eq!(rows["time loop"]["kind"], "phase");
+    let mean = 0.1 + 0.3 / ranks as f64;
+    let right = solve["worst_rank"] == late
+        && near(number(solve, "max_s"), 0.4, 0.02)
+        && near(number(solve, "mean_s"), mean, 0.02)
+        && near(number(solve, "imbalance_s"), 0.3 * (ranks - 1) as f64, 0.04)
+        && near(number(solve, "instance_max_s"), 0.08, 0.01)
+        && solve["filter"] == "imbalance";
+    check(right, solve)?;
+    check(
+        near(number(output, "mean_s"), 0.075, 0.02) && output["filter"] == "none",
+        output,
+    )?;
+    let inclusive = ranks as f64 * 0.4;
+    let right = near(number(step, "inclusive_s"), inclusive, 0.06)
+        && number(step, "max_s") < 0.01
+        && step["filter"] == "none";
+    check(right, step)
+}
+
+#[test]
+fn regions_of_a_c_program() {
+    let source = "regions/imbalance.c";
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("regions-c-{attempt}"));
+        let flags = with_header(&[]);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let program = bench.compile(source, &flags, &[]);
+        let run = record(bench, &program, 3, false);
+        let (report, rows) = analyze(&run, &[]);
+        assert!(report.errors().is_empty() && report.anomaly("region_not_ended") == 0);
+        assert_eq!(report.anomaly("region_not_begun"), 0);
+        assert!(
+            !rows.contains_key("paused") && !rows.contains_key("before MPI"),
+            "{rows:?}"
+        );
+        assert_eq!(rows["MPI_Pcontrol(7)"]["kind"], "phase");
+        let place = &rows["solve"]["location"];
+        assert_eq!(place["line"], mark(source, "solve"));
+        // A region is a frame between functions, and no place.
+        let barrier = at_barrier(&report);
+        assert!(barrier.location.is("imbalance.c", mark(source, "barrier")));
+        let path = &barrier.location.callpath;
+        let step = path.iter().position(|frame| frame == "step");
+        let around = step.and_then(|at| Some((path.get(at.checked_sub(1)?)?, path.get(at + 1)?)));
+        let is_between = |(function, callee): (&String, &String)| {
+            function.starts_with("step imbalance.c:") && callee.starts_with("meet ")
+        };
+        assert!(around.is_some_and(is_between), "{path:?}");
+        assert!(!path.contains(&"solve".to_owned()));
+        imbalance(&rows, 3, 2)?;
+        check(near(barrier.severity_s, 0.6, 0.05), barrier)
+    });
+}
+
+#[test]
+fn regions_of_a_fortran_program() {
+    let source = "regions/imbalance.f90";
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("regions-fortran-{attempt}"));
+        let modules = format!("-J{}", bench.dir.display());
+        let module = include().join("laggard.f90").display().to_string();
+        let program = bench.compile(source, &[&modules, &module], &[]);
+        let run = record(bench, &program, 2, false);
+        let (report, rows) = analyze(&run, &[]);
+        assert!(report.errors().is_empty(), "{:?}", report.errors());
+        let place = &rows["solve"]["location"];
+        assert_eq!(place["line"], mark(source, "solve"), "{place}");
+        let barrier = at_barrier(&report);
+        assert!(
+            barrier
+                .location
+                .is("imbalance.f90", mark(source, "barrier")),
+            "{barrier:#?}"
+        );
+        assert!(
+            barrier.location.callpath.contains(&"step".to_owned()),
+            "{barrier:#?}"
+        );
+        imbalance(&rows, 2, 1)
+    });
+}
+
+/// A million calls of a function that returns at once do not fill the trace.
+#[test]
+fn instrumented_functions() {
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("regions-tiny-{attempt}"));
+        let program = bench.compile("regions/tiny.c", &["-finstrument-functions"], &[]);
+        let run = record(bench, &program, 2, false);
+        let (report, rows) = analyze(&run, &["--all"]);
+        let files = fs::read_dir(&run.trace).expect("a trace");
+        let bytes: u64 = files
+            .map(|file| file.expect("a file").metadata().expect("metadata").len())
+            .sum();
+        assert!(bytes < 400_000, "{bytes} bytes");
+        assert!(report.anomalies.iter().all(|a| !a.id.starts_with("region")));
+        let tiny = &rows["tiny"];
+        let calls = tiny["calls"].as_u64().unwrap() + tiny["untimed_calls"].as_u64().unwrap_or(0);
+        assert_eq!(calls, 2_000_000, "{tiny}");
+        assert_eq!(
+            (&rows["recurse"]["kind"], &rows["many"]["calls"]),
+            (&"function".into(), &2.into())
+        );
+        assert!(!rows.contains_key("main") || rows["main"]["calls"] == 2);
+        check(tiny["untimed_calls"].as_u64() > Some(1_000_000), tiny)?;
+        // The function itself does not sleep, one that it calls does.
+        let (solve, at) = (&rows["solve"], &rows["at_ms"]);
+        let right = near(number(solve, "inclusive_s"), 0.8, 0.06) && number(solve, "max_s") < 0.02;
+        check(right && solve["calls"] == 10, solve)?;
+        let sleeps = at["worst_rank"] == 1 && at["filter"] == "imbalance";
+        check(sleeps, at)
+    });
+}
+
+#[test]
+fn regions_that_are_not_ended_or_not_begun() {
+    let source = "regions/odd.c";
+    let bench = Bench::new("regions-odd");
+    let flags = with_header(&["-finstrument-functions"]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let program = bench.compile(source, &flags, &[]);
+    let run = record(bench, &program, 2, false);
+    let (report, rows) = analyze(&run, &[]);
+    let odd = |id: &str, name: &str| -> u64 {
+        let name = format!("\"{name}\"");
+        let of = report.anomalies.iter();
+        let of = of.filter(|a| a.id == id && a.detail.contains(&name));
+        of.map(|a| a.count).sum()
+    };
+    assert_eq!(
+        odd("region_not_ended", "unended"),
+        2,
+        "{:#?}",
+        report.anomalies
+    );
+    assert_eq!(odd("region_not_begun", "twice"), 2);
+    assert_eq!(odd("region_not_begun", "unbegun"), 2);
+    assert_eq!(odd("region_not_ended", "inner"), 2);
+    assert_eq!(odd("region_not_begun", "inner"), 2);
+    // "before" and "around" were begun before the recording; what is beyond a thousand is ignored.
+    assert_eq!(report.anomaly("region_not_ended"), 4);
+    assert_eq!(report.anomaly("region_not_begun"), 6);
+    assert_eq!(
+        (&rows["twice"]["calls"], &rows["one"]["calls"]),
+        (&2.into(), &4.into())
+    );
+    assert!(rows.contains_key(&"x".repeat(255)) && rows.contains_key(""));
+    let unended = report
+        .anomalies
+        .iter()
+        .find(|a| a.detail.contains("\"unended\""));
+    assert!(unended.unwrap().detail.contains("odd.c:"), "{unended:?}");
+    assert!(at_or_nowhere(&report, mark(source, "barrier")));
+}
+
+fn at_or_nowhere(report: &Report, line: u32) -> bool {
+    let mut found = report.bottlenecks.iter();
+    found.all(|b| b.operation != "MPI_Barrier" || b.location.is("odd.c", line))
+}
+
+/// Loops of the program's own are waits for a value if an operation map says so.
+#[test]
+fn operation_map_of_home_made_waits() {
+    let source = "regions/spin.c";
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("regions-spin-{attempt}"));
+        let flags = with_header(&["-finstrument-functions"]);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let program = bench.compile_with("oshcc", source, &flags, &["-loshmem"]);
+        let run = record(bench, &program, 3, true);
+        let map = run.bench.path("map.toml");
+        fs::write(&map, "[operations]\n\"spin_until\" = \"wait_on_value\"\n\"poll_until\" = \"wait_on_value\"\n\"named_until\" = \"wait_on_value\"\n").unwrap();
+        let map = map.display().to_string();
+        for all in [false, true] {
+            let options = ["--operation-map", &map, "--all"];
+            let (report, rows) = analyze(&run, &options[..2 + usize::from(all)]);
+            assert!(report.errors().is_empty() && report.anomaly("unknown_operation") == 0);
+            assert_eq!(rows["spin_until"]["operation_type"], "wait_on_value");
+            for (name, at, rank, by, line) in [
+                ("spin_until", "spin", 1, 0, "put"),
+                ("poll_until", "poll", 0, 2, "again"),
+                ("named_until", "named", 2, 1, "write"),
+            ] {
+                let mut found = report.bottlenecks.iter().filter(|b| b.operation == name);
+                let found = found.next().ok_or(format!("no {name}"))?;
+                assert_eq!(found.pattern, "wait_on_value");
+                assert!(found.location.is("spin.c", mark(source, at)), "{found:#?}");
+                assert!((0.5..1.0).contains(&found.confidence), "{found:#?}");
+                let [victim] = &found.ranks[..] else {
+                    panic!("{found:#?}")
+                };
+                assert_eq!((victim.rank, found.instances), (rank, 5));
+                let cause = &found.causes[0];
+                let right = cause.rank == by
+                    && cause.operation == "shmem_long_p"
+                    && cause.location.is("spin.c", mark(source, line))
+                    && cause.because.contains("comput")
+                    && near(found.severity_s, 0.3, 0.04);
+                check(right && found.causes.len() == 1, found)?;
+            }
+        }
+        // Nothing of it without a map.
+        let (report, rows) = analyze(&run, &["--all"]);
+        assert!(
+            report
+                .bottlenecks
+                .iter()
+                .all(|b| b.pattern != "wait_on_value")
+        );
+        assert!(rows["spin_until"]["operation_type"].is_null());
+        wrong_maps(&run);
+        Ok(())
+    });
+}
+
+/// What is wrong with a map is one line; a name that is nowhere is an anomaly.
+fn wrong_maps(run: &Recorded) {
+    let map = run.bench.path("wrong.toml");
+    let shown = map.display().to_string();
+    let report = run.bench.path("wrong.json");
+    let options = ["-q", "--operation-map", &*shown];
+    for (text, expected) in [
+        (
+            "# one\n\"a\" = \"wait_on_vlaue\"\n",
+            ":2: unknown operation type \"wait_on_vlaue\"",
+        ),
+        (
+            "\"a\" = \"io\"\n\n\"b\" = io\n",
+            ":3: expected a line such as",
+        ),
+        (
+            "\"a\" = \"io\"\n\"a\" = \"io\"\n",
+            ":2: \"a\" is there twice",
+        ),
+        ("[other]\n", ":1: unknown table [other]"),
+    ] {
+        fs::write(&map, text).unwrap();
+        for agents in [1, 2] {
+            let outcome = run.bench.analyze(&run.trace, agents, &report, &options);
+            assert_eq!(outcome.code, Some(1), "{text}: {outcome:?}");
+            let said: Vec<&str> = outcome
+                .stderr
+                .lines()
+                .filter(|l| l.contains("laggard"))
+                .collect();
+            assert!(
+                said.len() == 1 && said[0].contains(expected),
+                "{:?}",
+                outcome.stderr
+            );
+        }
+        assert!(!report.exists());
+    }
+    fs::write(&map, "\"nowhere\" = \"wait_on_value\"\n").unwrap();
+    let (report, _) = analyze(run, &options[1..]);
+    assert_eq!(report.anomaly("unknown_operation"), 1);
+}
