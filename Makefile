@@ -36,7 +36,6 @@ test: deps
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
 	$(CARGO) test --workspace --release
 	tests/checkers.sh quick
-	$(MAKE) --no-print-directory test-mpich
 
 # What depends on the MPI, once more with MPICH; and what was built for one meets the other.
 test-mpich: build-mpich

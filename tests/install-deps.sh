@@ -66,7 +66,6 @@ needs_of_demo() {
 
 needs_of_test() {
     needs_of_demo
-    needs_of_mpich
     need binutils has nm
     need eztrace has eztrace
     need g++ has g++
