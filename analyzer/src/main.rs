@@ -11,10 +11,6 @@ const FAILED: u8 = 1;
 /// Exit code: wrong usage.
 const USAGE: u8 = 2;
 
-/// With tens of thousands of ranks half of the time went into the C library's allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     keep_freed_memory();
     let cli = match cli::Cli::parse_words(std::env::args_os()) {
@@ -38,13 +34,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rounds of the analysis free and need the same buffers again and again; giving them back
-/// to the kernel in between costs more than everything done with them.
+/// Rounds of the analysis free and need the same buffers again and again; giving them
+/// back to the kernel in between costs more than everything done with them.
 fn keep_freed_memory() {
-    /// `mi_option_purge_delay` of mimalloc.h, which the bindings do not name; in ms.
-    const PURGE_DELAY: std::ffi::c_int = 15;
-    // SAFETY: an option that the library knows, before there is another thread.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 100) }
+    // SAFETY: plain numbers, before there is another thread.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 256 << 20);
+    }
 }
 
 /// The head fails for all: a launcher kills the job at the first process that fails,
