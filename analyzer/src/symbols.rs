@@ -77,7 +77,7 @@ pub(crate) enum Problem {
     Missing,
     /// The file is not the one that ran.
     Changed,
-    /// The file cannot be read, or is no ELF file.
+    /// The file cannot be read, is no ELF file, or claims sizes that cannot be.
     Unreadable,
     /// The file has no line numbers.
     NoLines,

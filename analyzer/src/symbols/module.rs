@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use addr2line::Loader;
 use memmap2::Mmap;
-use object::Object;
+use object::{Object, ObjectSection};
 
 use super::{Line, Origin, Problem, base_name, find};
 
@@ -140,14 +140,16 @@ fn load(path: &str, build_id: &[u8], debug_roots: &[PathBuf]) -> Loaded {
     let own = own_file(Path::new(path), build_id);
     let debug = find::debug_file(Path::new(path), build_id, own.as_ref().ok(), debug_roots);
     let mut has_lines = false;
-    if let Some(debug) = debug {
+    if let Some(debug) = debug.filter(|debug| can_be_unpacked(debug)) {
         let supplement = find::supplement(&debug, debug_roots);
+        let supplement = supplement.filter(|supplement| can_be_unpacked(supplement));
         if let Ok(loader) = Loader::new_with_sup(&debug, supplement.as_deref()) {
             has_lines |= loader.get_section_range(b".debug_line").is_some();
             loaded.loaders.push(loader);
         }
     }
     match own {
+        Ok(_) if !can_be_unpacked(Path::new(path)) => loaded.problem = Some(Problem::Unreadable),
         Ok(_) => match Loader::new(path) {
             Ok(loader) => {
                 has_lines |= loader.get_section_range(b".debug_line").is_some();
@@ -161,6 +163,29 @@ fn load(path: &str, build_id: &[u8], debug_roots: &[PathBuf]) -> Loaded {
         Err(problem) => loaded.problem = Some(problem),
     }
     loaded
+}
+
+/// Whether the sizes that compressed sections of a file claim are possible ones: memory for
+/// them is taken before a byte is unpacked.
+fn can_be_unpacked(path: &Path) -> bool {
+    /// Debug information shrinks to a third or a tenth, and sections full of zeros are small.
+    const MOST_TIMES: u64 = 64;
+    /// See `MOST_TIMES`.
+    const SMALL: u64 = 16 << 20;
+    let Ok(map) = map(path) else {
+        return false;
+    };
+    let Some(object) = parse(&map) else {
+        return false;
+    };
+    object.sections().all(|section| {
+        let Ok(range) = section.compressed_file_range() else {
+            return true;
+        };
+        let most = range.compressed_size.saturating_mul(MOST_TIMES);
+        range.format == object::CompressionFormat::None
+            || range.uncompressed_size <= most.max(SMALL)
+    })
 }
 
 /// The module's file, if it is the one that ran.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
 
@@ -100,6 +100,26 @@ fn without_line_numbers_symbols_are_used() {
     let lines = symbols.resolve(&program.path(), &[], program.address("outer") + 3);
     assert_eq!(lines[0].text(), "outer+0x3");
     assert_eq!(ids(&symbols), ["no_line_numbers"]);
+}
+
+#[test]
+fn compressed_lines_are_found_and_sizes_that_cannot_be_are_not_believed() {
+    let program = Program::new(&["-g", "-gz=zlib", "-Wl,--build-id"]);
+    let address = program.address("outer");
+    let resolve = || {
+        let mut symbols = without_roots();
+        let lines = symbols.resolve(&program.path(), &program.build_id(), address + 3);
+        (lines[0].has_source(), ids(&symbols))
+    };
+    assert_eq!(resolve(), (true, Vec::new()));
+    let mut bytes = std::fs::read(program.file("app")).unwrap();
+    let object = object::File::parse(&*bytes).unwrap();
+    let section = object.section_by_name(".debug_line").unwrap();
+    // ELF's header of a compressed section: type, reserved, size.
+    let size_at = section.file_range().unwrap().0 as usize + 8;
+    bytes[size_at..size_at + 8].copy_from_slice(&(4u64 << 30).to_le_bytes());
+    std::fs::write(program.file("app"), bytes).unwrap();
+    assert_eq!(resolve(), (false, vec!["module_unreadable".to_owned()]));
 }
 
 #[test]
