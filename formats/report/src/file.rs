@@ -1,8 +1,7 @@
 //! Reports as files.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::{fs, io};
 
 use serde::Deserialize;
 
@@ -81,25 +80,7 @@ impl Report {
             source,
         };
         Report::check_target(path)?;
-        let json = self.to_json();
-        // A link keeps pointing to what it points to.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-            // A pipe or terminal has no name to rename over.
-            let mut file = OpenOptions::new()
-                .write(true)
-                .open(&target)
-                .map_err(failed)?;
-            return file.write_all(json.as_bytes()).map_err(failed);
-        }
-        let (mut file, temporary) = temporary(&target).map_err(failed)?;
-        let written = fill(&mut file, &target, json.as_bytes())
-            .and_then(|()| fs::rename(&temporary, &target));
-        written.map_err(|source| {
-            // Best effort: the error that is reported is the one that matters.
-            let _ = fs::remove_file(&temporary);
-            failed(source)
-        })
+        crate::replace(path, self.to_json().as_bytes()).map_err(failed)
     }
 }
 
@@ -117,35 +98,6 @@ fn is_report(path: &Path) -> bool {
         .ok()
         .and_then(|b| schema_of(&b).ok().flatten());
     schema.is_some_and(|schema| schema.starts_with(SCHEMA_FAMILY))
-}
-
-/// Names tried for the temporary file.
-const TRIES: u32 = 100;
-
-/// Makes a file beside `target`; nothing that is there already is opened or followed.
-fn temporary(target: &Path) -> io::Result<(File, PathBuf)> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let pid = std::process::id();
-    let mut taken = io::ErrorKind::AlreadyExists.into();
-    for number in 0..TRIES {
-        let path = target.with_file_name(format!(".{name}.{pid}.{number}.tmp"));
-        match File::create_new(&path) {
-            Ok(file) => return Ok((file, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(taken)
-}
-
-/// Writes a file that takes the place of `target`, and its permissions if there is one.
-fn fill(file: &mut File, target: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Ok(former) = fs::metadata(target) {
-        // Best effort: it may belong to somebody else, or the file system have none.
-        let _ = file.set_permissions(former.permissions());
-    }
-    file.write_all(bytes)?;
-    file.sync_data()
 }
 
 #[cfg(test)]

@@ -17,13 +17,16 @@ mod file;
 mod model;
 mod numbers;
 mod ranks;
+mod replace;
 mod text;
 pub mod units;
+pub mod words;
 
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use ranks::{list_of_ranks, rank_ranges};
+pub use replace::replace;
 pub use text::{RenderOptions, render_text};
 
 /// The schema that this version writes and reads.

@@ -14,7 +14,7 @@ const RANGES: usize = 8;
 const LABEL: usize = 15;
 
 /// `exchange.c:42 exchange_halo`, or what is known of it.
-pub(super) fn place(location: &SourceLocation) -> String {
+pub(crate) fn place(location: &SourceLocation) -> String {
     let file = base_name(&location.file);
     match (file.is_empty(), location.line, location.function.is_empty()) {
         (true, _, true) => "unknown place".to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn place(location: &SourceLocation) -> String {
 }
 
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
-pub(super) fn cause(cause: &Cause) -> String {
+pub(crate) fn cause(cause: &Cause) -> String {
     let mut text = format!("rank {}", cause.rank);
     if !cause.operation.is_empty() {
         text.push_str(&format!(
@@ -44,7 +44,7 @@ pub(super) fn cause(cause: &Cause) -> String {
 }
 
 /// Ranks that lost time, as a phrase.
-pub(super) fn ranks(finding: &Bottleneck, most: usize) -> String {
+pub(crate) fn ranks(finding: &Bottleneck, most: usize) -> String {
     match finding.rank_set.as_deref() {
         Some(set) => list_of_ranges(set, most),
         None => list_of_ranks(finding.ranks.iter().map(|share| share.rank), most),
@@ -97,7 +97,7 @@ pub(super) fn paragraph(
 }
 
 /// How much, how often, against what, how sure.
-fn lost(finding: &Bottleneck) -> String {
+pub(crate) fn lost(finding: &Bottleneck) -> String {
     let mut text = format!(
         "{} ({} of all time) by {}, in {} of {} calls",
         duration(finding.severity_s),

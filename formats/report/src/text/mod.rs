@@ -1,12 +1,12 @@
 //! The report as text for people: 80 to 120 columns, the most important first.
 
-mod finding;
+pub(crate) mod finding;
 mod regions;
 pub(crate) mod style;
 mod table;
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, Report};
+use crate::{Anomaly, Bottleneck, Report, Run};
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
@@ -38,7 +38,7 @@ impl Default for RenderOptions {
 const EXPLAINED: usize = 3;
 /// Share of all time, in percent, below which findings are counted, not listed: they are
 /// not worth a change of the program, and often within what clocks and scheduling blur.
-const NEGLIGIBLE_PERCENT: f64 = 0.05;
+pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
 /// Anomalies shown.
 const ANOMALIES: usize = 10;
 /// Narrowest and widest that a report is set.
@@ -66,24 +66,33 @@ fn paragraph(out: &mut String, text: &str, screen: usize, style: Style, tone: To
     }
 }
 
-fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
-    let run = &report.run;
+/// Program, without its directory, and arguments.
+pub(crate) fn command(run: &Run) -> String {
     let mut command = base_name(&run.program).to_owned();
     for argument in &run.arguments {
         command.push(' ');
         command.push_str(argument);
     }
+    command
+}
+
+/// `4 ranks on node7, 531 ms, 10 524 calls`.
+pub(crate) fn size_of_run(run: &Run) -> String {
     let hosts = match run.hosts.len() {
         0 => String::new(),
         1 => format!(" on {}", run.hosts[0]),
         many => format!(" on {many} hosts"),
     };
-    let head = format!(
-        "{command}: {}{hosts}, {}, {} calls",
+    format!(
+        "{}{hosts}, {}, {} calls",
         plural(run.ranks.into(), "rank"),
         duration(run.wall_time_s),
         count(run.operations)
-    );
+    )
+}
+
+fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
+    let head = format!("{}: {}", command(&report.run), size_of_run(&report.run));
     paragraph(out, &head, screen, style, Tone::Strong);
     let text = waiting(report);
     let share = report.waiting_percent();
@@ -92,7 +101,7 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
 }
 
 /// How much waiting there was, how sure that is, and where most of it was.
-fn waiting(report: &Report) -> String {
+pub(crate) fn waiting(report: &Report) -> String {
     let unknown = report.unknown_waiting();
     let wait = report.sums().wait_s;
     let share = percent(report.waiting_percent());
@@ -335,7 +344,7 @@ fn anomalies(out: &mut String, report: &Report, screen: usize, style: Style) {
 
 /// Anomalies that say the same of several locations, as one: the first, how often,
 /// and how many others.
-fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
+pub(crate) fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
     let mut rows: Vec<(&Anomaly, u64, usize)> = Vec::new();
     for anomaly in anomalies {
         let same = rows.iter_mut().find(|(first, ..)| {

@@ -1,0 +1,55 @@
+//! A report's facts as phrases, the same in the text and in everything else that shows one.
+//!
+//! Numbers and their units are joined by no-break spaces.
+
+use crate::text::{self, finding};
+use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
+
+/// Program, without its directory, and arguments.
+pub fn command(run: &Run) -> String {
+    text::command(run)
+}
+
+/// `4 ranks on node7, 531 ms, 10 524 calls`.
+pub fn size_of_run(run: &Run) -> String {
+    text::size_of_run(run)
+}
+
+/// How much waiting there was, how sure that is, and where most of it was.
+pub fn verdict(report: &Report) -> String {
+    text::waiting(report)
+}
+
+/// `exchange.c:42 exchange_halo`, or what is known of it.
+pub fn place(location: &SourceLocation) -> String {
+    finding::place(location)
+}
+
+/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
+pub fn cause(cause: &Cause) -> String {
+    finding::cause(cause)
+}
+
+/// Time, share, ranks, calls: what a finding lost, against what, how sure.
+pub fn lost(finding: &Bottleneck) -> String {
+    finding::lost(finding)
+}
+
+/// Ranks that lost time, as a phrase with at most `most` ranges.
+pub fn ranks(finding: &Bottleneck, most: usize) -> String {
+    finding::ranks(finding, most)
+}
+
+/// `ranks 0-3, 7` of a set of ranges such as `0-3,7`, with at most `most` ranges.
+pub fn ranks_of_set(set: &str, most: usize) -> String {
+    crate::ranks::list_of_ranges(set, most)
+}
+
+/// Anomalies that say the same of several locations, as one: the first, how often, and how many
+/// others.
+pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
+    text::alike(anomalies)
+}
+
+/// Share of all time, in percent, below which a finding is not worth a change of the program.
+pub const NEGLIGIBLE_PERCENT: f64 = text::NEGLIGIBLE_PERCENT;
