@@ -1,5 +1,6 @@
 //! What was found, in sums that do not depend on who added them in which order.
 
+use std::cmp::Reverse;
 use std::hash::{Hash, Hasher};
 
 use laggard_patterns::PatternId;
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::intern::PathKey;
 use super::notes::Loss;
+use super::table::NONE;
 use super::wire::Detail;
 
 /// The late party of a finding.
@@ -123,6 +125,8 @@ pub struct Worst {
     pub severity: u64,
     /// World rank.
     pub rank: u32,
+    /// World rank that was late; [`NONE`] if nobody was, or nobody knows.
+    pub late: u32,
     /// ns since the run's start.
     pub enter: i64,
     /// ns since the run's start.
@@ -130,9 +134,10 @@ pub struct Worst {
 }
 
 impl Worst {
-    /// Ordered by severity; ties go to the earlier, then to the lower rank.
-    fn key(&self) -> (u64, std::cmp::Reverse<(i64, u32)>) {
-        (self.severity, std::cmp::Reverse((self.enter, self.rank)))
+    /// Ordered by severity; ties go to the earlier, then to the lower ranks.
+    fn key(&self) -> (u64, Reverse<(i64, u32, u32)>) {
+        let rest = (self.enter, self.rank, self.late);
+        (self.severity, Reverse(rest))
     }
 
     /// The worse of two.
@@ -189,6 +194,7 @@ impl Sums {
         let worst = Worst {
             severity,
             rank: instance.rank,
+            late: instance.late.map_or(NONE, |late| late.rank),
             enter: instance.enter,
             leave: instance.leave,
         };
@@ -393,6 +399,20 @@ impl LocalFindings {
         };
         for (share, late) in shares.iter().filter(|(share, _)| *share > 0) {
             sums.add_cause(*share as u64, late);
+        }
+        // Who had the largest share is the one to look at.
+        let largest = shares
+            .iter()
+            .max_by_key(|(share, late)| (*share, Reverse(late.rank)));
+        let is_worst = |worst: &&mut Worst| {
+            (worst.rank, worst.enter, worst.leave)
+                == (instance.rank, instance.enter, instance.leave)
+        };
+        if let Some((share, late)) = largest
+            && let Some(worst) = sums.worst.as_mut().filter(is_worst)
+            && *share > 0
+        {
+            worst.late = late.rank;
         }
     }
 

@@ -23,6 +23,60 @@ const EXTREMES: usize = 64;
 /// Locations computing at least this share of the most are those that others wait for.
 pub const BOTTLENECK_SHARE: f64 = 0.95;
 
+/// Classes of successive ranks, at most: of more ranks than these many share one.
+const CLASSES: usize = 64;
+
+/// The class of a rank of a run of `ranks`.
+fn class_of(rank: u32, ranks: usize) -> u16 {
+    let width = ranks.div_ceil(CLASSES).max(1);
+    (rank as usize / width).min(CLASSES - 1) as u16
+}
+
+/// First and last rank of a class, see [`class_of`].
+pub fn ranks_of_class(class: u16, ranks: usize) -> (u32, u32) {
+    let width = ranks.div_ceil(CLASSES).max(1);
+    let first = usize::from(class) * width;
+    let last = (first + width).min(ranks).saturating_sub(1).max(first);
+    (first as u32, last as u32)
+}
+
+/// What some successive ranks lost, of those that did. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossClass {
+    /// Which ranks: see [`ranks_of_class`].
+    pub class: u16,
+    /// How many lost time.
+    pub ranks: u32,
+    /// All of them.
+    pub severity: u64,
+    /// Least of one of them.
+    pub least: u64,
+    /// Most of one of them.
+    pub most: u64,
+}
+
+impl LossClass {
+    fn add(&mut self, other: &LossClass) {
+        self.ranks += other.ranks;
+        self.severity = self.severity.saturating_add(other.severity);
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+}
+
+/// Adds up what is of the same class, ascending.
+fn joined<C: Copy>(mut all: Vec<C>, class: impl Fn(&C) -> u16, add: impl Fn(&mut C, &C)) -> Vec<C> {
+    all.sort_by_key(&class);
+    let mut joined: Vec<C> = Vec::new();
+    for one in all {
+        match joined.last_mut() {
+            Some(last) if class(last) == class(&one) => add(last, &one),
+            _ => joined.push(one),
+        }
+    }
+    joined
+}
+
 /// A set of ranks, as ascending ranges that do not touch: first and last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankSet(Vec<(u32, u32)>);
@@ -83,6 +137,8 @@ pub struct Folded {
     pub rank_set: RankSet,
     /// Of these, who lost most, the worst first: world rank, time, instances.
     pub ranks: Vec<(u32, u64, u64)>,
+    /// The same of all ranks, by class; empty if all are listed.
+    pub classes: Vec<LossClass>,
     /// Who was late, the worst first.
     pub causes: Vec<(CauseKey, Cause)>,
     /// The worst instance.
@@ -93,13 +149,26 @@ pub struct Folded {
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
-    fn new(sums: Sums) -> Folded {
+    fn new(sums: Sums, ranks: usize) -> Folded {
+        let loss = |&(rank, severity, _): &(u32, u64, u64)| LossClass {
+            class: class_of(rank, ranks),
+            ranks: 1,
+            severity,
+            least: severity,
+            most: severity,
+        };
+        // A run of few ranks lists all that lost.
+        let classes = match ranks <= LISTED {
+            true => Vec::new(),
+            false => sums.ranks.iter().map(loss).collect(),
+        };
         let mut folded = Folded {
             severity: sums.severity,
             instances: sums.instances,
             inter_host: sums.inter_host,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
             ranks: sums.ranks.into_vec(),
+            classes: joined(classes, |one| one.class, LossClass::add),
             causes: sums.causes.into_iter().collect(),
             worst: sums.worst,
         };
@@ -114,6 +183,9 @@ impl Folded {
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
         self.rank_set.merge(other.rank_set);
         self.ranks.extend(other.ranks);
+        self.classes.extend(other.classes);
+        let classes = std::mem::take(&mut self.classes);
+        self.classes = joined(classes, |one| one.class, LossClass::add);
         self.causes.extend(other.causes);
         self.worst = Worst::worse(self.worst, other.worst);
         self.cut();
@@ -128,14 +200,19 @@ impl Folded {
     }
 }
 
-/// Folds an agent's findings; `causes` are those that are ranks of this agent.
-pub fn findings(mut own: Findings, causes: Vec<(FindingKey, CauseKey, Cause)>) -> FoldedFindings {
+/// Folds an agent's findings, of a run of so many ranks; `causes` are those that are ranks of
+/// this agent.
+pub fn findings(
+    mut own: Findings,
+    causes: Vec<(FindingKey, CauseKey, Cause)>,
+    ranks: usize,
+) -> FoldedFindings {
     for (finding, key, cause) in causes {
         let sums = own.entry(finding).or_default();
         sums.causes.of(key).merge(cause);
     }
     own.into_iter()
-        .map(|(key, sums)| (key, Folded::new(sums)))
+        .map(|(key, sums)| (key, Folded::new(sums, ranks)))
         .collect()
 }
 
@@ -152,6 +229,32 @@ pub struct Locations {
     pub busiest: RankSet,
     /// All, or those that stand out.
     pub listed: Vec<LocationTimes>,
+    /// All, by class of their rank; empty if all are listed.
+    pub classes: Vec<TimesClass>,
+}
+
+/// Times of the locations of some successive ranks. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimesClass {
+    /// Which ranks: see [`ranks_of_class`].
+    pub class: u16,
+    /// How many locations they have.
+    pub locations: u64,
+    /// All of them.
+    pub sums: Times,
+    /// Least computation of one of them.
+    pub least_computation: u64,
+    /// Most computation of one of them.
+    pub most_computation: u64,
+}
+
+impl TimesClass {
+    fn add(&mut self, other: &TimesClass) {
+        self.locations += other.locations;
+        self.sums.add(&other.sums);
+        self.least_computation = self.least_computation.min(other.least_computation);
+        self.most_computation = self.most_computation.max(other.most_computation);
+    }
 }
 
 /// Times of a location, or of several. ns.
@@ -238,8 +341,8 @@ impl LocationTimes {
 }
 
 impl Locations {
-    /// Folds an agent's locations, of `total` in all agents. Collective.
-    pub fn new(job: &dyn Job, own: Vec<LocationTimes>, total: usize) -> Locations {
+    /// Folds an agent's locations, of `total` of so many ranks in all agents. Collective.
+    pub fn new(job: &dyn Job, own: Vec<LocationTimes>, total: usize, ranks: usize) -> Locations {
         let computed = own.iter().map(LocationTimes::computation);
         let mut extremes = computed.fold([0, 0], |[most, least]: [u64; 2], time| {
             [most.max(time), least.max(!time)]
@@ -266,6 +369,17 @@ impl Locations {
                 });
             }
         }
+        if total > LISTED_LOCATIONS {
+            let one = |location: &LocationTimes| TimesClass {
+                class: class_of(location.rank, ranks),
+                locations: 1,
+                sums: Times::of(location),
+                least_computation: location.computation(),
+                most_computation: location.computation(),
+            };
+            let classes = own.iter().map(one).collect();
+            locations.classes = joined(classes, |one| one.class, TimesClass::add);
+        }
         locations.listed = own;
         locations.cut(total);
         locations
@@ -278,6 +392,8 @@ impl Locations {
         self.first_threads.add(&other.first_threads);
         self.busiest.merge(other.busiest);
         self.listed.extend(other.listed);
+        let classes = [std::mem::take(&mut self.classes), other.classes].concat();
+        self.classes = joined(classes, |one| one.class, TimesClass::add);
         self.cut(total);
     }
 
@@ -301,5 +417,44 @@ impl Locations {
         }
         let mut keeps = keeps.into_iter();
         self.listed.retain(|_| keeps.next() == Some(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_few_and_cover_all_ranks() {
+        for ranks in [1usize, 33, 64, 65, 127, 4096, 65_535, 65_536] {
+            let mut next = 0;
+            for class in 0..=class_of(ranks as u32 - 1, ranks) {
+                let (first, last) = ranks_of_class(class, ranks);
+                assert_eq!(first, next, "{ranks}");
+                assert!((first..=last).all(|rank| class_of(rank, ranks) == class));
+                next = last + 1;
+            }
+            assert_eq!(next as usize, ranks);
+            assert!(usize::from(class_of(u32::MAX, ranks)) < CLASSES);
+        }
+    }
+
+    #[test]
+    fn sums_of_classes_do_not_depend_on_who_adds_them() {
+        let sums = |ranks: std::ops::Range<u32>| Sums {
+            ranks: ranks
+                .map(|rank| (rank, u64::from(rank) * 7 % 50, 1))
+                .collect(),
+            ..Sums::default()
+        };
+        let whole = Folded::new(sums(0..200), 200);
+        for border in [1, 63, 100, 199] {
+            let mut parts = Folded::new(sums(border..200), 200);
+            parts.merge(Folded::new(sums(0..border), 200));
+            assert_eq!(parts, whole, "{border}");
+        }
+        let one = whole.classes[3];
+        assert_eq!((one.class, one.ranks, one.least, one.most), (3, 4, 5, 48));
+        assert!(Folded::new(sums(0..32), 32).classes.is_empty());
     }
 }

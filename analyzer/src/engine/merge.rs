@@ -135,10 +135,10 @@ impl Own {
     pub fn fold(mut self, job: &dyn Job, agent_of: &[u32], locations: usize) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
         Ok(Partial {
-            findings: fold::findings(self.findings, causes),
+            findings: fold::findings(self.findings, causes, agent_of.len()),
             profile: self.profile,
             regions: self.regions,
-            locations: Locations::new(job, self.locations, locations),
+            locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
             requests: self.requests,
             bytes_exchanged: job.sent().bytes,

@@ -11,6 +11,7 @@
 mod activity;
 mod agent;
 pub(crate) mod anomaly;
+mod around;
 mod asking;
 mod because;
 mod calls;
@@ -75,6 +76,7 @@ use per_rank::Rows;
 use phases::Phases;
 use prepare::Profiled;
 use repair::Timeline;
+use report::Named;
 use rounds::{Rounds, Settled};
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
@@ -194,7 +196,7 @@ pub fn analyze(
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
     merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
     let texts = places::paths(job, &merge::paths_of(&own), &opened.locations, &profiled)?;
-    let mut places = places::Places::new(&texts, symbols(options));
+    let mut places = places::Places::new(texts, symbols(options));
     // Before anything is folded: what is one line of the program is one finding.
     let same = places.same(job)?;
     if !same.is_empty() {
@@ -214,10 +216,23 @@ pub fn analyze(
         sum.merge(other, locations);
         sum
     })?;
+    phases.begin("worst calls");
+    let around = around::collect(
+        job,
+        merged.as_ref().map(|merged| &merged.findings),
+        &opened,
+        &profiled,
+        &timeline.own(&opened),
+        &mut places,
+    )?;
     let (totals, shares) = phases.finish(opened_locations, requests)?;
     Ok(merged.map(|merged| {
         let violations = (before, after);
-        let mut report = report::build(&opened, merged, violations, &mut places, options, end);
+        let named = Named {
+            places: &mut places,
+            around: &around,
+        };
+        let mut report = report::build(&opened, merged, violations, named, options, end);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;

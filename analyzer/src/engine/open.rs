@@ -57,6 +57,8 @@ struct Told {
     program: Vec<String>,
     /// MPI library, as the first location says that knows it.
     mpi_library: Option<String>,
+    /// When the first location's file was made, ms of Unix time; 0 if it does not say.
+    began_unix_ms: u64,
     locations: u64,
     /// Locations with a profile but no events.
     silent: u64,
@@ -74,6 +76,8 @@ pub struct Recorded {
     pub program: Vec<String>,
     /// MPI library and version.
     pub mpi_library: Option<String>,
+    /// When it began, ms of Unix time.
+    pub began_unix_ms: Option<u64>,
     /// Locations in all.
     pub locations: u64,
     /// Bytes of all files.
@@ -326,6 +330,9 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
         hosts: hosts.into_iter().collect(),
         runs,
         program: program.unwrap_or_default(),
+        began_unix_ms: locations
+            .first()
+            .map_or(0, |first| first.header.start_unix_ns / 1_000_000),
         mpi_library: locations
             .iter()
             .find_map(|location| property(location, "mpi_library").next()),
@@ -488,6 +495,7 @@ fn share(
         run_id: runs().next().map(|run| run.0).unwrap_or_default(),
         program: first.map_or(Vec::new(), |told| told.program.clone()),
         mpi_library: all.iter().find_map(|told| told.mpi_library.clone()),
+        began_unix_ms: first.map(|told| told.began_unix_ms).filter(|&ms| ms > 0),
         locations: all.iter().map(|told| told.locations).sum(),
         bytes: all
             .iter()

@@ -283,10 +283,10 @@ struct Place {
 }
 
 /// The file, and the texts that it knows.
-struct Table<'t, 'p> {
+struct Table<'t> {
     file: PerRank,
     opened: &'t Opened,
-    places: &'t mut Places<'p>,
+    places: &'t mut Places,
     known: FxHashMap<PathKey, Place>,
     operations: FxHashMap<u16, Text>,
     patterns: FxHashMap<PatternNumber, Text>,
@@ -297,8 +297,8 @@ struct Table<'t, 'p> {
     texts: FxHashMap<String, Text>,
 }
 
-impl<'t, 'p> Table<'t, 'p> {
-    fn new(path: &Path, opened: &'t Opened, places: &'t mut Places<'p>, all: bool) -> Result<Self> {
+impl<'t> Table<'t> {
+    fn new(path: &Path, opened: &'t Opened, places: &'t mut Places, all: bool) -> Result<Self> {
         let first = &opened.run;
         let run = Run {
             run_id: first.run_id,

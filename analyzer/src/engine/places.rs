@@ -115,21 +115,26 @@ fn frames(location: &Location, id: u32) -> Vec<FrameText> {
 }
 
 /// Resolves call paths to places, each once.
-pub struct Places<'p> {
-    paths: &'p Paths,
+pub struct Places {
+    paths: Paths,
     /// What resolves addresses.
     pub symbols: Symbols,
     known: FxHashMap<PathKey, SourceLocation>,
 }
 
-impl<'p> Places<'p> {
+impl Places {
     /// Nothing resolved yet.
-    pub fn new(paths: &'p Paths, symbols: Symbols) -> Self {
+    pub fn new(paths: Paths, symbols: Symbols) -> Self {
         Places {
             paths,
             symbols,
             known: FxHashMap::default(),
         }
+    }
+
+    /// Adds the frames of more call paths.
+    pub fn add(&mut self, paths: Paths) {
+        self.paths.extend(paths);
     }
 
     /// The first of the call paths that look the same to the program's author: a loop

@@ -298,8 +298,8 @@ fn functions(
     let texts = places::paths(job, &own, locations, profiled)?;
     let mut named: Vec<(PathKey, String)> = Vec::new();
     if job.agent() == 0 {
-        let mut places = Places::new(&texts, symbols);
         let mut keys: Vec<PathKey> = texts.keys().copied().collect();
+        let mut places = Places::new(texts, symbols);
         keys.sort_unstable();
         let names = keys.into_iter().map(|key| (key, places.function(key)));
         named.extend(names.filter(|(_, name)| map.get(name).is_some()));

@@ -3,13 +3,15 @@
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, Causality, ClockViolations, Efficiency, Instance, LocationSums,
-    LocationTimes as Times, Metric, RankShare, Report, Run, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, Causality, ClockViolations, Efficiency, Instance, LocationClass,
+    LocationSums, LocationTimes as Times, Metric, RankClass, RankShare, Report, Run, percent,
+    ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
 
 use super::anomaly::Level;
+use super::around::Around;
 use super::because::{Reason, because};
 use super::causality::{Count, Violations};
 use super::detect::Filter;
@@ -22,12 +24,23 @@ use super::prepare::LocationTimes;
 use super::regions;
 use crate::options::AnalyzeOptions;
 
+/// What is told of single calls.
+pub struct Named<'n> {
+    /// Where they are.
+    pub places: &'n mut Places,
+    /// What was around the worst ones.
+    pub around: &'n Around,
+}
+
+/// Findings whose spread over the ranks is told.
+const SPREAD: usize = 100;
+
 /// Builds the report. `end` is when the run ended, ns since its start.
 pub fn build(
     opened: &Opened,
     merged: Partial,
     (before, after): (Violations, Violations),
-    places: &mut Places,
+    Named { places, around }: Named,
     options: &AnalyzeOptions,
     end: i64,
 ) -> Report {
@@ -80,6 +93,9 @@ pub fn build(
             any_truncated,
             members_missing,
             single_host,
+            ranks: opened.agent_of.len(),
+            is_spread: bottlenecks.len() < SPREAD,
+            around,
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
@@ -153,6 +169,7 @@ pub fn build(
             locations: locations.count as u32,
             hosts: opened.host_names.clone(),
             models: models(merged.profile.keys().map(|&(operation, _)| operation)),
+            began_unix_s: opened.run.began_unix_ms.map(|ms| ms as f64 / 1e3),
             wall_time_s: seconds(end),
             trace_bytes: opened.run.bytes,
             operations: locations.sums.calls,
@@ -176,6 +193,7 @@ pub fn build(
             ..location_sums(locations)
         }),
         locations: times(locations, opened),
+        location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
         bottlenecks,
         regions,
@@ -257,13 +275,38 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
     listed.collect()
 }
 
+fn times_classes(locations: &Locations, ranks: usize) -> Vec<LocationClass> {
+    let seconds = |ns: u64| seconds(ns as i64);
+    let classes = locations.classes.iter().map(|one| {
+        let (first, last) = fold::ranks_of_class(one.class, ranks);
+        LocationClass {
+            first_rank: first,
+            last_rank: last,
+            locations: one.locations,
+            computation_s: seconds(one.sums.computation),
+            communication_s: seconds(one.sums.communication),
+            synchronization_s: seconds(one.sums.synchronization),
+            io_s: seconds(one.sums.io),
+            wait_s: seconds(one.sums.waiting),
+            least_computation_s: seconds(one.least_computation),
+            most_computation_s: seconds(one.most_computation),
+        }
+    });
+    classes.collect()
+}
+
 /// What all findings share.
-struct Context {
+struct Context<'c> {
     total: f64,
     clock_error: u64,
     any_truncated: bool,
     members_missing: bool,
     single_host: bool,
+    /// Of the run.
+    ranks: usize,
+    /// Whether the spread over the ranks is told.
+    is_spread: bool,
+    around: &'c Around,
 }
 
 fn bottleneck(
@@ -355,6 +398,10 @@ fn bottleneck(
             })
             .collect(),
         rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
+        rank_classes: match context.is_spread {
+            true => loss_classes(&sums, context.ranks),
+            false => Vec::new(),
+        },
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host as i64)),
         causes,
         worst_instance: sums.worst.map(|worst| Instance {
@@ -362,7 +409,23 @@ fn bottleneck(
             start_s: seconds(worst.enter),
             end_s: seconds(worst.leave),
             severity_s: seconds(worst.severity as i64),
+            timeline: context.around.timeline(&key, places),
         }),
         hints,
     })
+}
+
+fn loss_classes(sums: &Folded, ranks: usize) -> Vec<RankClass> {
+    let classes = sums.classes.iter().map(|one| {
+        let (first, last) = fold::ranks_of_class(one.class, ranks);
+        RankClass {
+            first_rank: first,
+            last_rank: last,
+            ranks: one.ranks,
+            severity_s: seconds(one.severity as i64),
+            least_s: seconds(one.least as i64),
+            most_s: seconds(one.most as i64),
+        }
+    });
+    classes.collect()
 }

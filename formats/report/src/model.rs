@@ -38,6 +38,9 @@ pub struct Report {
     pub location_sums: Option<LocationSums>,
     /// One entry per location, by rank and thread; of a large run those that stand out.
     pub locations: Vec<LocationTimes>,
+    /// All locations by classes of successive ranks, if not all are in `locations`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub location_classes: Vec<LocationClass>,
     /// Total per pattern, by pattern id; patterns that lost nothing are left out.
     pub metrics: BTreeMap<String, Metric>,
     /// Findings, largest severity first.
@@ -164,6 +167,9 @@ pub struct Run {
     pub hosts: Vec<String>,
     /// Programming models seen: `mpi`, `shmem`.
     pub models: Vec<String>,
+    /// When the recording began, Unix time by the clock of the first rank's host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_unix_s: Option<f64>,
     /// From the first location's start to the last location's end.
     pub wall_time_s: f64,
     /// Size of all files of the trace.
@@ -332,6 +338,31 @@ pub struct LocationTimes {
     pub wall_s: Option<f64>,
 }
 
+/// Times of the locations of successive ranks, added up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocationClass {
+    /// First rank of the class.
+    pub first_rank: u32,
+    /// Last rank of the class.
+    pub last_rank: u32,
+    /// Locations of these ranks.
+    pub locations: u64,
+    /// Outside of all recorded calls.
+    pub computation_s: f64,
+    /// In calls that move data.
+    pub communication_s: f64,
+    /// In calls whose purpose is that ranks meet.
+    pub synchronization_s: f64,
+    /// In file operations.
+    pub io_s: f64,
+    /// Time, inside the calls, that patterns charged.
+    pub wait_s: f64,
+    /// Least computation of one of the locations.
+    pub least_computation_s: f64,
+    /// Most computation of one of the locations.
+    pub most_computation_s: f64,
+}
+
 /// Times of all locations together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocationSums {
@@ -418,6 +449,10 @@ pub struct Bottleneck {
     /// All ranks that lost time, as ranges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_set: Option<String>,
+    /// The ranks that lost time by classes of successive ranks, if there are too many to list
+    /// all; of the findings with most lost time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rank_classes: Vec<RankClass>,
     /// The part lost to ranks on other hosts, if the run had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inter_node_s: Option<f64>,
@@ -438,6 +473,23 @@ pub struct RankShare {
     pub severity_s: f64,
     /// Instances that lost time.
     pub instances: u64,
+}
+
+/// Successive ranks' part of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankClass {
+    /// First rank of the class.
+    pub first_rank: u32,
+    /// Last rank of the class.
+    pub last_rank: u32,
+    /// Ranks of the class that lost time.
+    pub ranks: u32,
+    /// Time lost by all of these.
+    pub severity_s: f64,
+    /// Least time lost by one of these.
+    pub least_s: f64,
+    /// Most time lost by one of these.
+    pub most_s: f64,
 }
 
 /// Whom a finding's ranks waited for.
@@ -477,6 +529,60 @@ pub struct Instance {
     pub end_s: f64,
     /// Time lost.
     pub severity_s: f64,
+    /// What ranks did around it; of the findings with most lost time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
+}
+
+/// What a few ranks did in a moment of the run; times since the start of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Start of what is shown.
+    pub start_s: f64,
+    /// End of what is shown.
+    pub end_s: f64,
+    /// The rank that waited, then others.
+    pub lanes: Vec<Lane>,
+}
+
+/// One thread of a rank in a [`Timeline`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Rank or PE.
+    pub rank: u32,
+    /// Thread of the rank.
+    pub thread: u32,
+    /// `waiting` (it made the call), `late` (it was waited for), `other`.
+    pub role: String,
+    /// Nothing is known of it before; absent if all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_from_s: Option<f64>,
+    /// What it did, in order, without overlaps.
+    pub segments: Vec<Segment>,
+}
+
+/// What a thread did for a while.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Start.
+    pub start_s: f64,
+    /// End.
+    pub end_s: f64,
+    /// `computation`, `communication`, `synchronization`, `io` (one call each), or `several`:
+    /// calls and computation that are too short to be told apart.
+    pub kind: String,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// `file:line` of the call, or what is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// How many calls, if more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Of `several`, the time inside of calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside_s: Option<f64>,
 }
 
 /// How much an anomaly matters.
