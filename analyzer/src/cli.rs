@@ -214,6 +214,9 @@ pub struct Show {
     /// Bottlenecks in the table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
+    /// Write the report as a page for browsers: one file, which loads nothing
+    #[arg(long, value_name = "OUT.html", conflicts_with = "top")]
+    pub html: Option<PathBuf>,
 }
 
 /// Options of `info`.
@@ -439,6 +442,8 @@ mod tests {
             &["analyze", "d", "--threads", "0"],
             &["dump", "d", "--from", "soon"],
             &["dump", "d", "--from", "3", "--to", "2"],
+            &["show", "r.json", "--html"],
+            &["show", "r.json", "--html", "r.html", "--top", "3"],
             &["patterns", "--explain", "late_sandwich"],
             &["export", "d", "-o", "x", "--to", "papyrus"],
             &["export", "d", "--to", "parquet"],

@@ -10,6 +10,7 @@ mod patterns;
 mod run;
 mod screen;
 mod show;
+mod sources;
 
 use std::process::ExitCode;
 

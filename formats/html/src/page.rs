@@ -1,0 +1,76 @@
+//! The page around its sections.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use laggard_report::words;
+use maud::{Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use crate::text::sentence;
+use crate::{Page, finding, ranks, regions, remarks, summary, table};
+
+/// How every page begins.
+pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
+     content=\"laggard ";
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Findings that are explained, at most.
+pub const EXPLAINED: usize = 100;
+
+/// The whole page.
+pub fn page(page: &Page) -> Markup {
+    let report = page.report;
+    let command = sentence(&words::command(&report.run));
+    let explained = &report.bottlenecks[..report.bottlenecks.len().min(EXPLAINED)];
+    html! {
+        (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
+        meta http-equiv="Content-Security-Policy" content=(policy());
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="referrer" content="no-referrer";
+        title { (command) " – laggard" }
+        style { (PreEscaped(STYLE)) }
+        (PreEscaped("</head><body>"))
+        a.skip href="#findings" { "Skip to the findings" }
+        header.top {
+            h1 { (command) }
+            p.soft { (sentence(&words::size_of_run(&report.run))) }
+        }
+        nav aria-label="Sections" {
+            ul {
+                li { a href="#summary" { "Summary" } }
+                li { a href="#findings" { "Findings" } }
+                @if !explained.is_empty() { li { a href="#details" { "In detail" } } }
+                li { a href="#ranks" { "Ranks" } }
+                @if !report.regions.is_empty() { li { a href="#regions" { "Regions" } } }
+                @if !report.anomalies.is_empty() { li { a href="#anomalies" { "Anomalies" } } }
+                li { a href="#about" { "About" } }
+            }
+        }
+        main {
+            (summary::section(report))
+            (table::section(report))
+            (finding::section(page, explained))
+            (ranks::section(report))
+            (regions::section(report))
+            (remarks::anomalies(report))
+            (remarks::about(report))
+        }
+        footer {
+            "Made by laggard " (env!("CARGO_PKG_VERSION")) " from a report of schema "
+            code { (sentence(&report.schema)) } "."
+        }
+        script { (PreEscaped(SCRIPT)) }
+        (PreEscaped("</body></html>\n"))
+    }
+}
+
+/// What browsers may do with the page: show it, and run its own script.
+fn policy() -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}

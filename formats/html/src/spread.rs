@@ -1,0 +1,177 @@
+//! How a finding's loss is spread over the ranks, as a picture.
+
+use laggard_report::units::duration;
+use laggard_report::{Bottleneck, RankClass, Report, words};
+use maud::{Markup, html};
+
+use crate::picture::{px, rank_ticks, time_axis};
+use crate::text::{amount, sentence};
+
+/// Size of the picture, and where the columns are.
+const SIZE: (f64, f64) = (560.0, 190.0);
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 8.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 34.0;
+/// Classes that a report may bring.
+const CLASSES: usize = 256;
+/// Columns at most that have a text of their own.
+const TOLD: usize = 40;
+
+/// A column: successive ranks that lost time.
+#[derive(Clone, Debug, PartialEq)]
+struct Column {
+    first: u32,
+    last: u32,
+    /// Mean over all ranks of the column.
+    mean: f64,
+    /// Least and most of one of its ranks.
+    range: Option<(f64, f64)>,
+}
+
+/// The picture.
+pub fn figure(report: &Report, found: &Bottleneck) -> Markup {
+    let columns = columns(found);
+    let ranks = ranks_of_run(report, &columns);
+    html! {
+        @if !columns.is_empty() {
+            figure {
+                h3 { "Lost time over ranks" }
+                (picture(&columns, ranks, &describe(found)))
+                figcaption { (caption(found, &columns)) }
+            }
+        }
+    }
+}
+
+fn columns(found: &Bottleneck) -> Vec<Column> {
+    if !found.rank_classes.is_empty() {
+        return found
+            .rank_classes
+            .iter()
+            .take(CLASSES)
+            .map(of_class)
+            .collect();
+    }
+    let mut columns: Vec<Column> = found
+        .ranks
+        .iter()
+        .map(|share| Column {
+            first: share.rank,
+            last: share.rank,
+            mean: amount(share.severity_s),
+            range: None,
+        })
+        .collect();
+    columns.sort_by_key(|column| column.first);
+    columns
+}
+
+fn of_class(class: &RankClass) -> Column {
+    let width = u64::from(class.last_rank.saturating_sub(class.first_rank)) + 1;
+    // Those that lost nothing are the least.
+    let is_whole = u64::from(class.ranks) >= width;
+    let least = if is_whole { amount(class.least_s) } else { 0.0 };
+    Column {
+        first: class.first_rank,
+        last: class.last_rank.max(class.first_rank),
+        mean: amount(class.severity_s) / width as f64,
+        range: (width > 1).then(|| (least, amount(class.most_s).max(least))),
+    }
+}
+
+/// Ranks on the axis: those of the run, and all that are drawn.
+fn ranks_of_run(report: &Report, columns: &[Column]) -> u64 {
+    let drawn = columns
+        .iter()
+        .map(|column| u64::from(column.last) + 1)
+        .max();
+    drawn.unwrap_or(0).max(report.run.ranks.into())
+}
+
+fn describe(found: &Bottleneck) -> String {
+    sentence(&format!("Time lost by {}", words::ranks(found, 4)))
+}
+
+fn caption(found: &Bottleneck, columns: &[Column]) -> String {
+    let worst = found.ranks.first();
+    let mut text = worst.map_or(String::new(), |worst| {
+        format!(
+            "Most by rank {}: {}.",
+            worst.rank,
+            duration(worst.severity_s)
+        )
+    });
+    let width = columns
+        .iter()
+        .map(|column| column.last - column.first + 1)
+        .max()
+        .unwrap_or(1);
+    if width > 1 {
+        text.push_str(&format!(
+            " Columns are means over {width} ranks, lines go from the least to the most of one of \
+             these."
+        ));
+    } else if is_cut(found) {
+        text.push_str(&format!(
+            " Only the {} ranks that lost most.",
+            found.ranks.len()
+        ));
+    }
+    text
+}
+
+/// Whether more ranks lost time than are listed.
+fn is_cut(found: &Bottleneck) -> bool {
+    let listed: f64 = found
+        .ranks
+        .iter()
+        .map(|share| amount(share.severity_s))
+        .sum();
+    listed < amount(found.severity_s) * 0.999_999
+}
+
+fn picture(columns: &[Column], ranks: u64, words: &str) -> Markup {
+    let most = columns
+        .iter()
+        .map(|column| column.range.map_or(column.mean, |range| range.1));
+    let most = most.fold(0.0, f64::max);
+    let (wide, high) = (SIZE.0 - LEFT - RIGHT, SIZE.1 - TOP - BOTTOM);
+    let x = |rank: f64| LEFT + rank / ranks.max(1) as f64 * wide;
+    let y = |time: f64| TOP + high - if most > 0.0 { time / most * high } else { 0.0 };
+    let bottom = TOP + high;
+    html! {
+        svg viewBox=(format!("0 0 {} {}", SIZE.0, SIZE.1)) role="img" aria-label=(words) {
+            (time_axis(most, (LEFT, SIZE.0 - RIGHT), y, 4))
+            @for column in columns {
+                @let (from, to) = (x(column.first.into()), x(f64::from(column.last) + 1.0));
+                @let gap = ((to - from) * 0.12).min(4.0);
+                rect.lost x=(px(from + gap)) y=(px(y(column.mean)))
+                    width=(px((to - from - 2.0 * gap).max(1.0))) height=(px(bottom - y(column.mean))) {
+                    @if columns.len() <= TOLD {
+                        title { (told(column)) }
+                    }
+                }
+                @if let Some((least, most)) = column.range {
+                    @let middle = (from + to) / 2.0;
+                    line.range x1=(px(middle)) x2=(px(middle)) y1=(px(y(least))) y2=(px(y(most))) {}
+                }
+            }
+            line.axis x1=(px(LEFT)) x2=(px(SIZE.0 - RIGHT)) y1=(px(bottom)) y2=(px(bottom)) {}
+            @for rank in rank_ticks(ranks, 8) {
+                text.tick.middle x=(px(x(rank as f64 + middle_of(ranks)))) y=(px(bottom + 15.0)) { (rank) }
+            }
+            text.tick.middle x=(px(LEFT + wide / 2.0)) y=(px(SIZE.1 - 4.0)) { "rank" }
+        }
+    }
+}
+
+/// Few ranks have their number below the middle of their column, many below its start.
+fn middle_of(ranks: u64) -> f64 {
+    if ranks <= 64 { 0.5 } else { 0.0 }
+}
+
+fn told(column: &Column) -> String {
+    let ranks = words::ranks_of_set(&format!("{}-{}", column.first, column.last), 1);
+    format!("{ranks}: {}", duration(column.mean))
+}
