@@ -67,6 +67,7 @@ needs_of_demo() {
 needs_of_test() {
     needs_of_demo
     need binutils has nm
+    need chromium has chromium
     need eztrace has eztrace
     need g++ has g++
     need gfortran has gfortran

@@ -57,6 +57,7 @@
 
 pub mod archive;
 pub mod attack;
+pub mod browser;
 pub mod cable;
 pub mod check;
 pub mod directives;

@@ -1,0 +1,374 @@
+//! Pages of reports, looked at with a browser. What it shows stays as pictures below
+//! `target/tmp/html`.
+
+#[path = "html/hostile.rs"]
+mod hostile;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_benchmarks::synthetic::{Length, Program, Settings, generate};
+use laggard_tests::browser::Browser;
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT};
+use serde_json::Value;
+
+/// A page has to be smaller, bytes.
+const LARGEST: u64 = 2_000_000;
+/// Pixels.
+const WIDTH: u32 = 1200;
+
+/// What `laggard show` does with a report.
+fn show(bench: &Bench, report: &Path, page: &Path) -> Outcome {
+    let mut command = Command::new(&bench.command);
+    command.arg("show").arg(report).arg("--html").arg(page);
+    command.current_dir(&bench.dir);
+    process::run(&mut command, TIMEOUT, &bench.path("show"))
+}
+
+/// The page of a report, in the test's directory.
+fn page(bench: &Bench, report: &Path) -> PathBuf {
+    let page = bench.path("report.html");
+    let outcome = show(bench, report, &page).expect_orderly().expect_success();
+    assert!(outcome.stdout.contains("report.html"), "{outcome}");
+    page
+}
+
+/// Keeps a picture for people.
+fn keep(name: &str, bytes: &[u8]) {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("html");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join(name), bytes).expect("a picture");
+}
+
+/// Opens a page: it says nothing and loads nothing but itself.
+fn open(browser: &mut Browser, page: &Path) {
+    browser.open(page);
+    silent(browser, page);
+}
+
+#[track_caller]
+fn silent(browser: &Browser, page: &Path) {
+    assert_eq!(browser.complaints(), [""; 0]);
+    assert_eq!(browser.requests(), [format!("file://{}", page.display())]);
+}
+
+fn count(browser: &mut Browser, selector: &str) -> u64 {
+    let count = browser.value(&format!("document.querySelectorAll({selector:?}).length"));
+    count.as_u64().expect("a number")
+}
+
+/// The texts of a column of the findings that are shown.
+fn column(browser: &mut Browser, number: u32) -> Vec<String> {
+    let rows = "[...document.querySelectorAll('#findings tbody tr:not([hidden])')]";
+    let texts = browser.value(&format!(
+        "{rows}.map((row) => row.cells[{number}].textContent)"
+    ));
+    serde_json::from_value(texts).expect("texts")
+}
+
+/// Pictures of all of the page in both colour schemes and on paper; texts stand out from what
+/// is behind them in each.
+fn look(browser: &mut Browser, name: &str) {
+    browser.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        assert_eq!(browser.value(FAINT), serde_json::json!([]), "{scheme}");
+        let picture = browser.picture(WIDTH);
+        assert!(picture.starts_with(b"\x89PNG"));
+        keep(&format!("{name}-{scheme}.png"), &picture);
+    }
+    browser.value("document.querySelectorAll('details').forEach((one) => { one.open = false; })");
+    browser.show_on("print", "dark");
+    assert_eq!(browser.value(FAINT), serde_json::json!([]), "print");
+    // On paper nothing is closed.
+    let hidden = "[...document.querySelectorAll('details.finding .body')] \
+                  .filter((body) => !body.checkVisibility({ contentVisibilityAuto: true }) \
+                      || body.offsetHeight === 0).length";
+    assert_eq!(browser.value(hidden), 0);
+    let background = browser.value("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(background, "rgb(255, 255, 255)");
+    keep(&format!("{name}-print.png"), &browser.picture(WIDTH));
+    browser.show_on("", "light");
+    let paper = browser.paper();
+    assert!(paper.starts_with(b"%PDF"));
+    keep(&format!("{name}.pdf"), &paper);
+}
+
+/// Texts with less contrast than 4.5 to what is behind them (WCAG 2, AA).
+const FAINT: &str = r"(() => {
+    const numbers = (color) => color.match(/[\d.]+/g).map(Number);
+    const light = (color) => numbers(color).slice(0, 3)
+        .map((c) => c / 255)
+        .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const color = getComputedStyle(at).backgroundColor;
+            if ((numbers(color)[3] ?? 1) > 0) return color;
+        }
+        return 'rgb(255, 255, 255)';
+    };
+    const faint = [];
+    const all = document.querySelectorAll('body *:not(script)');
+    for (const element of all) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        if (!own || !element.checkVisibility() || element.closest('title')) continue;
+        const isPicture = element.namespaceURI.endsWith('svg');
+        let back = behind(isPicture ? element.ownerSVGElement ?? element : element);
+        if (element.classList.contains('label')) {
+            back = getComputedStyle(element.previousElementSibling).fill;
+        }
+        const style = getComputedStyle(element);
+        const [a, b] = [light(isPicture ? style.fill : style.color), light(back)];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < 4.5) faint.push(element.textContent.slice(0, 40) + ' ' + contrast.toFixed(2));
+    }
+    return faint;
+})()";
+
+#[test]
+fn a_real_report_is_a_page_that_sorts_and_filters() {
+    let bench = Bench::new("html-real");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/include");
+    let include = format!("-I{}", include.display());
+    let program = bench.compile("pages/heat.c", &[&include], &[]);
+    let run = bench.traced(4, &[program.as_os_str()], "trace");
+    run.run().expect_orderly().expect_success();
+    // The same on any number of agents, and as the schema says.
+    let text = bench.analyze_all(&bench.path("trace"));
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let findings = report["bottlenecks"].as_array().expect("findings");
+    let page = page(&bench, &bench.path("report-1.json"));
+    let mut browser = Browser::start(&bench.dir);
+    open(&mut browser, &page);
+
+    let rows = column(&mut browser, 0);
+    assert_eq!(rows.len(), findings.len());
+    assert_eq!(
+        count(&mut browser, "details.finding"),
+        findings.len() as u64
+    );
+    timelines(&mut browser, findings);
+    let source = browser.value("document.querySelector('#finding-1 .here').textContent");
+    let line = findings[0]["location"]["line"].to_string();
+    let source = source.as_str().expect("a line");
+    assert!(
+        source.starts_with(&line) && source.contains("MPI_"),
+        "{source}"
+    );
+    // Just compiled from it.
+    let said = browser.value("document.body.textContent.includes('was changed after')");
+    assert_eq!(said, false);
+
+    sorts(&mut browser);
+    filters(&mut browser, findings);
+    look(&mut browser, "real");
+    silent(&browser, &page);
+    without_script(&mut browser, &page, findings.len());
+}
+
+/// Worst calls are shown with what the waiting and the late rank did.
+fn timelines(browser: &mut Browser, findings: &[Value]) {
+    let ring = findings
+        .iter()
+        .position(|found| found["pattern"] == "late_sender");
+    let ring = ring.expect("rank 3 waits for rank 2");
+    let found = &findings[ring];
+    let lanes = found["worst_instance"]["timeline"]["lanes"]
+        .as_array()
+        .expect("lanes");
+    let roles: Vec<(&Value, &Value)> = lanes.iter().map(|l| (&l["rank"], &l["role"])).collect();
+    assert_eq!(roles.len(), 2, "{lanes:?}");
+    assert_eq!(*roles[0].0, found["worst_instance"]["rank"]);
+    assert_eq!(*roles[1].0, found["causes"][0]["rank"]);
+    assert_eq!(
+        (roles[0].1, roles[1].1),
+        (&Value::from("waiting"), &Value::from("late"))
+    );
+    // The late one computed when the other waited, then sent.
+    let kinds = |lane: &Value| -> Vec<String> {
+        let segments = lane["segments"].as_array().expect("segments").iter();
+        segments
+            .map(|s| s["kind"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert!(
+        kinds(&lanes[0]).contains(&"communication".to_owned()),
+        "{lanes:?}"
+    );
+    assert!(
+        kinds(&lanes[1]).contains(&"computation".to_owned()),
+        "{lanes:?}"
+    );
+    let at = format!("#finding-{} svg text", ring + 1);
+    let texts = browser.value(&format!(
+        "[...document.querySelectorAll({at:?})].map((text) => text.textContent).join('|')"
+    ));
+    let texts = texts.as_str().expect("texts");
+    for text in ["rank 3|waits", "rank 2|is late", "MPI_Recv heat.c:"] {
+        assert!(texts.contains(text), "{text}: {texts}");
+    }
+}
+
+/// Columns sort by keyboard.
+fn sorts(browser: &mut Browser) {
+    let numbers = column(browser, 0);
+    let head = "document.querySelectorAll('#findings th')[4]";
+    browser.value(&format!("{head}.querySelector('button').focus()"));
+    let order = |browser: &mut Browser| browser.value(&format!("{head}.getAttribute('aria-sort')"));
+    for expected in ["ascending", "descending"] {
+        browser.press("Enter");
+        assert_eq!(order(browser), expected);
+        let patterns = column(browser, 4).into_iter();
+        let mut patterns: Vec<String> = patterns.map(|name| name.to_lowercase()).collect();
+        if expected == "descending" {
+            patterns.reverse();
+        }
+        assert!(patterns.is_sorted(), "{patterns:?}");
+    }
+    let sorted = "[...document.querySelectorAll('#findings th[aria-sort]')] \
+                  .filter((head) => head.getAttribute('aria-sort') !== 'none').length";
+    assert_eq!(browser.value(sorted), 1);
+    // By number, as at first; Tab leads from one column to the next.
+    browser.value("document.querySelector('#findings th button').focus()");
+    browser.press("Enter");
+    browser.press("Enter");
+    assert_eq!(column(browser, 0), numbers);
+    browser.press("Tab");
+    browser.press(" ");
+    let lost =
+        browser.value("document.querySelectorAll('#findings th')[1].getAttribute('aria-sort')");
+    assert_eq!(lost, "descending");
+    assert_eq!(column(browser, 0), numbers);
+}
+
+/// Rows without the words go, and what is said of them below.
+fn filters(browser: &mut Browser, findings: &[Value]) {
+    let is_sum = |found: &&Value| found["operation"] == "MPI_Allreduce";
+    let expected = findings.iter().filter(is_sum).count() as u64;
+    assert!(expected > 0 && expected < findings.len() as u64);
+    let words = "document.querySelector('form.filter').elements.words";
+    browser.value(&format!("{words}.focus()"));
+    browser.write("allreduce heat.c");
+    let shown = column(browser, 5);
+    let in_program = |found: &&Value| {
+        found["location"]["file"]
+            .as_str()
+            .is_some_and(|f| f.ends_with("heat.c"))
+    };
+    let expected = findings.iter().filter(is_sum).filter(in_program).count();
+    assert_eq!(shown, vec!["MPI_Allreduce"; expected]);
+    assert_eq!(
+        count(browser, "details.finding:not([hidden])"),
+        expected as u64
+    );
+    let said = browser.value("document.querySelector('form.filter output').textContent");
+    assert_eq!(said, format!("{expected} of {} shown", findings.len()));
+    browser.value(&format!("{words}.value = ''"));
+    browser.value(
+        "(() => { const form = document.querySelector('form.filter'); \
+         form.elements.pattern.value = 'late_sender'; \
+         form.dispatchEvent(new Event('input')); })()",
+    );
+    let late = findings
+        .iter()
+        .filter(|found| found["pattern"] == "late_sender")
+        .count();
+    assert_eq!(column(browser, 4).len(), late);
+    browser.value(
+        "(() => { const form = document.querySelector('form.filter'); form.reset(); \
+         form.dispatchEvent(new Event('input')); })()",
+    );
+    assert_eq!(column(browser, 0).len(), findings.len());
+    // A link opens what it leads to.
+    let last = findings.len();
+    browser.value(&format!(
+        "document.querySelector('#findings a[href=\"#finding-{last}\"]').click()"
+    ));
+    let open = format!(
+        "new Promise((done) => setTimeout(() => done(document.getElementById('finding-{last}').open), 50))"
+    );
+    assert_eq!(browser.value(&open), true);
+}
+
+/// All is there without a script, but for sorting and filtering.
+fn without_script(browser: &mut Browser, page: &Path, findings: usize) {
+    browser.ask(
+        "Emulation.setScriptExecutionDisabled",
+        serde_json::json!({"value": true}),
+    );
+    open(browser, page);
+    assert_eq!(column(browser, 0).len(), findings);
+    assert_eq!(count(browser, "button:not([hidden])"), 0);
+    let filter = browser.value("document.querySelector('form.filter').offsetHeight");
+    assert_eq!(filter, 0);
+    browser.value("document.querySelector('#finding-1 summary').click()");
+    assert_eq!(
+        browser.value("document.querySelector('#finding-1').open"),
+        false
+    );
+}
+
+#[test]
+fn many_ranks_are_folded() {
+    let bench = Bench::new("html-many");
+    let trace = bench.path("trace");
+    let settings = Settings {
+        faults: vec![
+            "slow-rank=1234:80".parse().expect("a fault"),
+            "noise=20".parse().expect("a fault"),
+        ],
+        expectations: false,
+        ..Settings::new(Program::Stencil, 4096, Length::Steps(8))
+    };
+    generate(&settings, &trace).expect("a trace");
+    let text = bench.analyze_all(&trace);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    classes_are_all_ranks(&report);
+    let page = page(&bench, &bench.path("report-1.json"));
+    assert!(fs::metadata(&page).expect("a page").len() < LARGEST / 4);
+    let mut browser = Browser::start(&bench.dir);
+    open(&mut browser, &page);
+    let columns = browser.value("document.querySelectorAll('#ranks svg g').length");
+    assert_eq!(columns, 64);
+    look(&mut browser, "many");
+    silent(&browser, &page);
+}
+
+/// What is said of classes of ranks adds up to what is said of all.
+fn classes_are_all_ranks(report: &Value) {
+    let ns = |value: &Value| (value.as_f64().expect("a time") * 1e9).round() as i64;
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let classes = list(&report["location_classes"]);
+    assert_eq!(classes.len(), 64);
+    let sum = |key: &str| -> i64 { classes.iter().map(|class| ns(&class[key])).sum() };
+    for key in [
+        "computation_s",
+        "communication_s",
+        "synchronization_s",
+        "io_s",
+        "wait_s",
+    ] {
+        assert_eq!(sum(key), ns(&report["location_sums"][key]), "{key}");
+    }
+    let locations = classes.iter().map(|class| class["locations"].as_u64());
+    assert_eq!(locations.sum::<Option<u64>>(), Some(4096));
+    // The one that computes longest is in the class where most is that long.
+    let slow = |class: &&Value| {
+        class["first_rank"].as_u64() <= Some(1234) && Some(1234) <= class["last_rank"].as_u64()
+    };
+    let slow = classes.iter().find(slow).expect("a class");
+    let most = |class: &Value| ns(&class["most_computation_s"]);
+    assert_eq!(classes.iter().map(most).max(), Some(most(slow)));
+    let findings = list(&report["bottlenecks"]);
+    assert!(!findings.is_empty());
+    for found in &findings {
+        let classes = list(&found["rank_classes"]);
+        let sum: i64 = classes.iter().map(|class| ns(&class["severity_s"])).sum();
+        assert_eq!(sum, ns(&found["severity_s"]));
+        let worst = classes.iter().map(|class| ns(&class["most_s"])).max();
+        assert_eq!(worst, Some(ns(&found["ranks"][0]["severity_s"])));
+    }
+}
