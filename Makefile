@@ -2,7 +2,14 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
-FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich MPICC=mpicc.mpich $(CARGO)
+# For MPICH where its tools have the suffix .mpich. What the collector needs is small and built
+# anew; the command shares what it needs with the one for Open MPI (cargo 1.91 or newer; older
+# ones build it anew as well). Both are in $(BUILT)/mpich/release.
+FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich MPICC=mpicc.mpich
+COMMAND_FOR_MPICH := $(FOR_MPICH) CARGO_BUILD_BUILD_DIR=$(BUILT) $(CARGO) --config tests/mpich/cargo.toml
+# Tests take turns when they record and mostly wait for others when they do not: one more than
+# there are cores.
+TEST := RUST_TEST_THREADS=$$(($$(nproc) + 1)) $(CARGO) test --workspace --release
 
 .PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
 
@@ -17,10 +24,11 @@ build:
 	tests/install-deps.sh build
 	$(CARGO) build --release -p laggard-collector -p laggard
 
-# The same for MPICH where its tools have the suffix .mpich, in target/mpich/release.
+# The same for MPICH, in target/mpich/release.
 build-mpich:
 	tests/install-deps.sh mpich
-	$(FOR_MPICH) build --release -p laggard-collector -p laggard
+	$(FOR_MPICH) $(CARGO) build --release -p laggard-collector
+	$(COMMAND_FOR_MPICH) build --release -p laggard
 
 # Records and analyses a real program, prints the report.
 demo:
@@ -34,14 +42,19 @@ test: deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
-	$(CARGO) test --workspace --release
+	$(TEST)
 	tests/checkers.sh quick
+	$(MAKE) --no-print-directory test-mpich
 
-# What depends on the MPI, once more with MPICH; and what was built for one meets the other.
-test-mpich: build-mpich
-	$(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
-	LAGGARD_TEST_MPI=mpich $(CARGO) test --workspace --release \
-		--test patterns --test attacks --test symbols --test real_programs --test other_mpi
+# What depends on the MPI, once more with MPICH; and what was built for one meets the other. That
+# near misses are none is the analysis's doing alone, for which a command that is built sooner
+# serves as well; 4 real ranks of MPICH on 2 cores take long, whatever records them.
+test-mpich: deps
+	$(FOR_MPICH) $(CARGO) build --release -p laggard-collector
+	$(FOR_MPICH) $(CARGO) clippy --release -p laggard-collector -- -D warnings
+	$(COMMAND_FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build --release -p laggard
+	LAGGARD_TEST_MPI=mpich $(TEST) --test patterns --test attacks --test symbols \
+		--test real_programs --test other_mpi -- --skip near_miss --skip _4 --skip _8
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all

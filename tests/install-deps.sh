@@ -66,6 +66,7 @@ needs_of_demo() {
 
 needs_of_test() {
     needs_of_demo
+    needs_of_mpich
     need binutils has nm
     need chromium has chromium
     need eztrace has eztrace

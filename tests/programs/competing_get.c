@@ -2,6 +2,7 @@
  * the short put of PE 2 already waits. Both compete, by how long each overlaps.
  *
  * RUN np=4 link="lib/slow_link.c" libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT competing_get at=@last ranks=3:0.250 severity=0.250 instances=5 operation=shmem_getmem
  *   cause_rank=1,2
  * EXPECT competing_put at=@put ranks=2:0.250 severity=0.250 instances=5 operation=shmem_putmem

@@ -2,6 +2,7 @@
  * rank 1 at rank 0, between two fences and under shared locks.
  *
  * RUN np=4 link="lib/slow_link.c" libs="-loshmem"
+ * NOT_WITH mpich because="its slow link needs OpenSHMEM"
  * EXPECT competing_put at=@fenced ranks=2:0.250 severity=0.250 instances=5 operation=MPI_Put
  *   cause_rank=1 cause_line=@long cause_operation=MPI_Put
  * EXPECT competing_put at=@locked ranks=2:0.250 severity=0.250 instances=5 operation=MPI_Put

@@ -2,6 +2,7 @@
  * calls are named. PE 3 keeps the lock's state for Open MPI.
  *
  * RUN np=4 libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
+ * NOT_WITH mpich because="it has no OpenSHMEM"
  * ANOMALY foreign_unlock count=1 detail="rank 2 gave back what it had not taken"
  * ANOMALY lock_not_released count=1 detail="rank 0 took it and never gave it back"
  * SILENT wait_on_lock+unexplained below=0.010

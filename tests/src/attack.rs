@@ -31,7 +31,7 @@ pub struct Attack {
 impl Attack {
     /// Compiles it.
     pub fn new(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::new(test);
+        let bench = Bench::sharing(test);
         let program = bench.compile(&format!("attacks/{source}"), &["-pthread"], &["-ldl"]);
         let mut words = vec![program];
         words.extend(arguments.iter().map(PathBuf::from));
@@ -44,7 +44,7 @@ impl Attack {
 
     /// A program that is not linked with MPI.
     pub fn unlinked(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::new(test);
+        let bench = Bench::sharing(test);
         let program = bench.compile(&format!("attacks/{source}"), &[AS_NEEDED], &["-ldl"]);
         let mut words = vec![program];
         words.extend(arguments.iter().map(PathBuf::from));
@@ -113,8 +113,15 @@ impl Attack {
 /// Exit code, signal and lines of the output are the same.
 #[track_caller]
 pub fn assert_same(plain: &Outcome, traced: &Outcome) {
+    // What MPICH's launcher says there of processes that end otherwise has their numbers in it.
+    const LAUNCHER_S: [&str; 4] = ["=", "YOUR APPLICATION", "This typically", "Please see"];
+    let is_launchers = |line: &&str| {
+        let begins = LAUNCHER_S.iter().any(|start| line.starts_with(start));
+        begins || line.is_empty()
+    };
     let facts = |o: &Outcome| {
-        let mut lines: Vec<String> = o.stdout.lines().map(String::from).collect();
+        let lines = o.stdout.lines().filter(|line| !is_launchers(line));
+        let mut lines: Vec<String> = lines.map(String::from).collect();
         lines.sort();
         (o.code, o.signal, lines)
     };

@@ -20,32 +20,97 @@ pub struct Bench {
     pub library: PathBuf,
     /// The `laggard` command.
     pub command: PathBuf,
-    /// The MPI that both were built for.
+    /// The MPI whose compilers and launcher are used.
     pub mpi: Mpi,
+    /// With how many agents [`Bench::analyze_all`] does it.
+    pub agents: &'static [u32],
     /// Empty at the start of the test; removed at its end if it was passed.
     pub dir: PathBuf,
-    _machine: File,
+    machine: Machine,
+}
+
+/// Tests take turns on the machine: what others do must not be taken for what a program did.
+struct Machine {
+    lock: File,
+    /// Others may use it as well, but for the time of a recording.
+    is_shared: bool,
+}
+
+impl Machine {
+    /// Waits for it.
+    fn take(scratch: &Path, is_shared: bool) -> Machine {
+        let lock = File::create(scratch.join("lock")).expect("a lock file");
+        let machine = Machine { lock, is_shared };
+        machine.share(is_shared);
+        machine
+    }
+
+    fn share(&self, with_others: bool) {
+        let how = if with_others {
+            libc::LOCK_SH
+        } else {
+            libc::LOCK_EX
+        };
+        // SAFETY: plain system call on a file that stays open; ends with the file.
+        unsafe { libc::flock(self.lock.as_raw_fd(), how) };
+    }
+
+    /// Does something while nobody else uses the machine.
+    fn alone<T>(&self, what: impl FnOnce() -> T) -> T {
+        if self.is_shared {
+            self.share(false);
+        }
+        let result = what();
+        if self.is_shared {
+            self.share(true);
+        }
+        result
+    }
 }
 
 impl Bench {
     /// Prepares a test. Waits until no other test uses the machine.
     ///
+    /// Nothing in a trace depends on the MPI, nor does what is done with it. So with MPICH the
+    /// analysis is that of one agent built for Open MPI, which the tests with Open MPI have
+    /// compared with several; agents under MPICH's launcher are tested in `tests/other_mpi.rs`.
+    ///
     /// # Panics
     /// If the product has not been built.
     pub fn new(test: &str) -> Bench {
-        Bench::with(test, Mpi::chosen())
+        Bench::of_chosen(test, false)
     }
 
-    /// The same for an MPI, whichever the tests are run with.
+    /// The same, but tests of this kind have the machine to themselves only while they record.
+    /// What else they do, runs without the collector and analyses, is not about time.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn sharing(test: &str) -> Bench {
+        Bench::of_chosen(test, true)
+    }
+
+    fn of_chosen(test: &str, is_shared: bool) -> Bench {
+        let mut bench = Bench::prepare(test, Mpi::chosen(), is_shared);
+        if bench.mpi == Mpi::Mpich {
+            bench.command = built("LAGGARD_BIN", Mpi::OpenMpi, "laggard");
+            bench.agents = &[1];
+        }
+        bench
+    }
+
+    /// The same with the whole product for an MPI, whichever the tests are run with.
     ///
     /// # Panics
     /// As above.
     pub fn with(test: &str, mpi: Mpi) -> Bench {
+        Bench::prepare(test, mpi, false)
+    }
+
+    fn prepare(test: &str, mpi: Mpi, is_shared: bool) -> Bench {
         let scratch = scratch();
         fs::create_dir_all(&scratch).expect("a directory for the tests");
-        let machine = File::create(scratch.join("lock")).expect("a lock file");
-        // SAFETY: plain system call on a file that stays open; ends with the file.
-        unsafe { libc::flock(machine.as_raw_fd(), libc::LOCK_EX) };
+        let machine = Machine::take(&scratch, is_shared);
         let dir = scratch.join("runs").join(test);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a directory for the test");
@@ -53,8 +118,9 @@ impl Bench {
             library: built("LAGGARD_LIB", mpi, "liblaggard.so"),
             command: built("LAGGARD_BIN", mpi, "laggard"),
             mpi,
+            agents: &[1, 2, 3],
             dir,
-            _machine: machine,
+            machine,
         }
     }
 
@@ -180,7 +246,7 @@ impl Bench {
         outcome.expect_orderly().expect_success().stdout
     }
 
-    /// Analyses with one, two and three agents and `--all`; gives the report's text.
+    /// Analyses with `--all` and, mostly, one, two and three agents; gives the report's text.
     ///
     /// # Panics
     /// If an analysis fails, or the reports differ in more than the `agents` object or do not
@@ -192,8 +258,8 @@ impl Bench {
             outcome.expect_orderly().expect_success();
             fs::read_to_string(&path).expect("a report")
         };
-        let first = report(1);
-        for agents in [2, 3] {
+        let first = report(self.agents[0]);
+        for &agents in &self.agents[1..] {
             let other = report(agents);
             if let Some(difference) = difference(&first, &other) {
                 panic!("1 and {agents} agents write different reports: {difference}");
@@ -305,7 +371,12 @@ impl Mpirun<'_> {
         } else {
             "plain"
         };
-        process::run(&mut self.command(), self.timeout, &self.bench.path(log))
+        let run = || process::run(&mut self.command(), self.timeout, &self.bench.path(log));
+        let is_recorded = |(key, _): &(String, String)| key == "LD_PRELOAD";
+        match self.trace.is_some() || self.env.iter().any(is_recorded) {
+            true => self.bench.machine.alone(run),
+            false => run(),
+        }
     }
 }
 

@@ -108,6 +108,9 @@ fn mpi_abort() {
 /// The call in which the signal arrived never returned; all before it is there.
 #[test]
 fn mpi_abort_in_a_signal_handler() {
+    if Mpi::is_left_out(Mpi::Mpich, "MPI_Abort in a receive, where it may fail") {
+        return;
+    }
     ending("signal");
 }
 
@@ -124,6 +127,12 @@ fn exec_after_init() {
 
 #[test]
 fn exit_while_a_thread_calls_mpi() {
+    if Mpi::is_left_out(
+        Mpi::Mpich,
+        "whose launcher kills the other rank, or comes too late",
+    ) {
+        return;
+    }
     ending("thread");
 }
 
@@ -131,6 +140,12 @@ fn exit_while_a_thread_calls_mpi() {
 /// not missed in either.
 #[test]
 fn processes_that_are_spawned() {
+    if Mpi::is_left_out(
+        Mpi::Mpich,
+        "MPI_Comm_spawn, which fails with Debian's 4.0.2",
+    ) {
+        return;
+    }
     let attack = Attack::new("spawn", "spawn.c", &[]);
     attack.run();
     let mut traces = only_directories(&attack.bench.dir);
@@ -663,7 +678,12 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
     let words: Vec<&OsStr> = attack.words.iter().map(|w| w.as_os_str()).collect();
     let plain = attack.bench.plain(ranks, &words).run().expect_orderly();
     let run = attack.bench.traced(ranks, &words, "trace");
-    let run = run.env("LAGGARD_SYNC_INTERVAL_S", "0.04");
+    // Where they must not be compared it must be late enough when the program agrees on its times.
+    let interval = match how {
+        "others" | "few" => "0.2",
+        _ => "0.04",
+    };
+    let run = run.env("LAGGARD_SYNC_INTERVAL_S", interval);
     let traced = run.env("LD_PRELOAD", hosts).run().expect_orderly();
     assert_same(&plain, &traced);
     assert_eq!(traced.stderr, "", "{traced}");
@@ -686,8 +706,10 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         points.sort_by_key(|point| point.local);
         let times = points.windows(2);
         let is_forward = |two: &[laggard_trace::ClockPoint]| {
-            // Not more often than every 40 ms, give or take when ranks get there.
-            let least = if two[1].kind == 2 { 20_000_000 } else { 1 };
+            // Not more often than every 40 ms, give or take when ranks get there; the first 40 ms
+            // begin before the clocks are compared at the start, which may take some of it.
+            let is_periodic = two[0].kind == 2 && two[1].kind == 2;
+            let least = if is_periodic { 20_000_000 } else { 1 };
             two[0].local < two[1].local && two[0].reference_ns + least <= two[1].reference_ns
         };
         assert!(times.into_iter().all(is_forward), "{points:?}");

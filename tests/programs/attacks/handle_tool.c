@@ -12,7 +12,13 @@ static __typeof__(&MPI_Send) next_send;
 static __typeof__(&MPI_Recv) next_receive;
 static pid_t (*next_getpid)(void);
 
-pid_t getpid(void) { return next_getpid(); }
+/* Constructors that come before the one below call it. */
+pid_t getpid(void)
+{
+    if (next_getpid == NULL)
+        next_getpid = (pid_t(*)(void))dlsym(RTLD_NEXT, "getpid");
+    return next_getpid();
+}
 
 __attribute__((constructor)) static void find(void)
 {
