@@ -6,17 +6,20 @@
 //! only around MPI_Init, when the library does not, and every question is answered before the
 //! next.
 //!
-//! *Not supported.* Launchers that hand out no such socket (Slurm's own PMI): nothing is known
-//! then.
+//! *Constraint.* An answer that is not waited for would be taken by the MPI library for that to
+//! a question of its own. So every answer is waited for, as the library waits for its own.
+//!
+//! *Not supported.* Launchers other than MPICH's (Hydra): nothing is known then. Slurm's, for one,
+//! hands out a socket under the same name and takes the version of the protocol that is asked
+//! for first as that of all: it is not asked.
 
 use std::ffi::c_int;
-use std::time::Duration;
 
 /// Longest answer: keys and values are shorter.
 const LONGEST: usize = 4096;
 
-/// An answer takes microseconds. The MPI library would wait for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Hydra tells each process how many there are on its host; Slurm does not.
+const OF_HYDRA: &str = "MPI_LOCALNRANKS";
 
 /// The store, for this process.
 pub struct Store {
@@ -30,7 +33,13 @@ pub struct Store {
 impl Store {
     /// The store of a job of several processes; `None` if there is none.
     pub fn open() -> Option<Store> {
-        let number = |name| std::env::var(name).ok()?.trim().parse::<i32>().ok();
+        Store::of(|name| std::env::var(name).ok())
+    }
+
+    /// The same for a process with this environment.
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Store> {
+        let number = |name| variable(name)?.trim().parse::<i32>().ok();
+        number(OF_HYDRA)?;
         let socket = number("PMI_FD").filter(|&socket| socket >= 0)?;
         let rank = number("PMI_RANK")?;
         if number("PMI_SIZE")? < 2 {
@@ -84,12 +93,13 @@ impl Store {
         // One line, and nothing behind it: nothing else was asked for.
         let mut answer = [0u8; LONGEST];
         let mut length = 0;
-        while length < LONGEST && self.is_readable() {
+        while length < LONGEST {
             let room = &mut answer[length..];
             // SAFETY: there is so much room.
             let got = unsafe { libc::recv(self.socket, room.as_mut_ptr().cast(), room.len(), 0) };
             match got {
                 ..0 if is_interrupted() => {}
+                ..0 if self.waits_for_more() => {}
                 ..=0 => return None,
                 got => length += got as usize,
             }
@@ -100,19 +110,20 @@ impl Store {
         None
     }
 
-    fn is_readable(&self) -> bool {
+    /// Waits until there is something to read, if that is all that is missing: the socket may be
+    /// one that does not wait.
+    fn waits_for_more(&self) -> bool {
+        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::WouldBlock {
+            return false;
+        }
         let mut entry = libc::pollfd {
             fd: self.socket,
             events: libc::POLLIN,
             revents: 0,
         };
-        loop {
-            // SAFETY: one valid entry.
-            match unsafe { libc::poll(&mut entry, 1, PATIENCE.as_millis() as c_int) } {
-                ..0 if is_interrupted() => {}
-                ready => return ready == 1,
-            }
-        }
+        // SAFETY: one valid entry.
+        let ready = unsafe { libc::poll(&mut entry, 1, -1) };
+        ready == 1 || is_interrupted()
     }
 }
 
@@ -128,7 +139,7 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
@@ -174,5 +185,57 @@ mod tests {
         assert_eq!(asked[2], "cmd=get kvsname=kvs_1 key=k9\n");
         // The launcher is gone.
         assert_eq!(store.has("k0"), None);
+    }
+
+    /// Slurm takes the first version of the protocol that it is asked for as that of all.
+    #[test]
+    fn launchers_other_than_hydra_are_not_asked() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let socket = here.as_raw_fd().to_string();
+        let of_slurm = |name: &str| match name {
+            "PMI_FD" => Some(socket.clone()),
+            "PMI_RANK" => Some("0".to_owned()),
+            "PMI_SIZE" => Some("2".to_owned()),
+            _ => None,
+        };
+        assert!(Store::of(of_slurm).is_none());
+        there.set_nonblocking(true).unwrap();
+        let nothing = there.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+        let answers = "cmd=response_to_init rc=0\ncmd=my_kvsname kvsname=kvs_7\n";
+        let launcher = std::thread::spawn(move || {
+            there.set_nonblocking(false).unwrap();
+            let mut questions = BufReader::new(there.try_clone().unwrap());
+            for answer in answers.split_inclusive('\n') {
+                questions.read_line(&mut String::new()).unwrap();
+                there.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let of_hydra = |name: &str| of_slurm(name).or((name == OF_HYDRA).then(|| "2".to_owned()));
+        let store = Store::of(of_hydra).expect("a store");
+        assert_eq!((store.rank, store.name.as_str()), (0, "kvs_7"));
+        launcher.join().unwrap();
+    }
+
+    #[test]
+    fn late_answers_are_waited_for() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let launcher = std::thread::spawn(move || {
+            let mut line = String::new();
+            let mut questions = BufReader::new(there.try_clone().unwrap());
+            questions.read_line(&mut line).unwrap();
+            for part in ["cmd=get_result rc", "=0 msg=success", " value=1\n"] {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                there.write_all(part.as_bytes()).unwrap();
+            }
+        });
+        let store = Store {
+            socket: here.as_raw_fd(),
+            name: "kvs_1".into(),
+            rank: 0,
+        };
+        assert_eq!(store.has("k0"), Some(true));
+        launcher.join().unwrap();
     }
 }
