@@ -43,14 +43,28 @@ module laggard
     end function
   end interface
 
+  ! What was found, or `nothing`: one word, so that threads may find it at the same time.
+  type(c_funptr), save :: known_begin = c_null_funptr, known_end = c_null_funptr
+  type(c_funptr), save :: known_phase = c_null_funptr, known_pause = c_null_funptr
+
 contains
 
-  ! The collector's function with this name.
-  function collector(name) result(found)
+  ! Stands for the collector's functions where it is not there; never called.
+  subroutine nothing() bind(c, name='')
+  end subroutine
+
+  ! The collector's function with this name; whether it is there.
+  logical function has(name, known)
     character(len=*), intent(in) :: name
+    type(c_funptr), intent(inout) :: known
     type(c_funptr) :: found
-    ! The null pointer is RTLD_DEFAULT.
-    found = find(c_null_ptr, 'laggard_collector_' // name // c_null_char)
+    if (.not. c_associated(known)) then
+      ! The null pointer is RTLD_DEFAULT.
+      found = find(c_null_ptr, 'laggard_collector_' // name // c_null_char)
+      if (.not. c_associated(found)) found = c_funloc(nothing)
+      known = found
+    end if
+    has = .not. c_associated(known, c_funloc(nothing))
   end function
 
   subroutine laggard_region_begin(name)
@@ -61,39 +75,25 @@ contains
   subroutine laggard_wait_begin(name, address)
     character(len=*), intent(in) :: name
     type(c_ptr), intent(in) :: address
-    type(c_funptr), save :: known
-    logical, save :: looked = .false.
     procedure(begins), pointer :: function
-    if (.not. looked) then
-      known = collector('region_begin')
-      looked = .true.
-    end if
-    if (.not. c_associated(known)) return
-    call c_f_procpointer(known, function)
+    if (.not. has('region_begin', known_begin)) return
+    call c_f_procpointer(known_begin, function)
     call function(trim(name) // c_null_char, address)
   end subroutine
 
   subroutine laggard_region_end(name)
     character(len=*), intent(in) :: name
-    type(c_funptr), save :: known
-    logical, save :: looked = .false.
     procedure(named), pointer :: function
-    if (.not. looked) then
-      known = collector('region_end')
-      looked = .true.
-    end if
-    if (.not. c_associated(known)) return
-    call c_f_procpointer(known, function)
+    if (.not. has('region_end', known_end)) return
+    call c_f_procpointer(known_end, function)
     call function(trim(name) // c_null_char)
   end subroutine
 
   subroutine laggard_phase(name)
     character(len=*), intent(in) :: name
-    type(c_funptr) :: known
     procedure(named), pointer :: function
-    known = collector('phase')
-    if (.not. c_associated(known)) return
-    call c_f_procpointer(known, function)
+    if (.not. has('phase', known_phase)) return
+    call c_f_procpointer(known_phase, function)
     call function(trim(name) // c_null_char)
   end subroutine
 
@@ -107,11 +107,9 @@ contains
 
   subroutine switch_to(is_paused)
     integer(c_int), intent(in) :: is_paused
-    type(c_funptr) :: known
     procedure(switch), pointer :: function
-    known = collector('pause')
-    if (.not. c_associated(known)) return
-    call c_f_procpointer(known, function)
+    if (.not. has('pause', known_pause)) return
+    call c_f_procpointer(known_pause, function)
     call function(is_paused)
   end subroutine
 end module laggard

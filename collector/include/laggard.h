@@ -9,8 +9,9 @@
  *
  * Regions nest, and belong to the thread that begins them. Names are C strings of up to 255
  * bytes. Nothing has to be linked: the collector is looked up when a call is made first, and
- * where it is not there (LD_PRELOAD is not set) calls do nothing. C libraries before glibc 2.34
- * need -ldl. Compiled with -DLAGGARD_OFF, all of it is gone. For C and C++.
+ * where it is not there (LD_PRELOAD is not set) calls do nothing but evaluate their arguments.
+ * C libraries before glibc 2.34 need -ldl. Compiled with -DLAGGARD_OFF, all of it is gone. For C
+ * and C++.
  */
 #ifndef LAGGARD_H
 #define LAGGARD_H
@@ -57,7 +58,8 @@ __attribute__((unused)) static laggard_function_ laggard_known_[4];
 }
 #endif
 
-/* Macros, so that what is called from is the line of the program. */
+/* Macros, so that what is called from is the line of the program. Arguments are evaluated once,
+ * whether the collector is there or not. */
 #define LAGGARD_CALL_(at, name, type, arguments)                                                   \
     do {                                                                                           \
         laggard_function_ laggard_found_ =                                                         \
@@ -65,13 +67,22 @@ __attribute__((unused)) static laggard_function_ laggard_known_[4];
         if (laggard_found_ != laggard_nothing_)                                                    \
             ((type)laggard_found_) arguments;                                                      \
     } while (0)
+#define LAGGARD_NAMED_(at, function, name)                                                         \
+    do {                                                                                           \
+        const char *laggard_name_ = (name);                                                        \
+        LAGGARD_CALL_(at, function, void (*)(const char *), (laggard_name_));                      \
+    } while (0)
 
 #define laggard_wait_begin(name, address)                                                          \
-    LAGGARD_CALL_(0, "region_begin", void (*)(const char *, const volatile void *),                \
-                  (name, address))
+    do {                                                                                           \
+        const char *laggard_name_ = (name);                                                        \
+        const volatile void *laggard_address_ = (address);                                         \
+        LAGGARD_CALL_(0, "region_begin", void (*)(const char *, const volatile void *),            \
+                      (laggard_name_, laggard_address_));                                          \
+    } while (0)
 #define laggard_region_begin(name) laggard_wait_begin(name, (const volatile void *)0)
-#define laggard_region_end(name) LAGGARD_CALL_(1, "region_end", void (*)(const char *), (name))
-#define laggard_phase(name) LAGGARD_CALL_(2, "phase", void (*)(const char *), (name))
+#define laggard_region_end(name) LAGGARD_NAMED_(1, "region_end", name)
+#define laggard_phase(name) LAGGARD_NAMED_(2, "phase", name)
 #define laggard_pause() LAGGARD_CALL_(3, "pause", void (*)(int), (1))
 #define laggard_resume() LAGGARD_CALL_(3, "pause", void (*)(int), (0))
 

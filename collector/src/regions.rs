@@ -4,7 +4,7 @@
 //! All of it does nothing while nothing is recorded, within another recorded call, and where the
 //! thread is at its stream: a signal handler may have been instrumented, too.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,7 @@ use laggard_trace::calls::user::REGION;
 use crate::call::{Call, guarded};
 use crate::clock;
 use crate::run;
-use crate::stream::Moment;
+use crate::stream::{Frame, LONGEST_NAME, Moment};
 use crate::symmetric;
 use crate::thread::{STATE, UNRECORDED, slot, state};
 
@@ -32,6 +32,14 @@ fn early<T>(change: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> Option<T> {
     let result = change(&mut names);
     EARLY_COUNT.store(names.len(), Ordering::Relaxed);
     Some(result)
+}
+
+/// One that was begun early is ended.
+fn forget_early(name: &[u8]) {
+    early(|names| {
+        let position = names.iter().position(|known| **known == *name);
+        position.map(|position| names.swap_remove(position));
+    });
 }
 
 /// Begins to tell of something at `site`.
@@ -59,16 +67,23 @@ fn at(call: &mut Call, now: u64) -> Moment {
         now,
         inside: call.thread().inside,
         is_paused: call.is_paused(),
+        frame: None,
     }
 }
 
-/// The bytes of a name.
+/// The first bytes of a name: what is behind them is never read.
 ///
 /// # Safety
 /// Null or a C string that lasts as long as the call.
 unsafe fn text<'n>(name: *const c_char) -> Option<&'n [u8]> {
-    // SAFETY: as the caller states.
-    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes())
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller states; so many bytes are there.
+    unsafe {
+        let length = libc::strnlen(name, LONGEST_NAME);
+        Some(std::slice::from_raw_parts(name.cast(), length))
+    }
 }
 
 /// Begins a region. `address`: null, or a symmetric variable that the region waits for.
@@ -113,6 +128,12 @@ unsafe extern "C" fn laggard_collector_region_end(name: *const c_char) {
     let Some(name) = (unsafe { text(name) }) else {
         return;
     };
+    if STATE.load(Ordering::Relaxed) == state::IDLE {
+        if EARLY_COUNT.load(Ordering::Relaxed) > 0 {
+            guarded(|| forget_early(name));
+        }
+        return;
+    }
     let Some((mut call, now)) = begin(site) else {
         return;
     };
@@ -125,10 +146,7 @@ unsafe extern "C" fn laggard_collector_region_end(name: *const c_char) {
         };
         let is_unbegun = call.stream().end_region(name, site, at, position.is_some());
         if is_unbegun && position.is_some() {
-            early(|names| {
-                let position = names.iter().position(|known| **known == *name);
-                position.map(|position| names.swap_remove(position));
-            });
+            forget_early(name);
         }
     });
     call.finish();
@@ -170,7 +188,7 @@ extern "C" fn laggard_collector_pause(is_paused: i32) {
 
 /// Tells of a function that is entered or left: threads without a location do not get one for it.
 macro_rules! of_function {
-    ($site:ident, |$stream:ident, $at:ident| $does:expr) => {
+    ($site:ident, $caller:ident, |$stream:ident, $at:ident| $does:expr) => {
         // SAFETY: the slot belongs to this thread.
         if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 || unsafe { *slot() }.is_null() {
             return;
@@ -179,7 +197,13 @@ macro_rules! of_function {
             return;
         };
         call.guarded(|call| {
-            let $at = at(call, now);
+            let mut $at = at(call, now);
+            // Frames of another stack, a coroutine's, do not compare.
+            $at.frame = call.thread().has_on_stack($site.sp).then_some(Frame {
+                sp: $site.sp,
+                caller: $caller.addr() as u64,
+                told: $site.ra,
+            });
             let $stream = call.stream();
             $does
         });
@@ -189,17 +213,17 @@ macro_rules! of_function {
 
 /// What the compiler has functions call when they are entered, with `-finstrument-functions`.
 #[unsafe(no_mangle)]
-extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
+extern "C" fn __cyg_profile_func_enter(function: *const c_void, caller: *const c_void) {
     let site = laggard_callpath::call_site!();
-    of_function!(site, |stream, at| stream
+    of_function!(site, caller, |stream, at| stream
         .enter_function(function.addr() as u64, at));
 }
 
 /// What the compiler has functions call before they return.
 #[unsafe(no_mangle)]
-extern "C" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
+extern "C" fn __cyg_profile_func_exit(function: *const c_void, caller: *const c_void) {
     let site = laggard_callpath::call_site!();
-    of_function!(site, |stream, at| stream.leave_function(
+    of_function!(site, caller, |stream, at| stream.leave_function(
         function.addr() as u64,
         site,
         at

@@ -129,6 +129,12 @@ pub fn slot() -> *mut *mut Thread {
 const LEAST_FRAME: u64 = 96;
 
 impl Thread {
+    /// Whether a stack pointer is of the thread's own stack.
+    #[inline]
+    pub fn has_on_stack(&self, sp: u64) -> bool {
+        self.stack.contains(&sp)
+    }
+
     /// Whether the active wrapper is still there, above a call at `sp`.
     #[cold]
     #[inline(never)]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use laggard_report::{Anomaly, AnomalySeverity};
-use laggard_trace::{DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_SIZE, LIMIT_WRITE, Location};
+use laggard_trace::{
+    DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_REGIONS, LIMIT_SIZE, LIMIT_WRITE, Location,
+};
 
 /// Anomalies that one location's file shows by itself.
 pub fn of_location(location: &Location) -> Vec<Anomaly> {
@@ -64,6 +66,16 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         let detail = "the recording was paused for some time or throughout: calls meanwhile are not \
             judged, and only those that other ranks' calls may match are in the trace";
         add("paused", AnomalySeverity::Info, 1, detail.to_owned());
+    }
+    if end.limits & LIMIT_REGIONS != 0 {
+        let detail = "more regions of the program than are kept (65536, and 1024 of them open at \
+            once): the time of the others is that of those around them";
+        add(
+            "regions_left_out",
+            AnomalySeverity::Info,
+            1,
+            detail.to_owned(),
+        );
     }
     if end.lost > 0 {
         let detail = "calls could not be recorded".to_owned();
@@ -158,7 +170,7 @@ mod tests {
     #[test]
     fn ends_are_explained() {
         let end = End {
-            limits: LIMIT_SIZE | LIMIT_PAUSED,
+            limits: LIMIT_SIZE | LIMIT_PAUSED | LIMIT_REGIONS,
             lost: 7,
             unrecorded_threads: 2,
             reason: 3,
@@ -169,6 +181,7 @@ mod tests {
             [
                 "size_limit",
                 "paused",
+                "regions_left_out",
                 "lost_calls",
                 "unrecorded_threads",
                 "aborted"

@@ -71,7 +71,7 @@ mod stack;
 mod tracer;
 mod unwind;
 
-pub use modules::{Module, ModuleId, module, module_count, note_unload};
+pub use modules::{Module, ModuleId, module, module_count, note_unload, unloads};
 pub use paths::{Frame, PathId, StrId};
 pub use site::CallSite;
 pub use tracer::{Stats, Tracer};

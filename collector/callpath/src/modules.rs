@@ -82,9 +82,10 @@ pub fn note_unload() {
     UNLOADS.fetch_add(1, Ordering::Release);
 }
 
-/// Changes with each [`note_unload`].
+/// Changes with each [`note_unload`]: what was known of an address may be wrong then.
 #[inline]
-pub(crate) fn unloads() -> u32 {
+#[must_use]
+pub fn unloads() -> u32 {
     UNLOADS.load(Ordering::Acquire)
 }
 

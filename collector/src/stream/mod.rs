@@ -24,8 +24,8 @@ use crate::options::FilePer;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 use place::Place;
-pub use regions::Moment;
 use regions::Regions;
+pub use regions::{Frame, LONGEST_NAME, Moment};
 
 /// A polling loop is one record as long as it polls at least this often.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -468,18 +468,20 @@ impl Stream {
 
     /// Writes profile and end, and closes the file. `inside` are the ticks in calls.
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
-        let in_regions = self.close_regions(inside);
+        let (in_regions, are_left_out) = self.close_regions(inside);
         self.flush_polling();
         let profile = self.signatures.profile.entries();
         // Blocks of a size that fits what is kept in reserve.
         for entries in profile.chunks(256) {
             self.writer.profile(entries);
         }
-        let paused = if self.paused {
-            laggard_trace::LIMIT_PAUSED
-        } else {
-            0
-        };
+        let mut limits = limits;
+        if self.paused {
+            limits |= laggard_trace::LIMIT_PAUSED;
+        }
+        if are_left_out {
+            limits |= laggard_trace::LIMIT_REGIONS;
+        }
         let lost = self.writer.lost();
         if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
             log::warning!(
@@ -492,7 +494,7 @@ impl Stream {
             lost: 0,
             end_ticks: clock::now(),
             reason,
-            limits: limits | paused,
+            limits,
             unrecorded_threads,
             reserved: [0; 2],
         });

@@ -35,7 +35,7 @@ const MOST_OPEN: usize = 1024;
 /// Paths within regions that are remembered.
 const MOST_PATHS: usize = 65_536;
 /// Bytes of a name.
-const LONGEST_NAME: usize = 255;
+pub const LONGEST_NAME: usize = 255;
 
 /// What a region is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,10 @@ struct Open {
     inside: u64,
     /// Ticks outside of calls in regions nested in it.
     nested: u64,
+    /// Of its ticks outside of calls, those that the one around it knows already.
+    told: u64,
+    /// Of a function that stands on the thread's own stack.
+    frame: Option<Frame>,
     /// Records before.
     recorded: u64,
     /// Where it was begun.
@@ -100,12 +104,20 @@ struct Node {
 #[derive(Default)]
 pub struct Regions {
     all: Vec<Region>,
+    /// Functions by address, for as long as no library is unloaded.
     functions: FastMap<u64, u32>,
+    unloads: u32,
+    /// The same by call path.
+    entries: FastMap<u32, u32>,
     named: FastMap<Box<[u8]>, u32>,
     phases: FastMap<Box<[u8]>, u32>,
     open: Vec<Open>,
     /// Begun beyond the limit and not ended yet: functions, and regions that are named.
     beyond: [u64; 2],
+    /// Where the first of these functions stands.
+    beyond_frame: Option<Frame>,
+    /// Whether any was, or had no number.
+    are_left_out: bool,
     phase: Option<Open>,
     nodes: Vec<Node>,
     /// Node by outer node, region and place where it was begun.
@@ -127,6 +139,36 @@ pub struct Moment {
     pub inside: u64,
     /// Whether recording is paused.
     pub is_paused: bool,
+    /// Of a function that stands on the thread's own stack.
+    pub frame: Option<Frame>,
+}
+
+/// Where a function stands on the stack.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Stack pointer.
+    pub sp: u64,
+    /// Where it returns to. Those that the compiler put into one have this, and `sp`, in common.
+    pub caller: u64,
+    /// Where in it this was told.
+    pub told: u64,
+}
+
+impl Frame {
+    /// Whether this function was left without a return if `other` is entered now: it stood on a
+    /// part of the stack that is free, or where another one stands.
+    fn is_left(&self, other: &Frame) -> bool {
+        let is_other = self.caller != other.caller || self.told == other.told;
+        self.sp < other.sp || self.sp == other.sp && is_other
+    }
+}
+
+impl Moment {
+    /// Ticks of an instance outside of calls.
+    fn outside(&self, open: &Open) -> u64 {
+        let inclusive = self.now.saturating_sub(open.enter);
+        inclusive.saturating_sub(self.inside.wrapping_sub(open.inside))
+    }
 }
 
 impl Regions {
@@ -140,6 +182,7 @@ impl Regions {
 
     fn add(&mut self, kind: Kind) -> Option<u32> {
         if self.all.len() >= MOST_REGIONS {
+            self.are_left_out = true;
             return None;
         }
         let number = self.all.len() as u32;
@@ -157,19 +200,30 @@ impl Regions {
         Some(number)
     }
 
-    /// Ends an instance in the profile.
-    /// It was at this position of the stack.
-    fn count(&mut self, open: &Open, position: usize, at: Moment) {
-        let inclusive = at.now.saturating_sub(open.enter);
-        let outside = inclusive.saturating_sub(at.inside.wrapping_sub(open.inside));
+    /// Ends an instance that was at this position of the stack, and tells its neighbours there.
+    fn end(&mut self, mut open: Open, position: usize, at: Moment) {
+        // One that was begun in it and goes on: what it took so far is its own.
+        if let Some(inner) = self.open.get_mut(position) {
+            let so_far = at.outside(inner);
+            let more = so_far.saturating_sub(inner.told);
+            open.nested = open.nested.saturating_add(more);
+            inner.told = so_far;
+        }
         let around = position.checked_sub(1);
         if let Some(around) = around.and_then(|around| self.open.get_mut(around)) {
-            around.nested = around.nested.saturating_add(outside);
+            let more = at.outside(&open).saturating_sub(open.told);
+            around.nested = around.nested.saturating_add(more);
         }
+        self.count(&open, at);
+    }
+
+    /// Adds an instance that is over to the profile.
+    fn count(&mut self, open: &Open, at: Moment) {
         if open.is_paused || at.is_paused {
             return;
         }
-        let exclusive = outside.saturating_sub(open.nested);
+        let inclusive = at.now.saturating_sub(open.enter);
+        let exclusive = at.outside(open).saturating_sub(open.nested);
         let (tiny, region) = (self.tiny, &mut self.all[open.region as usize]);
         let entry = &mut region.entry;
         entry.count += 1;
@@ -206,6 +260,26 @@ impl Regions {
         let open = self.open.remove(position);
         self.all[open.region as usize].open -= 1;
         open
+    }
+
+    /// Takes functions off the stack that were left without a return, by a `longjmp`, before one
+    /// was entered here. Their time is that of the one around them.
+    #[inline]
+    fn forget_left(&mut self, entered: &Frame) {
+        let is_left = |frame: Option<Frame>| frame.is_some_and(|frame| frame.is_left(entered));
+        let mut end = self.open.len();
+        while let Some(at) = end.checked_sub(1) {
+            let open = &self.open[at];
+            match open.is_named {
+                true => {}
+                false if is_left(open.frame) => drop(self.remove(at)),
+                false => break,
+            }
+            end = at;
+        }
+        if self.beyond[0] > 0 && is_left(self.beyond_frame) {
+            self.beyond[0] = 0;
+        }
     }
 
     /// The position on the stack of the innermost instance of a region.
@@ -352,45 +426,77 @@ impl Stream {
             regions.remove(at_stack);
             regions.all[inner.region as usize].entry.unended += 1;
         }
-        regions.count(&open, position, at);
+        regions.end(open, position, at);
         self.within = regions.node();
         self.record_region(&open, open.path, at);
         false
     }
 
-    /// Enters a function that the compiler instrumented.
+    /// The function with this entry, and whether it was not known before.
     #[inline]
-    pub fn enter_function(&mut self, address: u64, at: Moment) {
+    fn function(&mut self, address: u64) -> Option<(u32, bool)> {
         let regions = self.regions();
-        if let Some(&region) = regions.functions.get(&address) {
-            let known = &mut regions.all[region as usize];
-            if known.is_tiny {
-                known.entry.untimed += u64::from(!at.is_paused);
-                if let Some(open) = regions.open.last_mut().filter(|o| o.region == region) {
-                    open.skipped += 1;
-                }
-                return;
-            }
-            self.push_open(region, 0, None, 0, at);
-            return;
+        let unloads = laggard_callpath::unloads();
+        if regions.unloads != unloads {
+            // Another one may be there now.
+            regions.functions.clear();
+            regions.unloads = unloads;
         }
-        let Some(region) = regions.add(Kind::Function) else {
-            return;
+        match regions.functions.get(&address) {
+            Some(&region) => Some((region, false)),
+            None => self.new_function(address),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_function(&mut self, address: u64) -> Option<(u32, bool)> {
+        let path = self.tracer.function(address);
+        let regions = self.regions();
+        let (region, is_new) = match regions.entries.get(&path.0) {
+            Some(&region) => (region, false),
+            None => (regions.add(Kind::Function)?, true),
         };
         regions.functions.insert(address, region);
-        let path = self.tracer.function(address);
-        self.define_region(region, Kind::Function, 0, path.0, Vec::new());
-        let now = clock::now();
-        self.push_open(region, 0, None, 0, Moment { now, ..at });
+        if is_new {
+            regions.entries.insert(path.0, region);
+            self.define_region(region, Kind::Function, 0, path.0, Vec::new());
+        }
+        Some((region, is_new))
+    }
+
+    /// Enters a function that the compiler instrumented.
+    #[inline]
+    pub fn enter_function(&mut self, address: u64, mut at: Moment) {
+        let Some((region, is_new)) = self.function(address) else {
+            return;
+        };
+        let regions = self.regions();
+        let known = &mut regions.all[region as usize];
+        if known.is_tiny {
+            known.entry.untimed += u64::from(!at.is_paused);
+            if let Some(open) = regions.open.last_mut().filter(|o| o.region == region) {
+                open.skipped += 1;
+            }
+            return;
+        }
+        if is_new {
+            // What was done here is not the function's.
+            at.now = clock::now();
+        }
+        if let Some(entered) = &at.frame {
+            regions.forget_left(entered);
+        }
+        self.push_open(region, 0, None, 0, at);
     }
 
     /// Leaves a function that the compiler instrumented.
     #[inline]
     pub fn leave_function(&mut self, address: u64, site: CallSite, at: Moment) {
-        let regions = self.regions();
-        let Some(&region) = regions.functions.get(&address) else {
+        let Some((region, _)) = self.function(address) else {
             return;
         };
+        let regions = self.regions();
         let top = regions.open.last_mut().filter(|o| o.region == region);
         if regions.all[region as usize].is_tiny {
             match top {
@@ -403,8 +509,16 @@ impl Stream {
             }
         }
         if regions.beyond[0] > 0 {
-            regions.beyond[0] -= 1;
-            return;
+            // One that stands further out comes after these were left without a return.
+            let is_beyond = match (&at.frame, &regions.beyond_frame) {
+                (Some(frame), Some(first)) => frame.sp <= first.sp,
+                _ => true,
+            };
+            if is_beyond {
+                regions.beyond[0] -= 1;
+                return;
+            }
+            regions.beyond[0] = 0;
         }
         // One that was entered before the recording began, or in a call, is not there.
         let Some(position) = regions.find(region) else {
@@ -419,7 +533,7 @@ impl Stream {
                 false => drop(regions.remove(at_stack)),
             }
         }
-        regions.count(&open, position, at);
+        regions.end(open, position, at);
         if at.now.saturating_sub(open.enter) >= regions.least && self.is_writing() {
             let path = self.path(site);
             // Who called it is the place, as of a call.
@@ -443,6 +557,8 @@ impl Stream {
             enter: at.now,
             inside: at.inside,
             nested: 0,
+            told: 0,
+            frame: None,
             recorded: 0,
             path: 0,
             is_named: false,
@@ -451,7 +567,8 @@ impl Stream {
             is_paused: at.is_paused,
         };
         if let Some(last) = regions.phase.replace(next) {
-            regions.end_phase(&last, at);
+            // Phases are around regions and not among them.
+            regions.count(&last, at);
         }
     }
 
@@ -467,7 +584,12 @@ impl Stream {
         let recorded = self.recorded + u64::from(self.polling.count);
         let regions = self.regions();
         if regions.open.len() >= MOST_OPEN {
-            regions.beyond[usize::from(node.is_some())] += 1;
+            let beyond = &mut regions.beyond[usize::from(node.is_some())];
+            *beyond += 1;
+            if node.is_none() && *beyond == 1 {
+                regions.beyond_frame = at.frame;
+            }
+            regions.are_left_out = true;
             return false;
         }
         regions.all[region as usize].open += 1;
@@ -477,6 +599,8 @@ impl Stream {
             enter: at.now,
             inside: at.inside,
             nested: 0,
+            told: 0,
+            frame: at.frame,
             recorded,
             path,
             is_named: node.is_some(),
@@ -558,25 +682,27 @@ impl Stream {
         self.writer.define(&definitions);
     }
 
-    /// Ends what is open, and writes the profile of regions; how many records they have.
-    pub(super) fn close_regions(&mut self, inside: u64) -> u64 {
+    /// Ends what is open, and writes the profile of regions; how many records they have, and
+    /// whether any were left out.
+    pub(super) fn close_regions(&mut self, inside: u64) -> (u64, bool) {
         let Some(mut regions) = self.regions.take() else {
-            return 0;
+            return (0, false);
         };
         let at = Moment {
             now: clock::now(),
             inside,
             is_paused: false,
+            frame: None,
         };
         while let Some(last) = regions.open.len().checked_sub(1) {
             let open = regions.remove(last);
-            regions.count(&open, last, at);
+            regions.end(open, last, at);
             // `main` is never left before the end.
             let region = &mut regions.all[open.region as usize];
             region.entry.unended += u64::from(region.kind == Kind::Named);
         }
         if let Some(last) = regions.phase.take() {
-            regions.end_phase(&last, at);
+            regions.count(&last, at);
         }
         let entries = regions.all.iter().map(|region| {
             let mut entry = region.entry;
@@ -593,20 +719,13 @@ impl Stream {
         for entries in entries.chunks(128) {
             self.writer.regions(entries);
         }
-        regions.recorded
+        (regions.recorded, regions.are_left_out)
     }
 }
 
 /// A name that is not too long.
 fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(LONGEST_NAME)]
-}
-
-impl Regions {
-    /// Phases are around regions and not among them.
-    fn end_phase(&mut self, last: &Open, at: Moment) {
-        self.count(last, 0, at);
-    }
 }
 
 #[cfg(test)]

@@ -283,7 +283,7 @@ pub struct End {
     pub end_ticks: u64,
     /// 0 finalize, 1 exit without it, 2 thread end, 3 aborted.
     pub reason: u32,
-    /// Bit 0 size limit, 1 write error, 2 internal error, 3 paused at times.
+    /// Bit 0 size limit, 1 write error, 2 internal error, 3 paused at times, 4 regions left out.
     pub limits: u32,
     /// Threads of the process that got no location; in the end of thread 0.
     pub unrecorded_threads: u64,
@@ -301,6 +301,8 @@ pub const LIMIT_WRITE: u32 = 2;
 pub const LIMIT_INTERNAL: u32 = 4;
 /// [`End::limits`]: the program or user paused the recording at times.
 pub const LIMIT_PAUSED: u32 = 8;
+/// [`End::limits`]: more regions of the program than are kept, or more of them open at once.
+pub const LIMIT_REGIONS: u32 = 16;
 
 /// Rounds up to the alignment of blocks.
 pub fn align(length: usize) -> usize {

@@ -1,6 +1,6 @@
 /* Regions that are begun and ended as they should not be: never ended, ended twice, never begun,
  * ended after one around them; deeper than anybody nests them; with names of any length and
- * bytes; begun before MPI and ended after it. The program does not notice.
+ * bytes; begun before MPI and ended after it, or before, very often. The program does not notice.
  */
 #include "../common.h"
 #include "laggard.h"
@@ -19,6 +19,10 @@ int main(int argc, char **argv)
 {
     static char name[1000];
     memset(name, 'x', sizeof name - 1);
+    for (int n = 0; n < 2000; n++) {
+        begin("early");
+        end("early");
+    }
     begin("before");
     begin("around");
     start(&argc, &argv);
