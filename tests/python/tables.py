@@ -48,6 +48,10 @@ def main(parquet, arrow):
         tables[name] = {
             "pyarrow": own,
             "duckdb": by_duckdb(path, list(own["sums"])),
+            "by_call": {
+                row["values"]: row["counts"]
+                for row in pc.value_counts(plain(read)["call"]).to_pylist()
+            } if "call" in read.column_names else {},
             "same_in_arrow": plain(read).equals(plain(other)),
             "columns": [[field.name, str(field.type), field.nullable] for field in read.schema],
             "rows_per_group": [

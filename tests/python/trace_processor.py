@@ -15,6 +15,10 @@ QUERIES = {
     # Slices of a thread's track, by category and name.
     "slices": "select category, name, count(*) as number from slice group by category, name",
     "flows": "select count(*) as number from flow",
+    # What is right inside of the program's regions.
+    "inside": """select a.name as around, b.name as name, count(*) as number, min(a.dur) as least
+        from slice b join slice a on a.id = b.parent_id
+        where a.category = 'user' and b.category != 'wait' group by 1, 2""",
     # From a call to one, or to what is received at the end of one that had begun before.
     "ends": """select a.name as sent, ifnull(c.name, b.name) as received, count(*) as number
         from flow join slice a on a.id = slice_out join slice b on b.id = slice_in

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use laggard_tests::process::Outcome;
-use laggard_tests::product::{Bench, difference, programs};
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT, difference, programs, reader};
 use laggard_tests::report::{Anomaly, Bottleneck, Report, schema_violations};
 use serde_json::Value;
 
@@ -188,8 +189,71 @@ fn regions_of_a_c_program() {
         assert!(around.is_some_and(is_between), "{path:?}");
         assert!(!path.contains(&"solve".to_owned()));
         imbalance(&rows, 3, 2)?;
-        check(near(barrier.severity_s, 0.6, 0.05), barrier)
+        check(near(barrier.severity_s, 0.6, 0.05), barrier)?;
+        exports(&run);
+        Ok(())
     });
+}
+
+/// What shows single instances says their names: `step` has `solve` and a barrier in each of 5
+/// rounds on 3 ranks.
+fn exports(run: &Recorded) {
+    let dump = run.bench.dump(&run.trace);
+    let lasted = |name: &str| -> Vec<f64> {
+        let name = format!("name={name}");
+        let words = dump
+            .lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>());
+        let of = words.filter(|words| words.get(3) == Some(&"region") && words.contains(&&*name));
+        of.map(|words| words[2].parse().expect("µs")).collect()
+    };
+    let (solve, step) = (lasted("solve"), lasted("step"));
+    assert_eq!((solve.len(), step.len()), (15, 15), "{dump}");
+    assert!(step.iter().all(|&us| us > 60e3), "{dump}");
+    let export = |to: &str, output: &str| {
+        let mut command = Command::new(&run.bench.command);
+        command
+            .arg("export")
+            .arg(&run.trace)
+            .args(["--to", to, "-o"]);
+        command.arg(run.bench.path(output));
+        let outcome = process::run(&mut command, TIMEOUT, &run.bench.path("export"));
+        outcome.expect_orderly().expect_success();
+        run.bench.path(output)
+    };
+    let read = |script: &str, files: &[&Path]| -> Value {
+        let mut command = reader(script);
+        command.args(files);
+        let outcome = process::run(&mut command, TIMEOUT, &run.bench.path("reader"));
+        serde_json::from_str(&outcome.expect_success().stdout).expect("JSON")
+    };
+    let line = read("trace_processor.py", &[&export("perfetto", "line")]);
+    assert_eq!(line["problems"], Value::Array(Vec::new()));
+    assert_eq!(line["open"][0]["number"], 0);
+    let inside = line["inside"].as_array().expect("rows");
+    let of = |around: &str, name: &str| {
+        let is_it = |row: &&Value| row["around"] == around && row["name"] == name;
+        inside.iter().find(is_it).map(|row| row["number"].clone())
+    };
+    for name in ["solve", "MPI_Barrier"] {
+        assert_eq!(of("step", name), Some(15.into()), "{inside:#?}");
+    }
+    let (parquet, arrow) = (export("parquet", "parquet"), export("arrow", "arrow"));
+    let calls = &read("tables.py", &[&parquet, &arrow])["operations"]["by_call"];
+    assert_eq!((&calls["solve"], &calls["step"]), (&15.into(), &15.into()));
+    let folded = fs::read_to_string(export("folded", "folded")).expect("lines");
+    assert!(!folded.contains("solve"), "no call: {folded}");
+    let anchor = export("otf2", "archive").join("traces.otf2");
+    let mut print = Command::new("otf2-print");
+    print.arg(anchor);
+    let events = process::run(&mut print, TIMEOUT, &run.bench.path("print"));
+    let events = events.expect_success().stdout;
+    // A function is called `step`, too.
+    let of = |event: &str| {
+        let lines = events.lines().filter(|line| line.starts_with(event));
+        lines.filter(|line| line.contains("\"solve\"")).count()
+    };
+    assert_eq!((of("ENTER"), of("LEAVE")), (15, 15));
 }
 
 #[test]
@@ -447,4 +511,11 @@ fn wrong_maps(run: &Recorded) {
     fs::write(&map, "\"nowhere\" = \"wait_on_value\"\n").unwrap();
     let (report, _) = analyze(run, &options[1..]);
     assert_eq!(report.anomaly("unknown_operation"), 1);
+    // What is counted and no more says so.
+    fs::write(&map, "\"named_until\" = \"group_sync\"\n").unwrap();
+    let (report, rows) = analyze(run, &options[1..]);
+    assert_eq!(report.anomaly("operation_not_diagnosed"), 1);
+    assert_eq!(rows["named_until"]["operation_type"], "group_sync");
+    let mut found = report.bottlenecks.iter();
+    assert!(!found.any(|b| b.operation == "named_until"), "{report:#?}");
 }

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use laggard::directory::{Trace, TracedLocation};
-use laggard::events::{Calls, Item};
+use laggard::events::{Calls, Item, region_name};
 use laggard::symbols::{Symbols, base_name, source_location};
 use laggard_report::rank_ranges;
-use laggard_trace::{Event, Signature, calls, flags};
+use laggard_trace::calls::{self, user::REGION};
+use laggard_trace::{Event, Signature, flags};
 
 use super::call_text::{self, Posts};
 use super::screen;
@@ -122,7 +123,11 @@ impl<'a> Listing<'a> {
             }
             Item::Call(_, event, signature) => (event, signature),
         };
-        let (enter, leave) = (self.traced.ns(event.enter), self.traced.ns(event.leave));
+        // A region in which calls were recorded says at its end how long it lasted.
+        let is_region = signature.operation == REGION;
+        let lasted = event.value.filter(|_| is_region).unwrap_or(0);
+        let enter = self.traced.ns(event.enter.saturating_sub(lasted));
+        let leave = self.traced.ns(event.leave);
         if self.is_in_time(enter, leave) {
             self.line(out, event, signature, enter, leave)?;
             self.written += 1;
@@ -156,13 +161,28 @@ impl<'a> Listing<'a> {
             (leave - enter).max(0) as f64 / 1e3,
             calls::name(signature.operation)
         )?;
-        call_text::write(out, event, signature, definitions, &self.posts)?;
+        match signature.operation {
+            REGION => self.region(out, signature)?,
+            _ => call_text::write(out, event, signature, definitions, &self.posts)?,
+        }
         if !signature.has(flags::PART) {
             writeln!(out, "  {}", self.place(signature.call_path))?;
         } else {
             writeln!(out)?;
         }
         Ok(())
+    }
+
+    /// What a region is called.
+    fn region(&mut self, out: &mut impl Write, signature: &Signature) -> Result<()> {
+        let definitions = &self.traced.location.definitions;
+        let id = usize::try_from(signature.parameter).ok();
+        let region = id.and_then(|id| definitions.regions().get(id));
+        let name = region.and_then(|region| region_name(definitions, region, self.symbols));
+        let name = name.unwrap_or_default();
+        // What a trace says must not steer the terminal.
+        let name = name.replace(|c: char| c.is_whitespace() || c.is_control(), "_");
+        Ok(write!(out, " name={name}")?)
     }
 
     /// The line of the program that makes the call; empty if the path is not defined.

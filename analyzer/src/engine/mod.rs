@@ -46,7 +46,7 @@ mod polling;
 mod prepare;
 mod queue;
 mod rank;
-mod regions;
+pub(crate) mod regions;
 mod repair;
 mod report;
 mod rounds;

@@ -8,7 +8,8 @@ use laggard_report::{Settings, percent, ratio, seconds};
 use laggard_trace::calls::user::{self, REGION};
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{
-    Decoder, Location, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, RegionEntry, flags,
+    Decoder, Definitions, Location, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, Region,
+    RegionEntry, flags,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -223,6 +224,40 @@ impl Mapped {
     }
 }
 
+/// Gives the instances of a location's regions their names, for those who pass single instances
+/// on: each name is an operation of its own.
+pub fn name_instances(location: &mut Location, symbols: &mut Symbols) {
+    let definitions = &location.definitions;
+    let regions = definitions.regions().iter();
+    let numbers: Vec<Option<u16>> = regions
+        .map(|region| user::number(&name(definitions, region, symbols)?, GenericType::User))
+        .collect();
+    if numbers.iter().any(Option::is_some) {
+        rename(location, |id| numbers.get(id).copied().flatten());
+    }
+}
+
+/// The name of a region or a function.
+pub fn name(definitions: &Definitions, region: &Region, symbols: &mut Symbols) -> Option<String> {
+    match region.kind {
+        REGION_NAMED => Some(definitions.string(region.name).into_owned()),
+        REGION_FUNCTION => {
+            let lines = symbols.resolve_call_path(definitions, region.call_path);
+            Some(lines.into_iter().next()?.function)
+        }
+        _ => None,
+    }
+}
+
+/// Gives instances of regions other numbers, by the ids of the regions.
+fn rename(location: &mut Location, number: impl Fn(usize) -> Option<u16>) {
+    location.definitions.rename_operations(|signature| {
+        let id = usize::try_from(signature.parameter).ok();
+        let id = id.filter(|_| signature.operation == REGION);
+        id.and_then(&number).unwrap_or(signature.operation)
+    });
+}
+
 /// Makes operations of the regions that a map names: in the signatures, and in the profiles of
 /// their locations. Collective; the head alone knows the names of functions.
 pub fn apply(
@@ -268,6 +303,16 @@ pub fn apply(
     }
     job.reduce_max(&mut seen);
     if job.agent() == 0 {
+        let is_diagnosed = |generic: GenericType| generic == GenericType::WaitOnValue;
+        let known = map.entries().zip(&seen).filter(|(_, seen)| **seen != 0);
+        for ((name, generic), _) in known.filter(|((_, generic), _)| !is_diagnosed(*generic)) {
+            let detail = format!(
+                "the time in \"{name}\" counts as {}, as the operation map says; who its ranks \
+                 waited for there is not looked for: that is done for wait_on_value alone",
+                generic.name()
+            );
+            anomalies.add("operation_not_diagnosed", Level::Info, 1, detail);
+        }
         for ((name, _), _) in map.entries().zip(&seen).filter(|(_, seen)| **seen == 0) {
             let detail = format!(
                 "no region or function of the program is called \"{name}\", which the operation \
@@ -319,17 +364,11 @@ fn make_operations(
     if numbers.iter().all(Option::is_none) {
         return;
     }
-    let number = |id: i64| {
-        let id = usize::try_from(id).ok()?;
-        numbers.get(id).copied().flatten()
-    };
-    location.definitions.rename_operations(|signature| {
-        let number = number(signature.parameter).filter(|_| signature.operation == REGION);
-        number.unwrap_or(signature.operation)
-    });
+    let number = |id: usize| numbers.get(id).copied().flatten();
+    rename(location, number);
     let ns = |ticks: u64| clock.length_ns(ticks) as u64;
     for entry in &location.regions {
-        if let Some(number) = number(i64::from(entry.region)) {
+        if let Some(number) = number(entry.region as usize) {
             // Of what is called in it the profile knows already.
             let inside = &mut profiled.times.inside[TimeClass::of(number) as usize];
             *inside = inside.saturating_add(ns(entry.exclusive));

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use laggard_otf2::events::{Collective, Event, Message};
 use laggard_otf2::{ArchiveWriter, EventWriter};
+use laggard_trace::calls::{self, Call};
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
@@ -111,6 +112,9 @@ impl Writer<'_> {
         if let Some(program) = program.take() {
             self.put(enter, &program)?;
         }
+        if calls::call(known.operation).is_some_and(Call::is_user) {
+            return self.region(state, &signature, event.value.is_none(), (enter, leave));
+        }
         // A record of many calls: evenly, as nothing else is known of them.
         let count = event
             .repeated
@@ -124,6 +128,28 @@ impl Writer<'_> {
             self.call(state, &signature, (enter, enter + inside), event)?;
         }
         Ok(())
+    }
+
+    /// A region of the program is over, `is_bare` if nothing was called in it.
+    fn region(
+        &mut self,
+        state: &mut State,
+        signature: &Signature,
+        is_bare: bool,
+        (enter, leave): (u64, u64),
+    ) -> Result<()> {
+        let around = self.around(state, signature.call_path);
+        if !is_bare {
+            // It is around the calls already, and ends now.
+            state.last = state.last.max(leave);
+            return self.enclose(state, &around, leave);
+        }
+        self.enclose(state, &around, enter)?;
+        let name = calls::name(signature.operation).as_bytes();
+        let region = self.names.named(name);
+        self.put(state.last, &Event::Enter(region))?;
+        state.last = state.last.max(leave);
+        self.put(state.last, &Event::Leave(region))
     }
 
     fn put(&mut self, time: u64, event: &Event) -> Result<()> {
@@ -154,7 +180,10 @@ impl Writer<'_> {
         let lines = self.symbols.resolve_call_path(definitions, path);
         let regions = shown(&lines).map(|line| {
             let (function, file) = (line.function.as_bytes(), line.file.as_bytes());
-            self.names.function(function, file, line.line)
+            match line.is_region() {
+                true => self.names.named(function),
+                false => self.names.function(function, file, line.line),
+            }
         });
         let mut regions: Vec<u32> = regions.collect();
         regions.reverse();

@@ -2,7 +2,8 @@
 //!
 //! Times are ns of the corrected clock since the start of the run. Functions on call paths are
 //! regions around the calls; which of them was left in between calls is not known: each counts
-//! until a call is made from somewhere else.
+//! until a call is made from somewhere else, or a region of the program ends that was around it.
+//! Regions in which nothing was called are there where they lasted so long that they have records.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,15 @@ use rustc_hash::FxHashMap;
 use super::groups::Groups;
 use super::location::Writer;
 use crate::directory::Trace;
+use crate::engine::regions;
 use crate::symbols::Symbols;
 
 /// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
 const ROLES: (u8, u8) = (1, 31);
 /// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
 const PARADIGMS: (u8, u8) = (2, 6);
+/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: what the program named.
+const NAMED: (u8, u8) = (4, 1);
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;
 /// Source file of calls of MPI: Scalasca knows them by it.
@@ -77,6 +81,11 @@ impl Names {
         self.region((name, file, line), ROLES.0, PARADIGMS.0)
     }
 
+    /// The number of a region that the program named.
+    pub fn named(&mut self, name: &[u8]) -> u32 {
+        self.region((name, b"", 0), NAMED.0, NAMED.1)
+    }
+
     /// The number of a call.
     pub fn call(&mut self, number: u16) -> u32 {
         if let Some(&region) = self.calls.get(&number) {
@@ -110,7 +119,11 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
     if let Some(above) = above.filter(|above| !above.is_dir()) {
         bail!("{}: {} is no directory", output.display(), above.display());
     }
-    let opened = Trace::open(trace)?;
+    let mut opened = Trace::open(trace)?;
+    let mut symbols = Symbols::new();
+    for traced in &mut opened.locations {
+        regions::name_instances(&mut traced.location, &mut symbols);
+    }
     let mut names = Names::default();
     names.string(b"");
     let mut definitions = Definitions::default();
@@ -125,7 +138,13 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
     let groups = Groups::gather(all, opened.ranks, &mut names, &mut definitions);
     let creator = concat!("laggard ", env!("CARGO_PKG_VERSION"));
     let mut archive = ArchiveWriter::create(output, "traces", creator)?;
-    let mut end = write_locations(&opened, &groups, &mut archive, &mut names, &definitions)?;
+    let mut end = write_locations(
+        &opened,
+        &groups,
+        &mut archive,
+        (&mut names, &mut symbols),
+        &definitions,
+    )?;
     let traced = opened.locations.iter();
     let headers = traced.map(|traced| (traced.location.header.rank, traced.location.header.thread));
     let headers: BTreeSet<(u32, u32)> = headers.collect();
@@ -168,10 +187,9 @@ fn write_locations(
     opened: &Trace,
     groups: &Groups,
     archive: &mut ArchiveWriter,
-    names: &mut Names,
+    (names, symbols): (&mut Names, &mut Symbols),
     definitions: &Definitions,
 ) -> Result<u64> {
-    let mut symbols = Symbols::new();
     let mut end = 0;
     for traced in &opened.locations {
         let header = &traced.location.header;
@@ -184,7 +202,7 @@ fn write_locations(
             groups,
             names,
             definitions,
-            symbols: &mut symbols,
+            symbols,
         };
         let last = writer.write(program)?;
         if header.thread == 0 && last > 0 {

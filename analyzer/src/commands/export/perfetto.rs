@@ -12,7 +12,8 @@ use laggard::events::{Events, NONE, Operation, Outcome, Wait};
 use laggard_patterns::PatternId;
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
 use laggard_report::units::count;
-use laggard_trace::{Endpoint, PEER_ANY, calls, flags};
+use laggard_trace::calls::{self, Call};
+use laggard_trace::{Endpoint, PEER_ANY, flags};
 use rustc_hash::FxHashMap;
 
 use super::report;
@@ -256,7 +257,13 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             flows_to: &cursor.to,
         })?;
         let mut free = operation.enter;
-        for wait in cursor.waits(operation.enter, operation.leave) {
+        // What calls in a region lost is drawn in these.
+        let is_region = operation.call.is_some_and(Call::is_user);
+        let waits = match is_region {
+            true => Vec::new(),
+            false => cursor.waits(operation.enter, operation.leave),
+        };
+        for wait in waits {
             free = self.wait(track, wait, free)?;
         }
         if !cursor.late.is_empty() {

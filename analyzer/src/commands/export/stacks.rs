@@ -7,7 +7,8 @@ use laggard::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::units::duration;
 use laggard_stacks::{Frame, Kind, Stack, Stacks};
-use laggard_trace::{calls, flags};
+use laggard_trace::calls::{self, Call};
+use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -49,7 +50,9 @@ impl Sums {
         let mut sums = Sums::default();
         let mut before: Option<(u32, i64)> = None;
         events.operations(at).read(|operation| {
-            if operation.has(flags::PART) {
+            // What regions take, but for the calls in them, is computation.
+            let is_region = operation.call.is_some_and(Call::is_user);
+            if operation.has(flags::PART) || is_region {
                 return ControlFlow::Continue(());
             }
             let (path, call) = (operation.call_path, operation.signature.operation);

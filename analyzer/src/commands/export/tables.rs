@@ -11,7 +11,7 @@ use laggard_tables::trace::{
     OperationRow, ProfileRow, Rows, Tables,
 };
 use laggard_trace::PEER_ANY;
-use laggard_trace::calls::{self, Call, GenericType};
+use laggard_trace::calls::{self, Call, GenericType, user};
 use rayon::prelude::*;
 
 use super::joined::JoinedTables;
@@ -69,13 +69,14 @@ fn metadata(events: &Events) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Calls are keys by their position in the table of calls; one that is not in it comes last.
+/// Calls are keys by their position in the table of calls; then come one that is not in it, and
+/// the regions of the program.
 fn dictionaries(events: &Events) -> Dictionaries {
     let mut texts = Dictionaries::default();
     let names = calls::CALLS.iter().map(|call| call.name);
     texts.add(
         &["call", "send_call", "receive_call", "cause_call"],
-        names.chain([calls::name(0)]),
+        names.chain([calls::name(0)]).chain(user::names()),
     );
     let types = GenericType::ALL.into_iter().map(GenericType::name);
     texts.add(&["type"], types.chain(["unknown"]));
@@ -96,7 +97,9 @@ fn type_key(call: Option<&'static Call>) -> Key {
 
 /// The key of a call by its number in the table of calls.
 pub fn call_key(number: u16) -> Key {
-    Key(calls::position(number).unwrap_or(calls::CALLS.len()) as u32)
+    let region = || Some(calls::CALLS.len() + 1 + user::position(number)?);
+    let at = calls::position(number).or_else(region);
+    Key(at.unwrap_or(calls::CALLS.len()) as u32)
 }
 
 /// The key of a communicator, window or file by its position.

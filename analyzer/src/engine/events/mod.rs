@@ -31,6 +31,8 @@ use super::intern::PathKey;
 use super::open::{self, Opened};
 use super::phases::Phases;
 use super::prepare::{self, Profiled};
+use super::regions;
+pub use super::regions::name as region_name;
 use super::repair::Timeline;
 use super::rounds::Rounds;
 use super::slab;
@@ -108,9 +110,12 @@ impl Events {
     pub fn open(directory: &Path) -> Result<Events> {
         crate::signals::watch_files();
         let mut found = Anomalies::default();
-        let opened = open::open(&Serial, directory, &mut found)?;
+        let mut opened = open::open(&Serial, directory, &mut found)?;
         let timeline = Timeline::new(&opened);
         let mut symbols = Symbols::new();
+        for location in &mut opened.locations {
+            regions::name_instances(location, &mut symbols);
+        }
         let paths = names::call_paths(&opened.locations, &mut symbols);
         let mut anomalies: Vec<Anomaly> =
             found.into_rows().into_iter().map(Anomaly::from).collect();

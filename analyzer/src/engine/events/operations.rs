@@ -123,7 +123,7 @@ pub struct Operation<'c> {
     /// Number of the call path.
     pub call_path: u32,
     /// Calls of the program that it stands for: usually 1; more of repeated tests that
-    /// found nothing; 0 of what is a part of the call after it.
+    /// found nothing; 0 of what is a part of the call after it, and of a region.
     pub calls: u32,
     /// What became of it.
     pub outcome: Outcome,
@@ -197,11 +197,15 @@ impl<'e> Operations<'e> {
                 tag: 0,
                 ..end
             };
-            let enter = clock.ns(event.enter);
+            let call = calls::call(signature.operation);
+            let is_region = call.is_some_and(Call::is_user);
+            // A region in which calls were recorded says at its end how long it lasted.
+            let lasted = event.value.filter(|_| is_region).unwrap_or(0);
+            let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);
             visit(&Operation {
                 number,
-                call: calls::call(signature.operation),
+                call,
                 enter,
                 leave,
                 inside: match event.repeated {
@@ -216,7 +220,10 @@ impl<'e> Operations<'e> {
                 root: root.filter(|_| is_collective),
                 group: groups[event.signature as usize],
                 call_path: events.path_number(location, signature.call_path),
-                calls: calls_of(event, signature),
+                calls: match is_region {
+                    true => 0,
+                    false => calls_of(event, signature),
+                },
                 outcome: match signature.flags {
                     f if f & flags::FAILED != 0 => Outcome::Failed,
                     f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,

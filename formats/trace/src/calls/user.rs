@@ -52,6 +52,20 @@ pub fn number(name: &str, generic: GenericType) -> Option<u16> {
     Some(number)
 }
 
+/// What was named so far: the first one has the number [`NUMBERS`], and so on.
+pub fn names() -> Vec<&'static str> {
+    let named = NAMED.read();
+    named.map_or_else(
+        |_| Vec::new(),
+        |named| named.iter().map(|call| call.name).collect(),
+    )
+}
+
+/// The position in [`names`] of the region with this number.
+pub fn position(number: u16) -> Option<usize> {
+    usize::from(number).checked_sub(NUMBERS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +81,8 @@ mod tests {
         assert_eq!((found.name, found.number), ("spin", spin));
         assert!(found.is_user() && !found.is_shmem() && !found.has_address());
         assert!(calls::position(spin).is_none() && calls::position(REGION).is_none());
+        assert_eq!(names()[position(spin).unwrap()], "spin");
+        assert_eq!(position(REGION), None);
         assert_eq!(calls::name(REGION), "region");
         assert!(calls::call(u16::MAX).is_none());
     }
