@@ -1,4 +1,4 @@
-//! `dlsym`: a program that looks a function of MPI up in a library by itself gets ours.
+//! `dlsym`: a program that looks a function of MPI or OpenSHMEM up in a library by itself gets ours.
 //!
 //! Interpreters and plugins are not linked with MPI. They load it (`dlopen`) and ask for
 //! its functions by handle, where no preloaded library is asked: Python's ctypes, Julia,
@@ -21,11 +21,12 @@ use std::ffi::{CStr, c_char, c_void};
 
 use crate::exports;
 use crate::resolve::{Target, own_function};
+use crate::shmem;
 
 /// The C library's `dlsym`, or that of another tool behind this library.
 pub type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The wrapper for what a handle gives under a name of MPI's, or what it gives.
+/// The wrapper for what a handle gives under a name of MPI's or OpenSHMEM's, or what it gives.
 ///
 /// # Safety
 /// As `dlsym`.
@@ -60,7 +61,8 @@ impl Candidates {
     fn of(name: &CStr) -> Self {
         let twin = exports::targets().find(|(mpi, pmpi)| mpi.name() == name || pmpi.name() == name);
         let Some((mpi, pmpi)) = twin else {
-            return Candidates([None, None]);
+            let target = shmem::targets().find(|target| target.name() == name);
+            return Candidates([target.and_then(Candidate::new), None]);
         };
         let mpi = (mpi.name() == name).then_some(mpi);
         Candidates([mpi, Some(pmpi)].map(|target| target.and_then(Candidate::new)))
@@ -174,7 +176,7 @@ mod stub {
     }
 
     // Handles that are neither RTLD_DEFAULT (0) nor RTLD_NEXT (-1), and names that begin
-    // with MPI_, MPIX, PMPI_ or PMPIX go to `by_handle`, all else to the real function;
+    // with MPI_, MPIX, PMPI_, PMPIX, sh or star go to `by_handle`, all else to the real function;
     // by jumps, so that both return to the caller. Names are read byte by byte: the next
     // page may not be there. Not hidden: linkers give `dlsym` the visibility of this.
 
@@ -193,6 +195,8 @@ mod stub {
         "test rsi, rsi",
         "jz 3f",
         "mov rax, rsi",
+        "cmp byte ptr [rax], 0x73", // s
+        "je 6f",
         "cmp byte ptr [rax], 0x50", // P
         "jne 2f",
         "inc rax",
@@ -231,6 +235,16 @@ mod stub {
         "jmp rax",
         "5:",
         "ret", // Null: found nothing.
+        "6:",
+        "cmp byte ptr [rax + 1], 0x68", // h
+        "je {by_handle}",
+        "cmp byte ptr [rax + 1], 0x74", // t
+        "jne 3b",
+        "cmp byte ptr [rax + 2], 0x61", // a
+        "jne 3b",
+        "cmp byte ptr [rax + 3], 0x72", // r
+        "je {by_handle}",
+        "jmp 3b",
         ".cfi_endproc",
         ".size laggard_dlsym, . - laggard_dlsym",
         ".text",
@@ -254,6 +268,8 @@ mod stub {
         "cbz x1, 3f",
         "mov x9, x1",
         "ldrb w10, [x9]",
+        "cmp w10, #0x73", // s
+        "b.eq 7f",
         "cmp w10, #0x50", // P
         "b.ne 2f",
         "add x9, x9, #1",
@@ -298,6 +314,19 @@ mod stub {
         "ret",
         "6:",
         "b {by_handle}",
+        "7:",
+        "ldrb w10, [x9, #1]",
+        "cmp w10, #0x68", // h
+        "b.eq 6b",
+        "cmp w10, #0x74", // t
+        "b.ne 3b",
+        "ldrb w10, [x9, #2]",
+        "cmp w10, #0x61", // a
+        "b.ne 3b",
+        "ldrb w10, [x9, #3]",
+        "cmp w10, #0x72", // r
+        "b.eq 6b",
+        "b 3b",
         ".cfi_endproc",
         ".size laggard_dlsym, . - laggard_dlsym",
         ".text",

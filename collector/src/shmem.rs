@@ -8,7 +8,7 @@ use crate::classes::Operation;
 use crate::classes::environment::finalize;
 use crate::classes::shmem::*;
 use crate::constants::SUCCESS;
-use crate::resolve::Slot;
+use crate::resolve::{Slot, Target};
 use std::ffi::*;
 
 /// `shmem_ctx_t`.
@@ -17,15 +17,17 @@ type Context = *mut c_void;
 /// `long double`, which is never passed by value here.
 type LongDouble = [u64; 2];
 
-/// One exported function.
+/// One exported function: what it passes on to.
 macro_rules! wrapper {
     ($number:expr, $symbol:expr, $t:ty, $class:ident($($meaning:tt)*)
         ($($p:ident: $pt:ty),*) -> $r:ty) => {
-        #[allow(dead_code, unused_variables, clippy::too_many_arguments, clippy::unused_unit)]
-        const _: () = {
+        {
+            #[allow(dead_code)]
             type T = $t;
+            #[allow(dead_code)]
             const SIZE: usize = size_of::<T>();
             /// Bytes of so many elements.
+            #[allow(dead_code)]
             fn bytes(elements: usize) -> usize {
                 each(SIZE, elements)
             }
@@ -33,10 +35,15 @@ macro_rules! wrapper {
                 Slot::new(concat!($symbol, "\0"));
 
             #[unsafe(export_name = $symbol)]
+            #[allow(unused_variables, clippy::too_many_arguments, clippy::unused_unit)]
             unsafe extern "C-unwind" fn wrapper($($p: $pt),*) -> $r {
                 let site = laggard_callpath::call_site!();
                 let mut operation = $class($($meaning)*);
-                let Some(mut call) = operation.begin(site, $number) else {
+                let begun = match pes_are_others() {
+                    true => None,
+                    false => operation.begin(site, $number),
+                };
+                let Some(mut call) = begun else {
                     // SAFETY: the caller's arguments, to the function that it meant.
                     return unsafe { REAL.get()($($p),*) };
                 };
@@ -51,27 +58,34 @@ macro_rules! wrapper {
                 }
                 result
             }
-        };
+            REAL.target()
+        }
     };
 }
 
 macro_rules! family {
     ([$($index:literal $name:literal $t:ty;)*] $number:literal $prefix:literal $suffix:literal
         $class:ident $meaning:tt $parameters:tt -> $r:ty) => {
-        $(wrapper! {
+        &[$(wrapper! {
             $number + $index, concat!($prefix, $name, $suffix), $t, $class $meaning
             $parameters -> $r
-        })*
+        }),*]
     };
 }
 
 macro_rules! exports {
     ($($number:literal $types:ident $prefix:literal $suffix:literal $generic:ident $shape:ident
         $class:ident $meaning:tt $parameters:tt -> $r:ty;)*) => {
-        $(laggard_trace::shmem_types! {
+        /// What the wrappers pass on to, by family.
+        static FAMILIES: &[&[&Target]] = &[$(laggard_trace::shmem_types! {
             $types family $number $prefix $suffix $class $meaning $parameters -> $r
-        })*
+        }),*];
     };
 }
 
 laggard_trace::shmem_calls!(exports);
+
+/// What the wrappers pass on to.
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    FAMILIES.iter().copied().flatten().copied()
+}

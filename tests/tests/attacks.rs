@@ -613,6 +613,40 @@ fn default_trace_directory() {
         .analyze_all(&attack.bench.path("laggard-trace"));
 }
 
+/// An OpenSHMEM with PEs of its own numbering is left out: one line and an anomaly say so.
+#[test]
+fn pes_that_are_not_the_ranks_with_their_numbers() {
+    let bench = Bench::sharing("other-pes");
+    let library = bench.library("attacks/pes_of_some.c");
+    let library = library.to_string_lossy().into_owned();
+    let program = bench.compile("attacks/other_pes.c", &[], &[&library]);
+    let words = [program.as_os_str()];
+    let plain = bench.plain(3, &words).run();
+    let plain = plain.expect_orderly().expect_success();
+    let trace = bench.path("trace");
+    let report = three_rounds("main", || {
+        let _ = std::fs::remove_dir_all(&trace);
+        let traced = bench.traced(3, &words, "trace").run().expect_orderly();
+        assert_same(&plain, &traced);
+        let lines: Vec<&str> = traced.stderr.lines().collect();
+        let said = "calls of OpenSHMEM are not recorded: its 2 PEs are not numbered as the 3 ranks";
+        assert!(lines.len() == 1 && lines[0].contains(said), "{traced}");
+        let report = Report::parse(&bench.analyze_all(&trace));
+        report.expect("a report of the promised shape")
+    });
+    assert_eq!(report.anomaly("pes_are_not_ranks"), 2, "{report:#?}");
+    assert!(report.errors().is_empty(), "{:#?}", report.anomalies);
+    let dump = bench.dump(&trace);
+    let calls = dump.lines().filter_map(|l| l.split_whitespace().nth(3));
+    assert!(
+        !calls.clone().any(|call| call.starts_with("shmem")),
+        "{dump}"
+    );
+    // Also those after the first shmem_finalize.
+    let receives = calls.filter(|&call| call == "MPI_Recv");
+    assert_eq!(receives.count(), 3, "{dump}");
+}
+
 /// Another tool's wrappers, between the program and MPI, or in the program itself.
 #[test]
 fn with_a_wrapper_library_of_the_users() {

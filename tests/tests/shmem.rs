@@ -8,6 +8,7 @@ use std::process::Command;
 
 use laggard_tests::process::Outcome;
 use laggard_tests::product::Bench;
+use laggard_tests::report::Report;
 
 /// Functions that `shmem_families.c` cannot call: see there, and it begins in one way only.
 const NOT_CALLED: [&str; 9] = [
@@ -37,8 +38,18 @@ fn lines(outcome: &Outcome) -> Vec<String> {
 
 /// Runs a program without and with the collector: it prints the same.
 fn record(test: &str, source: &str, arguments: &[&str], pes: u32) -> Recorded {
+    record_built(test, ("oshcc", source, &[]), arguments, pes)
+}
+
+/// The same with a compiler and libraries.
+fn record_built(
+    test: &str,
+    (compiler, source, libraries): (&str, &str, &[&str]),
+    arguments: &[&str],
+    pes: u32,
+) -> Recorded {
     let bench = Bench::new(test);
-    let program = bench.compile_with("oshcc", source, &[], &[]);
+    let program = bench.compile_with(compiler, source, &[], libraries);
     let mut words: Vec<&OsStr> = vec![program.as_os_str()];
     words.extend(arguments.iter().map(OsStr::new));
     let plain = bench.plain(pes, &words).shmem().run();
@@ -133,6 +144,34 @@ fn calls_say_peer_bytes_and_values() {
     let parsed: serde_json::Value = serde_json::from_str(&report).expect("a report");
     assert_eq!(parsed["run"]["models"], serde_json::json!(["shmem"]));
     assert!(!report.contains("MPI_"), "{report}");
+}
+
+/// A program that loads OpenSHMEM and looks its functions up is recorded like one that is linked.
+#[test]
+fn functions_that_are_looked_up() {
+    let built = ("gcc", "attacks/shmem_dlopen.c", &["-rdynamic", "-ldl"][..]);
+    let run = record_built("shmem-dlopen", built, &[], 2);
+    for (name, times) in [
+        ("shmem_init", 2),
+        ("shmem_calloc", 2),
+        ("shmem_barrier_all", 4),
+        ("shmem_long_p", 3),
+        ("shmem_long_wait_until", 3),
+        ("shmem_finalize", 2),
+    ] {
+        let calls = run.calls.iter().filter_map(|line| words(line));
+        assert_eq!(calls.filter(|call| call.1 == name).count(), times, "{name}");
+    }
+    let report = Report::parse(&run.bench.analyze_all(&run.trace));
+    let report = report.expect("a report of the promised shape");
+    let found = report.bottlenecks.iter();
+    let found = found
+        .filter(|b| b.pattern == "wait_on_value")
+        .collect::<Vec<_>>();
+    assert_eq!(found.len(), 1, "{report:#?}");
+    assert_eq!(found[0].location.function.as_deref(), Some("wait_for"));
+    assert_eq!((found[0].instances, found[0].causes[0].rank), (3, 0));
+    assert_eq!(found[0].causes[0].operation, "shmem_long_p");
 }
 
 /// However a program ends, it ends, and what it did is there.

@@ -33,6 +33,14 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         let detail = format!("{}, first at offset {offset}", kind.describe());
         add("damaged_file", AnomalySeverity::Error, count, detail);
     }
+    if let [pes, ..] = &location.definitions.properties("pes")[..] {
+        let ranks = location.header.ranks;
+        let detail = format!(
+            "PEs of OpenSHMEM are not numbered as ranks of MPI are (there are {pes} and {ranks}): \
+             its calls are not in the trace"
+        );
+        add("pes_are_not_ranks", AnomalySeverity::Warning, 1, detail);
+    }
     let Some(end) = location.end else {
         let detail = "the process was killed or left without MPI_Finalize; used up to the last \
             complete record";
