@@ -260,6 +260,14 @@ impl PatternId {
         )
     }
 
+    /// Whether its time is time that somebody was waited for.
+    pub fn is_waiting(self) -> bool {
+        !matches!(
+            self,
+            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
+        )
+    }
+
     /// What to try where a call of this type shows the pattern, the most promising first;
     /// `late` is what the party did that was waited for most.
     pub fn hints(self, call: GenericType, late: Late) -> impl Iterator<Item = &'static str> {

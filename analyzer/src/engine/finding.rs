@@ -339,14 +339,6 @@ pub type PatternNumber = u8;
 /// Findings of an agent, or of several.
 pub type Findings = FxHashMap<FindingKey, Sums>;
 
-/// Whether a pattern's time is time that somebody was waited for.
-pub fn is_waiting(pattern: PatternId) -> bool {
-    !matches!(
-        pattern,
-        PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
-    )
-}
-
 /// Findings of one location, by signature: few patterns each.
 #[derive(Debug, Default)]
 pub struct LocalFindings {
@@ -378,7 +370,7 @@ impl LocalFindings {
             patterns.len() - 1
         });
         patterns[at].1.add(instance);
-        if is_waiting(pattern) {
+        if pattern.is_waiting() {
             self.waiting = self.waiting.saturating_add(instance.severity as u64);
         }
     }

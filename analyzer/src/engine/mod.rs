@@ -14,6 +14,7 @@ pub(crate) mod anomaly;
 mod around;
 mod asking;
 mod because;
+mod by_operation;
 mod calls;
 mod causality;
 mod channel;

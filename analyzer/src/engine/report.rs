@@ -13,9 +13,10 @@ use rustc_hash::FxHashSet;
 use super::anomaly::Level;
 use super::around::Around;
 use super::because::{Reason, because};
+use super::by_operation;
 use super::causality::{Count, Violations};
 use super::detect::Filter;
-use super::finding::{FindingKey, is_waiting};
+use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, Locations};
 use super::merge::Partial;
 use super::open::Opened;
@@ -66,7 +67,7 @@ pub fn build(
     let between = |ns: u64| (!single_host).then(|| seconds(ns as i64));
     let mut inter_host = 0u64;
     for (pattern, (severity, instances, part)) in totals {
-        if is_waiting(pattern) {
+        if pattern.is_waiting() {
             inter_host = inter_host.saturating_add(part);
         }
         metrics.insert(
@@ -79,6 +80,8 @@ pub fn build(
             },
         );
     }
+    let regions = regions::rows(merged.regions, &options.settings, total, places);
+    let operations = by_operation::rows(&merged.profile, &findings, &regions);
     let mut bottlenecks = Vec::new();
     let members_missing = merged.profile.values().any(|sums| sums.members_missing);
     for (key, sums) in findings {
@@ -99,7 +102,6 @@ pub fn build(
         };
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
-    let regions = regions::rows(merged.regions, &options.settings, total, places);
     let mut anomalies = merged.anomalies;
     for (found, remaining, what) in [
         (
@@ -195,6 +197,7 @@ pub fn build(
         locations: times(locations, opened),
         location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
+        operations,
         bottlenecks,
         regions,
         anomalies: rows,

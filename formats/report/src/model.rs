@@ -43,6 +43,9 @@ pub struct Report {
     pub location_classes: Vec<LocationClass>,
     /// Total per pattern, by pattern id; patterns that lost nothing are left out.
     pub metrics: BTreeMap<String, Metric>,
+    /// Time by function, most first, all places together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationTimes>,
     /// Findings, largest severity first.
     pub bottlenecks: Vec<Bottleneck>,
     /// Regions of the program, those that ranks differ in most first; absent if it has none.
@@ -383,6 +386,23 @@ pub struct LocationSums {
     pub wall_s: f64,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
     pub busiest: String,
+}
+
+/// Calls of one function, all locations and places together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationTimes {
+    /// The function; or a region of the program that an operation map made an operation.
+    pub operation: String,
+    /// Its generic type.
+    pub operation_type: String,
+    /// The sum of the locations that its time is in: `communication`, `synchronization` or `io`.
+    pub time: String,
+    /// Calls.
+    pub calls: u64,
+    /// Time inside; of a region of the program, outside of recorded calls and nested regions.
+    pub total_s: f64,
+    /// Time, inside the calls, that patterns charged as waiting.
+    pub wait_s: f64,
 }
 
 /// Total of one pattern.

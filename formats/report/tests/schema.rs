@@ -43,6 +43,7 @@ fn fields_keep_their_order() {
         "efficiency",
         "locations",
         "metrics",
+        "operations",
         "bottlenecks",
         "anomalies",
     ];
@@ -63,6 +64,7 @@ fn least_report_is_valid() {
     report.agents.peak_memory_bytes = None;
     report.locations.clear();
     report.metrics.clear();
+    report.operations.clear();
     report.bottlenecks = vec![Bottleneck {
         filter: "all".to_owned(),
         ..Default::default()
