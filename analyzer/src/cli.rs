@@ -1,10 +1,13 @@
 //! The command line: what can be typed, and what it means.
 
+mod experiments;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+pub use experiments::{Compare, Output, Scale};
 use laggard_patterns::PatternId;
 
 /// Says who a parallel program is waiting for.
@@ -63,6 +66,10 @@ pub enum Command {
     Analyze(Analyze),
     /// Show a report again
     Show(Show),
+    /// Revisions of a program side by side: what got better, what got worse
+    Compare(Compare),
+    /// Runs of several sizes: what is lost on more ranks, and on what
+    Scale(Scale),
     /// What is in a trace: program, sizes, time by call
     Info(Info),
     /// The calls of a trace, one line each
@@ -194,12 +201,12 @@ pub struct Analyze {
     pub fail_above: Option<f64>,
 }
 
-/// What `analyze` prints.
+/// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The report for people
+    /// For people
     Text,
-    /// The report file's content
+    /// The file's content
     Json,
     /// Nothing
     None,
@@ -459,6 +466,10 @@ mod tests {
             &["export", "d", "-o", "x", "--to", "pprof", "--ranks", "3"],
             &["run", "--mode", "some", "--", "x"],
             &["run"],
+            &["compare", "one.json"],
+            &["compare", "a", "b", "--threshold", "-1"],
+            &["scale", "one.json"],
+            &["scale", "a", "b", "--scaling", "some"],
             &["frobnicate"],
         ] {
             assert_eq!(parse(words).unwrap_err().exit_code(), 2, "{words:?}");

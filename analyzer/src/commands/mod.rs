@@ -2,12 +2,16 @@
 
 mod analyze;
 mod call_text;
+mod compare;
 mod dump;
 mod export;
 mod info;
 mod launcher;
 mod patterns;
+mod reports;
+mod results;
 mod run;
+mod scale;
 mod screen;
 mod show;
 mod sources;
@@ -24,6 +28,8 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Run(options) => run::run(&options),
         Command::Analyze(options) => analyze::analyze(&options),
         Command::Show(options) => show::show(&options),
+        Command::Compare(options) => compare::compare(&options),
+        Command::Scale(options) => scale::scale(&options),
         Command::Info(options) => info::info(&options),
         Command::Dump(options) => dump::dump(&options),
         Command::Export(options) => export::export(&options),

@@ -42,7 +42,8 @@ pub fn shows_progress() -> bool {
     io::stderr().is_terminal() && !laggard::comm::launched_by_mpi()
 }
 
-fn is_colorful() -> bool {
+/// Whether standard output understands colours.
+pub fn is_colorful() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     is_watched() && !unwanted && !dumb

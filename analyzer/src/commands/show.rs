@@ -4,25 +4,16 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use laggard_html::Page;
 use laggard_report::Report;
 
-use super::{screen, sources};
+use super::{reports, screen, sources};
 use crate::cli::Show;
 
 /// Prints a report file as text, or makes a page of it.
 pub fn show(options: &Show) -> Result<ExitCode> {
-    // A trace directory is as good: `analyze` leaves its report there.
-    let path = match options.report.is_dir() {
-        true => options.report.join("report.json"),
-        false => options.report.clone(),
-    };
-    if options.report.is_dir() && !path.exists() {
-        let directory = options.report.display();
-        bail!("{directory}: no report in it: run laggard analyze {directory} first");
-    }
-    let report = Report::read(&path)?;
+    let report = Report::read(&reports::file(&options.report)?)?;
     match &options.html {
         Some(page) => write_page(&report, page)?,
         None => screen::print_report(&report, options.top, &options.report)?,

@@ -52,10 +52,12 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The file to be written exists and is something else.
-    #[error("{path} exists and is not a laggard report: choose another file with -o, or remove it")]
+    #[error("{path} exists and is not {what}: choose another file, or remove it")]
     WouldOverwrite {
         /// The file.
         path: PathBuf,
+        /// What may be overwritten.
+        what: &'static str,
     },
     /// The system refused to write the file.
     #[error("cannot write {path}: {source}")]

@@ -1,4 +1,4 @@
-//! Reports as files.
+//! Reports as files, and how files are written that may replace older ones.
 
 use std::path::Path;
 use std::{fs, io};
@@ -12,6 +12,9 @@ use crate::{Error, Report, SCHEMA, SCHEMA_FAMILY};
 struct Head {
     schema: Option<String>,
 }
+
+/// What may be replaced by a report, in words.
+const REPORT: &str = "a laggard report";
 
 impl Report {
     /// The file's content.
@@ -49,39 +52,67 @@ impl Report {
     /// Whether [`write`](Self::write) may write this file: there is none, or an older
     /// report, an empty file, or something that is no regular file.
     pub fn check_target(path: &Path) -> Result<(), Error> {
-        let failed = |source| Error::Write {
-            path: path.to_owned(),
-            source,
-        };
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-            Ok(found) if found.is_file() && found.len() > 0 && !is_report(path) => {
-                Err(Error::WouldOverwrite {
-                    path: path.to_owned(),
-                })
-            }
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-                match above.map(fs::metadata) {
-                    Some(Err(source)) => Err(failed(source)),
-                    _ => Ok(()),
-                }
-            }
-            Err(error) => Err(failed(error)),
-        }
+        check_target(path, REPORT, is_report)
     }
 
     /// Writes a report file: under a temporary name, then renamed, so that nobody
     /// reads half of it. Replaces what [`check_target`](Self::check_target) allows.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let failed = |source| Error::Write {
-            path: path.to_owned(),
-            source,
-        };
-        Report::check_target(path)?;
-        crate::replace(path, self.to_json().as_bytes()).map_err(failed)
+        write(path, self.to_json().as_bytes(), REPORT, is_report)
     }
+}
+
+/// Whether [`write()`] may write this file: there is none, or one that `is_ours` (in words,
+/// `what` that is), an empty file, or something that is no regular file.
+///
+/// # Errors
+/// [`Error::WouldOverwrite`], or what the system says.
+pub fn check_target(
+    path: &Path,
+    what: &'static str,
+    is_ours: impl Fn(&[u8]) -> bool,
+) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let is_other = || !fs::read(path).is_ok_and(|content| is_ours(&content));
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+        Ok(found) if found.is_file() && found.len() > 0 && is_other() => {
+            Err(Error::WouldOverwrite {
+                path: path.to_owned(),
+                what,
+            })
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            match above.map(fs::metadata) {
+                Some(Err(source)) => Err(failed(source)),
+                _ => Ok(()),
+            }
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Writes a file: under a temporary name, then renamed. Replaces what [`check_target`] allows.
+///
+/// # Errors
+/// The same, and what the system says of writing.
+pub fn write(
+    path: &Path,
+    content: &[u8],
+    what: &'static str,
+    is_ours: impl Fn(&[u8]) -> bool,
+) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        path: path.to_owned(),
+        source,
+    };
+    check_target(path, what, is_ours)?;
+    crate::replace(path, content).map_err(failed)
 }
 
 /// The `schema` of a JSON object; `None` if it is another JSON value or has none.
@@ -93,11 +124,14 @@ fn schema_of(bytes: &[u8]) -> Result<Option<String>, serde_json::Error> {
     }
 }
 
-fn is_report(path: &Path) -> bool {
-    let schema = fs::read(path)
-        .ok()
-        .and_then(|b| schema_of(&b).ok().flatten());
-    schema.is_some_and(|schema| schema.starts_with(SCHEMA_FAMILY))
+fn is_report(content: &[u8]) -> bool {
+    is_of(content, SCHEMA_FAMILY)
+}
+
+/// Whether a file is JSON with a `schema` that begins with this.
+pub fn is_of(content: &[u8], family: &str) -> bool {
+    let schema = schema_of(content).ok().flatten();
+    schema.is_some_and(|schema| schema.starts_with(family))
 }
 
 #[cfg(test)]

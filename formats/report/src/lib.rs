@@ -13,7 +13,8 @@
 //! optional ones. A reader takes files of its own schema version only.
 
 mod error;
-mod file;
+pub mod file;
+pub mod layout;
 mod model;
 mod numbers;
 mod ranks;

@@ -14,7 +14,7 @@ const RANGES: usize = 8;
 const LABEL: usize = 15;
 
 /// `exchange.c:42 exchange_halo`, or what is known of it.
-pub(crate) fn place(location: &SourceLocation) -> String {
+pub fn place(location: &SourceLocation) -> String {
     let file = base_name(&location.file);
     match (file.is_empty(), location.line, location.function.is_empty()) {
         (true, _, true) => "unknown place".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn place(location: &SourceLocation) -> String {
 }
 
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
-pub(crate) fn cause(cause: &Cause) -> String {
+pub fn cause(cause: &Cause) -> String {
     let mut text = format!("rank {}", cause.rank);
     if !cause.operation.is_empty() {
         text.push_str(&format!(
@@ -143,7 +143,7 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
 }
 
 /// Appends a label and its text beside it.
-pub(super) fn labelled(out: &mut String, label: &str, text: &str, screen: usize, style: Style) {
+pub fn labelled(out: &mut String, label: &str, text: &str, screen: usize, style: Style) {
     for (at, line) in wrap(text, screen.saturating_sub(LABEL).max(20))
         .iter()
         .enumerate()

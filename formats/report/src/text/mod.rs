@@ -3,7 +3,7 @@
 pub(crate) mod finding;
 mod regions;
 pub(crate) mod style;
-mod table;
+pub(crate) mod table;
 
 use crate::ranks::list_of_ranges;
 use crate::{Anomaly, Bottleneck, Report, Run};
@@ -44,9 +44,14 @@ const ANOMALIES: usize = 10;
 /// Narrowest and widest that a report is set.
 const WIDTHS: (usize, usize) = (60, 140);
 
+/// Columns of text on an output of so many.
+pub fn columns(width: usize) -> usize {
+    width.clamp(WIDTHS.0, WIDTHS.1)
+}
+
 /// The report as text, ending in a newline.
 pub fn render_text(report: &Report, options: &RenderOptions) -> String {
-    let screen = options.width.clamp(WIDTHS.0, WIDTHS.1);
+    let screen = columns(options.width);
     let style = Style {
         color: options.color,
     };
@@ -59,7 +64,8 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     out
 }
 
-fn paragraph(out: &mut String, text: &str, screen: usize, style: Style, tone: Tone) {
+/// Appends a paragraph.
+pub fn paragraph(out: &mut String, text: &str, screen: usize, style: Style, tone: Tone) {
     for line in wrap(text, screen) {
         out.push_str(&style.paint(tone, &line));
         out.push('\n');
@@ -154,7 +160,8 @@ fn part_of(part: f64, whole: f64) -> &'static str {
     }
 }
 
-fn plural(number: u64, word: &str) -> String {
+/// `1 rank`, `4 ranks`.
+pub fn plural(number: u64, word: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {word}{ending}", count(number))
 }

@@ -8,7 +8,7 @@ use crate::{Region, Report};
 /// Regions shown.
 const SHOWN: usize = 10;
 
-const fn column(title: &'static str, right: bool, least: Option<usize>) -> Column {
+const fn column(title: &str, right: bool, least: Option<usize>) -> Column<'_> {
     Column {
         title,
         right,

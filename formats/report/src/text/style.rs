@@ -4,25 +4,32 @@ use unicode_width::UnicodeWidthStr;
 
 /// Between a number and its unit: [`wrap`] does not break lines here, and turns it
 /// into a space.
-pub(crate) const GLUE: char = '\u{a0}';
+pub const GLUE: char = '\u{a0}';
 
 /// Paints words if the output understands it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
+pub struct Style {
+    /// Whether it does.
     pub color: bool,
 }
 
 /// What a word is, for its looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub enum Tone {
+    /// As all the rest.
     Plain,
+    /// A title.
     Strong,
+    /// What may be skipped.
     Faint,
+    /// What should be seen first.
     Alarm,
+    /// What should be seen next.
     Caution,
 }
 
 impl Style {
+    /// The text in this tone.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Plain => return text.to_owned(),
@@ -40,7 +47,7 @@ impl Style {
 }
 
 /// How bad a share of the whole time is.
-pub(super) fn tone_of_percent(percent: f64) -> Tone {
+pub fn tone_of_percent(percent: f64) -> Tone {
     match percent {
         p if p >= 10.0 => Tone::Alarm,
         p if p >= 1.0 => Tone::Caution,
@@ -49,7 +56,7 @@ pub(super) fn tone_of_percent(percent: f64) -> Tone {
 }
 
 /// Three digits and a unit: `12.3 s`, `50.0 ms`, `1.20 µs`.
-pub(crate) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         s if s >= 0.999_5 => (seconds, "s"),
         s if s >= 0.000_999_5 => (seconds * 1e3, "ms"),
@@ -61,7 +68,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// `1.23 kB`: powers of 1000.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let bytes_f = bytes as f64;
     let (value, unit) = match bytes_f {
         b if b >= 999.5e6 => (b / 1e9, "GB"),
@@ -73,7 +80,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// `12 345 678`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -86,7 +93,7 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `41 %`, `3.7 %`, `0.10 %`.
-pub(crate) fn percent(value: f64) -> String {
+pub fn percent(value: f64) -> String {
     match value {
         v if v >= 99.95 || v == 0.0 => format!("{v:.0}{GLUE}%"),
         v if v >= 0.995 => format!("{v:.1}{GLUE}%"),
@@ -94,7 +101,8 @@ pub(crate) fn percent(value: f64) -> String {
     }
 }
 
-pub(super) fn three_digits(value: f64) -> String {
+/// `123`, `12.3`, `1.23`.
+pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
@@ -103,17 +111,17 @@ pub(super) fn three_digits(value: f64) -> String {
 }
 
 /// The last part of a path.
-pub(super) fn base_name(path: &str) -> &str {
+pub fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Columns that a text takes.
-pub(super) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// Lines of at most `columns`, broken at spaces, and inside words that are longer.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();

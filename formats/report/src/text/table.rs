@@ -7,8 +7,10 @@ const GAP: usize = 2;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Column {
-    pub title: &'static str,
+pub struct Column<'a> {
+    /// What is in it.
+    pub title: &'a str,
+    /// Whether it is aligned at its right side, as numbers are.
     pub right: bool,
     /// Narrowest that its text may be wrapped to; `None`: never wrapped.
     pub least: Option<usize>,
@@ -16,20 +18,15 @@ pub(super) struct Column {
 
 /// One row: cells, and a line below them.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub struct Row {
+    /// One for each column.
     pub cells: Vec<(String, Tone)>,
     /// Indented to the second column.
     pub note: Option<String>,
 }
 
 /// Appends the table, at most `columns` wide where the narrowest columns allow it.
-pub(super) fn table(
-    out: &mut String,
-    columns: &[Column],
-    rows: &[Row],
-    screen: usize,
-    style: Style,
-) {
+pub fn table(out: &mut String, columns: &[Column], rows: &[Row], screen: usize, style: Style) {
     let widths = widths(columns, rows, screen);
     let titles: Vec<(String, Tone)> = columns
         .iter()

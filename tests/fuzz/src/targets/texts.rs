@@ -1,6 +1,8 @@
 //! Files that are JSON.
 
 use laggard_baselines::{Baseline, Table};
+use laggard_experiments::compare::{self, TextOptions};
+use laggard_experiments::{Run, scale, to_json};
 use laggard_report::{RenderOptions, Report, render_text};
 
 /// A baseline's table: read, and asked.
@@ -22,7 +24,7 @@ pub fn baseline(bytes: &[u8]) {
     }
 }
 
-/// A report: read, shown in some widths, and written again.
+/// A report: read, shown in some widths, and written again; and beside others.
 pub fn report(bytes: &[u8]) {
     let Ok(report) = Report::from_json(bytes, "report.json".as_ref()) else {
         return;
@@ -47,5 +49,31 @@ pub fn report(bytes: &[u8]) {
     // Numbers beyond what JSON can say become null, which is no number.
     if let Ok(again) = again {
         assert!(again.to_json() == json, "written otherwise the second time");
+    }
+    beside_others(&report);
+}
+
+/// Compares a report with itself, its findings in another order, and as runs of two sizes.
+fn beside_others(report: &Report) {
+    let run = |source: &str, report: &Report| Run {
+        source: source.to_owned(),
+        report: report.clone(),
+    };
+    let mut other = report.clone();
+    other.bottlenecks.reverse();
+    other.regions.pop();
+    let revisions = vec![
+        vec![run("a", report), run("b", report)],
+        vec![run("c", &other)],
+    ];
+    if let Ok(comparison) = compare::compare(revisions, &compare::Options::default()) {
+        let _ = compare::render(&comparison, &TextOptions::default());
+        let _ = (to_json(&comparison), compare::draw(&comparison));
+    }
+    other.run.ranks = other.run.ranks.saturating_mul(3).saturating_add(1);
+    let sizes = vec![vec![run("a", report)], vec![run("c", &other)]];
+    if let Ok(scaling) = scale::scale(sizes, &scale::Options::default()) {
+        let _ = scale::render(&scaling, &TextOptions::default());
+        let _ = (to_json(&scaling), scale::draw(&scaling));
     }
 }

@@ -1,0 +1,473 @@
+//! Revisions of a program, side by side.
+
+mod join;
+mod plot;
+mod text;
+
+use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
+use serde::Serialize;
+
+use crate::matching::{self, Identity, Matched};
+use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
+use crate::set::{self, Experiment, Run};
+use crate::{Error, rounded};
+pub use plot::draw;
+pub use text::{TextOptions, render};
+
+/// The schema of [`Comparison`].
+pub const COMPARE_SCHEMA: &str = "laggard-compare/1";
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Programs may have different names.
+    pub any_program: bool,
+    /// Without repeats: what a difference has to reach, in percent.
+    pub threshold_percent: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            any_program: false,
+            threshold_percent: noise::THRESHOLD_PERCENT,
+        }
+    }
+}
+
+/// Revisions, side by side. Lists of values have one for each revision; lists of changes have
+/// one for each but the first, against the first. Times are those of all ranks together, but for
+/// the wall time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// [`COMPARE_SCHEMA`].
+    pub schema: &'static str,
+    /// What a difference is held against.
+    pub noise: Noise,
+    /// In the order that they were given in.
+    pub revisions: Vec<Revision>,
+    /// Numbers of the whole run.
+    pub totals: Vec<Total>,
+    /// Findings, those that lost most in some revision first.
+    pub bottlenecks: Vec<BottleneckRow>,
+    /// Regions of the program, those that took most first.
+    pub regions: Vec<RegionRow>,
+    /// Functions of MPI and OpenSHMEM, those that took most first.
+    pub operations: Vec<OperationRow>,
+    /// What must be known beside the numbers.
+    pub notes: Vec<String>,
+}
+
+/// What a difference is held against.
+#[derive(Clone, Debug, Serialize)]
+pub struct Noise {
+    /// The weakest of what tells differences of two revisions.
+    pub evidence: Evidence,
+    /// The same in words.
+    pub text: String,
+    /// Of tests: differences that chance alone gives more often are noise.
+    pub alpha: f64,
+    /// Without repeats: percent of the larger value that a difference has to reach…
+    pub threshold_percent: f64,
+    /// … and percent of all time.
+    pub least_percent: f64,
+}
+
+/// One revision.
+#[derive(Clone, Debug, Serialize)]
+pub struct Revision {
+    /// Its short name.
+    pub label: String,
+    /// The reports of its runs.
+    pub reports: Vec<String>,
+    /// The program as it was started, in the first run.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Ranks of each run.
+    pub ranks: u32,
+}
+
+/// A number of the whole run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Total {
+    /// Its name, with the unit as its end; efficiencies have none.
+    pub id: &'static str,
+    /// In words.
+    pub name: &'static str,
+    /// By revision.
+    pub values: Vec<Sample>,
+    /// Against the first.
+    pub changes: Vec<Change>,
+}
+
+/// Whether something is in a revision, compared with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// In both.
+    Both,
+    /// Not in the first.
+    New,
+    /// Not in this one.
+    Gone,
+    /// In neither, but in another one.
+    Neither,
+}
+
+/// A finding in some revision.
+#[derive(Clone, Debug, Serialize)]
+pub struct Place {
+    /// Where.
+    pub location: SourceLocation,
+    /// Calls, in the run that it is taken from: the one that lost most.
+    pub calls: u64,
+    /// Those that lost time.
+    pub instances: u64,
+    /// Share of all time of that run.
+    pub percent: f64,
+    /// The rank that was waited for most, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause_rank: Option<u32>,
+    /// What it did, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// A finding over all revisions.
+#[derive(Clone, Debug, Serialize)]
+pub struct BottleneckRow {
+    /// Pattern id.
+    pub pattern: String,
+    /// Pattern name.
+    pub name: String,
+    /// The call that lost the time.
+    pub operation: String,
+    /// By revision; null where it is not found.
+    pub places: Vec<Option<Place>>,
+    /// By revision but the first: how it was matched with the revision before that has it; null
+    /// where it is not found, or first.
+    pub matched: Vec<Option<Matched>>,
+    /// By revision but the first.
+    pub states: Vec<State>,
+    /// Time lost, by revision; 0 in runs that do not have it.
+    pub lost_s: Vec<Sample>,
+    /// Against the first.
+    pub changes: Vec<Change>,
+}
+
+/// A region over all revisions.
+#[derive(Clone, Debug, Serialize)]
+pub struct RegionRow {
+    /// By revision; null where there is none.
+    pub names: Vec<Option<String>>,
+    /// `region`, `phase` or `function`.
+    pub kind: String,
+    /// How it was matched, as of bottlenecks.
+    pub matched: Vec<Option<Matched>>,
+    /// By revision but the first.
+    pub states: Vec<State>,
+    /// From begin to end, by revision.
+    pub inclusive_s: Vec<Sample>,
+    /// The same against the first.
+    pub changes: Vec<Change>,
+    /// Outside of recorded calls and nested regions, by revision.
+    pub exclusive_s: Vec<Sample>,
+    /// The same against the first.
+    pub exclusive_changes: Vec<Change>,
+    /// Of the location with most, times the mean.
+    pub imbalance: Vec<Sample>,
+}
+
+/// A function over all revisions.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperationRow {
+    /// Its name.
+    pub operation: String,
+    /// By revision but the first.
+    pub states: Vec<State>,
+    /// Calls, by revision.
+    pub calls: Vec<Sample>,
+    /// Time inside, by revision.
+    pub total_s: Vec<Sample>,
+    /// The same against the first.
+    pub changes: Vec<Change>,
+    /// Of it, what patterns charged as waiting.
+    pub wait_s: Vec<Sample>,
+}
+
+/// Compares revisions, each given as the runs of it.
+///
+/// # Errors
+/// If they cannot be compared; see [`Error`].
+pub fn compare(revisions: Vec<Vec<Run>>, options: &Options) -> Result<Comparison, Error> {
+    let experiments = set::experiments(revisions, options.any_program, "revisions")?;
+    let weakest = experiments[1..]
+        .iter()
+        .map(|experiment| noise::evidence(experiments[0].runs.len(), experiment.runs.len()));
+    let evidence = weakest.min().unwrap_or(Evidence::Threshold);
+    let judge = Judge::new(&experiments, options);
+    Ok(Comparison {
+        schema: COMPARE_SCHEMA,
+        noise: Noise {
+            evidence,
+            text: noise_in_words(evidence, &experiments, options),
+            alpha: noise::ALPHA,
+            threshold_percent: options.threshold_percent,
+            least_percent: noise::LEAST_PERCENT,
+        },
+        totals: totals(&experiments, options),
+        bottlenecks: bottlenecks(&experiments, &judge),
+        regions: regions(&experiments, &judge),
+        operations: operations(&experiments, &judge),
+        notes: notes(&experiments),
+        revisions: experiments.into_iter().map(revision).collect(),
+    })
+}
+
+fn revision(experiment: Experiment) -> Revision {
+    let run = &experiment.runs[0].report.run;
+    Revision {
+        program: run.program.clone(),
+        arguments: run.arguments.clone(),
+        ranks: run.ranks,
+        reports: experiment.runs.iter().map(|r| r.source.clone()).collect(),
+        label: experiment.label,
+    }
+}
+
+fn noise_in_words(evidence: Evidence, experiments: &[Experiment], options: &Options) -> String {
+    let runs: Vec<String> = experiments
+        .iter()
+        .map(|e| e.runs.len().to_string())
+        .collect();
+    let runs = runs.join(" and ");
+    match evidence {
+        Evidence::Test => format!(
+            "measured over {runs} runs: what changed passed the Mann-Whitney U test (p < {}); ~ did \
+             not",
+            noise::ALPHA
+        ),
+        Evidence::Spread => format!(
+            "{runs} runs are too few for a test (4 of each are enough): what changed did so by \
+             more than the repeats differ; ~ did not"
+        ),
+        Evidence::Threshold => format!(
+            "unknown, since there are no repeats: what changed did so by {} % or more, and {} % of \
+             all time; it may be chance; ~ did not",
+            options.threshold_percent,
+            noise::LEAST_PERCENT
+        ),
+    }
+}
+
+/// Holds times of all ranks together against the noise.
+struct Judge {
+    limits: Limits,
+}
+
+impl Judge {
+    fn new(experiments: &[Experiment], options: &Options) -> Judge {
+        let all = Sample::new(experiments[0].values(|report| report.sums().wall_s));
+        Judge {
+            limits: Limits {
+                percent: options.threshold_percent,
+                least: all.median * noise::LEAST_PERCENT / 100.0,
+            },
+        }
+    }
+
+    fn changes(&self, values: &[Sample]) -> Vec<Change> {
+        changes(values, Aim::Less, self.limits)
+    }
+}
+
+fn changes(values: &[Sample], aim: Aim, limits: Limits) -> Vec<Change> {
+    let later = values[1..].iter();
+    later
+        .map(|value| Change::new(&values[0], value, aim, limits))
+        .collect()
+}
+
+/// A row of totals: id, name, which way is better, and the number.
+type TotalOf = (&'static str, &'static str, Aim, fn(&Report) -> f64);
+
+const TOTALS: [TotalOf; 9] = [
+    ("wall_time_s", "Wall time", Aim::Less, |r| r.run.wall_time_s),
+    (
+        "parallel_efficiency",
+        "Parallel efficiency",
+        Aim::More,
+        |r| r.efficiency.parallel,
+    ),
+    ("load_balance", "Load balance", Aim::More, |r| {
+        r.efficiency.load_balance
+    }),
+    (
+        "communication_efficiency",
+        "Communication efficiency",
+        Aim::More,
+        |r| r.efficiency.communication,
+    ),
+    ("computation_s", "Computation", Aim::Less, |r| {
+        r.sums().computation_s
+    }),
+    ("communication_s", "Communication", Aim::Less, |r| {
+        r.sums().communication_s
+    }),
+    ("synchronization_s", "Synchronisation", Aim::Less, |r| {
+        r.sums().synchronization_s
+    }),
+    ("io_s", "I/O", Aim::Less, |r| r.sums().io_s),
+    ("wait_s", "Waiting (in these)", Aim::Less, |r| {
+        r.sums().wait_s
+    }),
+];
+
+fn totals(experiments: &[Experiment], options: &Options) -> Vec<Total> {
+    let judge = Judge::new(experiments, options);
+    let rows = TOTALS.iter().map(|&(id, name, aim, of)| {
+        let values = experiments.iter().map(|e| sample(e.values(of)));
+        let values: Vec<Sample> = values.collect();
+        let limits = match (id, aim) {
+            // It is all time itself.
+            ("wall_time_s", _) => Limits {
+                least: 0.0,
+                ..judge.limits
+            },
+            (_, Aim::More) => Limits {
+                least: noise::LEAST_PERCENT / 100.0,
+                ..judge.limits
+            },
+            (_, Aim::Less) => judge.limits,
+        };
+        Total {
+            id,
+            name,
+            changes: changes(&values, aim, limits),
+            values,
+        }
+    });
+    rows.collect()
+}
+
+fn sample(values: Vec<f64>) -> Sample {
+    Sample::new(values.into_iter().map(rounded).collect())
+}
+
+fn bottlenecks(experiments: &[Experiment], judge: &Judge) -> Vec<BottleneckRow> {
+    fn items(report: &Report) -> Vec<&Bottleneck> {
+        report.bottlenecks.iter().collect()
+    }
+    let joined = join::join(experiments, items, Identity::of_finding, matching::findings);
+    let rows = joined.iter().filter_map(|row| {
+        let lost_s: Vec<Sample> = row.samples(|finding| finding.severity_s);
+        let any = row.any()?;
+        Some(BottleneckRow {
+            pattern: any.pattern.clone(),
+            name: any.name.clone(),
+            operation: any.operation.clone(),
+            places: row.worst(|finding| finding.severity_s, place),
+            matched: row.matched.clone(),
+            states: row.states(),
+            changes: judge.changes(&lost_s),
+            lost_s,
+        })
+    });
+    largest_first(rows.collect(), |row| &row.lost_s)
+}
+
+fn place(finding: &Bottleneck) -> Place {
+    let cause = finding.causes.first();
+    Place {
+        location: finding.location.clone(),
+        calls: finding.calls,
+        instances: finding.instances,
+        percent: finding.percent,
+        cause_rank: cause.map(|cause| cause.rank),
+        cause: cause.map(|cause| {
+            let text = laggard_report::layout::cause(cause);
+            text.replace(laggard_report::layout::GLUE, " ")
+        }),
+    }
+}
+
+fn regions(experiments: &[Experiment], judge: &Judge) -> Vec<RegionRow> {
+    fn items(report: &Report) -> Vec<&Region> {
+        report.regions.iter().collect()
+    }
+    let joined = join::join(experiments, items, Identity::of_region, matching::regions);
+    let rows = joined.iter().filter_map(|row| {
+        let inclusive_s = row.samples(|region| region.inclusive_s);
+        let exclusive_s = row.samples(|region| region.exclusive_s);
+        Some(RegionRow {
+            names: row.worst(|region| region.inclusive_s, |region| region.region.clone()),
+            kind: row.any()?.kind.clone(),
+            matched: row.matched.clone(),
+            states: row.states(),
+            changes: judge.changes(&inclusive_s),
+            exclusive_changes: judge.changes(&exclusive_s),
+            imbalance: row.samples(|region| region.imbalance),
+            inclusive_s,
+            exclusive_s,
+        })
+    });
+    largest_first(rows.collect(), |row| &row.inclusive_s)
+}
+
+fn operations(experiments: &[Experiment], judge: &Judge) -> Vec<OperationRow> {
+    fn items(report: &Report) -> Vec<&OperationTimes> {
+        report.operations.iter().collect()
+    }
+    let joined = join::by_name(experiments, items, |operation| operation.operation.clone());
+    let rows = joined.iter().filter_map(|row| {
+        let total_s = row.samples(|operation| operation.total_s);
+        Some(OperationRow {
+            operation: row.any()?.operation.clone(),
+            states: row.states(),
+            calls: row.samples(|operation| operation.calls as f64),
+            changes: judge.changes(&total_s),
+            wait_s: row.samples(|operation| operation.wait_s),
+            total_s,
+        })
+    });
+    largest_first(rows.collect(), |row| &row.total_s)
+}
+
+/// Sorts by the largest median of all revisions; what is equal stays in its order.
+fn largest_first<R>(mut rows: Vec<R>, values: impl Fn(&R) -> &Vec<Sample>) -> Vec<R> {
+    let most = |row: &R| values(row).iter().map(|v| v.median).fold(0.0, f64::max);
+    rows.sort_by(|a, b| most(b).total_cmp(&most(a)));
+    rows
+}
+
+fn notes(experiments: &[Experiment]) -> Vec<String> {
+    let mut notes = set::notes(experiments);
+    let first = &experiments[0];
+    for other in &experiments[1..] {
+        if first.ranks() != other.ranks() {
+            notes.push(format!(
+                "{} ran on {} ranks, {} on {}: times of all ranks together differ for that alone \
+                 (laggard scale tells of sizes)",
+                first.label,
+                first.ranks(),
+                other.label,
+                other.ranks()
+            ));
+        }
+        if first.runs[0].report.run.arguments != other.runs[0].report.run.arguments {
+            notes.push(format!(
+                "{} and {} had different arguments",
+                first.label, other.label
+            ));
+        }
+    }
+    notes
+}
+
+impl Change {
+    /// Whether it is more than noise.
+    pub fn is_real(&self) -> bool {
+        self.verdict != Verdict::Same
+    }
+}

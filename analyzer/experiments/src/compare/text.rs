@@ -1,0 +1,468 @@
+//! A comparison as text for people.
+
+use laggard_report::layout::{
+    Column, GLUE, Row, Style, Tone, base_name, columns, count, duration, labelled, paragraph,
+    percent, place, plural, table, three_digits,
+};
+
+use super::{BottleneckRow, Comparison, State, Total};
+use crate::matching::Matched;
+use crate::noise::{Change, Evidence, Sample, Verdict};
+
+/// How to set it.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions {
+    /// Findings, regions and operations shown.
+    pub top: usize,
+    /// Whether the output understands ANSI colours.
+    pub color: bool,
+    /// Columns of the output.
+    pub width: usize,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        TextOptions {
+            top: 10,
+            color: false,
+            width: 100,
+        }
+    }
+}
+
+/// Share of all time, in percent, that something has in some revision if it is listed.
+const NEGLIGIBLE_PERCENT: f64 = 0.05;
+/// Revisions beside the first in one table.
+const BESIDE: usize = 3;
+
+/// The comparison as text, ending in a newline.
+pub fn render(comparison: &Comparison, options: &TextOptions) -> String {
+    let text = Text {
+        comparison,
+        screen: columns(options.width),
+        style: Style {
+            color: options.color,
+        },
+        top: options.top,
+    };
+    let mut out = String::new();
+    text.head(&mut out);
+    let later: Vec<usize> = (1..comparison.revisions.len()).collect();
+    for chosen in later.chunks(BESIDE) {
+        text.totals(&mut out, chosen);
+        text.bottlenecks(&mut out, chosen);
+        text.regions(&mut out, chosen);
+        text.operations(&mut out, chosen);
+    }
+    text.notes(&mut out);
+    out
+}
+
+struct Text<'a> {
+    comparison: &'a Comparison,
+    screen: usize,
+    style: Style,
+    top: usize,
+}
+
+impl Text<'_> {
+    fn head(&self, out: &mut String) {
+        let revisions = &self.comparison.revisions;
+        let runs: Vec<String> = revisions
+            .iter()
+            .map(|r| format!("{} ({})", r.label, plural(r.reports.len() as u64, "run")))
+            .collect();
+        let first = &revisions[0];
+        let head = format!(
+            "{} on {}: {}",
+            base_name(&first.program),
+            plural(first.ranks.into(), "rank"),
+            runs.join(", ")
+        );
+        paragraph(out, &head, self.screen, self.style, Tone::Strong);
+        let Some(wall) = self.comparison.totals.first() else {
+            return;
+        };
+        for (at, revision) in revisions.iter().enumerate().skip(1) {
+            let (text, tone) = headline(&first.label, &revision.label, wall, at);
+            paragraph(out, &text, self.screen, self.style, tone);
+        }
+        out.push('\n');
+        labelled(
+            out,
+            "Noise",
+            &self.comparison.noise.text,
+            self.screen,
+            self.style,
+        );
+    }
+
+    /// Columns of the chosen revisions: the first, and each of the others with its change.
+    fn columns(&self, chosen: &[usize]) -> Vec<Column<'_>> {
+        let number = |title| Column {
+            title,
+            right: true,
+            least: None,
+        };
+        let labels = &self.comparison.revisions;
+        let mut columns = vec![number(&*labels[0].label)];
+        for &at in chosen {
+            columns.push(number(&*labels[at].label));
+            columns.push(number("Change"));
+        }
+        columns
+    }
+
+    fn totals(&self, out: &mut String, chosen: &[usize]) {
+        out.push('\n');
+        let mut columns = vec![Column {
+            title: "All ranks together",
+            right: false,
+            least: Some(12),
+        }];
+        columns.extend(self.columns(chosen));
+        let rows = self.comparison.totals.iter().map(|total| {
+            let mut cells = vec![(total.name.to_owned(), Tone::Plain)];
+            let is_time = total.id.ends_with("_s");
+            cells.push((shown(&total.values[0], is_time), Tone::Plain));
+            for &at in chosen {
+                cells.push((shown(&total.values[at], is_time), Tone::Plain));
+                cells.push(changed(&total.changes[at - 1], State::Both));
+            }
+            Row { cells, note: None }
+        });
+        let rows: Vec<Row> = rows.collect();
+        table(out, &columns, &rows, self.screen, self.style);
+    }
+
+    /// Time in percent of which something is too little to be listed.
+    fn negligible(&self) -> f64 {
+        let id = |id: &str| self.comparison.totals.iter().find(move |t| t.id == id);
+        let parts = [
+            "computation_s",
+            "communication_s",
+            "synchronization_s",
+            "io_s",
+        ];
+        let all = parts.iter().filter_map(|part| id(part));
+        let all: f64 = all.map(|total| total.values[0].median).sum();
+        all * NEGLIGIBLE_PERCENT / 100.0
+    }
+
+    /// Title, table, and how many rows are left out.
+    fn listing(
+        &self,
+        out: &mut String,
+        title: &str,
+        words: &[Column<'_>],
+        chosen: &[usize],
+        rows: Vec<RowOf<'_>>,
+    ) {
+        let least = self.negligible();
+        let is_listed = |row: &RowOf<'_>| {
+            let all = [0].iter().chain(chosen);
+            all.map(|&at| row.values[at].median).fold(0.0, f64::max) >= least.max(1e-9)
+        };
+        let listed: Vec<RowOf<'_>> = rows.into_iter().filter(is_listed).collect();
+        if listed.is_empty() {
+            return;
+        }
+        out.push('\n');
+        paragraph(out, title, self.screen, self.style, Tone::Strong);
+        let mut columns = self.columns(chosen);
+        columns.extend_from_slice(words);
+        let more = listed.len().saturating_sub(self.top);
+        let all = listed.len();
+        let shown_rows = listed.into_iter().take(self.top).map(|row| {
+            let mut cells = vec![(shown_time(row.values, 0), Tone::Plain)];
+            for &at in chosen {
+                cells.push((shown_time(row.values, at), Tone::Plain));
+                cells.push(changed(&row.changes[at - 1], row.states[at - 1]));
+            }
+            cells.extend(row.words.into_iter().map(|word| (word, Tone::Plain)));
+            let note = Some(row.note).filter(|note| !note.is_empty());
+            Row { cells, note }
+        });
+        let shown_rows: Vec<Row> = shown_rows.collect();
+        table(out, &columns, &shown_rows, self.screen, self.style);
+        if more > 0 {
+            let text = format!("and {more} more with --top {all}");
+            paragraph(out, &text, self.screen, self.style, Tone::Faint);
+        }
+    }
+
+    fn bottlenecks(&self, out: &mut String, chosen: &[usize]) {
+        let rows = &self.comparison.bottlenecks;
+        if rows.is_empty() {
+            out.push('\n');
+            paragraph(
+                out,
+                "No bottleneck in any of them",
+                self.screen,
+                self.style,
+                Tone::Strong,
+            );
+            return;
+        }
+        let words = [word("What", Some(24))];
+        let rows = rows.iter().map(|row| {
+            let place_of = row.places.iter().flatten().next_back();
+            RowOf {
+                values: &row.lost_s,
+                changes: &row.changes,
+                states: &row.states,
+                words: vec![format!(
+                    "{} in {} at {}",
+                    row.name,
+                    row.operation,
+                    place_of.map_or_else(String::new, |found| place(&found.location))
+                )],
+                note: self.note_of(row, chosen),
+            }
+        });
+        self.listing(
+            out,
+            "Bottlenecks (time lost)",
+            &words,
+            chosen,
+            rows.collect(),
+        );
+    }
+
+    /// Where it was before, and who was waited for.
+    fn note_of(&self, row: &BottleneckRow, chosen: &[usize]) -> String {
+        let mut notes = Vec::new();
+        for &at in chosen {
+            let before = row.places[..at].iter().flatten().next_back();
+            let (Some(before), Some(Some(now))) = (before, row.places.get(at)) else {
+                continue;
+            };
+            let how = match row.matched[at - 1] {
+                Some(Matched::Moved) => "moved",
+                Some(Matched::Renamed) => "in a function of another name",
+                Some(Matched::Line) | None => continue,
+            };
+            notes.push(format!(
+                "{}: {how}, from {} to {}",
+                self.comparison.revisions[at].label,
+                place(&before.location),
+                place(&now.location)
+            ));
+        }
+        // Who was late where it is now, or where it was last.
+        let last = row.places.iter().flatten().next_back();
+        if let Some(cause) = last.and_then(|found| found.cause.as_ref()) {
+            let was = match row.places.last() {
+                Some(None) => "was for",
+                _ => "for",
+            };
+            notes.push(format!("{was} {cause}"));
+        }
+        notes.join("; ")
+    }
+
+    fn regions(&self, out: &mut String, chosen: &[usize]) {
+        let words = [word("Region", Some(12)), word("Outside of calls", Some(20))];
+        let rows = self.comparison.regions.iter().map(|row| {
+            let name = row.names.iter().flatten().next_back();
+            let mut own = vec![duration(row.exclusive_s[0].median)];
+            for &at in chosen {
+                let (change, _) = changed(&row.exclusive_changes[at - 1], row.states[at - 1]);
+                own.push(format!(
+                    "{} ({change})",
+                    duration(row.exclusive_s[at].median)
+                ));
+            }
+            let renamed = chosen.iter().filter_map(|&at| {
+                let before = row.names[..at].iter().flatten().next_back()?;
+                let is_renamed = row.matched[at - 1] == Some(Matched::Renamed);
+                let label = &self.comparison.revisions[at].label;
+                is_renamed.then(|| format!("{label}: was called {before}"))
+            });
+            RowOf {
+                values: &row.inclusive_s,
+                changes: &row.changes,
+                states: &row.states,
+                words: vec![name.cloned().unwrap_or_default(), own.join(", ")],
+                note: renamed.collect::<Vec<_>>().join("; "),
+            }
+        });
+        let title = "Regions (time from begin to end)";
+        self.listing(out, title, &words, chosen, rows.collect());
+    }
+
+    fn operations(&self, out: &mut String, chosen: &[usize]) {
+        let words = [word("Operation", None), word("Calls", None)];
+        let rows = self.comparison.operations.iter().map(|row| {
+            let calls = |at: usize| count(row.calls[at].median.round() as u64);
+            let all = [0].iter().chain(chosen).map(|&at| calls(at));
+            let mut calls: Vec<String> = all.collect();
+            if calls.iter().all(|number| *number == calls[0]) {
+                calls.truncate(1);
+            }
+            RowOf {
+                values: &row.total_s,
+                changes: &row.changes,
+                states: &row.states,
+                words: vec![row.operation.clone(), calls.join(" → ")],
+                note: String::new(),
+            }
+        });
+        let title = "Operations (time inside)";
+        self.listing(out, title, &words, chosen, rows.collect());
+    }
+
+    fn notes(&self, out: &mut String) {
+        if self.comparison.notes.is_empty() {
+            return;
+        }
+        out.push('\n');
+        for note in &self.comparison.notes {
+            labelled(out, "Note", note, self.screen, self.style);
+        }
+    }
+}
+
+/// What is shown of a row.
+struct RowOf<'a> {
+    values: &'a [Sample],
+    changes: &'a [Change],
+    states: &'a [State],
+    words: Vec<String>,
+    note: String,
+}
+
+fn word(title: &str, least: Option<usize>) -> Column<'_> {
+    Column {
+        title,
+        right: false,
+        least,
+    }
+}
+
+/// What became of the wall time, in one line.
+fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (String, Tone) {
+    let (before, after) = (&wall.values[0], &wall.values[at]);
+    let change = &wall.changes[at - 1];
+    let by = |more: f64, less: f64| percent((more / less - 1.0) * 100.0);
+    let times = format!(
+        "{} became {}",
+        duration(before.median),
+        duration(after.median)
+    );
+    let sure = match (change.evidence, change.p) {
+        (Evidence::Test, Some(p)) => format!(" (p = {})", probability(p)),
+        (Evidence::Spread, _) => " (more than repeats differ)".to_owned(),
+        _ => String::new(),
+    };
+    match change.verdict {
+        Verdict::Better => {
+            let by = by(before.median, after.median);
+            (
+                format!("{label} is {by} faster than {first}: {times}{sure}."),
+                Tone::Strong,
+            )
+        }
+        Verdict::Worse => {
+            let by = by(after.median, before.median);
+            (
+                format!("{label} takes {by} longer than {first}: {times}{sure}."),
+                Tone::Alarm,
+            )
+        }
+        Verdict::Same => {
+            let why = match (change.evidence, change.p) {
+                (Evidence::Test, Some(p)) => format!("p = {}", probability(p)),
+                (Evidence::Spread, _) => "repeats differ as much".to_owned(),
+                _ => "too little to tell without repeats".to_owned(),
+            };
+            (
+                format!("{label} is as fast as {first}: {times} ({why})."),
+                Tone::Plain,
+            )
+        }
+    }
+}
+
+fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.0005 => "0.000".to_owned(),
+        p => format!("{p:.3}"),
+    }
+}
+
+/// A time of a revision; a dash where there is none.
+fn shown_time(values: &[Sample], at: usize) -> String {
+    match values[at].max {
+        most if most <= 0.0 => "–".to_owned(),
+        _ => shown(&values[at], true),
+    }
+}
+
+/// The median, and how far repeats are from it.
+fn shown(sample: &Sample, is_time: bool) -> String {
+    let median = match is_time {
+        true => duration(sample.median),
+        false => percent(sample.median * 100.0),
+    };
+    let apart = (sample.max - sample.median).max(sample.median - sample.min);
+    match sample.runs.len() {
+        0 | 1 => median,
+        _ if sample.median <= 0.0 => median,
+        _ => {
+            let share = apart / sample.median * 100.0;
+            format!("{median}{GLUE}±{GLUE}{share:.0}{GLUE}%")
+        }
+    }
+}
+
+/// What became of it: `-12.3 %`, `gone`, `new`, or `~` where nothing is known to have.
+fn changed(change: &Change, state: State) -> (String, Tone) {
+    let tone = match change.verdict {
+        Verdict::Better => Tone::Strong,
+        Verdict::Worse => Tone::Alarm,
+        Verdict::Same => Tone::Faint,
+    };
+    let text = match (state, change.is_real(), change.percent) {
+        (State::Neither, ..) => "–".to_owned(),
+        (_, false, _) => "~".to_owned(),
+        (State::Gone, ..) => "gone".to_owned(),
+        (State::New, ..) | (_, _, None) => "new".to_owned(),
+        (State::Both, _, Some(percent)) => {
+            let sign = if percent > 0.0 { "+" } else { "" };
+            format!("{sign}{}{GLUE}%", three_digits(percent))
+        }
+    };
+    (text, tone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Aim, Limits};
+
+    #[test]
+    fn changes_are_signed() {
+        let text = |before: f64, after: f64, state| {
+            let limits = Limits {
+                percent: 5.0,
+                least: 0.0,
+            };
+            let sample = |value| Sample::new(vec![value]);
+            let change = Change::new(&sample(before), &sample(after), Aim::Less, limits);
+            changed(&change, state).0.replace(GLUE, " ")
+        };
+        assert_eq!(text(10.0, 5.0, State::Both), "-50.0 %");
+        assert_eq!(text(10.0, 12.5, State::Both), "+25.0 %");
+        assert_eq!(text(10.0, 10.1, State::Both), "~");
+        assert_eq!(text(10.0, 0.0, State::Gone), "gone");
+        assert_eq!(text(0.0, 1.0, State::New), "new");
+    }
+
+    #[test]
+    fn repeats_are_shown_with_their_spread() {
+        let text = |runs: &[f64]| shown(&Sample::new(runs.to_vec()), true).replace(GLUE, " ");
+        assert_eq!(text(&[2.0]), "2.00 s");
+        assert_eq!(text(&[2.0, 2.2, 1.9]), "2.00 s ± 10 %");
+    }
+}

@@ -1,0 +1,50 @@
+//! Reports of several runs: revisions compared, scaling over sizes.
+//!
+//! *Purpose.* What one report cannot tell: whether a change of the program made it faster and
+//! which bottlenecks came and went ([`compare()`]), and what a program loses as it runs on more
+//! ranks ([`scale()`]).
+//!
+//! *Data flow.* Lists of [`Run`]s, repeats together, become experiments ([`set`]); findings and
+//! regions of one are matched with those of another ([`matching`]); differences are held
+//! against the noise of the repeats ([`noise`]). Results are data, which [`to_json`] writes as
+//! the JSON Schemas in `schema/` state, and functions beside them set as text and draw as SVG.
+//!
+//! *Constraints.* Pure functions over [`laggard_report::Report`]: no files, no MPI. All numbers
+//! are those of reports, so that nothing here depends on how many agents analysed a run.
+
+pub mod compare;
+mod error;
+pub mod matching;
+pub mod noise;
+mod plot;
+pub mod scale;
+pub mod set;
+#[cfg(test)]
+mod testing;
+
+pub use compare::{COMPARE_SCHEMA, Comparison, compare};
+pub use error::Error;
+pub use plot::PlotError;
+pub use scale::{SCALE_SCHEMA, Scaling, scale};
+pub use set::Run;
+
+/// The JSON Schema of a [`Comparison`], as text.
+pub const COMPARE_JSON_SCHEMA: &str = include_str!("../schema/laggard-compare-1.schema.json");
+/// The JSON Schema of a [`Scaling`], as text.
+pub const SCALE_JSON_SCHEMA: &str = include_str!("../schema/laggard-scale-1.schema.json");
+
+/// A result as the content of a file.
+pub fn to_json(result: &impl serde::Serialize) -> String {
+    // Strings, numbers and vectors only, which always serialise.
+    let mut text = serde_json::to_string_pretty(result).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Seconds to the ns, and whatever else there is to as many digits: sums of such numbers have
+/// more digits than they know.
+fn rounded(value: f64) -> f64 {
+    let rounded = (value * 1e9).round() / 1e9;
+    // No negative zero.
+    rounded + 0.0
+}

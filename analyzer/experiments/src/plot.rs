@@ -1,0 +1,90 @@
+//! What both plots share.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontFamily, TextStyle};
+
+/// Why a plot could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw the plot: {0}")]
+pub struct PlotError(String);
+
+/// Whatever a drawing function ends with.
+pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
+/// Where it draws.
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Colours that are told apart by those who do not see red and green apart, too (M. Okabe and
+/// K. Ito, Color universal design, 2008).
+pub(crate) const COLORS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(150, 150, 150),
+];
+/// Text and axes.
+pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
+/// Lines behind the data.
+pub(crate) const GRID: RGBColor = RGBColor(225, 225, 225);
+
+/// A picture of this size.
+pub(crate) fn svg(
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'_>) -> Drawn,
+) -> Result<String, PlotError> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        let drawn = area.fill(&WHITE).map_err(Into::into);
+        let drawn: Drawn = drawn.and_then(|()| draw(&area));
+        drawn.map_err(|error| PlotError(error.to_string()))?;
+        let done = area.present();
+        done.map_err(|error| PlotError(error.to_string()))?;
+    }
+    Ok(text)
+}
+
+/// Largest number that an axis has.
+const MOST: f64 = 1e15;
+
+/// Refuses numbers that no axis can show.
+pub(crate) fn drawable(mut values: impl Iterator<Item = f64>) -> Drawn {
+    match values.all(|value| value.is_finite() && value.abs() < MOST) {
+        true => Ok(()),
+        false => Err("its numbers are too large for an axis".into()),
+    }
+}
+
+/// Text of this size that ends at its place, begins there or is around it.
+pub(crate) fn font(size: u32, side: HPos) -> TextStyle<'static> {
+    TextStyle::from((FontFamily::SansSerif, size).into_font())
+        .color(&INK)
+        .pos(Pos::new(side, VPos::Center))
+}
+
+/// At most so many letters, none of which a picture cannot hold.
+pub(crate) fn label(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().filter(|letter| !letter.is_control()).collect();
+    match letters.len() > most {
+        true => letters[..most - 1].iter().chain(&['…']).collect(),
+        false => letters.into_iter().collect(),
+    }
+}
+
+/// Squares with what their colours mean, from left to right.
+pub(crate) fn legend(area: &Area<'_>, at: (i32, i32), entries: &[(String, RGBColor)]) -> Drawn {
+    let mut x = at.0;
+    for (text, color) in entries {
+        let square = [(x, at.1 - 5), (x + 10, at.1 + 5)];
+        area.draw(&Rectangle::new(square, color.filled()))?;
+        let style = font(13, HPos::Left);
+        area.draw(&Text::new(text.clone(), (x + 15, at.1), style))?;
+        // Letters of this font are some 7 pixels wide.
+        x += 35 + 7 * text.chars().count() as i32;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Options of the commands that look at several reports.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use laggard_experiments::noise::THRESHOLD_PERCENT;
+use laggard_experiments::scale::Growth;
+
+use super::{Format, percent};
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// Reports, or the trace directories in which they are, of two revisions or more, the one that
+    /// others are compared with first; repeats of one revision are joined by commas
+    /// (before-1.json,before-2.json), or in a directory
+    #[arg(value_name = "REPORTS", required = true, num_args = 2..)]
+    pub reports: Vec<String>,
+    /// Without repeats: a difference of so many percent counts
+    #[arg(long, value_name = "P", default_value_t = THRESHOLD_PERCENT, value_parser = percent)]
+    pub threshold: f64,
+    /// The program may have another name in each of them
+    #[arg(long)]
+    pub any_program: bool,
+    /// Where it goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `scale`.
+#[derive(Debug, Args)]
+pub struct Scale {
+    /// Reports, or the trace directories in which they are, of two sizes or more, in any order;
+    /// repeats of one size are joined by commas (4-1.json,4-2.json), or in a directory
+    #[arg(value_name = "REPORTS", required = true, num_args = 2..)]
+    pub reports: Vec<String>,
+    /// How the problem grows with the ranks [default: as its computation does]
+    #[arg(long, value_enum)]
+    pub scaling: Option<Scaling>,
+    /// The program may have another name in each of them
+    #[arg(long)]
+    pub any_program: bool,
+    /// Where it goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How a problem grows with the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scaling {
+    /// Not at all: more ranks should be faster
+    Strong,
+    /// As they do: more ranks should take as long
+    Weak,
+}
+
+impl From<Scaling> for Growth {
+    fn from(scaling: Scaling) -> Growth {
+        match scaling {
+            Scaling::Strong => Growth::Strong,
+            Scaling::Weak => Growth::Weak,
+        }
+    }
+}
+
+/// Where a result over several reports goes.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Write the result as JSON
+    #[arg(short, long, value_name = "FILE.json")]
+    pub output: Option<PathBuf>,
+    /// Draw the result
+    #[arg(long, value_name = "FILE.svg")]
+    pub svg: Option<PathBuf>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+}
