@@ -1,0 +1,262 @@
+//! Runs side by side: revisions with a known difference, sizes with a known loss.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use laggard_tests::process::{self, Outcome};
+use laggard_tests::product::{Bench, TIMEOUT, difference, programs};
+use serde_json::Value;
+
+const SOURCE: &str = "experiments/steps.c";
+/// Runs again if only times are off: the machine may have been busy.
+const ATTEMPTS: usize = 5;
+const STEPS: f64 = 6.0;
+
+/// The number of the line with this mark.
+fn mark(name: &str) -> u64 {
+    let text = fs::read_to_string(programs().join(SOURCE)).expect("a source");
+    let mark = format!("/* MARK {name} */");
+    let at = text.lines().position(|line| line.contains(&mark));
+    at.expect("a mark") as u64 + 1
+}
+
+/// Runs the program, and analyses it with one, two and three agents: the reports are the same.
+fn recorded(bench: &Bench, program: &Path, ranks: u32, words: &[&str], name: &str) -> PathBuf {
+    let mut command = vec![program.as_os_str()];
+    command.extend(words.iter().map(OsStr::new));
+    let run = bench.traced(ranks, &command, name).run();
+    run.expect_orderly().expect_success();
+    let report = |agents: u32| {
+        let path = bench.path(&format!("{name}-{agents}.json"));
+        let outcome = bench.analyze(&bench.path(name), agents, &path, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        path
+    };
+    let text = |path: &Path| fs::read_to_string(path).expect("a report");
+    let first = report(1);
+    for agents in [2, 3] {
+        let other = difference(&text(&first), &text(&report(agents)));
+        assert_eq!(other, None, "1 and {agents} agents");
+    }
+    first
+}
+
+fn laggard(bench: &Bench, words: &[&str]) -> Outcome {
+    let mut command = Command::new(&bench.command);
+    command.args(words).current_dir(&bench.dir);
+    process::run(&mut command, TIMEOUT, &bench.path("laggard")).expect_orderly()
+}
+
+/// The result of a command as data, and that its picture and text are there.
+fn result(bench: &Bench, command: &str, reports: &[&str]) -> Value {
+    let words = |more: &[&'static str]| {
+        let mut words = vec![command.to_owned()];
+        words.extend(reports.iter().map(|report| report.to_string()));
+        words.extend(more.iter().map(|word| word.to_string()));
+        words
+    };
+    let run = |more: &[&'static str]| {
+        let words = words(more);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        laggard(bench, &words).expect_success().stdout
+    };
+    let json = run(&["--format", "json", "--svg", "picture.svg"]);
+    let picture = fs::read_to_string(bench.path("picture.svg")).expect("a picture");
+    assert!(
+        picture.starts_with("<svg") && picture.contains("steps"),
+        "{picture}"
+    );
+    let text = run(&["-o", "result.json"]);
+    assert!(text.starts_with("steps"), "{text}");
+    let written = fs::read_to_string(bench.path("result.json")).expect("a result");
+    assert_eq!(written, json);
+    serde_json::from_str(&json).expect("JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn check(holds: bool, what: &dyn std::fmt::Debug) -> Result<(), String> {
+    holds.then_some(()).ok_or_else(|| format!("{what:#?}"))
+}
+
+fn near(found: f64, expected: f64, by: f64) -> bool {
+    (found - expected).abs() <= by
+}
+
+fn until_right(mut attempt: impl FnMut(usize) -> Result<(), String>) {
+    let mut last = String::new();
+    for number in 0..ATTEMPTS {
+        match attempt(number) {
+            Ok(()) => return,
+            Err(why) => last = why,
+        }
+        std::thread::sleep(Duration::from_secs(number as u64));
+    }
+    panic!("{last}");
+}
+
+fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
+    let rows = comparison["bottlenecks"].as_array().expect("rows");
+    let mut rows = rows.iter().filter(|row| row["operation"] == operation);
+    rows.next().unwrap_or_else(|| {
+        panic!(
+            "no {operation} in {rows:?}",
+            rows = comparison["bottlenecks"]
+        )
+    })
+}
+
+/// Rank 0 prepares 20 ms less in each step: two others waited so much longer for its broadcast.
+#[test]
+fn revisions() {
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("revisions-{attempt}"));
+        let mut lists: Vec<String> = Vec::new();
+        for (name, flags) in [("before", &[][..]), ("after", &["-DREVISED"])] {
+            let program = bench.compile(SOURCE, flags, &[]);
+            let reports = ["1", "2"].map(|number| {
+                let trace = format!("{name}-{number}");
+                let report = recorded(&bench, &program, 3, &["0", "10"], &trace);
+                report.display().to_string()
+            });
+            lists.push(reports.join(","));
+        }
+        let found = result(&bench, "compare", &[&lists[0], &lists[1]]);
+        assert_eq!(found["schema"], "laggard-compare/1");
+        assert_eq!(found["noise"]["evidence"], "spread");
+        assert_eq!(found["revisions"][0]["label"], "before");
+        let broadcast = row(&found, "MPI_Bcast");
+        assert_eq!(broadcast["pattern"], "late_broadcast");
+        assert_eq!(broadcast["matched"][0], "moved");
+        let lines = [0, 1].map(|at| broadcast["places"][at]["location"]["line"].as_u64());
+        assert_eq!(lines, [Some(mark("broadcast")), Some(100)]);
+        assert_eq!(broadcast["places"][1]["cause_rank"], 0);
+        let reduction = row(&found, "MPI_Allreduce");
+        assert_eq!(reduction["matched"][0], "renamed");
+        let functions = [0, 1].map(|at| &reduction["places"][at]["location"]["function"]);
+        assert_eq!(functions, ["reduce", "sum_up"]);
+        let saved = STEPS * 2.0 * 0.020;
+        let change = &broadcast["changes"][0];
+        check(
+            near(number(&change["difference"]), -saved, 0.05) && change["verdict"] == "better",
+            broadcast,
+        )?;
+        let same = &reduction["changes"][0];
+        check(near(number(&same["difference"]), 0.0, 0.04), reduction)?;
+        let wall = &found["totals"][0];
+        assert_eq!(wall["id"], "wall_time_s");
+        let change = &wall["changes"][0];
+        check(number(&change["difference"]) < 0.0, wall)?;
+        // Trace directories stand for the reports in them; repeats of one run are none.
+        let report = fs::read(bench.path("before-1-1.json")).expect("a report");
+        fs::write(bench.path("before-1/report.json"), report).expect("a copy");
+        let same = result(&bench, "compare", &["before-1", "before-1-1.json"]);
+        assert_eq!(same["noise"]["evidence"], "threshold");
+        assert_eq!(same["totals"][0]["changes"][0]["verdict"], "same");
+        let refused = laggard(&bench, &["compare", "before-1,before-1", "after-1-1.json"]);
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.stderr.contains("is given twice"), "{refused}");
+        Ok(())
+    });
+}
+
+/// Rank 0 prepares 30 ms while all others wait; the last rank is late by 15 ms.
+#[test]
+fn sizes() {
+    until_right(|attempt| {
+        let bench = Bench::new(&format!("sizes-{attempt}"));
+        let program = bench.compile(SOURCE, &[], &[]);
+        let run = |ranks: u32, words: &[&str], kind: &str| {
+            let report = recorded(&bench, &program, ranks, words, &format!("{kind}-{ranks}"));
+            report.display().to_string()
+        };
+        let strong = [4, 1, 2].map(|ranks| run(ranks, &["120"], "strong"));
+        let words = [&*strong[0], &strong[1], &strong[2]];
+        let found = result(&bench, "scale", &words);
+        assert_eq!(found["schema"], "laggard-scale/1");
+        check(
+            found["scaling"] == "strong" && found["assumed"] == true,
+            &found,
+        )?;
+        let sizes = found["sizes"].as_array().expect("sizes");
+        let ranks: Vec<u64> = sizes
+            .iter()
+            .filter_map(|size| size["ranks"].as_u64())
+            .collect();
+        assert_eq!(ranks, [1, 2, 4]);
+        for size in sizes {
+            adds_up(size);
+            let ideal = number(&sizes[0]["wall_time_s"]) / number(&size["ranks"]);
+            let factor = ideal / number(&size["wall_time_s"]);
+            assert!(near(number(&size["factor"]), factor, 1e-6), "{size}");
+        }
+        let four = &sizes[2];
+        let cost = |kind: &str, operation: &str| {
+            let costs = four["costs"].as_array().expect("costs");
+            let mut costs = costs
+                .iter()
+                .filter(|c| c["kind"] == kind && c["operation"] == operation);
+            costs
+                .next()
+                .cloned()
+                .ok_or_else(|| format!("no {operation} in {costs:#?}"))
+        };
+        let broadcast = cost("bottleneck", "MPI_Bcast")?;
+        assert_eq!(broadcast["location"]["line"], mark("broadcast"));
+        let right = near(number(&broadcast["lost_s"]), STEPS * 3.0 * 0.030, 0.09)
+            && number(&broadcast["to_computation_s"]) > 0.8 * number(&broadcast["lost_s"]);
+        check(right, &broadcast)?;
+        let reduction = cost("bottleneck", "MPI_Allreduce")?;
+        check(
+            near(number(&reduction["lost_s"]), STEPS * 3.0 * 0.015, 0.08),
+            &reduction,
+        )?;
+        // All ranks work as long, however many there are.
+        let weak = [1, 4].map(|ranks| run(ranks, &["0", "40"], "weak"));
+        let found = result(&bench, "scale", &[&weak[0], &weak[1]]);
+        check(
+            found["scaling"] == "weak" && found["assumed"] == true,
+            &found,
+        )?;
+        adds_up(&found["sizes"][1]);
+        let told = laggard(
+            &bench,
+            &[
+                "scale",
+                &weak[0],
+                &weak[1],
+                "--scaling",
+                "strong",
+                "--format",
+                "json",
+            ],
+        );
+        let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
+        assert_eq!(
+            (&told["scaling"], &told["assumed"]),
+            (&"strong".into(), &false.into())
+        );
+        let refused = laggard(&bench, &["scale", &strong[0], &weak[1]]);
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.stderr.contains("both have 4 ranks"), "{refused}");
+        Ok(())
+    });
+}
+
+/// Parts and costs of a size each add up to what it lost.
+fn adds_up(size: &Value) {
+    let sum = |key: &str| -> f64 {
+        let rows = size[key].as_array().expect("rows");
+        rows.iter().map(|row| number(&row["lost_s"])).sum()
+    };
+    let lost = number(&size["lost_s"]);
+    assert!(near(sum("parts"), lost, 1e-6), "{size:#}");
+    assert!(near(sum("costs"), lost, 1e-6), "{size:#}");
+}
