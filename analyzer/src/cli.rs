@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use experiments::{Compare, Output, Scale};
 use laggard_patterns::PatternId;
+use laggard_patterns::rules::RuleBase;
 
 /// Says who a parallel program is waiting for.
 #[derive(Debug, Parser)]
@@ -51,6 +52,17 @@ impl Cli {
                 --to perfetto";
             let mut command = Cli::command();
             return Err(command.error(ErrorKind::ArgumentConflict, text));
+        }
+        // Of the user's rules it is known only when they are read.
+        if let Command::Patterns(Patterns {
+            explain: Some(id),
+            rules: None,
+            ..
+        }) = &cli.command
+            && !is_known_page(id)
+        {
+            let text = format!("no pattern or rule {id}; laggard patterns lists all");
+            return Err(Cli::command().error(ErrorKind::InvalidValue, text));
         }
         Ok(cli)
     }
@@ -181,6 +193,9 @@ pub struct Analyze {
     /// "spin_until" = "wait_on_value"
     #[arg(long, value_name = "FILE.toml")]
     pub operation_map: Option<PathBuf>,
+    /// Rules for hints, beside those of laggard (patterns/RULES.md)
+    #[arg(long, value_name = "FILE.toml")]
+    pub rules: Option<PathBuf>,
     /// Write all that is known of each rank as a table (Parquet)
     #[arg(long, value_name = "FILE.parquet")]
     pub per_rank: Option<PathBuf>,
@@ -339,14 +354,20 @@ pub struct RankList(pub Vec<(u32, u32)>);
 /// Options of `patterns`.
 #[derive(Debug, Args)]
 pub struct Patterns {
-    /// Explain one pattern: when it counts, what it costs, what to try
-    #[arg(long, value_name = "ID", value_parser = pattern)]
-    pub explain: Option<PatternId>,
+    /// Explain a pattern (when it counts, what it costs, what to try) or a rule for hints
+    #[arg(long, value_name = "ID")]
+    pub explain: Option<String>,
+    /// Your rules beside those of laggard; what is wrong with them is said
+    #[arg(long, value_name = "FILE.toml")]
+    pub rules: Option<PathBuf>,
+    /// What rules may ask about a finding
+    #[arg(long, conflicts_with = "explain")]
+    pub facts: bool,
 }
 
-fn pattern(text: &str) -> Result<PatternId, String> {
-    PatternId::from_text(text)
-        .ok_or_else(|| "no such pattern; laggard patterns lists all".to_owned())
+/// Whether a page of the manual has this name.
+fn is_known_page(id: &str) -> bool {
+    PatternId::from_text(id).is_some() || RuleBase::built_in().find(id).is_some()
 }
 
 fn number(text: &str) -> Result<f64, String> {
@@ -452,6 +473,7 @@ mod tests {
             &["show", "r.json", "--html"],
             &["show", "r.json", "--html", "r.html", "--top", "3"],
             &["patterns", "--explain", "late_sandwich"],
+            &["patterns", "--explain", "late_sender", "--facts"],
             &["export", "d", "-o", "x", "--to", "papyrus"],
             &["export", "d", "--to", "parquet"],
             &[

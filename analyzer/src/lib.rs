@@ -10,6 +10,7 @@ mod engine;
 pub mod export;
 mod operations;
 mod options;
+mod rules;
 pub mod signals;
 pub mod symbols;
 
@@ -19,6 +20,7 @@ use comm::{Job, MpiJob, Serial};
 pub use engine::events;
 pub use operations::OperationMap;
 pub use options::{Analysis, AnalyzeOptions};
+pub use rules::Rules;
 
 /// Analyses a trace directory; what comes of it is given on the head agent only.
 ///

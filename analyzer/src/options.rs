@@ -7,6 +7,7 @@ use laggard_baselines::{Baseline, Empty};
 use laggard_report::{Report, Settings};
 
 use crate::operations::OperationMap;
+use crate::rules::Rules;
 
 /// What comes of [`analyze`](crate::analyze).
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct AnalyzeOptions {
     pub baseline: Arc<dyn Baseline>,
     /// Which regions of the program are operations.
     pub operations: OperationMap,
+    /// What hints come from.
+    pub rules: Rules,
     /// Threads per agent; `None`: as many as there are cores for it.
     pub threads: Option<usize>,
     /// Records that an agent decodes in one round, about: bounds what is in flight.
@@ -48,6 +51,7 @@ impl Default for AnalyzeOptions {
             settings: Settings::default(),
             baseline: Arc::new(Empty),
             operations: OperationMap::default(),
+            rules: Rules::default(),
             threads: None,
             round_records: None,
             per_rank: None,

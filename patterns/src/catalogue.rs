@@ -2,6 +2,7 @@
 
 use laggard_trace::calls::{GenericType, Shape};
 
+use crate::rules::RuleBase;
 use crate::{group, one_sided, two_sided, window};
 
 /// What a pattern's total is measured in.
@@ -334,6 +335,13 @@ pub fn explain(pattern: PatternId) -> String {
     for hint in row.advice {
         wrap(&mut page, "  - ", "    ", hint.text);
     }
+    let rules = RuleBase::built_in().iter();
+    let rules = rules.filter(|rule| rule.patterns.contains(&pattern));
+    let ids: Vec<&str> = rules.map(|rule| rule.id.as_str()).collect();
+    if !ids.is_empty() {
+        page.push_str("\nHints with numbers, if their conditions hold\n");
+        wrap(&mut page, "  ", "  ", &ids.join(", "));
+    }
     page.push_str(&format!(
         "\nMeasured in {}, part of {}.\n",
         row.unit.name(),
@@ -343,7 +351,7 @@ pub fn explain(pattern: PatternId) -> String {
 }
 
 /// Appends `text` in lines of [`WIDTH`] columns.
-fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {
+pub(crate) fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in text.split_whitespace() {

@@ -11,7 +11,10 @@
 //!
 //! *Constraints.* Every severity is between 0 and the duration of the operation
 //! that it is charged to, for any input. Nothing here knows about traces, agents
-//! or MPI; no function allocates except [`explain`].
+//! or MPI; no function of a pattern allocates.
+//!
+//! *Hints* are data: [`rules`] reads them, from `rules.toml` and from users' files, and says
+//! which hold for a finding.
 //!
 //! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that
 //! totals can be compared tool against tool.
@@ -20,6 +23,7 @@ mod catalogue;
 mod confidence;
 pub mod group;
 pub mod one_sided;
+pub mod rules;
 pub mod two_sided;
 pub mod window;
 

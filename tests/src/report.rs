@@ -105,6 +105,21 @@ pub struct Bottleneck {
     pub inter_node_s: Option<f64>,
     pub causes: Vec<Cause>,
     pub worst_instance: Option<Instance>,
+    #[serde(default)]
+    pub hints: Vec<String>,
+    #[serde(default)]
+    pub advice: Vec<Advice>,
+}
+
+/// What a rule for hints says.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Advice {
+    pub rule: String,
+    pub text: String,
+    pub gain_s: Option<f64>,
+    pub percent: Option<f64>,
+    pub explain: String,
 }
 
 /// A place in the program's source; empty where it is not known.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use laggard::{Analysis, AnalyzeOptions, OperationMap};
+use laggard::{Analysis, AnalyzeOptions, OperationMap, Rules};
 use laggard_baselines::Table;
 use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
@@ -78,7 +78,9 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
 fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
     let table = options.baseline.as_deref().map(Table::read).transpose()?;
     let map = options.operation_map.as_deref().map(OperationMap::read);
+    let rules = options.rules.as_deref().map(Rules::with_file);
     let mut settings = AnalyzeOptions {
+        rules: rules.transpose()?.unwrap_or_default(),
         operations: map.transpose()?.unwrap_or_default(),
         settings: Settings {
             all: options.all,

@@ -1,24 +1,40 @@
-//! `laggard patterns`: the catalogue.
+//! `laggard patterns`: the catalogue, and the rules for hints.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use laggard::Rules;
+use laggard_patterns::rules::{RuleBase, facts_page};
 use laggard_patterns::{GROUPS, PatternId, explain};
 use laggard_report::units::wrap;
 
 use super::screen;
 use crate::cli::Patterns;
 
-/// Prints the list of patterns, or the page of one.
+/// Prints the list of patterns and rules, or the page of one.
 pub fn patterns(options: &Patterns) -> Result<ExitCode> {
-    let asked = options.explain;
-    screen::print(&asked.map_or_else(|| list(screen::width()), explain))?;
+    let rules = options.rules.as_deref().map(Rules::with_file);
+    let rules = rules.transpose()?.unwrap_or_default();
+    for wrong in &rules.complaints {
+        let (file, line) = (&rules.file, wrong.line);
+        eprintln!("laggard: {file}:{line}: {}; left out", wrong.text);
+    }
+    let page = match &options.explain {
+        Some(id) => match (PatternId::from_text(id), rules.base.find(id)) {
+            (Some(pattern), _) => explain(pattern),
+            (None, Some(rule)) => rule.page(),
+            (None, None) => bail!("no pattern or rule {id}; laggard patterns lists all"),
+        },
+        None if options.facts => facts_page(),
+        None => list(screen::width(), &rules.base),
+    };
+    screen::print(&page)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// All patterns, by what they are part of.
-fn list(screen: usize) -> String {
+/// All patterns, by what they are part of, and the rules.
+fn list(screen: usize, rules: &RuleBase) -> String {
     let indented = |pattern: PatternId| format!("{}{}", "  ".repeat(depth(pattern)), pattern.id());
     let widest = PatternId::ALL
         .iter()
@@ -47,7 +63,16 @@ fn list(screen: usize) -> String {
         }
         text.push('\n');
     }
-    text.push_str("laggard patterns --explain ID says more.\n");
+    text.push_str("Rules for hints\n");
+    for rule in rules.iter() {
+        let mut id = rule.id.as_str();
+        let names: Vec<&str> = rule.patterns.iter().map(|p| p.id()).collect();
+        for line in wrap(&names.join(", "), room) {
+            let _ = writeln!(text, "  {id:widest$}  {line}");
+            id = "";
+        }
+    }
+    text.push_str("\nlaggard patterns --explain ID says more.\n");
     text
 }
 
@@ -68,13 +93,19 @@ mod tests {
 
     #[test]
     fn every_pattern_is_listed_once() {
-        let list = list(80);
+        let list = list(80, RuleBase::built_in());
         assert!(list.lines().all(|line| line.len() <= 80), "{list}");
         for pattern in PatternId::ALL {
             let lines = list
                 .lines()
                 .filter(|l| l.split_whitespace().next() == Some(pattern.id()));
             assert_eq!(lines.count(), 1, "{}", pattern.id());
+        }
+        for rule in RuleBase::built_in().iter() {
+            let lines = list
+                .lines()
+                .filter(|l| l.split_whitespace().next() == Some(&rule.id));
+            assert_eq!(lines.count(), 1, "{}", rule.id);
         }
     }
 }

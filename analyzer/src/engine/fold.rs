@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Cause, CauseKey, FindingKey, Findings, Sums, Worst};
+use super::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
 use super::prepare::LocationTimes;
 use super::table::TimeClass;
 use crate::comm::Job;
@@ -135,10 +135,16 @@ pub struct Folded {
     pub inter_host: u64,
     /// Who lost.
     pub rank_set: RankSet,
+    /// What the one of them lost who lost least.
+    pub least: Option<u64>,
     /// Of these, who lost most, the worst first: world rank, time, instances.
     pub ranks: Vec<(u32, u64, u64)>,
     /// The same of all ranks, by class; empty if all are listed.
     pub classes: Vec<LossClass>,
+    /// How many different ranks were late.
+    pub late_ranks: u64,
+    /// What all of them did.
+    pub late: Parts,
     /// Who was late, the worst first.
     pub causes: Vec<(CauseKey, Cause)>,
     /// The worst instance.
@@ -162,7 +168,15 @@ impl Folded {
             true => Vec::new(),
             false => sums.ranks.iter().map(loss).collect(),
         };
+        let mut late = Parts::default();
+        let causes = sums.causes.iter();
+        causes.for_each(|(_, cause)| late.add(&cause.sums));
+        let late_ranks = sums.causes.iter().map(|(key, _)| key.rank);
         let mut folded = Folded {
+            // All that is known of a rank is here.
+            late_ranks: RankSet::new(late_ranks).len(),
+            late,
+            least: sums.ranks.iter().map(|rank| rank.1).min(),
             severity: sums.severity,
             instances: sums.instances,
             inter_host: sums.inter_host,
@@ -186,6 +200,9 @@ impl Folded {
         self.classes.extend(other.classes);
         let classes = std::mem::take(&mut self.classes);
         self.classes = joined(classes, |one| one.class, LossClass::add);
+        self.least = self.least.into_iter().chain(other.least).min();
+        self.late_ranks += other.late_ranks;
+        self.late.add(&other.late);
         self.causes.extend(other.causes);
         self.worst = Worst::worse(self.worst, other.worst);
         self.cut();

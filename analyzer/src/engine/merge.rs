@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::anomaly::{Anomalies, Level};
 use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
+use super::following::{self, Followers};
 use super::group::Owned;
 use super::intern::PathKey;
 use super::per_rank::Rows;
@@ -25,6 +26,8 @@ pub struct Own {
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
+    /// What its ranks did after slow calls.
+    pub followers: Followers,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     /// What is odd.
@@ -44,6 +47,8 @@ pub struct Partial {
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
+    /// What ranks did after slow calls.
+    pub followers: Followers,
     /// Times of the locations.
     pub locations: Locations,
     /// What is odd.
@@ -66,6 +71,7 @@ impl Partial {
             self.profile.entry(key).or_default().merge(sums);
         }
         regions::merge(&mut self.regions, other.regions);
+        following::merge(&mut self.followers, other.followers);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.requests += other.requests;
@@ -93,6 +99,7 @@ impl Own {
             let sum = self.profile.entry((operation, name(path))).or_default();
             sum.merge(sums);
         }
+        following::rename_paths(&mut self.followers, &name);
         if let Some(rows) = &mut self.rows {
             rows.rename_paths(&name);
         }
@@ -138,6 +145,7 @@ impl Own {
             findings: fold::findings(self.findings, causes, agent_of.len()),
             profile: self.profile,
             regions: self.regions,
+            followers: self.followers,
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
             requests: self.requests,
@@ -156,6 +164,7 @@ impl ProfileSums {
             self.filter = other.filter;
         }
         self.members_missing |= other.members_missing;
+        self.members = self.members.max(other.members);
         self.polls = self.polls.saturating_add(other.polls);
         self.polled = self.polled.saturating_add(other.polled);
     }
@@ -164,12 +173,15 @@ impl ProfileSums {
 /// Takes the findings of a rank's threads, and its time lost per thread.
 pub fn collect(rank: &mut Rank, partial: &mut Own) {
     let number = rank.rank;
-    for (thread, findings) in rank.threads.iter().zip(&mut rank.asker.findings) {
+    for (thread, findings) in rank.threads.iter_mut().zip(&mut rank.asker.findings) {
+        let following = std::mem::take(&mut thread.following);
         let (rows, paths) = (&thread.rows, &thread.paths);
         let name = |signature: u32| {
             let at = signature as usize;
             (rows[at].operation, paths[at])
         };
+        let signatures = thread.stream.location().definitions.signatures();
+        following.drain_into(&mut partial.followers, signatures, name);
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
@@ -348,6 +360,7 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
         }
     }
     paths.extend(regions::paths(&own.regions));
+    paths.extend(following::paths(&own.followers));
     paths.extend(own.anomalies.places().map(|place| place.1));
     let polls = own.profile.iter().filter(|(_, sums)| sums.polls > 0);
     paths.extend(polls.map(|((_, path), _)| *path));

@@ -54,6 +54,8 @@ pub struct ProfileSums {
     pub filter: Filter,
     /// Whether a member of a group that it was called in has no trace.
     pub members_missing: bool,
+    /// Who takes part in a call, at most.
+    pub members: u32,
     /// Of the calls, those that found nothing, where they were much of a location's time.
     pub polls: u64,
     /// Time spent in and between them.
@@ -242,6 +244,7 @@ pub fn detect(
             sums.count = sums.count.saturating_add(entry.count);
             sums.total = sums.total.saturating_add(entry.total);
             sums.bytes = sums.bytes.saturating_add(entry.bytes);
+            sums.members = sums.members.max(entry.members);
             if verdict.filter > sums.filter {
                 sums.filter = verdict.filter;
             }

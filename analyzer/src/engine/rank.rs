@@ -160,6 +160,7 @@ impl<'a> Rank<'a> {
         for thread in &mut self.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
+            thread.following.extend(&thread.columns, &thread.rows);
         }
         if let [thread] = self.threads.as_mut_slice() {
             let columns = std::mem::take(&mut thread.columns);

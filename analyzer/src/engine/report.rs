@@ -18,6 +18,8 @@ use super::causality::{Count, Violations};
 use super::detect::Filter;
 use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, Locations};
+use super::following::Followers;
+use super::hints::{Found, RunFacts, hints};
 use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
@@ -83,23 +85,25 @@ pub fn build(
     let regions = regions::rows(merged.regions, &options.settings, total, places);
     let operations = by_operation::rows(&merged.profile, &findings, &regions);
     let mut bottlenecks = Vec::new();
-    let members_missing = merged.profile.values().any(|sums| sums.members_missing);
+    let mut context = Context {
+        total,
+        clock_error,
+        any_truncated,
+        members_missing: merged.profile.values().any(|sums| sums.members_missing),
+        single_host,
+        run: RunFacts::new(opened, &options.rules, end),
+        followers: &merged.followers,
+        ranks: opened.agent_of.len(),
+        is_spread: true,
+        around,
+    };
     for (key, sums) in findings {
         let profile = merged
             .profile
             .get(&(key.1, key.2))
             .copied()
             .unwrap_or_default();
-        let context = Context {
-            total,
-            clock_error,
-            any_truncated,
-            members_missing,
-            single_host,
-            ranks: opened.agent_of.len(),
-            is_spread: bottlenecks.len() < SPREAD,
-            around,
-        };
+        context.is_spread = bottlenecks.len() < SPREAD;
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
     let mut anomalies = merged.anomalies;
@@ -142,6 +146,12 @@ pub fn build(
                 .add("polling", Level::Info, sums.polls, detail)
                 .place(operation, path);
         }
+    }
+    for wrong in &options.rules.complaints {
+        let detail = format!("line {}: {}; left out", wrong.line, wrong.text);
+        anomalies
+            .add("rule_error", Level::Warning, 1, detail)
+            .origin(options.rules.file.clone());
     }
     let rows = anomalies.into_rows().into_iter().map(|row| {
         let place = row.place.map(|(operation, path)| {
@@ -310,6 +320,8 @@ struct Context<'c> {
     /// Whether the spread over the ranks is told.
     is_spread: bool,
     around: &'c Around,
+    run: RunFacts<'c>,
+    followers: &'c Followers,
 }
 
 fn bottleneck(
@@ -348,11 +360,11 @@ fn bottleneck(
         Filter::All => ("all", None, None),
     };
     let waiting_ranks = sums.rank_set.len();
-    let mut first: Option<Reason> = None;
+    let mut reasons: Vec<Reason> = Vec::new();
     let causes = sums.causes.iter().map(|(key, cause)| {
         let reason = because(pattern, key, cause, waiting_ranks, places);
         let because = reason.text.clone();
-        first.get_or_insert(reason);
+        reasons.push(reason);
         let part = |ns: u64| Some(seconds(ns as i64));
         laggard_report::Cause {
             rank: key.rank,
@@ -367,15 +379,14 @@ fn bottleneck(
         }
     });
     let causes: Vec<_> = causes.collect();
-    let first = first.unwrap_or_default();
-    // Functions of the other model are none to try.
-    let usual = pattern.hints(call.generic, first.late);
-    let usual = usual.filter(|hint| !(call.is_shmem() && hint.contains("MPI_")));
-    let hints = first
-        .hint
-        .into_iter()
-        .chain(usual.map(str::to_owned))
-        .collect();
+    let found = Found {
+        key,
+        sums: &sums,
+        profile,
+        followed: context.followers.get(&(operation, path)),
+        reasons: &reasons,
+    };
+    let (hints, advice) = hints(&found, &context.run, places);
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),
@@ -415,6 +426,7 @@ fn bottleneck(
             timeline: context.around.timeline(&key, places),
         }),
         hints,
+        advice,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::activity::History;
 use super::columns::{Columns, Stream};
 use super::detect::Usual;
+use super::following::Following;
 use super::intern::PathKey;
 use super::queue::Queue;
 use super::table::Row;
@@ -18,6 +19,8 @@ pub struct Thread<'a> {
     pub columns: Columns,
     /// Sums over its calls so far.
     pub(super) history: History,
+    /// What it did after slow calls.
+    pub(super) following: Following,
     /// By signature id.
     pub rows: Vec<Row>,
     /// Completion lists by id.
@@ -72,6 +75,7 @@ impl<'a> Thread<'a> {
             stream,
             columns: Columns::default(),
             history: History::default(),
+            following: Following::default(),
             rows,
             lists,
             paths,

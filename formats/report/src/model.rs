@@ -482,6 +482,26 @@ pub struct Bottleneck {
     pub worst_instance: Option<Instance>,
     /// What to try.
     pub hints: Vec<String>,
+    /// What rules for hints say: those of the hints that name numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
+}
+
+/// Something to try, and what it may bring.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// Id of the rule.
+    pub rule: String,
+    /// A sentence.
+    pub text: String,
+    /// By how much the run gets shorter, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_s: Option<f64>,
+    /// The same in percent of the run's duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// Where more is said: a command or an address.
+    pub explain: String,
 }
 
 /// One rank's part of a finding.

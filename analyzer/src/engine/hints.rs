@@ -1,0 +1,254 @@
+//! What to try against a finding: what is known of it as facts, and what the rules say of these.
+
+use std::borrow::Cow;
+
+use laggard_patterns::rules::{Fact, Facts, Hint, Kind, RuleBase};
+use laggard_patterns::{Late, PatternId};
+use laggard_report::units::{count, duration, percent, size};
+use laggard_report::{Advice, list_of_ranks, seconds};
+use laggard_trace::calls::{self, Call, Shape};
+
+use super::because::Reason;
+use super::finding::FindingKey;
+use super::fold::Folded;
+use super::following::Followed;
+use super::open::Opened;
+use super::places::Places;
+use super::prepare::ProfileSums;
+use crate::rules::Rules;
+
+/// Ranges of ranks in a sentence.
+const RANGES: usize = 4;
+
+/// What hints need to know of the run.
+pub struct RunFacts<'o> {
+    /// The rules.
+    pub rules: &'o Rules,
+    ranks: u32,
+    hosts: usize,
+    wall: i64,
+    library: &'o str,
+}
+
+impl<'o> RunFacts<'o> {
+    /// Those of a run that took so long, ns.
+    pub fn new(opened: &'o Opened, rules: &'o Rules, wall: i64) -> Self {
+        RunFacts {
+            rules,
+            ranks: opened.agent_of.len() as u32,
+            hosts: opened.host_names.len(),
+            wall,
+            library: opened.run.mpi_library.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// Largest message that is sent without waiting for its receive, as this library does it
+    /// unless it is told otherwise. bytes
+    fn eager_limit(&self) -> Option<f64> {
+        // btl_vader_eager_limit and btl_tcp_eager_limit of Open MPI 4 and 5.
+        let is_known = self.library.starts_with("Open MPI");
+        is_known.then_some(if self.hosts > 1 { 65536.0 } else { 4096.0 })
+    }
+}
+
+/// One finding, as far as hints need it.
+pub struct Found<'f> {
+    /// What and where it is.
+    pub key: FindingKey,
+    /// Its sums.
+    pub sums: &'f Folded,
+    /// The calls there.
+    pub profile: &'f ProfileSums,
+    /// What ranks did after these.
+    pub followed: Option<&'f Followed>,
+    /// What each of the causes did, in their order.
+    pub reasons: &'f [Reason],
+}
+
+/// What to try: sentences, and what the rules among them promise.
+pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>, Vec<Advice>) {
+    let (number, operation, _) = found.key;
+    let Some((pattern, call)) = PatternId::from_number(number).zip(calls::call(operation)) else {
+        return Default::default();
+    };
+    let facts = facts(found, pattern, call, run, places);
+    let hints = run.rules.base.hints(pattern, &facts, &show);
+    let replaced: Vec<&str> = hints
+        .iter()
+        .flat_map(|hint| &hint.rule.replaces)
+        .map(String::as_str)
+        .collect();
+    let advice: Vec<Advice> = hints.iter().map(|hint| advice(hint, run)).collect();
+    let first = found.reasons.first().cloned().unwrap_or_default();
+    // Functions of the other model are none to try.
+    let general = pattern.hints(call.generic, first.late);
+    let general = general.filter(|hint| !(call.is_shmem() && hint.contains("MPI_")));
+    let general = general.filter(|hint| !replaced.contains(hint));
+    let sentences = first.hint.into_iter();
+    let sentences = sentences.chain(advice.iter().map(sentence));
+    let sentences = sentences.chain(general.map(str::to_owned));
+    (sentences.collect(), advice)
+}
+
+fn advice(hint: &Hint, run: &RunFacts) -> Advice {
+    let wall = run.wall as f64 / 1e9;
+    Advice {
+        rule: hint.rule.id.clone(),
+        text: hint.text.clone(),
+        gain_s: hint.gain.map(|gain| seconds((gain * 1e9) as i64)),
+        percent: hint.gain.map(|gain| laggard_report::percent(gain, wall)),
+        explain: explain(hint, run.rules).into_owned(),
+    }
+}
+
+/// Where more is said.
+fn explain<'r>(hint: &Hint<'r>, rules: &Rules) -> Cow<'r, str> {
+    let rule = hint.rule;
+    if !rule.link.is_empty() {
+        return Cow::Borrowed(&rule.link);
+    }
+    let is_built_in = RuleBase::built_in().find(&rule.id) == Some(rule);
+    Cow::Owned(match is_built_in {
+        true => format!("laggard patterns --explain {}", rule.id),
+        false => format!(
+            "laggard patterns --rules {} --explain {}",
+            rules.file, rule.id
+        ),
+    })
+}
+
+/// An advice as one sentence.
+fn sentence(advice: &Advice) -> String {
+    let gain = advice.gain_s.zip(advice.percent);
+    let gain = gain.map_or(String::new(), |(gain, share)| {
+        let (gain, share) = (duration(gain), percent(share));
+        format!(" The run gets shorter by at most {gain}, {share} of it.")
+    });
+    format!("{}{gain} ({})", advice.text, advice.explain)
+}
+
+/// A number in a sentence.
+fn show(kind: Kind, number: f64) -> String {
+    match kind {
+        Kind::Time => duration(number),
+        Kind::Bytes => match number < 1e5 {
+            true => format!("{} bytes", count(number as u64)),
+            false => size(number as u64),
+        },
+        Kind::Share => percent(number * 100.0),
+        Kind::Count | Kind::Text => count(number as u64),
+    }
+}
+
+fn facts(
+    found: &Found,
+    pattern: PatternId,
+    call: &Call,
+    run: &RunFacts,
+    places: &mut Places,
+) -> Facts {
+    let (sums, profile) = (found.sums, found.profile);
+    let mut facts = Facts::default();
+    let ns = |ns: u64| ns as f64 / 1e9;
+    facts.text(Fact::Pattern, pattern.id());
+    facts.text(Fact::Operation, call.name);
+    facts.text(Fact::OperationType, call.generic.name());
+    facts.text(Fact::Model, if call.is_shmem() { "shmem" } else { "mpi" });
+    facts.text(Fact::Place, places.short(found.key.2));
+    facts.text(Fact::Who, list_of_ranks(sums.rank_set.iter(), RANGES));
+    let calls = profile.count.max(1) as f64;
+    let rank_loss = sums.ranks.first().map_or(0, |rank| rank.1);
+    let all_lose = sums.rank_set.len() >= u64::from(profile.members);
+    let least_loss = sums.least.filter(|_| all_lose).unwrap_or(0);
+    for (fact, value) in [
+        (Fact::Waiting, sums.rank_set.len() as f64),
+        (Fact::Severity, ns(sums.severity)),
+        (Fact::RankLoss, ns(rank_loss)),
+        (Fact::LeastLoss, ns(least_loss)),
+        (Fact::Calls, profile.count as f64),
+        (Fact::Instances, sums.instances as f64),
+        (Fact::Mean, ns(profile.total) / calls),
+        (Fact::Time, ns(profile.total)),
+        (Fact::Bytes, profile.bytes as f64 / calls),
+        (Fact::Members, f64::from(profile.members)),
+        (Fact::Ranks, f64::from(run.ranks)),
+        (Fact::Hosts, run.hosts as f64),
+        (Fact::Wall, run.wall as f64 / 1e9),
+        (Fact::Causes, sums.late_ranks as f64),
+        (Fact::Computed, ns(sums.late.computation)),
+        (Fact::Waited, ns(sums.late.waiting)),
+        (Fact::Io, ns(sums.late.io)),
+    ] {
+        facts.number(fact, value);
+    }
+    if let Some(limit) = run.eager_limit() {
+        facts.number(Fact::EagerLimit, limit);
+    }
+    about_cause(found, &mut facts, places);
+    about_next(found, &mut facts, places);
+    facts
+}
+
+/// Who was late for most of the time, with all its late calls.
+fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
+    let causes = &found.sums.causes;
+    let of_rank = |rank: u32| {
+        let own = causes.iter().filter(|(key, _)| key.rank == rank);
+        own.map(|(_, cause)| cause.sums.severity)
+            .fold(0, u64::saturating_add)
+    };
+    let ranks = causes.iter().map(|(key, _)| key.rank);
+    let Some((most, rank)) = ranks
+        .map(|rank| (of_rank(rank), std::cmp::Reverse(rank)))
+        .max()
+    else {
+        facts.text(Fact::Late, "unknown");
+        return;
+    };
+    let rank = rank.0;
+    facts.number(Fact::CauseRank, f64::from(rank));
+    let share = most as f64 / found.sums.severity.max(1) as f64;
+    facts.number(Fact::CauseShare, share.min(1.0));
+    let mut own = causes.iter().zip(found.reasons);
+    let Some(((key, _), reason)) = own.find(|((key, _), _)| key.rank == rank) else {
+        return;
+    };
+    facts.text(Fact::CauseOperation, calls::name(key.operation));
+    facts.text(Fact::CausePlace, places.short(key.path));
+    facts.text(Fact::Because, reason.text.clone());
+    let late = match reason.late {
+        Late::Unknown => "unknown",
+        Late::Computed => "computed",
+        Late::HeldUp => "held_up",
+    };
+    facts.text(Fact::Late, late);
+}
+
+/// What ranks did after the calls.
+fn about_next(found: &Found, facts: &mut Facts, places: &mut Places) {
+    let Some(followed) = found.followed.filter(|followed| followed.calls > 0) else {
+        return;
+    };
+    let calls = followed.calls as f64;
+    facts.number(Fact::ComputedAfter, followed.computed as f64 / 1e9 / calls);
+    facts.number(Fact::Overlap, followed.overlap as f64 / 1e9);
+    facts.number(Fact::Repeats, followed.repeats as f64 / calls);
+    let Some(next) = followed.most() else {
+        return;
+    };
+    facts.text(Fact::NextOperation, calls::name(next.operation));
+    facts.text(Fact::NextPlace, places.short(next.path));
+    facts.number(Fact::NextShare, next.calls as f64 / calls);
+    facts.number(Fact::NextSameGroup, next.same_group as f64 / calls);
+    let shape = calls::call(next.operation).map_or(Shape::Single, |call| call.shape);
+    let shape = match shape {
+        Shape::Single => "single",
+        Shape::Barrier | Shape::PeBarrier | Shape::Fence => "barrier",
+        Shape::OneToAll => "one_to_all",
+        Shape::AllToOne => "all_to_one",
+        Shape::AllToAll | Shape::Neighbourhood => "all_to_all",
+        Shape::Prefix => "prefix",
+        _ => "other",
+    };
+    facts.text(Fact::NextShape, shape);
+}

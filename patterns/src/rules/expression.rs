@@ -1,0 +1,595 @@
+//! Conditions and formulas over facts:
+//!
+//! ```text
+//! bytes > eager_limit and bytes <= 16 * eager_limit and operation in ("MPI_Send", "MPI_Rsend")
+//! min(rank_loss, 0.5 * severity)
+//! ```
+//!
+//! Names and types are checked when an expression is read, so that a mistake in a rule shows at
+//! once and not when a finding happens to need it.
+
+use super::facts::{Fact, Facts, Kind, Value};
+
+/// What an expression gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A number.
+    Number,
+    /// Words.
+    Text,
+    /// Yes or no.
+    Truth,
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Type::Number => "a number",
+            Type::Text => "a text",
+            Type::Truth => "a condition",
+        }
+    }
+}
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Bytes before the place.
+    pub at: usize,
+    /// What it is.
+    pub why: String,
+}
+
+/// A condition or a formula.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression(Node);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Number(f64),
+    Text(String),
+    Truth(bool),
+    Fact(Fact),
+    Not(Box<Node>),
+    Negative(Box<Node>),
+    Calculate(char, Box<Node>, Box<Node>),
+    Compare(&'static str, Box<Node>, Box<Node>),
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    In(Box<Node>, Vec<Node>),
+    Least(Vec<Node>),
+    Most(Vec<Node>),
+}
+
+/// A value while an expression is worked out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Given<'a> {
+    Number(f64),
+    Text(&'a str),
+    Truth(bool),
+}
+
+impl Expression {
+    /// Reads an expression that gives `wanted`.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, wanted: Type) -> Result<Expression, Wrong> {
+        let tokens = tokens(text)?;
+        if tokens.len() > LONGEST {
+            let why = "this is too long".to_owned();
+            return Err(Wrong { at: 0, why });
+        }
+        let mut reader = Reader {
+            text,
+            tokens,
+            next: 0,
+            depth: 0,
+        };
+        let (node, given) = reader.either()?;
+        if reader.peek() != &Token::End {
+            return Err(reader.wrong("expected an operator, such as and, or, <, +"));
+        }
+        if given != wanted {
+            let why = format!("this is {}, expected {}", given.name(), wanted.name());
+            return Err(Wrong { at: 0, why });
+        }
+        Ok(Expression(node))
+    }
+
+    /// The number that a formula gives; `None` if a fact that it needs is not known.
+    pub fn number(&self, facts: &Facts) -> Option<f64> {
+        match self.0.value(facts)? {
+            Given::Number(number) => Some(number).filter(|n| n.is_finite()),
+            _ => None,
+        }
+    }
+
+    /// Whether a condition holds; `None` if that depends on facts that are not known.
+    pub fn holds(&self, facts: &Facts) -> Option<bool> {
+        match self.0.value(facts)? {
+            Given::Truth(truth) => Some(truth),
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    fn value<'a>(&'a self, facts: &'a Facts) -> Option<Given<'a>> {
+        let number = |node: &'a Node| match node.value(facts)? {
+            Given::Number(number) => Some(number),
+            _ => None,
+        };
+        let truth = |node: &'a Node| match node.value(facts)? {
+            Given::Truth(truth) => Some(truth),
+            _ => None,
+        };
+        let of_all = |nodes: &'a [Node], pick: fn(f64, f64) -> f64| {
+            let numbers: Option<Vec<f64>> = nodes.iter().map(number).collect();
+            Some(Given::Number(numbers?.into_iter().reduce(pick)?))
+        };
+        Some(match self {
+            Node::Number(number) => Given::Number(*number),
+            Node::Text(text) => Given::Text(text),
+            Node::Truth(truth) => Given::Truth(*truth),
+            Node::Fact(fact) => match facts.get(*fact)? {
+                Value::Number(number) => Given::Number(*number),
+                Value::Text(text) => Given::Text(text),
+            },
+            Node::Not(node) => Given::Truth(!truth(node)?),
+            Node::Negative(node) => Given::Number(-number(node)?),
+            Node::Calculate(operator, one, other) => {
+                let (one, other) = (number(one)?, number(other)?);
+                Given::Number(match operator {
+                    '+' => one + other,
+                    '-' => one - other,
+                    '*' => one * other,
+                    _ => one / other,
+                })
+            }
+            Node::Compare(operator, one, other) => {
+                let (one, other) = (one.value(facts)?, other.value(facts)?);
+                let order = match (one, other) {
+                    (Given::Number(one), Given::Number(other)) => one.partial_cmp(&other)?,
+                    (Given::Text(one), Given::Text(other)) => one.cmp(other),
+                    _ => return None,
+                };
+                Given::Truth(match *operator {
+                    "==" => order.is_eq(),
+                    "!=" => order.is_ne(),
+                    "<" => order.is_lt(),
+                    "<=" => order.is_le(),
+                    ">" => order.is_gt(),
+                    _ => order.is_ge(),
+                })
+            }
+            // What is not known does not matter where the other side decides.
+            Node::And(one, other) => match (truth(one), truth(other)) {
+                (Some(false), _) | (_, Some(false)) => Given::Truth(false),
+                (one, other) => Given::Truth(one? && other?),
+            },
+            Node::Or(one, other) => match (truth(one), truth(other)) {
+                (Some(true), _) | (_, Some(true)) => Given::Truth(true),
+                (one, other) => Given::Truth(one? || other?),
+            },
+            Node::In(one, list) => {
+                let one = one.value(facts)?;
+                let mut found = false;
+                for entry in list {
+                    found |= entry.value(facts)? == one;
+                }
+                Given::Truth(found)
+            }
+            Node::Least(nodes) => of_all(nodes, f64::min)?,
+            Node::Most(nodes) => of_all(nodes, f64::max)?,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Number(f64),
+    Text(String),
+    Word(String),
+    Sign(&'static str),
+    End,
+}
+
+const SIGNS: [&str; 13] = [
+    "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "(", ")", ",",
+];
+
+/// Units that may stand behind a number, and what they multiply it by.
+const UNITS: [(&str, f64); 10] = [
+    ("s", 1.0),
+    ("ms", 1e-3),
+    ("us", 1e-6),
+    ("ns", 1e-9),
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("%", 0.01),
+];
+
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end_of = |from: usize, is_part: &dyn Fn(char) -> bool| {
+        let rest = &text[from..];
+        from + rest.find(|c| !is_part(c)).unwrap_or(rest.len())
+    };
+    while let Some(first) = text[at..].chars().next() {
+        let begin = at;
+        let wrong = |why: String| Err(Wrong { at: begin, why });
+        let token = if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        } else if first == '"' || first == '\'' {
+            let Some(length) = text[at + 1..].find(first) else {
+                return wrong("this text does not end".to_owned());
+            };
+            at += length + 2;
+            Token::Text(text[begin + 1..at - 1].to_owned())
+        } else if first.is_ascii_digit() {
+            at = end_of(at, &|c| c.is_ascii_digit() || c == '.');
+            let Ok(number) = text[begin..at].parse::<f64>() else {
+                return wrong(format!("{} is not a number", &text[begin..at]));
+            };
+            let unit = end_of(at, &|c| c == ' ');
+            let end = match text[unit..].starts_with('%') {
+                true => unit + 1,
+                false => end_of(unit, &is_word),
+            };
+            let word = &text[unit..end];
+            let factor = UNITS.iter().find(|(name, _)| *name == word);
+            at = factor.map_or(at, |_| end);
+            Token::Number(number * factor.map_or(1.0, |(_, factor)| *factor))
+        } else if is_word(first) {
+            at = end_of(at, &is_word);
+            Token::Word(text[begin..at].to_owned())
+        } else if let Some(sign) = SIGNS.iter().find(|sign| text[at..].starts_with(**sign)) {
+            at += sign.len();
+            Token::Sign(sign)
+        } else {
+            return wrong(format!("{first} means nothing here"));
+        };
+        tokens.push((begin, token));
+    }
+    tokens.push((text.len(), Token::End));
+    Ok(tokens)
+}
+
+/// Words, numbers and signs of an expression; nobody writes more.
+const LONGEST: usize = 1000;
+/// Parentheses and signs within each other; nobody writes more.
+const DEEPEST: usize = 64;
+
+struct Reader<'t> {
+    text: &'t str,
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+    depth: usize,
+}
+
+type Found = Result<(Node, Type), Wrong>;
+
+impl Reader<'_> {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.next].1
+    }
+
+    fn at(&self) -> usize {
+        self.tokens[self.next].0
+    }
+
+    fn wrong(&self, why: &str) -> Wrong {
+        let at = self.at();
+        let rest = self.text[at..].trim();
+        let rest: String = rest.chars().take(20).collect();
+        let why = match rest.is_empty() {
+            true => format!("{why} at the end"),
+            false => format!("{why} before {rest}"),
+        };
+        Wrong { at, why }
+    }
+
+    /// Whether the next token is this sign or word, which is then read.
+    fn take(&mut self, wanted: &str) -> bool {
+        let is_it = match self.peek() {
+            Token::Sign(sign) => *sign == wanted,
+            Token::Word(word) => word == wanted,
+            _ => false,
+        };
+        self.next += usize::from(is_it);
+        is_it
+    }
+
+    fn expect(&mut self, wanted: &str) -> Result<(), Wrong> {
+        match self.take(wanted) {
+            true => Ok(()),
+            false => Err(self.wrong(&format!("expected {wanted}"))),
+        }
+    }
+
+    /// What was read from `at` on has this type.
+    fn must(at: usize, given: Type, wanted: Type) -> Result<(), Wrong> {
+        if given == wanted {
+            return Ok(());
+        }
+        let why = format!("this is {}, expected {}", given.name(), wanted.name());
+        Err(Wrong { at, why })
+    }
+
+    fn either(&mut self) -> Found {
+        self.joined("or", Self::both, Node::Or)
+    }
+
+    fn both(&mut self) -> Found {
+        self.joined("and", Self::negated, Node::And)
+    }
+
+    fn joined(
+        &mut self,
+        word: &str,
+        part: fn(&mut Self) -> Found,
+        join: fn(Box<Node>, Box<Node>) -> Node,
+    ) -> Found {
+        let first = self.at();
+        let (mut node, given) = part(self)?;
+        loop {
+            if !self.take(word) {
+                return Ok((node, given));
+            }
+            Self::must(first, given, Type::Truth)?;
+            let at = self.at();
+            let (other, given) = part(self)?;
+            Self::must(at, given, Type::Truth)?;
+            node = join(Box::new(node), Box::new(other));
+        }
+    }
+
+    fn negated(&mut self) -> Found {
+        if !self.take("not") {
+            return self.compared();
+        }
+        let at = self.at();
+        let (node, given) = self.deeper(Self::negated)?;
+        Self::must(at, given, Type::Truth)?;
+        Ok((Node::Not(Box::new(node)), Type::Truth))
+    }
+
+    fn compared(&mut self) -> Found {
+        let (node, given) = self.sum()?;
+        if self.take("in") {
+            let list = self.list(given)?;
+            return Ok((Node::In(Box::new(node), list), Type::Truth));
+        }
+        let Some(&sign) = SIGNS[..6].iter().find(|sign| self.take(sign)) else {
+            return Ok((node, given));
+        };
+        let at = self.at();
+        let (other, other_type) = self.sum()?;
+        if given == Type::Truth {
+            let why = "conditions are joined with and, or".to_owned();
+            return Err(Wrong { at, why });
+        }
+        Self::must(at, other_type, given)?;
+        let node = Node::Compare(sign, Box::new(node), Box::new(other));
+        Ok((node, Type::Truth))
+    }
+
+    fn sum(&mut self) -> Found {
+        self.calculated(&["+", "-"], Self::product)
+    }
+
+    fn product(&mut self) -> Found {
+        self.calculated(&["*", "/"], Self::single)
+    }
+
+    fn calculated(&mut self, signs: &[&'static str], part: fn(&mut Self) -> Found) -> Found {
+        let first = self.at();
+        let (mut node, given) = part(self)?;
+        loop {
+            let Some(sign) = signs.iter().find(|sign| self.take(sign)) else {
+                return Ok((node, given));
+            };
+            Self::must(first, given, Type::Number)?;
+            let at = self.at();
+            let (other, given) = part(self)?;
+            Self::must(at, given, Type::Number)?;
+            let operator = sign.chars().next().unwrap_or('+');
+            node = Node::Calculate(operator, Box::new(node), Box::new(other));
+        }
+    }
+
+    fn single(&mut self) -> Found {
+        if self.take("-") {
+            let at = self.at();
+            let (node, given) = self.deeper(Self::single)?;
+            Self::must(at, given, Type::Number)?;
+            return Ok((Node::Negative(Box::new(node)), Type::Number));
+        }
+        if self.take("(") {
+            let found = self.deeper(Self::either)?;
+            self.expect(")")?;
+            return Ok(found);
+        }
+        let at = self.at();
+        let token = self.peek().clone();
+        let found = match token {
+            Token::Number(number) => (Node::Number(number), Type::Number),
+            Token::Text(text) => (Node::Text(text), Type::Text),
+            Token::Word(word) => {
+                self.next += 1;
+                return self.word(at, &word);
+            }
+            Token::Sign(_) | Token::End => {
+                return Err(self.wrong("expected a fact, a number or a text"));
+            }
+        };
+        self.next += 1;
+        Ok(found)
+    }
+
+    fn word(&mut self, at: usize, word: &str) -> Found {
+        match word {
+            "true" => return Ok((Node::Truth(true), Type::Truth)),
+            "false" => return Ok((Node::Truth(false), Type::Truth)),
+            "min" => return Ok((Node::Least(self.list(Type::Number)?), Type::Number)),
+            "max" => return Ok((Node::Most(self.list(Type::Number)?), Type::Number)),
+            _ => {}
+        }
+        let Some(fact) = Fact::from_name(word) else {
+            let like = Fact::like(word);
+            let why = format!("unknown fact {word}; is it {like}?");
+            return Err(Wrong { at, why });
+        };
+        let given = match fact.row().kind {
+            Kind::Text => Type::Text,
+            _ => Type::Number,
+        };
+        Ok((Node::Fact(fact), given))
+    }
+
+    /// `(a, b, …)` of one type.
+    fn list(&mut self, wanted: Type) -> Result<Vec<Node>, Wrong> {
+        self.expect("(")?;
+        let mut list = Vec::new();
+        loop {
+            let at = self.at();
+            let (node, given) = self.deeper(Self::sum)?;
+            Self::must(at, given, wanted)?;
+            list.push(node);
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(list)
+    }
+
+    fn deeper(&mut self, part: fn(&mut Self) -> Found) -> Found {
+        if self.depth == DEEPEST {
+            return Err(self.wrong("too deep"));
+        }
+        self.depth += 1;
+        let found = part(self);
+        self.depth -= 1;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        let mut facts = Facts::default();
+        facts.number(Fact::Severity, 0.4);
+        facts.number(Fact::RankLoss, 0.1);
+        facts.number(Fact::Bytes, 6000.0);
+        facts.text(Fact::Operation, "MPI_Send");
+        facts
+    }
+
+    fn holds(text: &str) -> Option<bool> {
+        let condition = Expression::parse(text, Type::Truth);
+        condition
+            .unwrap_or_else(|e| panic!("{text}: {e:?}"))
+            .holds(&facts())
+    }
+
+    fn number(text: &str) -> Option<f64> {
+        let formula = Expression::parse(text, Type::Number);
+        formula
+            .unwrap_or_else(|e| panic!("{text}: {e:?}"))
+            .number(&facts())
+    }
+
+    #[test]
+    fn formulas_are_calculated_in_the_usual_order() {
+        assert_eq!(number("1 + 2 * 3 - 4 / 2"), Some(5.0));
+        assert_eq!(number("(1 + 2) * -3"), Some(-9.0));
+        assert_eq!(number("8 - 4 - 2"), Some(2.0));
+        assert_eq!(number("min(severity, rank_loss, 3)"), Some(0.1));
+        assert_eq!(number("max(severity, rank_loss)"), Some(0.4));
+        assert_eq!(number("1 / 0"), None);
+        assert_eq!(number("severity - mean"), None);
+    }
+
+    #[test]
+    fn numbers_have_units() {
+        for (text, value) in [
+            ("50 ms", 0.05),
+            ("4 KiB", 4096.0),
+            ("4kB", 4000.0),
+            ("5 %", 0.05),
+            ("3 s", 3.0),
+        ] {
+            assert_eq!(number(text), Some(value), "{text}");
+        }
+        assert_eq!(holds("bytes > 4 kB and severity <= 400 ms"), Some(true));
+    }
+
+    #[test]
+    fn conditions_compare_numbers_and_texts() {
+        assert_eq!(holds("operation == 'MPI_Send'"), Some(true));
+        assert_eq!(holds("operation in (\"MPI_Recv\", 'MPI_Send')"), Some(true));
+        assert_eq!(holds("operation in ('MPI_Recv')"), Some(false));
+        assert_eq!(holds("not bytes > 1 or severity != 0.4"), Some(false));
+        assert_eq!(holds("true and (false or severity >= 0.4)"), Some(true));
+    }
+
+    #[test]
+    fn what_is_not_known_is_neither_true_nor_false() {
+        assert_eq!(holds("mean > 1"), None);
+        assert_eq!(holds("not mean > 1"), None);
+        assert_eq!(holds("mean > 1 and bytes > 1"), None);
+        assert_eq!(holds("mean > 1 and bytes < 1"), Some(false));
+        assert_eq!(holds("bytes > 1 or mean > 1"), Some(true));
+        assert_eq!(holds("next_operation in ('MPI_Recv')"), None);
+    }
+
+    #[test]
+    fn mistakes_are_found_when_read() {
+        let (deep, long) = ("(".repeat(900), "1 + ".repeat(900));
+        for (text, at, why) in [
+            ("byts > 1", 0, "unknown fact byts; is it bytes?"),
+            ("bytes > 'a'", 8, "this is a text, expected a number"),
+            ("bytes", 0, "this is a number, expected a condition"),
+            (
+                "bytes > ",
+                8,
+                "expected a fact, a number or a text at the end",
+            ),
+            ("bytes > 1 bytes", 10, "expected an operator"),
+            (
+                "bytes and true",
+                0,
+                "this is a number, expected a condition",
+            ),
+            ("(bytes > 1", 10, "expected ) at the end"),
+            ("bytes ~ 1", 6, "~ means nothing here"),
+            ("operation == 'a", 13, "this text does not end"),
+            ("1.2.3 > 1", 0, "1.2.3 is not a number"),
+            ("operation + 1 > 2", 0, "this is a text, expected a number"),
+            (
+                "(bytes > 1) == true",
+                15,
+                "conditions are joined with and, or",
+            ),
+            ("bytes in ('a')", 10, "this is a text, expected a number"),
+            (&deep, 65, "too deep"),
+            (&long, 0, "this is too long"),
+        ] {
+            let wrong = Expression::parse(text, Type::Truth).unwrap_err();
+            assert_eq!(wrong.at, at, "{text}: {wrong:?}");
+            assert!(wrong.why.starts_with(why), "{text}: {wrong:?}");
+        }
+        let wrong = Expression::parse("bytes > 1", Type::Number).unwrap_err();
+        assert_eq!(wrong.why, "this is a condition, expected a number");
+    }
+}

@@ -1,0 +1,203 @@
+//! What rules may ask about a finding: names, units, and what they mean.
+
+/// What kind of value a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Seconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// A number of something.
+    Count,
+    /// A part of a whole, 0..=1.
+    Share,
+    /// Words.
+    Text,
+}
+
+impl Kind {
+    /// The unit in the list of facts.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Kind::Time => "s",
+            Kind::Bytes => "bytes",
+            Kind::Count => "number",
+            Kind::Share => "0 to 1",
+            Kind::Text => "text",
+        }
+    }
+}
+
+/// The value of a fact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number, in the unit of its kind.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
+/// One row of the list of facts.
+#[derive(Debug)]
+pub struct FactRow {
+    /// In rules.
+    pub name: &'static str,
+    /// Unit.
+    pub kind: Kind,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+macro_rules! facts {
+    ($($name:ident = $text:literal $kind:ident $meaning:literal;)*) => {
+        /// Something that is known of a finding, or may be.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum Fact { $($name,)* }
+
+        impl Fact {
+            /// All, in the order of the list.
+            pub const ALL: &'static [Fact] = &[$(Fact::$name,)*];
+
+            /// The row of the list.
+            pub fn row(self) -> &'static FactRow {
+                match self {
+                    $(Fact::$name => &FactRow {
+                        name: $text,
+                        kind: Kind::$kind,
+                        meaning: $meaning,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+facts! {
+    Pattern = "pattern" Text "id of the pattern";
+    Operation = "operation" Text "the call that lost the time";
+    OperationType = "operation_type" Text "its generic type, as in the report";
+    Model = "model" Text "mpi or shmem";
+    Place = "place" Text "where it is called";
+    Who = "who" Text "the ranks that lost time";
+    Waiting = "waiting" Count "how many ranks these are";
+    Severity = "severity" Time "time lost by all ranks";
+    RankLoss = "rank_loss" Time "time lost by the rank that lost most";
+    LeastLoss = "least_loss" Time
+        "time lost by the rank that lost least, if all members did; else 0";
+    Calls = "calls" Count "calls at this place, of all ranks";
+    Instances = "instances" Count "those that lost time";
+    Mean = "mean" Time "mean duration of the calls";
+    Time = "time" Time "duration of all calls together";
+    Bytes = "bytes" Bytes "bytes sent and received by a call, on average";
+    Members = "members" Count "ranks that take part in a call: 2 in a message";
+    Ranks = "ranks" Count "ranks of the run";
+    Hosts = "hosts" Count "hosts of the run";
+    Wall = "wall" Time "duration of the run";
+    EagerLimit = "eager_limit" Bytes
+        "messages above it wait for their receive; the default of Open MPI: 4096 on one host, 65536 \
+         with TCP on several; unknown for other libraries";
+    Causes = "causes" Count "how many different ranks were late";
+    CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
+    CauseShare = "cause_share" Share "the part of the time lost that it is the cause of";
+    CauseOperation = "cause_operation" Text "the call that it made too late";
+    CausePlace = "cause_place" Text "where that is";
+    Because = "because" Text "what it did before, in words";
+    Late = "late" Text "the same for choosing: computed, held_up or unknown";
+    Computed = "computed" Time "of the time lost, what late ranks computed";
+    Waited = "waited" Time "of the time lost, what late ranks were themselves in communication";
+    Io = "io" Time "of the time lost, what late ranks were in file operations";
+    NextOperation = "next_operation" Text "the call that mostly follows on the same rank";
+    NextPlace = "next_place" Text "where that is";
+    NextShape = "next_shape" Text
+        "who waits for whom in that call: single, barrier, one_to_all, all_to_one, all_to_all, \
+         prefix or other";
+    NextShare = "next_share" Share "of the calls, those followed by that call";
+    NextSameGroup = "next_same_group" Share
+        "of the calls, those followed by that call with the same communicator";
+    Repeats = "repeats" Share
+        "of the calls, those followed by the same call at the same place, with the same peer or \
+         communicator";
+    ComputedAfter = "computed_after" Time "computation between a call and the next one, on average";
+    Overlap = "overlap" Time
+        "of the calls' duration, what computation directly after them could hide, of all ranks";
+}
+
+impl Fact {
+    /// The fact with this name.
+    pub fn from_name(name: &str) -> Option<Fact> {
+        let mut all = Fact::ALL.iter().copied();
+        all.find(|fact| fact.row().name == name)
+    }
+
+    /// The fact whose name is most like this text, which is none.
+    pub fn like(name: &str) -> &'static str {
+        let closeness = |fact: &&Fact| {
+            let own = fact.row().name;
+            let pairs = |text: &str| {
+                let text = text.as_bytes();
+                text.windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>()
+            };
+            let (mine, wanted) = (pairs(own), pairs(name));
+            let common = mine.iter().filter(|pair| wanted.contains(pair)).count();
+            // In percent of both, as Dice's coefficient.
+            200 * common / (mine.len() + wanted.len()).max(1)
+        };
+        let best = Fact::ALL.iter().rev().max_by_key(closeness);
+        best.map_or("", |fact| fact.row().name)
+    }
+}
+
+/// What is known of one finding.
+#[derive(Clone, Debug)]
+pub struct Facts(Vec<Option<Value>>);
+
+impl Default for Facts {
+    fn default() -> Self {
+        Facts(vec![None; Fact::ALL.len()])
+    }
+}
+
+impl Facts {
+    /// Sets a number; one that is none is not known.
+    pub fn number(&mut self, fact: Fact, value: f64) {
+        debug_assert!(fact.row().kind != Kind::Text, "{fact:?}");
+        self.0[fact as usize] = value.is_finite().then_some(Value::Number(value));
+    }
+
+    /// Sets a text.
+    pub fn text(&mut self, fact: Fact, value: impl Into<String>) {
+        debug_assert!(fact.row().kind == Kind::Text, "{fact:?}");
+        self.0[fact as usize] = Some(Value::Text(value.into()));
+    }
+
+    /// The value, if it is known.
+    pub fn get(&self, fact: Fact) -> Option<&Value> {
+        self.0[fact as usize].as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for &fact in Fact::ALL {
+            assert_eq!(Fact::from_name(fact.row().name), Some(fact));
+            assert!(!fact.row().meaning.is_empty());
+        }
+        assert_eq!(Fact::from_name("severty"), None);
+        assert_eq!(Fact::like("severty"), "severity");
+        assert_eq!(Fact::like("cause_ranks"), "cause_rank");
+    }
+
+    #[test]
+    fn no_number_is_not_known() {
+        let mut facts = Facts::default();
+        facts.number(Fact::Mean, f64::NAN);
+        assert_eq!(facts.get(Fact::Mean), None);
+        facts.number(Fact::Mean, 2.0);
+        assert_eq!(facts.get(Fact::Mean), Some(&Value::Number(2.0)));
+    }
+}

@@ -1,0 +1,315 @@
+//! Reads rules from a TOML text. What is wrong with one does not spoil the others.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::expression::{Expression, Type, Wrong};
+use super::{Rule, Template};
+use crate::{GROUPS, PatternId};
+
+/// Something that is wrong with a text of rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// From 1.
+    pub line: usize,
+    /// What it is.
+    pub text: String,
+}
+
+const KEYS: [&str; 7] = [
+    "patterns", "when", "say", "gain", "about", "link", "replaces",
+];
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// The rules of a text that are sound, in their order, and what is wrong with the others.
+pub fn read(text: &str) -> (Vec<Rule>, Vec<Complaint>) {
+    let lines = Lines(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut complaints: Vec<Complaint> = Vec::new();
+    let mut broken: Vec<usize> = Vec::new();
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        broken.push(at);
+        let text = error
+            .message()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        complaints.push(Complaint {
+            line: lines.of(at),
+            text,
+        });
+    }
+    let mut entries: Vec<_> = table.get_ref().iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let starts: Vec<usize> = entries.iter().map(|(key, _)| key.span().start).collect();
+    let mut rules = Vec::new();
+    for (at, (key, value)) in entries.into_iter().enumerate() {
+        let end = starts.get(at + 1).copied().unwrap_or(usize::MAX);
+        // Said already; what follows from it need not be.
+        if broken.iter().any(|place| (starts[at]..end).contains(place)) {
+            continue;
+        }
+        match rule(key.get_ref(), key.span(), value, &lines) {
+            Ok(rule) => rules.push(rule),
+            Err((at, text)) => complaints.push(Complaint {
+                line: lines.of(at),
+                text: format!("rule {}: {text}", key.get_ref()),
+            }),
+        }
+    }
+    complaints.sort_by_key(|complaint| complaint.line);
+    // One mistake in the syntax can be seen from several sides.
+    complaints.dedup_by_key(|complaint| complaint.line);
+    (rules, complaints)
+}
+
+/// Bytes before what is wrong, and what it is.
+type Mistake = (usize, String);
+
+fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule, Mistake> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if id.is_empty() || !id.chars().all(is_part) {
+        let why = "a rule's name is made of letters, digits, _ and -".to_owned();
+        return Err((at.start, why));
+    }
+    let DeValue::Table(table) = value.get_ref() else {
+        return Err((at.start, format!("expected a heading [{id}]")));
+    };
+    for key in table.keys() {
+        if !KEYS.contains(&key.get_ref().as_ref()) {
+            let known = KEYS.join(", ");
+            let why = format!("unknown key {}; a rule has {known}", key.get_ref());
+            return Err((key.span().start, why));
+        }
+    }
+    let get = |key: &str| table.get(key);
+    let needed = |key: &str| {
+        let missing = || (at.start, format!("{key} is missing"));
+        get(key).ok_or_else(missing)
+    };
+    let expression = |value: &Value, wanted| {
+        let text = string(value)?;
+        let wrong = |Wrong { at, why }| (lines.within(value.span(), &text, at), why);
+        let expression = Expression::parse(&text, wanted).map_err(wrong)?;
+        Ok((expression, one_line(&text)))
+    };
+    let optional = |key: &str| get(key).map_or(Ok(String::new()), string);
+    let (when, when_text) = expression(needed("when")?, Type::Truth)?;
+    let gain = get("gain").map(|value| expression(value, Type::Number));
+    let (gain, gain_text) = gain.transpose()?.unzip();
+    let say = needed("say")?;
+    let sentence = string(say)?;
+    let wrong = |(at, why)| (lines.within(say.span(), &sentence, at), why);
+    if sentence.trim().is_empty() {
+        return Err((say.span().start, "the sentence is empty".to_owned()));
+    }
+    Ok(Rule {
+        id: id.to_owned(),
+        patterns: patterns(needed("patterns")?)?,
+        when,
+        when_text,
+        say: Template::parse(&sentence).map_err(wrong)?,
+        gain,
+        gain_text: gain_text.unwrap_or_default(),
+        about: one_line(&optional("about")?),
+        link: optional("link")?,
+        replaces: get("replaces").map_or(Ok(Vec::new()), |value| {
+            let all = strings(value)?;
+            Ok(all.into_iter().map(|(_, text)| text).collect())
+        })?,
+    })
+}
+
+/// The patterns with these ids, and those of groups with these ids.
+fn patterns(value: &Value) -> Result<Vec<PatternId>, Mistake> {
+    let mut patterns = Vec::new();
+    for (at, name) in strings(value)? {
+        let is_group = GROUPS.iter().any(|group| group.id == name);
+        let is_meant = |pattern: &PatternId| match is_group {
+            true => ancestors(*pattern).any(|above| above == name),
+            false => pattern.id() == name,
+        };
+        let before = patterns.len();
+        patterns.extend(PatternId::ALL.iter().copied().filter(is_meant));
+        if patterns.len() == before {
+            let why = format!("unknown pattern {name}; laggard patterns lists all");
+            return Err((at, why));
+        }
+    }
+    match patterns.is_empty() {
+        true => Err((value.span().start, "patterns is empty".to_owned())),
+        false => Ok(patterns),
+    }
+}
+
+/// What a pattern is part of, the nearest first.
+fn ancestors(pattern: PatternId) -> impl Iterator<Item = &'static str> {
+    let above = |id: &&'static str| {
+        let pattern = PatternId::from_id(id).map(|pattern| pattern.row().parent);
+        let group = GROUPS.iter().find(|group| group.id == *id);
+        let parent = pattern.or_else(|| group.map(|group| group.parent))?;
+        Some(parent).filter(|parent| !parent.is_empty())
+    };
+    std::iter::successors(Some(pattern.row().parent), above)
+}
+
+fn string(value: &Value) -> Result<String, Mistake> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        _ => Err((value.span().start, "expected a text in quotes".to_owned())),
+    }
+}
+
+/// Texts of a list, or a single one, with their places.
+fn strings(value: &Value) -> Result<Vec<(usize, String)>, Mistake> {
+    match value.get_ref() {
+        DeValue::Array(list) => {
+            let texts = list.iter().map(|v| Ok((v.span().start, string(v)?)));
+            texts.collect()
+        }
+        _ => Ok(vec![(value.span().start, string(value)?)]),
+    }
+}
+
+/// A text of several lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text whose lines are counted.
+struct Lines<'t>(&'t str);
+
+impl Lines<'_> {
+    /// The line that this place is in, from 1.
+    fn of(&self, at: usize) -> usize {
+        let before = &self.0.as_bytes()[..at.min(self.0.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    /// The place of what comes `at` bytes after the start of a string's value. Where the
+    /// string is written otherwise than it reads, its start.
+    fn within(&self, span: Range<usize>, value: &str, at: usize) -> usize {
+        let written = self.0.get(span.clone()).unwrap_or_default();
+        match written.find(value).filter(|_| !value.is_empty()) {
+            Some(start) => span.start + start + at,
+            None => span.start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str =
+        "[good]\npatterns = 'late_sender'\nwhen = 'true'\nsay = 'x {place}'\ngain = '1'\n";
+
+    /// The ids of what is read, and the complaints, of a bad rule between two good ones.
+    fn between(bad: &str) -> (Vec<String>, Vec<Complaint>) {
+        let text = format!("{GOOD}{bad}\n{}", GOOD.replace("good", "better"));
+        let (rules, complaints) = read(&text);
+        (rules.into_iter().map(|rule| rule.id).collect(), complaints)
+    }
+
+    #[test]
+    fn a_mistake_names_its_line_and_spoils_nothing_else() {
+        let rule = |key: &str, value: &str| {
+            let mut keys = vec![
+                ("patterns", "['late_sender']"),
+                ("when", "'true'"),
+                ("say", "'x'"),
+            ];
+            keys.retain(|(known, _)| *known != key);
+            keys.push((key, value));
+            let lines: Vec<String> = keys.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+            format!("[bad]\n{}", lines.join("\n"))
+        };
+        // The bad rule's heading is line 6, its last key line 9.
+        for (bad, line, why) in [
+            (
+                rule("when", "'byts > 1'"),
+                9,
+                "rule bad: unknown fact byts; is it bytes?",
+            ),
+            (
+                rule("when", "\"\"\"\ntrue and\nbyts > 1\"\"\""),
+                11,
+                "rule bad: unknown fact byts",
+            ),
+            (rule("when", "1"), 9, "rule bad: expected a text in quotes"),
+            (
+                rule("gain", "'severity > 1'"),
+                10,
+                "rule bad: this is a condition",
+            ),
+            (
+                rule("say", "'{plac}'"),
+                9,
+                "rule bad: unknown fact {plac}; is it {place}?",
+            ),
+            (rule("say", "' '"), 9, "rule bad: the sentence is empty"),
+            (
+                rule("patterns", "['late_sander']"),
+                9,
+                "rule bad: unknown pattern late_sander",
+            ),
+            (rule("patterns", "[]"), 9, "rule bad: patterns is empty"),
+            (
+                rule("wehn", "'true'"),
+                10,
+                "rule bad: unknown key wehn; a rule has patterns, when",
+            ),
+            (
+                "[bad]\nwhen = 'true'\nsay = 'x'".to_owned(),
+                6,
+                "rule bad: patterns is missing",
+            ),
+            ("[bad]\nwhen = 'true\nsay = 'x'".to_owned(), 7, ""),
+            ("[bad\nwhen = 'true'\nsay = 'x'".to_owned(), 6, ""),
+            ("[bad]\nwhen = true and false".to_owned(), 7, ""),
+            ("[good]\nwhen = 'true'".to_owned(), 6, ""),
+            (
+                "['b d']\nwhen = 'true'".to_owned(),
+                6,
+                "rule b d: a rule's name is made of",
+            ),
+        ] {
+            let (ids, complaints) = between(&bad);
+            assert_eq!(complaints.len(), 1, "{bad}: {complaints:?}");
+            assert_eq!(complaints[0].line, line, "{bad}: {complaints:?}");
+            assert!(complaints[0].text.starts_with(why), "{bad}: {complaints:?}");
+            assert!(!complaints[0].text.is_empty() && !complaints[0].text.contains('\n'));
+            assert_eq!(ids, ["good", "better"], "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_stand_for_their_patterns() {
+        let of = |name: &str| {
+            read(&GOOD.replace("late_sender", name))
+                .0
+                .remove(0)
+                .patterns
+        };
+        assert_eq!(of("late_sender"), [PatternId::LateSender]);
+        assert!(of("two_sided").contains(&PatternId::LateSenderWrongOrderSameSource));
+        assert!(!of("two_sided").contains(&PatternId::WaitAtNxn));
+        assert!(of("lost").len() > of("two_sided").len() + of("group_comm").len());
+    }
+
+    proptest::proptest! {
+        /// Whatever a file holds, there are rules and complaints.
+        #[test]
+        fn any_text_is_read(text in "(\\[|\\]|=|'|\"|when|say|patterns|true|\n| |[a-z]|\\PC){0,60}") {
+            let lines = text.lines().count();
+            for complaint in read(&text).1 {
+                proptest::prop_assert!((1..=lines + 1).contains(&complaint.line));
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/* A message a little above the library's eager limit waits for its receive; a smaller one, of
+ * float instead of double, does not.
+ */
+#include "hints.h"
+
+enum { COUNT = 800 };
+
+int main(int argc, char **argv)
+{
+    double large[COUNT] = {0};
+    float small[COUNT] = {0};
+    void *data = FLAWED ? (void *)large : (void *)small;
+    MPI_Datatype type = FLAWED ? MPI_DOUBLE : MPI_FLOAT;
+    begin(&argc, &argv);
+    for (int round = 0; round < 12; round++) {
+        if (rank == 0) {
+            MPI_Send(data, COUNT, type, 1, 0, WORLD);
+            work(10);
+        } else {
+            work(10);
+            MPI_Recv(data, COUNT, type, 0, 0, WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(WORLD);
+    }
+    end();
+}

@@ -1,0 +1,288 @@
+//! Hints: each of the product's rules speaks of a program that has its flaw, with the program's
+//! own names and numbers, and not of the same program when that is mended; which is then faster
+//! by about what the rule promised at most. The figures are printed (`--nocapture`).
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use laggard_tests::mpi::Mpi;
+use laggard_tests::process::Outcome;
+use laggard_tests::product::{Bench, difference, programs};
+use laggard_tests::report::{Advice, Report, schema_violations};
+
+/// Runs of a pair whose times are right only on a machine that is not too busy.
+const ATTEMPTS: u32 = 4;
+/// What the mended program gains is this part of what was promised.
+const KEPT: std::ops::RangeInclusive<f64> = 0.6..=1.3;
+
+/// A program and its rule.
+struct Pair {
+    rule: &'static str,
+    ranks: u32,
+    /// A library that it is linked with.
+    link: Option<&'static str>,
+    /// MPI with which it cannot be run.
+    not_with: Option<Mpi>,
+}
+
+const fn pair(rule: &'static str, ranks: u32) -> Pair {
+    Pair {
+        rule,
+        ranks,
+        link: None,
+        not_with: None,
+    }
+}
+
+impl Pair {
+    const fn link(self, library: &'static str) -> Pair {
+        Pair {
+            link: Some(library),
+            ..self
+        }
+    }
+
+    const fn not_with(self, mpi: Mpi) -> Pair {
+        Pair {
+            not_with: Some(mpi),
+            ..self
+        }
+    }
+
+    fn source(&self) -> String {
+        format!("hints/{}.c", self.rule)
+    }
+}
+
+/// What one of the two programs did, and what the report says about it.
+struct Run {
+    elapsed: f64,
+    report: Report,
+}
+
+impl Run {
+    /// What the rule says, most promising first.
+    fn advice(&self, rule: &str) -> Option<&Advice> {
+        let all = self.report.bottlenecks.iter().flat_map(|b| &b.advice);
+        let of_rule = all.filter(|advice| advice.rule == rule);
+        of_rule.max_by(|a, b| a.gain_s.unwrap_or(0.0).total_cmp(&b.gain_s.unwrap_or(0.0)))
+    }
+}
+
+/// The report of some agents, as text.
+fn analyze(bench: &Bench, trace: &Path, agents: u32, options: &[&str]) -> String {
+    let path = bench.path(&format!("report-{agents}.json"));
+    let options = [&["-q"], options].concat();
+    let outcome = bench.analyze(trace, agents, &path, &options);
+    outcome.expect_orderly().expect_success();
+    fs::read_to_string(&path).expect("a report")
+}
+
+fn elapsed(outcome: &Outcome) -> f64 {
+    let line = outcome
+        .stdout
+        .lines()
+        .find_map(|l| l.strip_prefix("elapsed "));
+    line.and_then(|text| text.parse().ok()).expect("a time")
+}
+
+fn run(bench: &Bench, pair: &Pair, mended: bool, attempt: u32) -> Run {
+    let library = pair.link.map(|source| bench.library(source));
+    let libs: Vec<&str> = library.iter().filter_map(|path| path.to_str()).collect();
+    let cflags: &[&str] = if mended { &["-DMENDED"] } else { &[] };
+    let program = bench.compile(&pair.source(), cflags, &libs);
+    let name = format!("{}-{attempt}", if mended { "mended" } else { "flawed" });
+    let outcome = bench
+        .traced(pair.ranks, &[program.as_os_str()], &name)
+        .run();
+    let outcome = outcome.expect_orderly().expect_success();
+    let trace = bench.path(&name);
+    let text = analyze(bench, &trace, 1, &[]);
+    if !mended && attempt == 1 {
+        for agents in [2, 3] {
+            let other = analyze(bench, &trace, agents, &[]);
+            assert_eq!(difference(&text, &other), None, "1 and {agents} agents");
+        }
+        assert_eq!(schema_violations(&text), [""; 0]);
+    }
+    Run {
+        elapsed: elapsed(&outcome),
+        report: Report::parse(&text).expect("a report of the promised shape"),
+    }
+}
+
+/// What is wrong with a pair, as far as a busy machine may be the reason.
+fn wrong(pair: &Pair, flawed: &Run, mended: &Run) -> Option<String> {
+    let Some(advice) = flawed.advice(pair.rule) else {
+        return Some("silent where the flaw is".to_owned());
+    };
+    let promised = advice.gain_s.expect("a promise");
+    let gained = flawed.elapsed - mended.elapsed;
+    eprintln!(
+        "| `{}` | {:.1} ms | {:.1} ms | {:.1} ms | {:.1} ms | {:.2} |",
+        pair.rule,
+        flawed.elapsed * 1e3,
+        mended.elapsed * 1e3,
+        promised * 1e3,
+        gained * 1e3,
+        gained / promised
+    );
+    if let Some(still) = mended.advice(pair.rule) {
+        return Some(format!("not silent where it is mended: {still:?}"));
+    }
+    let share = gained / promised;
+    (!KEPT.contains(&share)).then(|| format!("{gained} s of {promised} s gained"))
+}
+
+/// What does not depend on times.
+fn check_text(bench: &Bench, pair: &Pair, flawed: &Run) {
+    let advice = flawed.advice(pair.rule).expect("an advice");
+    let place = format!("{}.c:", pair.rule);
+    assert!(advice.text.contains(&place), "no place: {}", advice.text);
+    assert!(advice.text.contains("rank"), "no rank: {}", advice.text);
+    assert!(!advice.text.contains(['{', '}']), "{}", advice.text);
+    let hints = flawed.report.bottlenecks.iter().flat_map(|b| &b.hints);
+    let is_hint = |hint: &&String| {
+        hint.starts_with(&advice.text) && hint.contains("at most") && hint.contains(&advice.explain)
+    };
+    assert!(hints.clone().any(|hint| is_hint(&hint)), "{advice:?}");
+    let words: Vec<&str> = advice.explain.split(' ').collect();
+    assert_eq!(words, ["laggard", "patterns", "--explain", pair.rule]);
+    let mut command = std::process::Command::new(&bench.command);
+    let page = command.args(&words[1..]).output().expect("a page");
+    assert!(page.status.success());
+    assert!(String::from_utf8_lossy(&page.stdout).starts_with(pair.rule));
+}
+
+fn check(pair: &Pair) {
+    if pair.not_with == Some(Mpi::chosen()) {
+        eprintln!("SKIPPED with {}: {}", Mpi::chosen().name(), pair.rule);
+        return;
+    }
+    let bench = Bench::new(&format!("hint-{}", pair.rule));
+    for attempt in 1.. {
+        let flawed = run(&bench, pair, false, attempt);
+        let mended = run(&bench, pair, true, attempt);
+        let Some(wrong) = wrong(pair, &flawed, &mended) else {
+            return check_text(&bench, pair, &flawed);
+        };
+        assert!(attempt < ATTEMPTS, "{}: {wrong}", pair.rule);
+        eprintln!(
+            "{}, attempt {attempt}, again because of: {wrong}",
+            pair.rule
+        );
+        std::thread::sleep(Duration::from_secs(1 << attempt));
+    }
+}
+
+macro_rules! pairs {
+    ($($name:ident: $pair:expr;)*) => {
+        const RULES: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                check(&$pair);
+            }
+        )*
+    };
+}
+
+pairs! {
+    overlap_receive: pair("overlap_receive", 2);
+    overlap_send: pair("overlap_send", 2);
+    eager_limit: pair("eager_limit", 2).not_with(Mpi::Mpich);
+    receive_without_probe: pair("receive_without_probe", 2);
+    combine_messages: pair("combine_messages", 2);
+    receive_as_they_come: pair("receive_as_they_come", 3);
+    receive_in_order: pair("receive_in_order", 2);
+    balance_work: pair("balance_work", 4);
+    relieve_root: pair("relieve_root", 4);
+    synchronise_less: pair("synchronise_less", 4);
+    barrier_before_rooted: pair("barrier_before_rooted", 3);
+    barrier_before_all: pair("barrier_before_all", 2).link("lib/slow_calls.c");
+    combine_alltoall: pair("combine_alltoall", 4);
+    create_once: pair("create_once", 4);
+    io_outside_lock: pair("io_outside_lock", 3).link("lib/slow_calls.c").not_with(Mpi::Mpich);
+    stagger_transfers: pair("stagger_transfers", 4).link("lib/slow_link.c");
+}
+
+/// Rules of the user stand beside those of the product, or take their place; a mistake in one is
+/// an anomaly with its line, for any number of agents, and the rest is used.
+#[test]
+fn users_bring_rules_of_their_own() {
+    let bench = Bench::new("hint-users-rules");
+    let program = bench.compile("hints/overlap_receive.c", &[], &[]);
+    let outcome = bench.traced(2, &[program.as_os_str()], "trace").run();
+    outcome.expect_orderly().expect_success();
+    let rules = bench.path("mine.toml");
+    let text = "# mine\n\
+        [mine]\n\
+        patterns = ['two_sided']\n\
+        when = \"operation == 'MPI_Recv' and cause_rank == 0 and severity > 60 ms\"\n\
+        say = 'Ask the others about {operation} ({place}).'\n\
+        gain = 'rank_loss / 2'\n\
+        link = 'https://example.org/recv'\n\
+        [broken]\n\
+        patterns = ['two_sided']\n\
+        when = 'severty > 60 ms'\n\
+        say = 'Never said.'\n\
+        [overlap_receive]\n\
+        patterns = ['late_sender']\n\
+        when = 'false'\n\
+        say = 'Never said.'\n";
+    fs::write(&rules, text).expect("a file");
+    let options = ["--rules", "mine.toml"];
+    let trace = bench.path("trace");
+    let one = analyze(&bench, &trace, 1, &options);
+    for agents in [2, 3] {
+        let other = analyze(&bench, &trace, agents, &options);
+        assert_eq!(difference(&one, &other), None, "1 and {agents} agents");
+    }
+    assert_eq!(schema_violations(&one), [""; 0]);
+    let report = Report::parse(&one).expect("a report of the promised shape");
+    let advice: Vec<&Advice> = report.bottlenecks.iter().flat_map(|b| &b.advice).collect();
+    let mine = advice.iter().find(|advice| advice.rule == "mine");
+    let mine = mine.expect("what the user's rule says");
+    assert!(
+        mine.text
+            .starts_with("Ask the others about MPI_Recv (overlap_receive.c:")
+    );
+    assert_eq!(mine.explain, "https://example.org/recv");
+    assert!(mine.gain_s.is_some_and(|gain| gain > 0.03), "{mine:?}");
+    assert!(!one.contains("Never said"));
+    assert!(advice.iter().all(|advice| advice.rule != "overlap_receive"));
+    assert_eq!(report.anomaly("rule_error"), 1);
+    let wrong = "line 10: rule broken: unknown fact severty; is it severity?; left out";
+    assert!(one.contains(wrong), "{one}");
+
+    let outcome = bench.analyze(
+        &trace,
+        1,
+        &bench.path("none.json"),
+        &["--rules", "none.toml"],
+    );
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("none.toml: cannot read the rules"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!bench.path("none.json").exists());
+}
+
+#[test]
+fn every_rule_has_its_programs() {
+    let text = fs::read_to_string(programs().join("../../patterns/rules.toml"));
+    let text = text.expect("the rules");
+    let heading = |line: &'_ str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+    let rules: BTreeSet<String> = text.lines().filter_map(heading).collect();
+    let tested = RULES.iter().map(|rule| (*rule).to_owned());
+    assert_eq!(rules, tested.collect());
+    let entries = fs::read_dir(programs().join("hints")).expect("programs");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let sources = files.filter(|path| path.extension() == Some(OsStr::new("c")));
+    assert_eq!(sources.count(), RULES.len());
+}
