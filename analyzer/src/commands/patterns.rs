@@ -66,8 +66,7 @@ fn list(screen: usize, rules: &RuleBase) -> String {
     text.push_str("Rules for hints\n");
     for rule in rules.iter() {
         let mut id = rule.id.as_str();
-        let names: Vec<&str> = rule.patterns.iter().map(|p| p.id()).collect();
-        for line in wrap(&names.join(", "), room) {
+        for line in wrap(rule.summary(), room) {
             let _ = writeln!(text, "  {id:widest$}  {line}");
             id = "";
         }

@@ -29,6 +29,8 @@ pub struct Rule {
     pub when_text: String,
     /// What to try.
     pub say: Template,
+    /// The same as it was written.
+    pub say_text: String,
     /// By how much the run gets shorter, at most. s
     pub gain: Option<Expression>,
     /// The formula as it was written.
@@ -139,10 +141,25 @@ impl Rule {
         })
     }
 
+    /// What it is about, in a sentence.
+    pub fn summary(&self) -> &str {
+        let text = if self.about.is_empty() {
+            &self.say_text
+        } else {
+            &self.about
+        };
+        text.find(". ").map_or(text, |end| &text[..=end])
+    }
+
     /// The manual's page.
     pub fn page(&self) -> String {
         let mut text = format!("{}\n\n", self.id);
-        wrap(&mut text, "", "", &self.about);
+        if !self.about.is_empty() {
+            wrap(&mut text, "", "", &self.about);
+            text.push('\n');
+        }
+        text.push_str("What it says\n");
+        wrap(&mut text, "  ", "  ", &self.say_text);
         text.push_str("\nFor findings of\n");
         for pattern in &self.patterns {
             text.push_str(&format!("  {} ({})\n", pattern.name(), pattern.id()));

@@ -25,47 +25,65 @@ const KEYS: [&str; 7] = [
 type Value<'t> = Spanned<DeValue<'t>>;
 
 /// The rules of a text that are sound, in their order, and what is wrong with the others.
+///
+/// A line that begins with `[` begins a rule, so that one with a mistake ends where the next begins.
 pub fn read(text: &str) -> (Vec<Rule>, Vec<Complaint>) {
-    let lines = Lines(text);
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let mut complaints: Vec<Complaint> = Vec::new();
-    let mut broken: Vec<usize> = Vec::new();
-    for error in &errors {
-        let at = error.span().map_or(0, |span| span.start);
-        broken.push(at);
-        let text = error
-            .message()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        complaints.push(Complaint {
-            line: lines.of(at),
-            text,
-        });
-    }
-    let mut entries: Vec<_> = table.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    let starts: Vec<usize> = entries.iter().map(|(key, _)| key.span().start).collect();
-    let mut rules = Vec::new();
-    for (at, (key, value)) in entries.into_iter().enumerate() {
-        let end = starts.get(at + 1).copied().unwrap_or(usize::MAX);
-        // Said already; what follows from it need not be.
-        if broken.iter().any(|place| (starts[at]..end).contains(place)) {
-            continue;
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut complaints = Vec::new();
+    let mut line = 1;
+    for section in sections(text) {
+        let lines = Lines(section);
+        let mut wrong = |(at, text): Mistake| {
+            complaints.push(Complaint {
+                line: line - 1 + lines.of(at),
+                text: named(section, &text),
+            });
+        };
+        match DeTable::parse(section) {
+            Err(error) => {
+                let message = error.message().lines().next().unwrap_or_default();
+                let at = error.span().map_or(0, |span| span.start);
+                wrong((at, message.to_owned()));
+            }
+            Ok(table) => {
+                for (key, value) in table.get_ref() {
+                    match rule(key.get_ref(), key.span(), value, &lines) {
+                        Ok(rule) if rules.iter().any(|known| known.id == rule.id) => {
+                            wrong((key.span().start, "there is another one".to_owned()));
+                        }
+                        Ok(rule) => rules.push(rule),
+                        Err(mistake) => wrong(mistake),
+                    }
+                }
+            }
         }
-        match rule(key.get_ref(), key.span(), value, &lines) {
-            Ok(rule) => rules.push(rule),
-            Err((at, text)) => complaints.push(Complaint {
-                line: lines.of(at),
-                text: format!("rule {}: {text}", key.get_ref()),
-            }),
-        }
+        line += section.matches('\n').count();
     }
-    complaints.sort_by_key(|complaint| complaint.line);
-    // One mistake in the syntax can be seen from several sides.
-    complaints.dedup_by_key(|complaint| complaint.line);
     (rules, complaints)
+}
+
+/// The parts of a text that begin with a line that begins with `[`, and what comes before.
+fn sections(text: &str) -> Vec<&str> {
+    let begins = text.match_indices("\n[").map(|(at, _)| at + 1);
+    let bounds: Vec<usize> = begins.chain([text.len()]).collect();
+    let parts = bounds.iter().scan(0, |begin, &end| {
+        let part = &text[*begin..end];
+        *begin = end;
+        Some(part)
+    });
+    parts.collect()
+}
+
+/// A complaint with the name of the rule that it is about, if the rule has one.
+fn named(section: &str, text: &str) -> String {
+    let heading = section.lines().next().unwrap_or_default();
+    let name = heading
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next());
+    match name.map(str::trim).filter(|name| !name.is_empty()) {
+        Some(name) => format!("rule {name}: {text}"),
+        None => text.to_owned(),
+    }
 }
 
 /// Bytes before what is wrong, and what it is.
@@ -114,6 +132,7 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         when,
         when_text,
         say: Template::parse(&sentence).map_err(wrong)?,
+        say_text: one_line(&sentence),
         gain,
         gain_text: gain_text.unwrap_or_default(),
         about: one_line(&optional("about")?),
@@ -269,10 +288,19 @@ mod tests {
                 6,
                 "rule bad: patterns is missing",
             ),
-            ("[bad]\nwhen = 'true\nsay = 'x'".to_owned(), 7, ""),
-            ("[bad\nwhen = 'true'\nsay = 'x'".to_owned(), 6, ""),
-            ("[bad]\nwhen = true and false".to_owned(), 7, ""),
-            ("[good]\nwhen = 'true'".to_owned(), 6, ""),
+            ("[bad]\nwhen = 'true\nsay = 'x'".to_owned(), 7, "rule bad: "),
+            (
+                "[bad]\nwhen = \"\"\"true\nsay = 'x'".to_owned(),
+                9,
+                "rule bad: ",
+            ),
+            ("[bad\nwhen = 'true'\nsay = 'x'".to_owned(), 6, "rule bad: "),
+            ("[bad]\nwhen = true and false".to_owned(), 7, "rule bad: "),
+            (
+                GOOD.trim_end().to_owned(),
+                6,
+                "rule good: there is another one",
+            ),
             (
                 "['b d']\nwhen = 'true'".to_owned(),
                 6,

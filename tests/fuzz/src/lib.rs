@@ -77,6 +77,12 @@ pub const TARGETS: &[Target] = &[
         limit: 16 << 10,
     },
     Target {
+        name: "rules",
+        run: targets::rules,
+        input: Input::Plain,
+        limit: 16 << 10,
+    },
+    Target {
         name: "symbols",
         run: targets::symbols,
         input: Input::Plain,

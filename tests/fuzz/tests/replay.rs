@@ -99,6 +99,11 @@ fn report() {
 }
 
 #[test]
+fn rules() {
+    replay("rules", 3000);
+}
+
+#[test]
 fn symbols() {
     replay("symbols", 2000);
 }

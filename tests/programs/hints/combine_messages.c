@@ -1,7 +1,7 @@
 /* Rank 0 sends rank 1 an array element by element, or at once. */
 #include "hints.h"
 
-enum { COUNT = 150000 };
+enum { COUNT = 400000 };
 static double data[COUNT];
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@ int main(int argc, char **argv)
     MPI_Barrier(WORLD);
     began = now();
     for (int round = 0; round < 5; round++) {
+        work(rank);
         for (int at = 0; at < size; at++) {
             int target = FLAWED ? at : (rank + 1 + at) % size;
             if (target != rank)

@@ -10,7 +10,7 @@ pub use analysis::analysis;
 pub use archive::archive;
 pub use location::location;
 pub use symbols::symbols;
-pub use texts::{baseline, report};
+pub use texts::{baseline, report, rules};
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,8 +1,10 @@
-//! Files that are JSON.
+//! Files that are JSON or TOML.
 
 use laggard_baselines::{Baseline, Table};
 use laggard_experiments::compare::{self, TextOptions};
 use laggard_experiments::{Run, scale, to_json};
+use laggard_patterns::PatternId;
+use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
 use laggard_report::{RenderOptions, Report, render_text};
 
 /// A baseline's table: read, and asked.
@@ -19,6 +21,39 @@ pub fn baseline(bytes: &[u8]) {
                     time.is_none_or(|time| time.is_finite() && time > 0.0),
                     "{time:?}"
                 );
+            }
+        }
+    }
+}
+
+/// Rules for hints: read, explained, and asked about a finding of which everything is known, and
+/// one of which nothing is.
+pub fn rules(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let (rules, complaints) = read(text);
+    for complaint in complaints {
+        let lines = text.lines().count() + 1;
+        assert!((1..=lines).contains(&complaint.line), "{complaint:?}");
+        assert!(!complaint.text.contains('\n'), "{complaint:?}");
+    }
+    let mut known = Facts::default();
+    for &fact in Fact::ALL {
+        match fact.row().kind {
+            Kind::Text => known.text(fact, "MPI_Send"),
+            _ => known.number(fact, 0.5),
+        }
+    }
+    let show = |_: Kind, number: f64| number.to_string();
+    let rules = RuleBase::built_in().with(rules);
+    for rule in rules.iter() {
+        assert!(rule.page().starts_with(&rule.id));
+    }
+    for &pattern in PatternId::ALL {
+        for facts in [&known, &Facts::default()] {
+            for hint in rules.hints(pattern, facts, &show) {
+                assert!(hint.gain.is_none_or(|gain| (0.0..=0.5).contains(&gain)));
             }
         }
     }
