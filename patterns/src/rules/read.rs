@@ -36,7 +36,7 @@ pub fn read(text: &str) -> (Vec<Rule>, Vec<Complaint>) {
         let mut wrong = |(at, text): Mistake| {
             complaints.push(Complaint {
                 line: line - 1 + lines.of(at),
-                text: named(section, &text),
+                text: one_line(&named(section, &text)),
             });
         };
         match DeTable::parse(section) {

@@ -167,7 +167,8 @@ impl Folder {
     fn new(from: i64, until: i64, shortest: i64) -> Folder {
         Folder {
             from,
-            until,
+            // A trace that was tampered with may have begun after it ended.
+            until: until.max(from),
             at: from,
             shortest,
             segments: Vec::new(),
