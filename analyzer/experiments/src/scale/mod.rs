@@ -11,6 +11,7 @@ mod plot;
 mod text;
 
 use laggard_report::Report;
+use laggard_report::layout::three_digits;
 use serde::Serialize;
 
 use crate::set::{self, Experiment, Run};
@@ -169,8 +170,9 @@ fn guess(experiments: &[Experiment]) -> (Growth, String) {
         false => Growth::Weak,
     };
     let why = format!(
-        "on {:.3} times the ranks all of them together computed {:.3} times as long",
-        more_ranks, more
+        "on {} times the ranks all of them together computed {} times as long",
+        three_digits(more_ranks),
+        three_digits(more)
     );
     (growth, why)
 }
@@ -270,7 +272,7 @@ mod tests {
     fn factors_are_those_of_the_definition() {
         let found = scale(strong(), &Options::default()).unwrap();
         assert_eq!((found.scaling, found.assumed), (Growth::Strong, true));
-        let words = "on 4.000 times the ranks all of them together computed 1.100 times as long";
+        let words = "on 4.00 times the ranks all of them together computed 1.10 times as long";
         assert_eq!(found.because, words);
         let ranks: Vec<u32> = found.sizes.iter().map(|size| size.ranks).collect();
         assert_eq!(ranks, [1, 2, 4]);

@@ -99,8 +99,9 @@ fn speedup(area: &Area<'_>, scaling: &Scaling) -> Drawn {
             .plotting_area()
             .map_coordinate(&(ranks(size), above_zero(size.speedup)));
         let text = format!("factor {:.2}", size.factor);
-        let style = font(12, HPos::Right);
-        area.draw(&Text::new(text, (x - base.0 - 4, y - base.1 + 16), style))?;
+        // Below the point: the lines come from the left and go to the right.
+        let style = font(12, HPos::Center);
+        area.draw(&Text::new(text, (x - base.0, y - base.1 + 20), style))?;
     }
     Ok(())
 }
