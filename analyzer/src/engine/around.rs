@@ -1,11 +1,13 @@
 //! What ranks did around the worst call of a finding: the one that waited, the one that was
-//! late, and of collectives some more.
+//! late, the one that this waited for itself, and of collectives some more.
 //!
 //! Of the findings with most lost time only, and of a few ranks each. These are chosen at the
 //! head, from sums that do not depend on the number of agents; the agents that hold the ranks
 //! look the moment up in their files, without reading what is before or after it.
 
 mod lane;
+
+use std::cmp::Reverse;
 
 use anyhow::Result;
 use laggard_report::{Lane as LaneOfReport, Segment as SegmentOfReport, Timeline, seconds};
@@ -41,7 +43,7 @@ enum Role {
     Waiting,
     /// It was waited for.
     Late,
-    /// It took part, or was late another time.
+    /// The late one waited for it, or it took part.
     Other,
 }
 
@@ -129,13 +131,40 @@ fn choose(findings: &FoldedFindings) -> (Vec<FindingKey>, Vec<Wanted>) {
     let mut wanted = Vec::new();
     for (finding, (key, folded)) in all.iter().enumerate() {
         if let Some(worst) = &folded.worst {
-            wanted.extend(wanted_of(finding as u32, key, folded, worst));
+            let before = waited_for(findings, folded, worst.late);
+            wanted.extend(wanted_of(finding as u32, key, (folded, worst), before));
         }
     }
     (all.into_iter().map(|(key, _)| *key).collect(), wanted)
 }
 
-fn wanted_of(finding: u32, key: &FindingKey, folded: &Folded, worst: &Worst) -> Vec<Wanted> {
+/// For whom a late rank itself waited, if it did and there is no doubt.
+fn waited_for(findings: &FoldedFindings, folded: &Folded, late: u32) -> Option<u32> {
+    let causes = folded.causes.iter().filter(|(key, _)| key.rank == late);
+    let causes = causes.map(|(_, cause)| cause);
+    let cause = causes.max_by_key(|cause| (cause.sums, cause.instances))?;
+    if cause.sums.waiting < cause.sums.known() / 4 {
+        return None;
+    }
+    let others = cause.others.iter();
+    let (operation, path, _) = others.max_by_key(|other| (other.2, Reverse((other.0, other.1))))?;
+    let there = findings
+        .iter()
+        .filter(|(key, _)| (key.1, key.2) == (*operation, *path));
+    let (_, found) = there.max_by_key(|(key, found)| (found.severity, Reverse(**key)))?;
+    match (&found.worst, &found.causes[..]) {
+        (Some(worst), _) if worst.rank == late => Some(worst.late),
+        (_, [(only, _)]) => Some(only.rank),
+        _ => None,
+    }
+}
+
+fn wanted_of(
+    finding: u32,
+    key: &FindingKey,
+    (folded, worst): (&Folded, &Worst),
+    before: Option<u32>,
+) -> Vec<Wanted> {
     let length = worst.leave.saturating_sub(worst.enter);
     let (from, until) = (
         worst.enter.saturating_sub((length / 4).max(MARGIN)),
@@ -151,6 +180,9 @@ fn wanted_of(finding: u32, key: &FindingKey, folded: &Folded, worst: &Worst) -> 
     // Most waits end with what the late rank did.
     let lost = i64::try_from(worst.severity).unwrap_or(i64::MAX);
     add(worst.late, Role::Late, worst.enter.saturating_add(lost));
+    if let Some(rank) = before {
+        add(rank, Role::Other, i64::MIN);
+    }
     let generic = calls::call(key.1).map(|call| call.generic);
     if matches!(
         generic,

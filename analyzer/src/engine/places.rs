@@ -55,7 +55,9 @@ pub fn paths(
     let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
     for (at, location) in profiled.iter().enumerate() {
         for (id, key) in location.paths.iter().enumerate() {
-            here.entry(*key).or_insert((at, id as u32));
+            if wanted.binary_search(key).is_ok() {
+                here.entry(*key).or_insert((at, id as u32));
+            }
         }
     }
     // The first agent that has a path tells it.

@@ -592,7 +592,8 @@ pub struct Lane {
     pub rank: u32,
     /// Thread of the rank.
     pub thread: u32,
-    /// `waiting` (it made the call), `late` (it was waited for), `other`.
+    /// `waiting` (it made the call), `late` (it was waited for), `other` (the late one waited for
+    /// it, or it took part).
     pub role: String,
     /// Nothing is known of it before; absent if all is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

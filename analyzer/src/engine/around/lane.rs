@@ -104,7 +104,11 @@ pub fn read(
     if begin > first {
         known_from = known_from.max(clock.ns(chunks[begin].base));
     }
-    let mut folder = Folder::new(known_from, until, ((until - from) / FINENESS).max(1));
+    let mut folder = Folder::new(
+        known_from,
+        until,
+        (until.saturating_sub(from) / FINENESS).max(1),
+    );
     let mut fit = Fit::Nothing;
     let signatures = location.definitions.signatures();
     for chunk in &chunks[begin..end] {
@@ -165,6 +169,8 @@ struct Folder {
 
 impl Folder {
     fn new(from: i64, until: i64, shortest: i64) -> Folder {
+        // A thread may begin after the moment.
+        let from = from.min(until);
         Folder {
             from,
             // A trace that was tampered with may have begun after it ended.
@@ -192,7 +198,7 @@ impl Folder {
         }
         self.at = self.segments.last().map_or(self.from, |last| last.end);
         self.computed(call.start);
-        call.inside = call.end - call.start;
+        call.inside = call.end.saturating_sub(call.start);
         self.push(call);
         self.at = call.end;
     }
@@ -213,7 +219,8 @@ impl Folder {
     }
 
     fn push(&mut self, next: Segment) {
-        let is_short = |segment: &Segment| segment.end - segment.start < self.shortest;
+        let is_short =
+            |segment: &Segment| segment.end.saturating_sub(segment.start) < self.shortest;
         match self.segments.last_mut() {
             Some(last) if is_short(&next) && (last.kind == Kind::Several || is_short(last)) => {
                 *last = Segment {
@@ -223,7 +230,7 @@ impl Folder {
                     operation: 0,
                     path: PathKey::default(),
                     calls: last.calls.saturating_add(next.calls),
-                    inside: last.inside + next.inside,
+                    inside: last.inside.saturating_add(next.inside),
                 };
             }
             _ => self.segments.push(next),
@@ -234,7 +241,7 @@ impl Folder {
     fn finish(mut self, until: i64) -> Vec<Segment> {
         self.computed(until);
         while self.segments.len() > SEGMENTS {
-            let mut coarser = Folder::new(self.from, self.until, self.shortest * 2);
+            let mut coarser = Folder::new(self.from, self.until, self.shortest.saturating_mul(2));
             for segment in self.segments {
                 coarser.push(segment);
             }
@@ -299,6 +306,18 @@ mod tests {
         assert_eq!(
             folded(&[(500, 504, 1)], 20)[1],
             (500, 504, Kind::Communication, 1)
+        );
+    }
+
+    #[test]
+    fn a_thread_may_begin_later() {
+        let mut folder = Folder::new(2000, 1000, 10);
+        folder.call(call(500, 1500, 1));
+        assert_eq!(folder.from, 1000);
+        let segments = folder.finish(3000);
+        assert!(
+            segments.iter().all(|s| s.start >= 1000 && s.start <= s.end),
+            "{segments:?}"
         );
     }
 
