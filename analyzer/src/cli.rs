@@ -239,6 +239,9 @@ pub struct Show {
     /// Write the report as a page for browsers: one file, which loads nothing
     #[arg(long, value_name = "OUT.html", conflicts_with = "top")]
     pub html: Option<PathBuf>,
+    /// A picture to be shown in the page, too; may be given several times
+    #[arg(long, value_name = "FILE.svg", requires = "html")]
+    pub picture: Vec<PathBuf>,
 }
 
 /// Options of `info`.
@@ -471,6 +474,7 @@ mod tests {
             &["dump", "d", "--from", "soon"],
             &["dump", "d", "--from", "3", "--to", "2"],
             &["show", "r.json", "--html"],
+            &["show", "r.json", "--picture", "p.svg"],
             &["show", "r.json", "--html", "r.html", "--top", "3"],
             &["patterns", "--explain", "late_sandwich"],
             &["patterns", "--explain", "late_sender", "--facts"],

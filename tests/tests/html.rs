@@ -312,6 +312,59 @@ fn without_script(browser: &mut Browser, page: &Path, findings: usize) {
 }
 
 #[test]
+fn pictures_are_in_the_page() {
+    let bench = Bench::new("html-pictures");
+    let trace = bench.path("trace");
+    let settings = Settings::new(Program::Stencil, 4, Length::Steps(8));
+    generate(&settings, &trace).expect("a trace");
+    let report = bench.path("report.json");
+    let outcome = bench.analyze(&trace, 1, &report, &["--all", "-q"]);
+    outcome.expect_orderly().expect_success();
+    let mut export = Command::new(&bench.command);
+    export
+        .arg("export")
+        .arg(&trace)
+        .args(["--to", "flamegraph", "-o", "flames.svg"]);
+    export.current_dir(&bench.dir);
+    process::run(&mut export, TIMEOUT, &bench.path("export")).expect_success();
+    let script = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>\
+        <script>parent.broken = 1; window.broken = 1; fetch('http://127.0.0.1:9')</script>\
+        <image href='http://127.0.0.1:9/x.png' width='9' height='9'/></svg>";
+    fs::write(bench.path("script.svg"), script).expect("a picture");
+    let page = bench.path("page.html");
+    let show = |pictures: &[&str]| {
+        let mut command = Command::new(&bench.command);
+        command.arg("show").arg(&report).arg("--html").arg(&page);
+        let pictures = pictures.iter().flat_map(|file| ["--picture", file]);
+        command.args(pictures).current_dir(&bench.dir);
+        process::run(&mut command, TIMEOUT, &bench.path("show")).expect_orderly()
+    };
+    for (file, why) in [
+        ("report.json", "not a picture (SVG)"),
+        (".", "not a picture"),
+        ("no.svg", "cannot read"),
+    ] {
+        let outcome = show(&[file]);
+        assert_eq!(
+            (outcome.code, outcome.stderr.lines().count()),
+            (Some(1), 1),
+            "{outcome}"
+        );
+        assert!(outcome.stderr.contains(why) && !page.exists(), "{outcome}");
+    }
+    show(&["flames.svg", "script.svg"]).expect_success();
+    let mut browser = Browser::start(&bench.dir);
+    browser.open(&page);
+    let loaded = "Promise.all([...document.images].map((one) => one.decode().then(() => one.naturalWidth > 1)))";
+    assert_eq!(browser.value(loaded), serde_json::json!([true, true]));
+    assert_eq!(browser.value("typeof window.broken"), "undefined");
+    assert_eq!(browser.complaints(), [""; 0]);
+    let from_outside = |url: &String| !url.starts_with("data:") && !url.starts_with("file://");
+    assert!(!browser.requests().iter().any(from_outside));
+    look(&mut browser, "pictures");
+}
+
+#[test]
 fn many_ranks_are_folded() {
     let bench = Bench::new("html-many");
     let trace = bench.path("trace");

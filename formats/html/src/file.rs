@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::page::START;
 use crate::{Error, Page, render};
 
-/// Whether [`write`] may write this file: there is none, or an older page, an empty file, or
+/// Whether [`write()`] may write this file: there is none, or an older page, an empty file, or
 /// something that is no regular file.
 ///
 /// # Errors
@@ -79,6 +79,7 @@ mod tests {
         let page = Page {
             report: &report,
             sources: &sources,
+            pictures: &[],
         };
         write(&page, &path).unwrap();
         write(&page, &path).unwrap();

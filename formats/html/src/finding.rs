@@ -87,8 +87,8 @@ fn causes(found: &Bottleneck) -> Markup {
                 ]))
                 div.scroll {
                     table {
-                        caption hidden { "Who was late" }
-                        thead hidden { tr { th { "Share" } th {} th { "Who and why" } } }
+                        caption.unseen { "Who was late" }
+                        thead.unseen { tr { th { "Share" } th {} th { "Who and why" } } }
                         tbody {
                             @for cause in found.causes.iter().take(CAUSES) { (cause_row(cause, most)) }
                         }
@@ -177,6 +177,7 @@ fn sources(page: &Page, found: &Bottleneck) -> Markup {
     let late = found
         .causes
         .iter()
+        .take(CAUSES)
         .map(|cause| (cause.operation.as_str(), &cause.location));
     let mut shown = Vec::new();
     for (operation, location) in std::iter::once(own).chain(late) {

@@ -5,7 +5,7 @@
 //! words and pictures.
 //!
 //! *Data flow.* [`render`] is a function of a [`Page`]: the report, and what the caller knows
-//! besides, such as lines of the program's sources. [`write`] puts the page into a file.
+//! besides, such as lines of the program's sources. [`write()`] puts the page into a file.
 //!
 //! *Constraints.* The page loads nothing and runs only its own script, which a policy of
 //! content security tells browsers by hashes; without scripts it only does not sort and
@@ -20,6 +20,7 @@ mod finding;
 mod moment;
 mod page;
 mod picture;
+mod pictures;
 mod ranks;
 mod regions;
 mod remarks;
@@ -33,6 +34,7 @@ use laggard_report::Report;
 
 pub use error::Error;
 pub use file::{check_target, write};
+pub use pictures::Picture;
 pub use source::{Excerpt, Sources};
 
 /// What is shown.
@@ -42,6 +44,8 @@ pub struct Page<'p> {
     pub report: &'p Report,
     /// Lines of the program's sources, as far as they are known.
     pub sources: &'p Sources,
+    /// What others drew.
+    pub pictures: &'p [Picture],
 }
 
 /// The page, from `<!DOCTYPE html>` to its end.

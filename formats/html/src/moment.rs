@@ -11,7 +11,7 @@ use crate::text::{clean, name};
 const WIDE: f64 = 1100.0;
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 22.0;
+const TOP: f64 = 26.0;
 /// Height of a lane, and of what is in it.
 const LANE: f64 = 40.0;
 const BAR: f64 = 24.0;
@@ -67,7 +67,10 @@ pub fn figure(found: &Bottleneck) -> Markup {
                     ("synchronization", "synchronisation"),
                     ("io", "I/O"),
                     ("several", "many short calls"),
-                    ("lost", "lost"),
+                    match is_from_start(found) {
+                        true => ("lost", "lost"),
+                        false => ("whole", "the call"),
+                    },
                 ]))
                 div.scroll { (picture(found, worst, timeline, &words)) }
             }
@@ -121,6 +124,7 @@ fn picture(found: &Bottleneck, worst: &Instance, timeline: &Timeline, words: &st
             @if let Some(end) = end {
                 @let x = px(scale.x(end));
                 line.moment x1=(x) x2=(x) y1=(px(TOP - 6.0)) y2=(px(low)) {}
+                text.strong.middle x=(x) y=(px(TOP - 10.0)) { (duration(worst.severity_s)) " lost" }
             }
         }
     }
@@ -141,6 +145,9 @@ fn track(lane: &Lane, scale: &Scale, top: f64) -> Markup {
         text.strong.end x=(px(LEFT - 10.0)) y=(px(y + 10.0)) { "rank " (lane.rank) }
         text.end x=(px(LEFT - 10.0)) y=(px(y + 22.0)) {
             (role) @if lane.thread > 0 { " (thread " (lane.thread) ")" }
+        }
+        @if let Some(from) = lane.known_from_s && scale.x(from) > LEFT + 70.0 {
+            text x=(px(LEFT + 6.0)) y=(px(y + BAR / 2.0 + 4.0)) { "not known" }
         }
         @for segment in lane.segments.iter().take(SEGMENTS) { (bar(segment, scale, y)) }
     }
@@ -201,13 +208,14 @@ fn told(segment: &Segment) -> String {
     }
 }
 
-/// The part of the call that is lost: a line below it, or the call alone where it is not known
-/// which part.
+/// A line below the part of the call that is lost, or below the call where it is not known which
+/// part.
 fn lost(worst: &Instance, end: Option<f64>, scale: &Scale) -> Markup {
     let y = TOP + (LANE - BAR) / 2.0 + BAR;
     let to = end.unwrap_or(worst.end_s);
     let (from, to) = (scale.x(worst.start_s), scale.x(to));
+    let class = if end.is_some() { "lost" } else { "whole" };
     html! {
-        rect.lost x=(px(from)) y=(px(y + 1.5)) width=(px((to - from).max(1.0))) height="4" {}
+        rect class=(class) x=(px(from)) y=(px(y + 1.5)) width=(px((to - from).max(1.0))) height="4" {}
     }
 }

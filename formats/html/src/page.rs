@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use crate::text::sentence;
-use crate::{Page, finding, ranks, regions, remarks, summary, table};
+use crate::{Page, finding, pictures, ranks, regions, remarks, summary, table};
 
 /// How every page begins.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
@@ -24,7 +24,7 @@ pub fn page(page: &Page) -> Markup {
     let explained = &report.bottlenecks[..report.bottlenecks.len().min(EXPLAINED)];
     html! {
         (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
-        meta http-equiv="Content-Security-Policy" content=(policy());
+        meta http-equiv="Content-Security-Policy" content=(policy(!page.pictures.is_empty()));
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="referrer" content="no-referrer";
         title { (command) " – laggard" }
@@ -42,6 +42,7 @@ pub fn page(page: &Page) -> Markup {
                 @if !explained.is_empty() { li { a href="#details" { "In detail" } } }
                 li { a href="#ranks" { "Ranks" } }
                 @if !report.regions.is_empty() { li { a href="#regions" { "Regions" } } }
+                @if !page.pictures.is_empty() { li { a href="#pictures" { "Pictures" } } }
                 @if !report.anomalies.is_empty() { li { a href="#anomalies" { "Anomalies" } } }
                 li { a href="#about" { "About" } }
             }
@@ -52,6 +53,7 @@ pub fn page(page: &Page) -> Markup {
             (finding::section(page, explained))
             (ranks::section(report))
             (regions::section(report))
+            (pictures::section(page.pictures))
             (remarks::anomalies(report))
             (remarks::about(report))
         }
@@ -64,13 +66,15 @@ pub fn page(page: &Page) -> Markup {
     }
 }
 
-/// What browsers may do with the page: show it, and run its own script.
-fn policy() -> String {
+/// What browsers may do with the page: show it, with pictures that are in it, and run its own
+/// script.
+fn policy(has_pictures: bool) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'",
+         form-action 'none'{}",
         hash(STYLE),
-        hash(SCRIPT)
+        hash(SCRIPT),
+        if has_pictures { "; img-src data:" } else { "" }
     )
 }

@@ -104,7 +104,7 @@ fn caption(found: &Bottleneck, columns: &[Column]) -> String {
     });
     let width = columns
         .iter()
-        .map(|column| column.last - column.first + 1)
+        .map(|column| u64::from(column.last - column.first) + 1)
         .max()
         .unwrap_or(1);
     if width > 1 {

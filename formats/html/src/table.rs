@@ -62,12 +62,12 @@ fn table(listed: &[Bottleneck]) -> Markup {
     let most = listed.first().map_or(0.0, |found| found.severity_s);
     html! {
         table data-sorts {
-            caption hidden { "Findings, the most time lost first" }
+            caption.unseen { "Findings, the most time lost first" }
             thead {
                 tr {
                     th.number scope="col" data-sort="number" { "#" }
                     th.number scope="col" data-sort="number" aria-sort="descending" { "Lost" }
-                    th scope="col" { span hidden { "Share" } }
+                    th scope="col" { span.unseen { "Share" } }
                     th.number scope="col" data-sort="number" { "% of time" }
                     th scope="col" data-sort="text" { "Pattern" }
                     th scope="col" data-sort="text" { "Operation" }
