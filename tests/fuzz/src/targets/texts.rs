@@ -5,6 +5,7 @@ use laggard_experiments::compare::{self, TextOptions};
 use laggard_experiments::{Run, scale, to_json};
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
+use laggard_html::{Page, Sources};
 use laggard_report::{RenderOptions, Report, render_text};
 
 /// A baseline's table: read, and asked.
@@ -59,7 +60,7 @@ pub fn rules(bytes: &[u8]) {
     }
 }
 
-/// A report: read, shown in some widths, and written again; and beside others.
+/// A report: read, shown in some widths and as a page, and written again; and beside others.
 pub fn report(bytes: &[u8]) {
     let Ok(report) = Report::from_json(bytes, "report.json".as_ref()) else {
         return;
@@ -74,6 +75,17 @@ pub fn report(bytes: &[u8]) {
         };
         let _ = render_text(&report, &options);
     }
+    let sources = Sources::default();
+    let page = laggard_html::render(&Page {
+        report: &report,
+        sources: &sources,
+        pictures: &[],
+    });
+    assert!(
+        page.matches("<script").count() == 1,
+        "the report's texts are not escaped"
+    );
+    assert!(page.len() < 32_000_000, "a page of {} bytes", page.len());
     let _ = (
         report.waiting_percent(),
         report.unknown_waiting(),
