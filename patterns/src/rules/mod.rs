@@ -6,6 +6,7 @@
 mod expression;
 mod facts;
 mod read;
+mod tokens;
 
 use std::sync::LazyLock;
 
