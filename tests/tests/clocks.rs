@@ -54,14 +54,14 @@ impl Recorded {
 
     /// Rank 1 of 3 waits for rank 0, rank 2 for rank 1.
     fn chain(test: &str) -> Recorded {
-        let bench = Bench::new(test);
+        let bench = Bench::sharing(test);
         let program = bench.compile("late_sender_chain.c", &[], &[]);
         Recorded::new(bench, 3, &[program.as_os_str()])
     }
 
     /// The HPC Challenge benchmarks.
     fn hpcc(test: &str) -> Recorded {
-        let bench = Bench::new(test);
+        let bench = Bench::sharing(test);
         let input = fs::read_to_string(programs().join("real/hpccinf.txt")).expect("an input");
         let input = input.replace("@P", "2").replace("@Q", "2");
         fs::write(bench.path("hpccinf.txt"), input).expect("an input");

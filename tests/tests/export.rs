@@ -25,7 +25,7 @@ struct Recorded {
 
 impl Recorded {
     fn new(test: &str) -> Recorded {
-        let bench = Bench::new(test);
+        let bench = Bench::sharing(test);
         let program = bench.compile("attacks/traffic.c", &[], &[]);
         let run = bench.traced(4, &[program.as_os_str()], "trace");
         run.run().expect_orderly().expect_success();
@@ -414,7 +414,7 @@ fn what_cannot_be_exported_is_said_in_one_line() {
 
 #[test]
 fn a_time_line_that_is_too_large_is_proposed_in_parts() {
-    let bench = Bench::new("export-large");
+    let bench = Bench::sharing("export-large");
     let trace = bench.path("trace");
     fs::create_dir(&trace).expect("a directory");
     let mut header = FileHeader::new();

@@ -306,7 +306,7 @@ fn found(report: &Report) -> Vec<(String, String, String, u64, Vec<u32>)> {
 
 #[test]
 fn patterns_are_found_to_the_nanosecond() {
-    let bench = Bench::new("otf2-patterns");
+    let bench = Bench::sharing("otf2-patterns");
     let (archive, expected) = patterns();
     let report = bench.analyze_all(&archive.write(&bench, "archive"));
     let report = Report::parse(&report).expect("a report");
@@ -344,7 +344,7 @@ fn patterns_are_found_to_the_nanosecond() {
 /// which the same is found, and as tables.
 #[test]
 fn archives_are_exported() {
-    let bench = Bench::new("otf2-export");
+    let bench = Bench::sharing("otf2-export");
     let (mut archive, _) = patterns();
     // Records of no use for the analysis.
     for rank in [0, 1] {
@@ -402,7 +402,7 @@ fn archives_are_exported() {
 /// The same times in the ticks of other clocks, each of which the archive corrects.
 #[test]
 fn clocks_are_corrected_as_the_archive_says() {
-    let bench = Bench::new("otf2-clocks");
+    let bench = Bench::sharing("otf2-clocks");
     let losses = [1_000_000_000u64, 10].map(|resolution| {
         let mut archive = Archive::new(2);
         archive.line(&format!("resolution {resolution}"));
@@ -539,7 +539,7 @@ fn reported(bench: &Bench, anchor: &Path) -> Report {
 
 #[test]
 fn what_is_no_archive_is_refused() {
-    let bench = Bench::new("otf2-no-archive");
+    let bench = Bench::sharing("otf2-no-archive");
     let text = bench.path("text.otf2");
     fs::write(&text, "no archive\n").expect("a file");
     refused(&bench, &text, &["text.otf2", "not an OTF2 archive"]);
@@ -568,7 +568,7 @@ fn what_is_no_archive_is_refused() {
 
 #[test]
 fn files_that_are_missing_or_cut_are_told() {
-    let bench = Bench::new("otf2-spoiled");
+    let bench = Bench::sharing("otf2-spoiled");
     let (archive, _) = patterns();
     let anchor = archive.write(&bench, "archive");
     let of = |name: &str| anchor.with_file_name("traces").join(name);
@@ -606,7 +606,7 @@ fn files_that_are_missing_or_cut_are_told() {
 
 #[test]
 fn archives_that_contradict_themselves() {
-    let bench = Bench::new("otf2-contradictions");
+    let bench = Bench::sharing("otf2-contradictions");
     let mut archive = Archive::new(4);
     archive
         .line("twice")
@@ -655,7 +655,7 @@ fn archives_that_contradict_themselves() {
 /// A rank of which the archive does not say which location it is.
 #[test]
 fn archives_without_a_group_of_locations() {
-    let bench = Bench::new("otf2-no-group");
+    let bench = Bench::sharing("otf2-no-group");
     let (archive, _) = patterns();
     let mut archive = archive.clone();
     archive.line("no_locations");

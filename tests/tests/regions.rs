@@ -162,7 +162,7 @@ fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<()
 fn regions_of_a_c_program() {
     let source = "regions/imbalance.c";
     until_right(|attempt| {
-        let bench = Bench::new(&format!("regions-c-{attempt}"));
+        let bench = Bench::sharing(&format!("regions-c-{attempt}"));
         let flags = with_header(&[]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let program = bench.compile(source, &flags, &[]);
@@ -260,7 +260,7 @@ fn exports(run: &Recorded) {
 fn regions_of_a_fortran_program() {
     let source = "regions/imbalance.f90";
     until_right(|attempt| {
-        let bench = Bench::new(&format!("regions-fortran-{attempt}"));
+        let bench = Bench::sharing(&format!("regions-fortran-{attempt}"));
         let modules = format!("-J{}", bench.dir.display());
         let module = include().join("laggard.f90").display().to_string();
         let program = bench.compile(source, &[&modules, &module], &[]);
@@ -288,7 +288,7 @@ fn regions_of_a_fortran_program() {
 #[test]
 fn instrumented_functions() {
     until_right(|attempt| {
-        let bench = Bench::new(&format!("regions-tiny-{attempt}"));
+        let bench = Bench::sharing(&format!("regions-tiny-{attempt}"));
         let program = bench.compile("regions/tiny.c", &["-finstrument-functions"], &[]);
         let run = record(bench, &program, 2, false);
         let (report, rows) = analyze(&run, &["--all"]);
@@ -325,7 +325,7 @@ fn instrumented_functions() {
 #[test]
 fn regions_that_are_not_ended_or_not_begun() {
     let source = "regions/odd.c";
-    let bench = Bench::new("regions-odd");
+    let bench = Bench::sharing("regions-odd");
     let flags = with_header(&["-finstrument-functions"]);
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let program = bench.compile(source, &flags, &[]);
@@ -367,7 +367,7 @@ fn regions_that_are_not_ended_or_not_begun() {
 #[test]
 fn regions_that_are_left_in_odd_ways() {
     until_right(|attempt| {
-        let bench = Bench::new(&format!("regions-left-{attempt}"));
+        let bench = Bench::sharing(&format!("regions-left-{attempt}"));
         // What sleeps is no function of its own.
         let functions = [
             "-finstrument-functions",
@@ -420,7 +420,7 @@ fn at_or_nowhere(report: &Report, line: u32) -> bool {
 fn operation_map_of_home_made_waits() {
     let source = "regions/spin.c";
     until_right(|attempt| {
-        let bench = Bench::new(&format!("regions-spin-{attempt}"));
+        let bench = Bench::sharing(&format!("regions-spin-{attempt}"));
         let flags = with_header(&["-finstrument-functions"]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let program = bench.compile_with("oshcc", source, &flags, &["-loshmem"]);

@@ -10,7 +10,7 @@ use laggard_tests::report::{Bottleneck, Report};
 
 /// A run of `attacks/wrapped.c`, in which rank 1 waits 3 × 60 ms in `main`.
 fn recorded(test: &str, env: &[(&str, &str)]) -> (Bench, Outcome) {
-    let bench = Bench::new(test);
+    let bench = Bench::sharing(test);
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let words = [program.as_os_str()];
     let run = bench.traced(2, &words, "trace");

@@ -48,7 +48,7 @@ fn record_built(
     arguments: &[&str],
     pes: u32,
 ) -> Recorded {
-    let bench = Bench::new(test);
+    let bench = Bench::sharing(test);
     let program = bench.compile_with(compiler, source, &[], libraries);
     let mut words: Vec<&OsStr> = vec![program.as_os_str()];
     words.extend(arguments.iter().map(OsStr::new));
@@ -192,7 +192,7 @@ fn all_ways_to_end() {
 
 #[test]
 fn a_global_exit_leaves_what_was_done() {
-    let bench = Bench::new("shmem-global-exit");
+    let bench = Bench::sharing("shmem-global-exit");
     let program = bench.compile_with("oshcc", "attacks/shmem_end.c", &[], &[]);
     let words_ = [program.as_os_str(), OsStr::new("3")];
     let outcome = bench.traced(2, &words_, "trace").shmem().run();
@@ -205,7 +205,7 @@ fn a_global_exit_leaves_what_was_done() {
 
 #[test]
 fn a_pe_that_dies_with_a_lock_is_named() {
-    let bench = Bench::new("shmem-dies-with-lock");
+    let bench = Bench::sharing("shmem-dies-with-lock");
     let program = bench.compile_with("oshcc", "attacks/shmem_dies_with_lock.c", &[], &[]);
     let outcome = bench
         .traced(2, &[program.as_os_str()], "trace")
@@ -275,7 +275,7 @@ fn holders_of_a_lock_have_their_shares() {
 /// Nothing is written, and the program runs.
 #[test]
 fn off_is_off() {
-    let bench = Bench::new("shmem-off");
+    let bench = Bench::sharing("shmem-off");
     let program = bench.compile_with("oshcc", "attacks/shmem_end.c", &[], &[]);
     let run = bench.traced(2, &[program.as_os_str()], "trace").shmem();
     let outcome = run.env("LAGGARD_MODE", "off").run();
