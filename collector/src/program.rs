@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
@@ -76,6 +77,31 @@ pub fn host_name() -> Vec<u8> {
     name[..end].to_vec()
 }
 
+/// Bytes of `/proc/cpuinfo` that tell of the first processor. The kernel makes the text while
+/// it is read, and that of all processors takes time.
+const FIRST_PROCESSOR: usize = 4096;
+
+/// Model of the processor; empty where the system does not tell.
+pub fn processor() -> Vec<u8> {
+    let mut text = vec![0; FIRST_PROCESSOR];
+    let read = fs::File::open("/proc/cpuinfo").and_then(|mut file| file.read(&mut text));
+    text.truncate(read.unwrap_or(0));
+    model(&text).to_vec()
+}
+
+/// The model that a text of `/proc/cpuinfo` begins with: its name, or where there is none as on
+/// ARM, the number of the part.
+fn model(text: &[u8]) -> &[u8] {
+    let value = |key: &[u8]| {
+        let lines = text.split(|&byte| byte == b'\n');
+        let mut values = lines.filter_map(|line| line.strip_prefix(key));
+        let value = values.next()?.trim_ascii_start().strip_prefix(b":")?;
+        Some(value.trim_ascii())
+    };
+    let found = value(b"model name").or_else(|| value(b"CPU part"));
+    found.unwrap_or_default()
+}
+
 /// An identity of the host since it was started: processes with equal ones share the
 /// `clock` that records are told by.
 pub fn host_id(clock: u32) -> u64 {
@@ -128,6 +154,7 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
     properties.extend([
         ("executable", executable.unwrap_or_default()),
         ("host", host_name()),
+        ("cpu", processor()),
         ("mpi_library", mpi_library().into_bytes()),
         ("thread_level", level.to_string().into_bytes()),
         ("pid", std::process::id().to_string().into_bytes()),
@@ -139,4 +166,19 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
         ),
     ]);
     properties
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_tell_their_model_or_part() {
+        let intel =
+            b"processor\t: 0\nmodel\t\t: 85\nmodel name\t: Xeon(R)  2.1 GHz \nstepping: 4\n";
+        assert_eq!(model(intel), b"Xeon(R)  2.1 GHz");
+        let arm = b"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(model(arm), b"0xd0c");
+        assert_eq!(model(b"processor : 0\nmodel name"), b"");
+    }
 }
