@@ -45,4 +45,20 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The system refused to write the file.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Tables of different machines or libraries were to become one.
+    #[error("{path} cannot be merged with the tables before it: {what}")]
+    Merge {
+        /// The file.
+        path: PathBuf,
+        /// In what it differs.
+        what: String,
+    },
 }

@@ -7,16 +7,24 @@
 //! the analysis engine asks it through the trait, once per profile entry.
 //! [`Empty`] covers nothing and sends the engine to its other filters.
 //!
-//! *Constraints.* A look-up never extrapolates: what was not measured is not
-//! covered.
+//! *Constraints.* A look-up never guesses: what was not measured is covered by a fitted
+//! [`Model`] only, and only where that was close to what was measured.
 //!
 //! *Not here.* The measurement.
 
+mod entry;
 mod error;
+mod fingerprint;
+mod merge;
+mod model;
 mod table;
+mod text;
 
+pub use entry::{Entry, Point, Span};
 pub use error::Error;
-pub use table::{Entry, Point, SCHEMA, Table};
+pub use fingerprint::{Fingerprint, Used};
+pub use model::{Growth, Model, Piece, Shape};
+pub use table::{SCHEMA, Table};
 
 /// What an operation should cost.
 pub trait Baseline: Send + Sync {
@@ -24,6 +32,24 @@ pub trait Baseline: Send + Sync {
     /// `bytes` per call and member, in a group of `group_size` members (2 for a
     /// message); `None` if that is not covered.
     fn lookup(&self, operation: &str, bytes: u64, group_size: u32) -> Option<f64>;
+
+    /// The same where the members are known to be on one host, or on several. Where that is not
+    /// known, or differs from call to call, the faster one counts.
+    fn lookup_within(
+        &self,
+        operation: &str,
+        bytes: u64,
+        group_size: u32,
+        span: Option<Span>,
+    ) -> Option<f64> {
+        let _ = span;
+        self.lookup(operation, bytes, group_size)
+    }
+
+    /// The machine that it was measured on, if that is known.
+    fn fingerprint(&self) -> Option<&Fingerprint> {
+        None
+    }
 }
 
 /// Covers nothing.

@@ -1,11 +1,13 @@
 //! A table of measured times.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Baseline, Error};
+use crate::entry::between;
+use crate::{Baseline, Entry, Error, Fingerprint, Growth, Model, Point, Span};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-baseline/1";
@@ -23,11 +25,16 @@ pub const SCHEMA: &str = "laggard-baseline/1";
 /// }
 /// ```
 ///
+/// This much may be written by hand. What `laggard baseline` writes also has the machine's
+/// fingerprint, where the members were, and a model of each entry.
+///
 /// *Between sizes* the logarithm of the time is linear in the logarithm of
-/// `bytes + 1` (so that 0 bytes have a place); *between group sizes* it is linear in
+/// `bytes + 1` (so that 0 bytes have a place), unless the entry's model was closer to the sizes
+/// that it was checked with; *between group sizes* it is linear in
 /// the logarithm of the group size, where both neighbours cover the bytes. Fewer
 /// bytes than the smallest size take the smallest size's time: latency has a
-/// floor. More bytes or members than measured are not covered.
+/// floor. More bytes or members than measured are covered by the model alone, where that was
+/// close to what was measured, and not too far beyond it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// [`SCHEMA`].
@@ -35,28 +42,11 @@ pub struct Table {
     /// What was measured, for people.
     #[serde(default)]
     pub description: String,
+    /// The machine; `None`: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
     /// Measurements.
     pub entries: Vec<Entry>,
-}
-
-/// Measurements of one operation in one group size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Name of the call.
-    pub operation: String,
-    /// Members; 2 for a message.
-    pub group_size: u32,
-    /// Times by size.
-    pub points: Vec<Point>,
-}
-
-/// One measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Bytes per call and member.
-    pub bytes: u64,
-    /// Seconds.
-    pub time_s: f64,
 }
 
 impl Table {
@@ -65,10 +55,52 @@ impl Table {
         let mut table = Table {
             schema: SCHEMA.to_owned(),
             description: description.to_owned(),
+            fingerprint: None,
             entries,
         };
         table.sort();
         table
+    }
+
+    /// Fits the models of all entries.
+    pub fn fit(&mut self) {
+        for entry in &mut self.entries {
+            entry.model = Model::fit(&entry.points, &entry.checks);
+            entry.growth = None;
+        }
+        let same = |a: &Entry, b: &Entry| (&a.operation, a.span) == (&b.operation, b.span);
+        for groups in self.entries.chunk_by_mut(same) {
+            let known: Vec<_> = groups
+                .iter()
+                .map(|entry| (entry.group_size, &entry.points[..]))
+                .collect();
+            let growth = Growth::fit(&known);
+            if let Some(largest) = groups.last_mut() {
+                largest.growth = growth;
+            }
+        }
+    }
+
+    /// The table as text: the same measurements give the same bytes, a point a line.
+    pub fn to_json(&self) -> String {
+        crate::text::json(self)
+    }
+
+    /// Writes the table's file; it appears when it is complete.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Write {
+            path: path.to_owned(),
+            source,
+        };
+        let mut draft = path.to_owned().into_os_string();
+        draft.push(format!(".{}", std::process::id()));
+        let written = fs::File::create(&draft)
+            .and_then(|mut file| file.write_all(self.to_json().as_bytes()))
+            .and_then(|()| fs::rename(&draft, path));
+        written.map_err(|source| {
+            let _ = fs::remove_file(&draft);
+            failed(source)
+        })
     }
 
     /// Reads a table's file.
@@ -103,12 +135,9 @@ impl Table {
         Ok(table)
     }
 
-    fn sort(&mut self) {
-        self.entries
-            .sort_by(|a, b| (&a.operation, a.group_size).cmp(&(&b.operation, b.group_size)));
-        for entry in &mut self.entries {
-            entry.points.sort_by_key(|point| point.bytes);
-        }
+    pub(crate) fn sort(&mut self) {
+        self.entries.sort_by(|a, b| a.key().cmp(&b.key()));
+        self.entries.iter_mut().for_each(Entry::sort);
     }
 
     fn check(&self, path: &Path) -> Result<(), Error> {
@@ -121,31 +150,18 @@ impl Table {
             })
         };
         for entry in &self.entries {
-            if entry.group_size == 0 {
-                return wrong(entry, "a group has at least one member");
-            }
-            let good = |point: &Point| point.time_s.is_finite() && point.time_s > 0.0;
-            if !entry.points.iter().all(good) {
-                return wrong(entry, "a time is not a positive number of seconds");
-            }
-            if entry
-                .points
-                .windows(2)
-                .any(|pair| pair[0].bytes == pair[1].bytes)
-            {
-                return wrong(entry, "two times for the same number of bytes");
+            if let Some(what) = flaw(entry) {
+                return wrong(entry, what);
             }
         }
-        let same = |pair: &[Entry]| {
-            (&pair[0].operation, pair[0].group_size) == (&pair[1].operation, pair[1].group_size)
-        };
+        let same = |pair: &[Entry]| pair[0].key() == pair[1].key();
         match self.entries.windows(2).find(|pair| same(pair)) {
             Some(pair) => wrong(&pair[0], "stands in the table twice"),
             None => Ok(()),
         }
     }
 
-    /// The entries of an operation, by group size.
+    /// The entries of an operation, by span and group size.
     fn operation(&self, operation: &str) -> &[Entry] {
         let from = self
             .entries
@@ -153,51 +169,104 @@ impl Table {
         let rest = &self.entries[from..];
         &rest[..rest.partition_point(|e| e.operation == operation)]
     }
+
+    /// The entries of an operation, or of a function of OpenSHMEM that does the same with
+    /// elements of another type.
+    fn covering(&self, operation: &str) -> &[Entry] {
+        let own = self.operation(operation);
+        if !own.is_empty() || !operation.starts_with("shmem") {
+            return own;
+        }
+        let siblings = siblings(operation).map(|name| self.operation(name));
+        siblings
+            .into_iter()
+            .find(|entries| !entries.is_empty())
+            .unwrap_or(own)
+    }
+}
+
+/// The functions of OpenSHMEM in the same family.
+fn siblings(operation: &str) -> impl Iterator<Item = &'static str> {
+    let calls = || laggard_trace::calls::CALLS.iter();
+    let own = calls().find(|call| call.name == operation && call.number >= FIRST_FAMILY);
+    let family = own.map(|call| call.number / FAMILY);
+    let same = calls().filter(move |call| Some(call.number / FAMILY) == family);
+    same.map(|call| call.name)
+}
+
+/// Numbers of a family: one for each type.
+const FAMILY: u16 = 32;
+/// Those of functions without a type are below.
+const FIRST_FAMILY: u16 = 1152;
+
+/// What no measurement gives, if there is such a thing in the entry.
+fn flaw(entry: &Entry) -> Option<&'static str> {
+    if entry.group_size == 0 {
+        return Some("a group has at least one member");
+    }
+    let good = |point: &Point| point.time_s.is_finite() && point.time_s > 0.0;
+    for points in [&entry.points, &entry.checks] {
+        if !points.iter().all(good) {
+            return Some("a time is not a positive number of seconds");
+        }
+        if points.windows(2).any(|pair| pair[0].bytes == pair[1].bytes) {
+            return Some("two times for the same number of bytes");
+        }
+    }
+    let growth = entry.growth.as_ref();
+    if growth.is_some_and(|growth| !growth.error.is_finite() || growth.error < 0.0) {
+        return Some("a growth whose error is no number");
+    }
+    entry.model.as_ref().and_then(Model::flaw)
+}
+
+/// Seconds in a group, told from entries of one operation and span, by group size.
+fn time(entries: &[Entry], bytes: u64, group_size: u32) -> Option<f64> {
+    let above = entries.partition_point(|e| e.group_size < group_size);
+    let Some(upper) = entries.get(above) else {
+        let largest = entries.last()?;
+        let factor = largest.growth?.factor(largest.group_size, group_size)?;
+        return Some(largest.time(bytes)? * factor);
+    };
+    if upper.group_size == group_size {
+        return upper.time(bytes);
+    }
+    let lower = entries.get(above.checked_sub(1)?)?;
+    let place = |size: u32| f64::from(size).ln();
+    Some(between(
+        (place(lower.group_size), lower.time(bytes)?),
+        (place(upper.group_size), upper.time(bytes)?),
+        place(group_size),
+    ))
 }
 
 impl Baseline for Table {
     fn lookup(&self, operation: &str, bytes: u64, group_size: u32) -> Option<f64> {
-        let entries = self.operation(operation);
-        let above = entries.partition_point(|e| e.group_size < group_size);
-        let upper = entries.get(above)?;
-        if upper.group_size == group_size {
-            return upper.time(bytes);
-        }
-        let lower = entries.get(above.checked_sub(1)?)?;
-        let place = |size: u32| f64::from(size).ln();
-        Some(between(
-            (place(lower.group_size), lower.time(bytes)?),
-            (place(upper.group_size), upper.time(bytes)?),
-            place(group_size),
-        ))
+        self.lookup_within(operation, bytes, group_size, None)
     }
-}
 
-impl Entry {
-    /// Seconds for this many bytes.
-    fn time(&self, bytes: u64) -> Option<f64> {
-        let above = self.points.partition_point(|point| point.bytes < bytes);
-        let upper = self.points.get(above)?;
-        let Some(lower) = above.checked_sub(1).and_then(|at| self.points.get(at)) else {
-            return Some(upper.time_s);
+    fn lookup_within(
+        &self,
+        operation: &str,
+        bytes: u64,
+        group_size: u32,
+        span: Option<Span>,
+    ) -> Option<f64> {
+        let entries = self.covering(operation);
+        let times = |wanted: &dyn Fn(Option<Span>) -> bool| {
+            let spans = entries.chunk_by(|a, b| a.span == b.span);
+            let spans = spans.filter(|entries| wanted(entries[0].span));
+            let times = spans.filter_map(|entries| time(entries, bytes, group_size));
+            // Models of a file may say anything.
+            let times = times.filter(|time| time.is_finite() && *time > 0.0);
+            times.min_by(f64::total_cmp)
         };
-        if upper.bytes == bytes {
-            return Some(upper.time_s);
-        }
-        let place = |bytes: u64| (bytes as f64 + 1.0).ln();
-        Some(between(
-            (place(lower.bytes), lower.time_s),
-            (place(upper.bytes), upper.time_s),
-            place(bytes),
-        ))
+        times(&|other| other.is_none() || span.is_none() || other == span)
     }
-}
 
-/// The value at `at` on the curve through two (place, value), straight in the
-/// logarithm of the value.
-fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), at: f64) -> f64 {
-    let share = (at - x0) / (x1 - x0);
-    (y0.ln() + share * (y1.ln() - y0.ln())).exp()
+    fn fingerprint(&self) -> Option<&Fingerprint> {
+        self.fingerprint.as_ref()
+    }
 }
 
 #[cfg(test)]
@@ -206,14 +275,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry(group_size: u32, points: &[(u64, f64)]) -> Entry {
-        Entry {
-            operation: "MPI_Allreduce".to_owned(),
-            group_size,
-            points: points
-                .iter()
-                .map(|&(bytes, time_s)| Point { bytes, time_s })
-                .collect(),
-        }
+        let points = points
+            .iter()
+            .map(|&(bytes, time_s)| Point::new(bytes, time_s));
+        Entry::new("MPI_Allreduce", group_size, None, points.collect())
     }
 
     fn table() -> Table {

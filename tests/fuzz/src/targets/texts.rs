@@ -1,6 +1,6 @@
 //! Files that are JSON or TOML.
 
-use laggard_baselines::{Baseline, Table};
+use laggard_baselines::{Baseline, Span, Table};
 use laggard_experiments::compare::{self, TextOptions};
 use laggard_experiments::{Run, scale, to_json};
 use laggard_patterns::PatternId;
@@ -8,7 +8,7 @@ use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
 use laggard_html::{Page, Sources};
 use laggard_report::{RenderOptions, Report, render_text};
 
-/// A baseline's table: read, and asked.
+/// A baseline's table: read, asked, written again, and joined with itself.
 pub fn baseline(bytes: &[u8]) {
     let Ok(table) = Table::from_json(bytes, "baseline.json".as_ref()) else {
         return;
@@ -17,12 +17,30 @@ pub fn baseline(bytes: &[u8]) {
     for name in names.chain(["MPI_Send".to_owned()]) {
         for size in [0, 1, 2, 3, 1000, u32::MAX] {
             for bytes in [0, 1, 8, 100_000, u64::MAX] {
-                let time = table.lookup(&name, bytes, size);
-                assert!(
-                    time.is_none_or(|time| time.is_finite() && time > 0.0),
-                    "{time:?}"
-                );
+                for span in [None, Some(Span::IntraNode), Some(Span::InterNode)] {
+                    let time = table.lookup_within(&name, bytes, size, span);
+                    assert!(
+                        time.is_none_or(|time| time.is_finite() && time > 0.0),
+                        "{time:?}"
+                    );
+                }
             }
+        }
+    }
+    let text = table.to_json();
+    let again = Table::from_json(text.as_bytes(), "baseline.json".as_ref());
+    // As above.
+    if let Ok(again) = again {
+        assert!(again == table, "written otherwise than read");
+    }
+    // Fitting takes as long as there are points.
+    let points = table.entries.iter().map(|entry| entry.points.len());
+    if points.max().unwrap_or(0) <= 40 {
+        let both = [table.clone(), table].map(|table| ("baseline.json".into(), table));
+        let merged = Table::merge(both.into()).map(|table| table.to_json());
+        if let Ok(merged) = merged {
+            let read = Table::from_json(merged.as_bytes(), "merged.json".as_ref());
+            assert!(read.is_ok(), "{read:?}");
         }
     }
 }
