@@ -11,12 +11,15 @@
 //! [`trace`] has the tables of everything that a trace tells, in Parquet or Arrow, a file each:
 //! `TABLES.md` describes them, `QUESTIONS.md` asks them something.
 //!
+//! [`baseline`] has the table of what operations take on a machine; `BASELINE.md` describes it.
+//!
 //! *Constraints.* The same rows give the same bytes. A file appears under its name when it
 //! is complete, and not before. Names and units of columns are promises to users.
 //!
 //! *Not supported.* Reading; nested columns. Nothing of this may enter the preloaded
 //! library, which is why it is a crate of its own.
 
+pub mod baseline;
 mod error;
 mod group;
 mod part;

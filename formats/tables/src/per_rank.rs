@@ -15,7 +15,7 @@ use parquet::schema::types::ColumnPath;
 use crate::group::{Cell, Group};
 use crate::schema::{COLUMNS, Kind, message};
 use crate::target::{self, Target};
-use crate::{Error, SCHEMA};
+use crate::{Error, SCHEMA, SCHEMA_FAMILY};
 
 /// What a table is about, for its metadata.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ impl PerRank {
     /// # Errors
     /// One line that says what is in the way.
     pub fn check_target(path: &Path) -> Result<(), Error> {
-        target::check(path)
+        target::check(path, SCHEMA_FAMILY)
     }
 
     /// Begins a table.
@@ -122,7 +122,7 @@ impl PerRank {
     /// # Errors
     /// See [`PerRank::check_target`]; or the file cannot be written.
     pub fn create(path: &Path, run: &Run) -> Result<PerRank, Error> {
-        let target = Target::open(path)?;
+        let target = Target::open(path, SCHEMA_FAMILY)?;
         let failed = |source| Error::encode(path, source);
         let schema = Arc::new(parse_message_type(&message()).map_err(failed)?);
         let properties = Arc::new(properties(run));

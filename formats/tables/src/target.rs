@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Part, SCHEMA_FAMILY};
+use crate::{Error, Part};
 
 /// What Parquet files begin and end with.
 const MAGIC: &[u8] = b"PAR1";
@@ -16,8 +16,8 @@ const MOST_METADATA: u64 = 64 << 20;
 ///
 /// # Errors
 /// One line that says what is in the way.
-pub fn check(path: &Path) -> Result<(), Error> {
-    let target = Target::open(path)?;
+pub fn check(path: &Path, family: &str) -> Result<(), Error> {
+    let target = Target::open(path, family)?;
     // Its temporary file goes with it.
     drop(target);
     Ok(())
@@ -39,15 +39,15 @@ enum To {
 }
 
 impl Target {
-    /// Begins a file.
-    pub fn open(path: &Path) -> Result<Target, Error> {
+    /// Begins a file; what is there may be a table of this family of schemas.
+    pub fn open(path: &Path, family: &str) -> Result<Target, Error> {
         let failed = |source| Error::write(path, source);
         let is_regular = match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
                 return Err(failed(io::ErrorKind::IsADirectory.into()));
             }
             Ok(found) => {
-                if found.is_file() && found.len() > 0 && !is_table(path).map_err(failed)? {
+                if found.is_file() && found.len() > 0 && !is_table(path, family).map_err(failed)? {
                     return Err(Error::WouldOverwrite {
                         path: path.to_owned(),
                     });
@@ -103,7 +103,7 @@ impl Write for Target {
 
 /// Whether a file is a table of any version. Only its ends are looked at, which may be
 /// anything.
-fn is_table(path: &Path) -> io::Result<bool> {
+fn is_table(path: &Path, family: &str) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     let mut magic = [0; 4];
@@ -121,6 +121,6 @@ fn is_table(path: &Path) -> io::Result<bool> {
     file.seek(SeekFrom::Start(size - 8 - length))?;
     let mut metadata = vec![0; length as usize];
     file.read_exact(&mut metadata)?;
-    let family = SCHEMA_FAMILY.as_bytes();
+    let family = family.as_bytes();
     Ok(metadata.windows(family.len()).any(|part| part == family))
 }
