@@ -76,6 +76,9 @@ pub enum Command {
     /// Find out who waited for whom in a trace; also as an MPI job:
     /// mpirun -n 4 laggard analyze DIR
     Analyze(Analyze),
+    /// Measure what operations take on this machine when nobody waits, as an MPI job:
+    /// mpirun -n 4 laggard baseline -o baseline.json
+    Baseline(Baseline),
     /// Show a report again
     Show(Show),
     /// Revisions of a program side by side: what got better, what got worse
@@ -177,6 +180,9 @@ pub struct Analyze {
     /// Table of what operations should take on this machine
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Use the table although it is of another machine or MPI
+    #[arg(long, requires = "baseline")]
+    pub baseline_anyway: bool,
     /// Measure every instance; the filters are off and the totals exact
     #[arg(long)]
     pub all: bool,
@@ -214,6 +220,47 @@ pub struct Analyze {
     /// Exit with 3 if more than this share of all time was spent waiting
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_above: Option<f64>,
+}
+
+/// Options of `baseline`.
+#[derive(Debug, Args)]
+pub struct Baseline {
+    /// Where the table goes [default: baseline.json]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Measure for about so long [default: 60, with --quick 10]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub time: Option<f64>,
+    /// Fewer sizes and less time
+    #[arg(long)]
+    pub quick: bool,
+    /// Largest message, bytes; with several blocks all of them together [default: 4194304, with --quick 262144]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    pub max_bytes: Option<u64>,
+    /// Messages of these sizes alone, bytes [default: powers of two, and some between them]
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
+    pub sizes: Vec<u64>,
+    /// Only what measures one of these calls
+    #[arg(long, value_name = "CALL,…", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Measure OpenSHMEM, too; start it with oshrun then
+    #[arg(long)]
+    pub shmem: bool,
+    /// Make one table of several instead of measuring
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "show")]
+    pub merge: Vec<PathBuf>,
+    /// Show a table instead of measuring
+    #[arg(long, value_name = "FILE")]
+    pub show: Option<PathBuf>,
+    /// With --show: draw the times into an SVG file
+    #[arg(long, value_name = "OUT.svg", requires = "show")]
+    pub svg: Option<PathBuf>,
+    /// Write the table as Parquet, too
+    #[arg(long, value_name = "FILE.parquet")]
+    pub parquet: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// What is printed.
@@ -388,6 +435,15 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent)
     } else {
         Err("not between 0 and 100".to_owned())
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = number(text)?;
+    if number > 0.0 && number <= 1e6 {
+        Ok(number)
+    } else {
+        Err("not a number of seconds above 0".to_owned())
     }
 }
 

@@ -8,6 +8,7 @@ pub mod comm;
 pub mod directory;
 mod engine;
 pub mod export;
+pub mod measure;
 mod operations;
 mod options;
 mod rules;

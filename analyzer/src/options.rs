@@ -26,6 +26,10 @@ pub struct AnalyzeOptions {
     pub settings: Settings,
     /// What operations should cost.
     pub baseline: Arc<dyn Baseline>,
+    /// The file that these come from; `None`: there is none.
+    pub baseline_file: Option<PathBuf>,
+    /// Whether they are used although they are of another machine.
+    pub baseline_anyway: bool,
     /// Which regions of the program are operations.
     pub operations: OperationMap,
     /// What hints come from.
@@ -50,6 +54,8 @@ impl Default for AnalyzeOptions {
         AnalyzeOptions {
             settings: Settings::default(),
             baseline: Arc::new(Empty),
+            baseline_file: None,
+            baseline_anyway: false,
             operations: OperationMap::default(),
             rules: Rules::default(),
             threads: None,

@@ -123,3 +123,15 @@ pub fn local_agents() -> usize {
         .unwrap_or(1)
         .max(1)
 }
+
+/// Cores of this host.
+pub fn cores() -> usize {
+    // SAFETY: a question without arguments.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(cores).unwrap_or(1).max(1)
+}
+
+/// Whether this host has more processes of the job than cores.
+pub fn is_crowded() -> bool {
+    local_agents() > cores()
+}

@@ -97,6 +97,8 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
     };
     if let Some(table) = table {
         settings.baseline = Arc::new(table);
+        settings.baseline_file = options.baseline.clone();
+        settings.baseline_anyway = options.baseline_anyway;
     }
     Ok(settings)
 }

@@ -1,6 +1,8 @@
 //! The commands: each turns its options into calls of the library and into output.
 
 mod analyze;
+mod baseline;
+mod baseline_show;
 mod call_text;
 mod compare;
 mod dump;
@@ -8,6 +10,7 @@ mod export;
 mod info;
 mod launcher;
 mod patterns;
+mod progress;
 mod reports;
 mod results;
 mod run;
@@ -27,6 +30,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => run::run(&options),
         Command::Analyze(options) => analyze::analyze(&options),
+        Command::Baseline(options) => baseline::baseline(&options),
         Command::Show(options) => show::show(&options),
         Command::Compare(options) => compare::compare(&options),
         Command::Scale(options) => scale::scale(&options),

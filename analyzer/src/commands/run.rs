@@ -84,7 +84,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
 }
 
 /// The collector's file.
-fn library() -> Result<PathBuf> {
+pub fn library() -> Result<PathBuf> {
     let found = match std::env::var_os("LAGGARD_LIB").filter(|value| !value.is_empty()) {
         Some(set) => {
             let set = PathBuf::from(set);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_baselines::Baseline;
+use laggard_baselines::{Baseline, Span};
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub struct Entry {
     /// Who takes part in a call: 2 for a message, the members of the largest group that
     /// a collective was called in.
     pub members: u32,
+    /// Where these are, if that is known and the same in all calls.
+    pub span: Option<Span>,
 }
 
 /// What a call costs on a slow network: the step of a message from one member to
@@ -96,12 +98,12 @@ impl Usual {
     /// size, else, where sizes were mixed, by a slow network.
     pub fn of(
         operation: u16,
-        bytes: u64,
+        (bytes, span): (u64, Option<Span>),
         settings: &Settings,
         baseline: &dyn Baseline,
         kinds: &Kinds,
     ) -> Usual {
-        let by_table = baseline.lookup(calls::name(operation), bytes, 2);
+        let by_table = baseline.lookup_within(calls::name(operation), bytes, 2, span);
         let (expected, ratio) = match by_table {
             Some(seconds) => (seconds * 1e9, settings.baseline_ratio),
             None => {
@@ -210,7 +212,8 @@ pub fn judge(
         return rejected;
     }
     let name = calls::name(entry.operation);
-    if let Some(expected) = baseline.lookup(name, entry.bytes_per_call(), entry.members) {
+    let (bytes, members) = (entry.bytes_per_call(), entry.members);
+    if let Some(expected) = baseline.lookup_within(name, bytes, members, entry.span) {
         let ratio = entry.mean() / (expected * 1e9).max(1.0);
         if ratio < settings.baseline_ratio {
             return rejected;
@@ -270,6 +273,7 @@ mod tests {
             maximum,
             bytes: 0,
             members: 2,
+            span: None,
         }
     }
 
@@ -356,7 +360,7 @@ mod tests {
         let fastest = [(put, 8, 900), (put, 8, 500), (put, 64, 700)].into_iter();
         let kinds = Kinds::new(&Serial, [].iter(), fastest).unwrap();
         let usual = |bytes, baseline: &dyn Baseline| {
-            let usual = Usual::of(put, bytes, &settings, baseline, &kinds);
+            let usual = Usual::of(put, (bytes, None), &settings, baseline, &kinds);
             (usual.expected, usual.slow)
         };
         assert_eq!(usual(8, &Empty), (500, 1000));

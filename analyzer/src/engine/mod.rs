@@ -54,6 +54,7 @@ mod repair;
 mod report;
 mod rounds;
 mod slab;
+mod spans;
 mod table;
 mod thread;
 mod topology;
@@ -66,14 +67,15 @@ mod wire;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use laggard_baselines::Used;
 use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
 
 use crate::comm::{Job, merge_up};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
-use anomaly::Anomalies;
+use anomaly::{Anomalies, Level};
 use merge::Own;
 use per_rank::Rows;
 use phases::Phases;
@@ -99,12 +101,13 @@ pub fn analyze(
     let timeline = Timeline::new(&opened);
     let clocks = timeline.own(&opened);
 
+    known_machine(job, options, &opened, &mut anomalies)?;
     phases.begin("profile");
     let mut profiled: Vec<_> = opened
         .locations
         .par_iter()
         .zip(&clocks)
-        .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
+        .map(|(location, (clock, span))| prepare::profile(location, clock, *span, &opened))
         .collect();
 
     let own_clocks: Vec<_> = clocks.iter().map(|(clock, _)| clock.clone()).collect();
@@ -242,6 +245,48 @@ pub fn analyze(
         report.agents.shares = shares;
         Analysis { report, per_rank }
     }))
+}
+
+/// Whether the table of baselines is of the machine that the run was on. The error is the same
+/// on all agents.
+fn known_machine(
+    job: &dyn Job,
+    options: &AnalyzeOptions,
+    opened: &open::Opened,
+    anomalies: &mut Anomalies,
+) -> Result<()> {
+    let Some(file) = &options.baseline_file else {
+        return Ok(());
+    };
+    let used = Used {
+        cpu: &opened.run.processors,
+        mpi_library: opened.run.mpi_library.as_deref().unwrap_or(""),
+    };
+    let table = options.baseline.fingerprint();
+    let (id, level, detail) = match table.and_then(|table| table.differs(&used)) {
+        Some(other) if !options.baseline_anyway => bail!(
+            "{}: the table is not of the machine that the run was on: {other}; measure a new one with laggard baseline, or insist with --baseline-anyway",
+            file.display()
+        ),
+        Some(other) => (
+            "foreign_baseline",
+            Level::Warning,
+            format!("the table of baselines is not of the machine that the run was on: {other}"),
+        ),
+        None if table.is_some_and(|table| table.can_be_compared(&used)) => return Ok(()),
+        None => (
+            "unknown_baseline",
+            Level::Info,
+            "whether the table of baselines is of the machine that the run was on is unknown: \
+             one of them does not tell its processor or MPI library"
+                .to_owned(),
+        ),
+    };
+    if job.agent() == 0 {
+        let row = anomalies.add(id, level, 1, detail);
+        row.origin(file.display().to_string());
+    }
+    Ok(())
 }
 
 fn symbols(options: &AnalyzeOptions) -> Symbols {

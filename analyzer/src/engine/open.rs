@@ -1,6 +1,6 @@
 //! Opens the traces: files to agents, and what everybody has to know of them to all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -59,6 +59,8 @@ struct Told {
     mpi_library: Option<String>,
     /// When the first location's file was made, ms of Unix time; 0 if it does not say.
     began_unix_ms: u64,
+    /// Models of processors, ascending.
+    processors: Vec<String>,
     locations: u64,
     /// Locations with a profile but no events.
     silent: u64,
@@ -78,6 +80,8 @@ pub struct Recorded {
     pub mpi_library: Option<String>,
     /// When it began, ms of Unix time.
     pub began_unix_ms: Option<u64>,
+    /// Models of processors, ascending; empty if it is not known.
+    pub processors: Vec<String>,
     /// Locations in all.
     pub locations: u64,
     /// Bytes of all files.
@@ -336,6 +340,11 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
         mpi_library: locations
             .iter()
             .find_map(|location| property(location, "mpi_library").next()),
+        processors: sorted(
+            locations
+                .iter()
+                .flat_map(|location| property(location, "cpu")),
+        ),
         locations: infos.len() as u64,
         silent: infos
             .iter()
@@ -346,6 +355,12 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
             .fold(0, |sum: u64, info| sum.saturating_add(info.size)),
         failures: Vec::new(),
     }
+}
+
+/// Different names, ascending.
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
+    names.into_iter().collect()
 }
 
 fn describe(location: &Location) -> LocationInfo {
@@ -496,6 +511,7 @@ fn share(
         program: first.map_or(Vec::new(), |told| told.program.clone()),
         mpi_library: all.iter().find_map(|told| told.mpi_library.clone()),
         began_unix_ms: first.map(|told| told.began_unix_ms).filter(|&ms| ms > 0),
+        processors: sorted(all.iter().flat_map(|told| told.processors.clone())),
         locations: all.iter().map(|told| told.locations).sum(),
         bytes: all
             .iter()

@@ -16,12 +16,13 @@ use super::group::{Groups, owner};
 use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
 use super::rank::Rank;
+use super::spans::Spans;
 use super::table::{NONE, Row, TimeClass};
 use super::thread::Thread;
 use super::topology::Topology;
 use super::wire::{Counting, exchange};
 use crate::comm::Job;
-use laggard_baselines::Baseline;
+use laggard_baselines::{Baseline, Span};
 use laggard_report::Settings;
 
 /// Times of one location. ns.
@@ -83,6 +84,8 @@ pub struct Transfer {
     signature: u32,
     operation: u16,
     bytes: u64,
+    /// Where both are, if that is known.
+    span: Option<Span>,
     /// The shortest of the call path, ns, if all there have this many bytes.
     shortest: Option<u64>,
 }
@@ -96,7 +99,7 @@ impl Profiled {
 }
 
 /// The puts and gets of a location.
-fn transfers(location: &Location, entries: &[(u32, Entry)]) -> Vec<Transfer> {
+fn transfers(location: &Location, entries: &[(u32, Entry)], spans: &Spans) -> Vec<Transfer> {
     let signatures = location.definitions.signatures().iter().enumerate();
     let mut sizes: FxHashMap<(u16, u32), Option<u64>> = FxHashMap::default();
     let mut found = Vec::new();
@@ -115,7 +118,7 @@ fn transfers(location: &Location, entries: &[(u32, Entry)]) -> Vec<Transfer> {
         let bytes = half.bytes;
         let size = sizes.entry(key).or_insert(Some(bytes));
         *size = size.filter(|&size| size == bytes);
-        found.push((id as u32, key, bytes));
+        found.push((id as u32, key, bytes, half.peer));
     }
     if found.is_empty() {
         return Vec::new();
@@ -125,17 +128,23 @@ fn transfers(location: &Location, entries: &[(u32, Entry)]) -> Vec<Transfer> {
         .filter(|(_, entry)| entry.count > 0)
         .map(|(path, entry)| ((entry.operation, *path), entry.minimum))
         .collect();
-    let transfer = |(signature, key, bytes): (u32, (u16, u32), u64)| Transfer {
+    let transfer = |(signature, key, bytes, peer): (u32, (u16, u32), u64, i32)| Transfer {
         signature,
         operation: key.0,
         bytes,
+        span: spans.of_peer(peer),
         shortest: sizes[&key].and_then(|_| shortest.get(&key).copied()),
     };
     found.into_iter().map(transfer).collect()
 }
 
 /// Profiles a location.
-pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profiled {
+pub fn profile(
+    location: &Location,
+    clock: &ClockMap,
+    span: (u64, u64),
+    opened: &Opened,
+) -> Profiled {
     let definitions = &location.definitions;
     let paths = (0..definitions.call_path_count() as u32)
         .map(|id| path_key(definitions, id))
@@ -148,6 +157,7 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
         ..LocationTimes::default()
     };
     let members = members(location);
+    let spans = Spans::new(location, opened);
     let mut entries = Vec::new();
     for entry in profile_of(location) {
         times.inside[TimeClass::of(entry.operation) as usize] =
@@ -169,11 +179,12 @@ pub fn profile(location: &Location, clock: &ClockMap, span: (u64, u64)) -> Profi
                         .copied()
                         .unwrap_or(location.header.ranks),
                 },
+                span: spans.of(entry.operation, entry.call_path),
             },
         ));
     }
     Profiled {
-        transfers: transfers(location, &entries),
+        transfers: transfers(location, &entries, &spans),
         paths,
         entries,
         times,
@@ -250,7 +261,7 @@ pub fn detect(
             }
         }
         let transfers = location.transfers.iter().map(|t| {
-            let usual = Usual::of(t.operation, t.bytes, settings, baseline, kinds);
+            let usual = Usual::of(t.operation, (t.bytes, t.span), settings, baseline, kinds);
             (t.signature, usual)
         });
         verdicts.transfers = transfers.collect();

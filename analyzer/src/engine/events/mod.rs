@@ -157,7 +157,7 @@ impl Events {
         let own = self.timeline.own(opened);
         let profiled = opened.locations.par_iter().zip(&own);
         let profiled: Vec<_> = profiled
-            .map(|(location, (clock, span))| prepare::profile(location, clock, *span))
+            .map(|(location, (clock, span))| prepare::profile(location, clock, *span, opened))
             .collect();
         let settings = Settings {
             all: true,

@@ -1,0 +1,8 @@
+//! What the command needs of the linker.
+
+fn main() {
+    // OpenSHMEM, loaded while it runs, looks for the end of the executable's data by this symbol:
+    // without it it takes the heap, which differs from process to process, for symmetric memory.
+    println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=_end");
+    println!("cargo:rerun-if-changed=build.rs");
+}

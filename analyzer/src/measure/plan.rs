@@ -1,0 +1,450 @@
+//! Which cells are measured, in which order, and for how long.
+//!
+//! A cell is a benchmark in a group with messages of a size. All of them are measured several
+//! times, far apart, so that what disturbs the machine for a while does not spoil one of
+//! them. Rank 0 decides what comes next and tells the others; ranks that have no part in it sleep.
+
+use std::time::{Duration, Instant};
+
+use super::benchmarks::{Benchmark, Kind, Shmem, Site, Volume};
+use super::groups::Group;
+use super::rounds::{self, Limits};
+use super::world::Members;
+use super::{MeasureOptions, Shown, clock};
+
+/// How often each cell is measured.
+const PASSES: usize = 3;
+/// Repetitions of a cell in a pass: at least, and at most.
+const REPETITIONS: (usize, usize) = (5, 400);
+/// Time after which the clocks of several hosts are compared again.
+const COMPARED: Duration = Duration::from_millis(50);
+/// Difference of bandwidths that are as good as equal.
+const FLAT: f64 = 0.05;
+/// Messages below may have any bandwidth.
+const FLAT_FROM: u64 = 64 << 10;
+
+/// What is to be measured, on all ranks alike.
+pub struct Plan<'p> {
+    /// The job.
+    pub world: Members,
+    /// Host of each rank.
+    pub hosts: &'p [String],
+    /// Who measures together.
+    pub groups: &'p [Group],
+    /// What.
+    pub benchmarks: &'p [&'static Benchmark],
+    /// For how long.
+    pub options: &'p MeasureOptions,
+}
+
+/// A benchmark in a group with messages of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Size; the smallest are measured first.
+    pub bytes: u64,
+    /// Position of the group.
+    pub group: usize,
+    /// Position of the benchmark.
+    pub benchmark: usize,
+}
+
+/// A cell that was measured once, as rank 0 knows it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Which.
+    pub cell: Cell,
+    /// How far apart the members began each repetition, ns.
+    pub skews: Vec<u32>,
+}
+
+/// A cell that this rank took part in.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// Number of the run in the job.
+    pub run: u32,
+    /// Repetitions.
+    pub count: usize,
+    /// Whether this rank is the first of its group, which may do other things than the rest.
+    pub is_first: bool,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Done {
+    /// All runs, at rank 0.
+    pub runs: Vec<Run>,
+    /// Those of this rank, in order.
+    pub own: Vec<Own>,
+    /// Cells in all.
+    pub cells: usize,
+    /// Cells for which there was no time.
+    pub left_out: usize,
+}
+
+/// What rank 0 tells all: which cell, for how long; or that it is over.
+#[derive(Clone, Copy)]
+struct Command {
+    cell: Option<Cell>,
+    time: Duration,
+    compares: bool,
+}
+
+impl Command {
+    const BYTES: usize = 5 * size_of::<u64>();
+
+    fn pack(&self) -> [u8; Self::BYTES] {
+        let cell = self.cell.unwrap_or(Cell {
+            bytes: 0,
+            group: 0,
+            benchmark: 0,
+        });
+        let what = u64::from(self.cell.is_some()) | u64::from(self.compares) << 1;
+        let words = [
+            what,
+            cell.bytes,
+            cell.group as u64,
+            cell.benchmark as u64,
+            self.time.as_nanos() as u64,
+        ];
+        let mut bytes = [0; Self::BYTES];
+        for (place, word) in bytes.chunks_mut(size_of::<u64>()).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    fn unpack(bytes: &[u8; Self::BYTES]) -> Command {
+        let word = |at: usize| {
+            const WORD: usize = size_of::<u64>();
+            let mut word = [0; WORD];
+            word.copy_from_slice(&bytes[at * WORD..(at + 1) * WORD]);
+            u64::from_ne_bytes(word)
+        };
+        let cell = Cell {
+            bytes: word(1),
+            group: word(2) as usize,
+            benchmark: word(3) as usize,
+        };
+        Command {
+            cell: (word(0) & 1 != 0).then_some(cell),
+            time: Duration::from_nanos(word(4)),
+            compares: word(0) & 2 != 0,
+        }
+    }
+}
+
+/// Sizes up to `most`: 0, powers of two, and between every second two of these one for a check.
+/// Quickly: fewer of either.
+fn sizes(most: u64, quickly: bool) -> Vec<u64> {
+    let (step, further) = if quickly { (8, 64) } else { (2, 4) };
+    let powers = std::iter::successors(Some(1u64), |size| size.checked_mul(step));
+    let powers = powers.take_while(|&size| size <= most);
+    let checks = std::iter::successors(Some(3u64), |size| size.checked_mul(further));
+    let checks = checks.take_while(|&size| size <= most);
+    let mut sizes: Vec<u64> = std::iter::once(0).chain(powers).chain(checks).collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+/// Bytes that blocks may take, also those of two neighbours and with as much between them.
+pub fn room(options: &MeasureOptions) -> usize {
+    (options.max_bytes as usize).next_multiple_of(4096) * 2 + 4096
+}
+
+/// Whether a size is there to check those around it.
+pub fn is_check(bytes: u64, options: &MeasureOptions) -> bool {
+    options.sizes.is_empty() && bytes != 0 && !bytes.is_power_of_two()
+}
+
+impl Plan<'_> {
+    /// All cells, small messages first.
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for (benchmark, row) in self.benchmarks.iter().enumerate() {
+            for (group, members) in self.groups.iter().enumerate() {
+                let fits = match row.kind {
+                    Kind::Pair => members.size() == 2,
+                    Kind::Group => true,
+                    Kind::ActiveSet => members.is_contiguous(),
+                    Kind::Everybody => {
+                        members.size() == self.hosts.len() && members.is_contiguous()
+                    }
+                };
+                if !fits {
+                    continue;
+                }
+                let cell = |bytes| Cell {
+                    bytes,
+                    group,
+                    benchmark,
+                };
+                cells.extend(self.sizes(row, members).into_iter().map(cell));
+            }
+        }
+        cells.sort();
+        cells
+    }
+
+    /// Sizes of a benchmark in a group.
+    fn sizes(&self, row: &Benchmark, group: &Group) -> Vec<u64> {
+        let blocks = match row.volume {
+            Volume::Fixed => return vec![0],
+            Volume::Sized | Volume::Words => 1,
+            Volume::Blocks | Volume::WordBlocks => group.size() as u64,
+        };
+        let most = self.options.max_bytes / blocks;
+        let mut all = match self.options.sizes.is_empty() {
+            true => sizes(most, self.options.quick),
+            false => self.options.sizes.clone(),
+        };
+        let words = matches!(row.volume, Volume::Words | Volume::WordBlocks);
+        all.retain(|&bytes| bytes <= most && (!words || bytes % 8 == 0 && bytes > 0));
+        all
+    }
+
+    /// Measures. Collective.
+    pub fn carry_out(&self, shown: Shown) -> Done {
+        let memory = Memory::new(room(self.options));
+        let mut done = Done::default();
+        let mut clocks = Clocks::default();
+        match self.world.rank {
+            0 => self.conduct(&memory, &mut clocks, &mut done, shown),
+            _ => while self.follow(&memory, &mut clocks, &mut done) {},
+        }
+        done
+    }
+
+    /// Rank 0: decides what comes next.
+    fn conduct(&self, memory: &Memory, clocks: &mut Clocks, done: &mut Done, shown: Shown) {
+        let cells = self.cells();
+        let began = Instant::now();
+        let mut flat = Flat::default();
+        let mut measured = vec![false; cells.len()];
+        done.cells = cells.len();
+        let all = cells.len() * PASSES;
+        let turns = (0..PASSES).flat_map(|_| cells.iter().enumerate());
+        for (turn, (at, &cell)) in turns.enumerate() {
+            let left = self.options.time.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            if flat.is_beyond(&cell) {
+                measured[at] = true;
+                continue;
+            }
+            let row = self.benchmarks[cell.benchmark];
+            shown(turn as f64 / all as f64, row.calls[0]);
+            let spans_hosts = self.groups[cell.group].span == laggard_baselines::Span::InterNode;
+            let command = Command {
+                cell: Some(cell),
+                time: left / (all - turn) as u32,
+                compares: spans_hosts && clocks.are_due(cell.group),
+            };
+            self.world.broadcast_patiently(&mut command.pack());
+            let shortest = self.run(command, memory, clocks, done);
+            measured[at] = true;
+            if turn < cells.len() && !is_check(cell.bytes, self.options) {
+                flat.take(&cell, shortest);
+            }
+        }
+        done.left_out = measured.iter().filter(|done| !**done).count();
+        let over = Command {
+            cell: None,
+            time: Duration::ZERO,
+            compares: false,
+        };
+        self.world.broadcast_patiently(&mut over.pack());
+    }
+
+    /// Other ranks: do what rank 0 says; `false` when it is over.
+    fn follow(&self, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> bool {
+        let mut bytes = [0; Command::BYTES];
+        self.world.broadcast_patiently(&mut bytes);
+        let command = Command::unpack(&bytes);
+        let goes_on = command.cell.is_some();
+        if goes_on {
+            self.run(command, memory, clocks, done);
+        }
+        goes_on
+    }
+
+    /// Measures a cell; gives the shortest time at rank 0, ns.
+    fn run(&self, command: Command, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> i64 {
+        let Some(cell) = command.cell else { return 0 };
+        let number = clocks.runs;
+        clocks.runs += 1;
+        let group = &self.groups[cell.group];
+        let Some(members) = &group.members else {
+            return 0;
+        };
+        if command.compares {
+            clocks.compare(cell.group, members, self.hosts, group);
+        }
+        let offset = clocks.offset(cell.group);
+        let row = self.benchmarks[cell.benchmark];
+        let site = Site {
+            comm: members.comm,
+            rank: members.rank,
+            size: members.size,
+            bytes: cell.bytes as usize,
+            outgoing: memory.outgoing(),
+            incoming: memory.incoming(),
+            peer: group.ranks[usize::from(members.rank == 0)] as i32,
+            shmem: Shmem::loaded(),
+        };
+        let mut steps = (row.prepare)(&site);
+        let limits = Limits {
+            least: REPETITIONS.0,
+            most: REPETITIONS.1,
+            time: command.time,
+        };
+        let here = &self.hosts[self.world.rank as usize];
+        let beside = group
+            .ranks
+            .iter()
+            .filter(|&&rank| self.hosts[rank] == *here);
+        // The others sleep.
+        let yields = beside.count() > crate::comm::cores();
+        let found = rounds::repeat(members, &mut steps, limits, offset, yields);
+        (steps.release)();
+        done.own.push(Own {
+            run: number,
+            count: found.count,
+            is_first: members.rank == 0,
+        });
+        if self.world.rank == 0 {
+            done.runs.push(Run {
+                cell,
+                skews: found.skews,
+            });
+        }
+        found.shortest
+    }
+}
+
+/// From which size on more bytes take just that much longer.
+#[derive(Default)]
+struct Flat {
+    /// By benchmark and group: bytes, bandwidth, and how often in a row that was as before.
+    last: std::collections::BTreeMap<(usize, usize), (u64, f64, usize)>,
+}
+
+impl Flat {
+    fn take(&mut self, cell: &Cell, shortest: i64) {
+        let bandwidth = cell.bytes as f64 / shortest.max(1) as f64;
+        let key = (cell.benchmark, cell.group);
+        let last = self.last.entry(key).or_default();
+        let same = cell.bytes >= FLAT_FROM && (bandwidth / last.1 - 1.0).abs() < FLAT;
+        *last = (cell.bytes, bandwidth, if same { last.2 + 1 } else { 0 });
+    }
+
+    fn is_beyond(&self, cell: &Cell) -> bool {
+        let last = self.last.get(&(cell.benchmark, cell.group));
+        last.is_some_and(|&(bytes, _, same)| same >= 2 && cell.bytes > bytes)
+    }
+}
+
+/// What this rank's clock shows more than that of rank 0, by group.
+#[derive(Default)]
+struct Clocks {
+    offsets: std::collections::BTreeMap<usize, (i64, Option<Instant>)>,
+    /// Runs so far.
+    runs: u32,
+}
+
+impl Clocks {
+    fn are_due(&self, group: usize) -> bool {
+        let compared = self.offsets.get(&group).and_then(|(_, when)| *when);
+        compared.is_none_or(|when| when.elapsed() >= COMPARED)
+    }
+
+    fn compare(&mut self, group: usize, members: &Members, hosts: &[String], of: &Group) {
+        let far: Vec<bool> = of
+            .ranks
+            .iter()
+            .map(|&rank| hosts[rank] != hosts[0])
+            .collect();
+        let offset = clock::offset(members, &far);
+        self.offsets.insert(group, (offset, Some(Instant::now())));
+    }
+
+    fn offset(&self, group: usize) -> i64 {
+        self.offsets.get(&group).map_or(0, |(offset, _)| *offset)
+    }
+}
+
+/// Room for what is sent and received.
+struct Memory {
+    words: Vec<u64>,
+    incoming: usize,
+}
+
+impl Memory {
+    fn new(room: usize) -> Memory {
+        // Numbers that may be added up for ever.
+        let words = vec![0u64; 2 * room / size_of::<u64>()];
+        Memory {
+            incoming: room / size_of::<u64>(),
+            words,
+        }
+    }
+
+    fn outgoing(&self) -> *mut std::ffi::c_void {
+        self.words.as_ptr().cast_mut().cast()
+    }
+
+    fn incoming(&self) -> *mut std::ffi::c_void {
+        self.words[self.incoming..].as_ptr().cast_mut().cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_two_with_checks_between() {
+        assert_eq!(sizes(16, false), [0, 1, 2, 3, 4, 8, 12, 16]);
+        assert_eq!(sizes(512, true), [0, 1, 3, 8, 64, 192, 512]);
+        assert_eq!(sizes(0, false), [0]);
+    }
+
+    #[test]
+    fn commands_come_back() {
+        let cell = Cell {
+            bytes: 1 << 40,
+            group: 3,
+            benchmark: 70,
+        };
+        let command = Command {
+            cell: Some(cell),
+            time: Duration::from_micros(7),
+            compares: true,
+        };
+        let back = Command::unpack(&command.pack());
+        assert_eq!((back.cell, back.time), (Some(cell), command.time));
+        assert!(back.compares);
+        let over = Command {
+            cell: None,
+            ..command
+        };
+        assert_eq!(Command::unpack(&over.pack()).cell, None);
+    }
+
+    #[test]
+    fn sizes_end_where_bandwidth_is_flat() {
+        let mut flat = Flat::default();
+        let cell = |bytes| Cell {
+            bytes,
+            group: 0,
+            benchmark: 0,
+        };
+        for power in 10..=18 {
+            let bytes = 1u64 << power;
+            assert!(!flat.is_beyond(&cell(bytes)), "{bytes}");
+            flat.take(&cell(bytes), 1000 + bytes as i64 / 10);
+        }
+        assert!(flat.is_beyond(&cell(1 << 19)));
+        assert!(!flat.is_beyond(&cell(1 << 18)));
+    }
+}

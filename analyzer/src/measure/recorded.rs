@@ -1,0 +1,114 @@
+//! What the collector recorded of this rank's measurements.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use laggard_trace::calls::number::MPI_Pcontrol;
+use laggard_trace::{Decoder, Location, file_name, flags};
+
+use super::plan::Own;
+use super::rounds;
+
+/// What a time is of: a run, whether it is of the first member or one of the others, the call,
+/// and its bytes as they are counted in profiles.
+pub type Key = (u32, bool, u16, u64);
+
+/// Durations by repetition, ns. Of several members, those of the slowest.
+pub type Series = BTreeMap<Key, Vec<f32>>;
+
+/// What a rank recorded.
+pub struct Recorded {
+    /// Its times.
+    pub series: Series,
+    /// Values of properties, by name.
+    pub properties: BTreeMap<&'static str, String>,
+}
+
+/// Names of the properties that tell of the machine.
+pub const PROPERTIES: [&str; 3] = ["cpu", "mpi_library", "host"];
+
+/// Reads what this rank recorded in these runs. Its trace is not closed yet, which readers are
+/// used to from processes that were killed.
+///
+/// # Errors
+/// No trace, or one without these runs.
+pub fn read(directory: &Path, rank: u32, runs: &[Own]) -> Result<Recorded> {
+    let path = directory.join(file_name(rank, 0));
+    let location = Location::open(&path)
+        .context("the collector recorded nothing; is it built for another MPI?")?;
+    let ns = 1e9 / location.header.ticks_per_s.max(1) as f64;
+    let mut series: BTreeMap<Key, Vec<(usize, f32)>> = BTreeMap::new();
+    // Of the repetition that is being read, the run and its number in that; marks come in order.
+    let mut runs_left = runs.iter().filter(|own| own.count > 0);
+    let (mut run, mut repetition) = (None::<&Own>, 0);
+    let mut is_timed = false;
+    for chunk in &location.chunks {
+        let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+        while let Some(event) = decoder.next() {
+            let signatures = location.definitions.signatures();
+            let Some(signature) = signatures.get(event.signature as usize) else {
+                continue;
+            };
+            if signature.operation == MPI_Pcontrol {
+                is_timed = signature.parameter == rounds::BEGIN;
+                if is_timed {
+                    repetition += 1;
+                    if run.is_none_or(|run| repetition > run.count) {
+                        (run, repetition) = (runs_left.next(), 1);
+                    }
+                }
+                continue;
+            }
+            let Some(run) = run.filter(|_| is_timed && !signature.has(flags::PART)) else {
+                continue;
+            };
+            let bytes = event.send(signature).bytes + event.receive(signature).bytes;
+            let key = (run.run, run.is_first, signature.operation, bytes);
+            let length = (event.leave - event.enter) as f64 * ns;
+            let times = series.entry(key).or_default();
+            times.push((repetition, length as f32));
+        }
+    }
+    if runs_left.next().is_some() || run.is_some_and(|run| repetition < run.count) {
+        bail!(
+            "{}: not all measurements were recorded; is there room in this directory?",
+            path.display()
+        );
+    }
+    let counts: BTreeMap<u32, usize> = runs.iter().map(|own| (own.run, own.count)).collect();
+    let series = series.into_iter().filter_map(|(key, times)| {
+        // Calls that are not made once in each repetition are no measurement.
+        let count = counts[&key.0];
+        let numbers = times.iter().map(|(repetition, _)| *repetition);
+        let is_regular = numbers.eq(1..=count) && count > rounds::WARM_UP;
+        let counted = times.into_iter().skip(rounds::WARM_UP);
+        is_regular.then(|| (key, counted.map(|(_, time)| time).collect()))
+    });
+    let series = series.collect();
+    let value = |name: &&'static str| {
+        let values = location.definitions.properties(name);
+        Some((*name, values.into_iter().next()?))
+    };
+    Ok(Recorded {
+        series,
+        properties: PROPERTIES.iter().filter_map(value).collect(),
+    })
+}
+
+/// Of two members' times, those of the slower one in each repetition.
+pub fn slower(mut one: Series, other: Series) -> Series {
+    for (key, times) in other {
+        match one.entry(key) {
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(times);
+            }
+            std::collections::btree_map::Entry::Occupied(mut place) => {
+                for (own, time) in place.get_mut().iter_mut().zip(times) {
+                    *own = own.max(time);
+                }
+            }
+        }
+    }
+    one
+}

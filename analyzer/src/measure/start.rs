@@ -1,0 +1,83 @@
+//! How a job of `laggard baseline` comes by the collector: each of its processes starts itself
+//! once more, with the library preloaded and a trace directory of its own.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::world::Members;
+
+/// Set in processes that have the collector.
+const STARTED: &str = "LAGGARD_BASELINE";
+/// Where the trace goes; rank 0's counts.
+const DIRECTORY: &str = "LAGGARD_TRACE_DIR";
+/// Settings of the collector: everything is recorded, whatever the user has set for programs.
+const SETTINGS: [(&str, &str); 6] = [
+    ("LAGGARD_MODE", "trace"),
+    ("LAGGARD_FILE_PER", "location"),
+    ("LAGGARD_CALLPATH_DEPTH", "0"),
+    ("LAGGARD_PAUSED", "0"),
+    ("LAGGARD_SYNC_INTERVAL_S", "0"),
+    ("LAGGARD_LOG", "error"),
+];
+
+/// Makes sure that this process has the collector: starts it again with `library` preloaded if
+/// it has not. Before there are other threads.
+///
+/// # Errors
+/// The process cannot be started again.
+pub fn start(library: &Path) -> Result<()> {
+    if std::env::var_os(STARTED).is_some() {
+        return Ok(());
+    }
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD") {
+        // The collector once, if the user preloads it for all programs.
+        let is_other = |word: &&[u8]| !word.is_empty() && !word.ends_with(b"liblaggard.so");
+        let others = others.into_vec();
+        for other in others.split(|b| b" :".contains(b)).filter(is_other) {
+            preload.push(":");
+            preload.push(std::ffi::OsStr::from_bytes(other));
+        }
+    }
+    let name = format!(
+        "laggard-baseline-{}-{}",
+        std::process::id(),
+        super::clock::now()
+    );
+    let error = Command::new(std::env::current_exe().context("cannot find where laggard is")?)
+        .args(std::env::args_os().skip(1))
+        .envs(SETTINGS)
+        .env_remove("LAGGARD_MAX_TRACE_MB")
+        .env_remove("LAGGARD_BUFFER_KB")
+        .env("LD_PRELOAD", preload)
+        .env(DIRECTORY, std::env::temp_dir().join(name))
+        .env(STARTED, "1")
+        .exec();
+    Err(error).context("cannot start with the collector")
+}
+
+/// Where the trace of the job is: where rank 0 was told to put it. Collective.
+pub fn directory(world: &Members) -> PathBuf {
+    let own = std::env::var_os(DIRECTORY).unwrap_or_default();
+    let mut bytes = own.into_vec();
+    let mut length = (bytes.len() as u64).to_ne_bytes();
+    world.broadcast(&mut length);
+    bytes.resize(u64::from_ne_bytes(length) as usize, 0);
+    world.broadcast(&mut bytes);
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Removes this rank's part of the trace, and the directory with the last one of a host.
+pub fn clean(directory: &Path, rank: u32) {
+    // What cannot be removed is a file in a directory for such files.
+    let _ = std::fs::remove_file(directory.join(laggard_trace::file_name(rank, 0)));
+    if rank == 0 {
+        let _ = std::fs::remove_file(directory.join(laggard_trace::RUN_FILE));
+    }
+    let _ = std::fs::remove_dir(directory);
+}

@@ -1,0 +1,210 @@
+//! From recorded times to a table.
+
+use std::collections::BTreeMap;
+
+use laggard_baselines::{Entry, Fingerprint, Point, Span, Table};
+use laggard_trace::calls::{self, Shape};
+
+use super::plan::{Cell, Plan, Run, is_check};
+use super::recorded::Series;
+use super::rounds;
+
+/// Share of the usual time by which members may have begun apart …
+const SKEW_SHARE: f32 = 0.1;
+/// … and how much they may at any rate, ns.
+const SKEW: f32 = 150.0;
+/// Repetitions of a run that count, at least: if too few began together, those that were closest
+/// to it.
+const LEAST: usize = 3;
+
+/// What an entry is of.
+type Kind = (u16, Span, u32);
+/// Repetitions: how long it took, and how far apart the members began, ns.
+type Times = Vec<(f32, f32)>;
+/// Times by bytes, and whether that size is for checks.
+type Curve = BTreeMap<u64, (bool, Times)>;
+
+/// The table of all runs.
+pub fn table(runs: &[Run], plan: &Plan, series: Series, machine: Fingerprint) -> Table {
+    let entries = entries(runs, plan, series);
+    let mut table = Table::new(&description(&machine), entries);
+    table.fingerprint = Some(machine);
+    table.fit();
+    table
+}
+
+fn description(machine: &Fingerprint) -> String {
+    let crowded = match machine.oversubscribed {
+        true => ", more ranks than cores",
+        false => "",
+    };
+    let hosts = match &machine.hosts[..] {
+        [one] => one.clone(),
+        hosts => format!("{} hosts", hosts.len()),
+    };
+    // What follows the version is about how it was built.
+    let library = machine.mpi_library.split(',').next().unwrap_or_default();
+    format!("{hosts}, {library}, {} ranks{crowded}", machine.ranks)
+}
+
+/// The times of the first member of groups, and those of the others.
+#[derive(Default)]
+struct Roles([Curve; 2]);
+
+fn entries(runs: &[Run], plan: &Plan, series: Series) -> Vec<Entry> {
+    let mut kinds: BTreeMap<Kind, Roles> = BTreeMap::new();
+    for ((run, is_first, operation, bytes), times) in series {
+        let Some(run) = runs.get(run as usize) else {
+            continue;
+        };
+        let Some(kind) = kind(operation, &run.cell, plan) else {
+            continue;
+        };
+        let skews = run.skews.iter().skip(rounds::WARM_UP);
+        let skews = skews.map(|&skew| skew as f32);
+        let curve = &mut kinds.entry(kind).or_default().0[usize::from(!is_first)];
+        // A call that counts no bytes is the same in cells of all sizes.
+        let checks = bytes != 0 && is_check(run.cell.bytes, plan.options);
+        let (is_check, all) = curve.entry(bytes).or_insert((checks, Vec::new()));
+        *is_check &= checks;
+        all.extend(together(times.into_iter().zip(skews).collect()));
+    }
+    let entries = kinds.into_iter().map(|(kind, roles)| entry(kind, roles));
+    entries.filter(|entry| !entry.points.is_empty()).collect()
+}
+
+/// What a time counts as, as the analysis will ask for it.
+fn kind(operation: u16, cell: &Cell, plan: &Plan) -> Option<Kind> {
+    let group = &plan.groups[cell.group];
+    let size = group.size() as u32;
+    match calls::call(operation)?.shape {
+        // Whatever the group, its members are taken to be two.
+        Shape::Single if size != 2 => None,
+        _ => Some((operation, group.span, size)),
+    }
+}
+
+fn entry((operation, span, group_size): Kind, roles: Roles) -> Entry {
+    let [first, others] = roles.0.map(points);
+    let mut all = slower(first, others);
+    let mut checks: Vec<Point> = Vec::new();
+    // A check must lie between sizes that are measured.
+    let known = |points: &[(bool, Point)]| points.iter().any(|(is_check, _)| !is_check);
+    if known(&all) {
+        all.retain(|(is_check, point)| {
+            if *is_check {
+                checks.push(*point);
+            }
+            !is_check
+        });
+    }
+    let points = all.into_iter().map(|(_, point)| point).collect();
+    let mut entry = Entry::new(calls::name(operation), group_size, Some(span), points);
+    entry.checks = checks;
+    entry
+}
+
+/// Statistics of each size, ascending.
+fn points(curve: Curve) -> Vec<(bool, Point)> {
+    let points = curve.into_iter();
+    let points = points.map(|(bytes, (is_check, times))| (is_check, point(bytes, times)));
+    points.collect()
+}
+
+/// The repetitions of a run in which the members began together. What that is must not depend on
+/// how long a single one took, or slow ones would be preferred.
+fn together(mut times: Times) -> Times {
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let usual = times.get(times.len() / 4).map_or(0.0, |time| time.0);
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let near = times.partition_point(|time| time.1 <= (usual * SKEW_SHARE).max(SKEW));
+    times.truncate(near.max(LEAST));
+    times
+}
+
+/// Statistics of repetitions.
+fn point(bytes: u64, mut times: Times) -> Point {
+    let skew = times.iter().map(|time| time.1).fold(0.0, f32::max);
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let seconds = |share: usize| f64::from(times[(times.len() - 1) * share / 4].0.max(1.0)) * 1e-9;
+    Point {
+        bytes,
+        time_s: rounded(seconds(0)),
+        median_s: Some(rounded(seconds(2))),
+        spread_s: Some(rounded(seconds(3) - seconds(1))),
+        repetitions: Some(times.len() as u32),
+        skew_s: Some(rounded(f64::from(skew) * 1e-9)),
+    }
+}
+
+/// To a tenth of a ns: a clock shows no more, and files are read by people.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e10).round() / 1e10
+}
+
+/// Of the first member and the others, the slower one: the analysis does not know which of
+/// them a call was of. Where sizes differ, a curve counts between those it has.
+fn slower(first: Vec<(bool, Point)>, others: Vec<(bool, Point)>) -> Vec<(bool, Point)> {
+    if first.is_empty() || others.is_empty() {
+        return if first.is_empty() { others } else { first };
+    }
+    let curves = [&first, &others].map(|points| {
+        let points = points.iter().filter(|(is_check, _)| !is_check);
+        let points = points.map(|(_, point)| *point).collect();
+        Entry::new("", 2, None, points)
+    });
+    let mut sizes: BTreeMap<u64, (bool, Point)> = BTreeMap::new();
+    for (own, other) in [(&first, &curves[1]), (&others, &curves[0])] {
+        for &(is_check, point) in own {
+            let least = other.points.first().map_or(u64::MAX, |point| point.bytes);
+            let beside = other.time(point.bytes).filter(|_| point.bytes >= least);
+            if beside.is_some_and(|time| time > point.time_s) {
+                // The other one is slower at this size, which it may not have been measured at.
+                continue;
+            }
+            sizes.insert(point.bytes, (is_check, point));
+        }
+    }
+    sizes.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_that_began_apart_do_not_count() {
+        let mut times: Times = (0..10).map(|i| (1000.0 + i as f32, 50.0)).collect();
+        // Late for a message that had arrived, and a slow one.
+        times.extend([(200.0, 900.0), (9000.0, 800.0)]);
+        let point = super::point(8, together(times));
+        assert_eq!((point.time_s, point.repetitions), (1e-6, Some(10)));
+        assert_eq!(point.median_s, Some(1.004e-6));
+        assert_eq!(point.skew_s, Some(5e-8));
+    }
+
+    #[test]
+    fn where_none_began_together_the_closest_count() {
+        let times = (1..=20).map(|i| (500.0, 1000.0 * i as f32)).collect();
+        let point = super::point(8, together(times));
+        assert_eq!((point.repetitions, point.skew_s), (Some(3), Some(3e-6)));
+    }
+
+    #[test]
+    fn the_slower_of_two_roles_counts() {
+        let curve = |points: &[(u64, f64)]| {
+            let points = points.iter();
+            let points = points.map(|&(bytes, time)| (false, Point::new(bytes, time)));
+            points.collect::<Vec<_>>()
+        };
+        // A root with three times the bytes, which takes longer, and the others.
+        let root = curve(&[(3, 4e-6), (24, 4e-6), (192, 9e-6)]);
+        let others = curve(&[(1, 1e-6), (8, 1e-6), (64, 20e-6)]);
+        let found = slower(root, others);
+        let found: Vec<(u64, f64)> = found.iter().map(|(_, p)| (p.bytes, p.time_s)).collect();
+        assert_eq!(
+            found,
+            [(1, 1e-6), (3, 4e-6), (24, 4e-6), (64, 20e-6), (192, 9e-6)]
+        );
+    }
+}
