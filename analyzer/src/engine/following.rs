@@ -4,6 +4,7 @@
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::columns::Columns;
 use super::intern::PathKey;
@@ -105,22 +106,32 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Following {
     open: Option<Open>,
-    by_signature: FxHashMap<u32, BySignature>,
+    by_signature: Vec<BySignature>,
+    /// Positions in `by_signature`.
+    index: FxHashMap<u32, u32>,
+    /// Signatures and their positions, those looked for last: with `--all` every call is slow, and
+    /// a loop makes few different ones.
+    recent: [(u32, u32); RECENT],
 }
+
+/// See [`Following::recent`].
+const RECENT: usize = 8;
 
 #[derive(Debug, Default)]
 struct BySignature {
+    signature: u32,
     calls: u64,
     computed: u64,
     overlap: u64,
     /// Signatures of the next calls, and how often.
-    next: Vec<(u32, u64)>,
+    next: SmallVec<[(u32, u64); 1]>,
 }
 
 impl Following {
     /// Takes the calls of a new slab in.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
         let first = columns.first;
+        let mut last = self.open.take();
         let times = columns.enter[first..].iter().zip(&columns.leave[first..]);
         for ((&enter, &leave), &signature) in times.zip(&columns.signature[first..]) {
             let Some(row) = rows.get(signature as usize) else {
@@ -130,21 +141,46 @@ impl Following {
             if row.class == TimeClass::Setup {
                 continue;
             }
-            if let Some(open) = self.open.take() {
+            if let Some(open) = last.take() {
                 self.close(open, enter, signature);
             }
             if leave - enter >= row.threshold && row.blocks && !row.has(flags::POSTS) {
-                self.open = Some(Open {
+                last = Some(Open {
                     signature,
                     duration: leave - enter,
                     leave,
                 });
             }
         }
+        self.open = last;
+    }
+
+    #[inline]
+    fn sums(&mut self, signature: u32) -> &mut BySignature {
+        let slot = signature as usize % RECENT;
+        let (known, at) = self.recent[slot];
+        let is_known = |sums: &BySignature| known == signature && sums.signature == signature;
+        if !self.by_signature.get(at as usize).is_some_and(is_known) {
+            self.recent[slot] = (signature, self.find(signature));
+        }
+        &mut self.by_signature[self.recent[slot].1 as usize]
+    }
+
+    /// The position of a signature, which gets one if it has none.
+    #[cold]
+    fn find(&mut self, signature: u32) -> u32 {
+        let all = &mut self.by_signature;
+        *self.index.entry(signature).or_insert_with(|| {
+            all.push(BySignature {
+                signature,
+                ..BySignature::default()
+            });
+            all.len() as u32 - 1
+        })
     }
 
     fn close(&mut self, open: Open, enter: i64, next: u32) {
-        let sums = self.by_signature.entry(open.signature).or_default();
+        let sums = self.sums(open.signature);
         let computed = (enter - open.leave).max(0);
         sums.calls += 1;
         sums.computed = sums.computed.saturating_add(computed as u64);
@@ -163,7 +199,8 @@ impl Following {
         signatures: &[Signature],
         name: impl Fn(u32) -> (u16, PathKey),
     ) {
-        for (signature, sums) in self.by_signature {
+        for sums in self.by_signature {
+            let signature = sums.signature;
             let own = &signatures[signature as usize];
             let mut followed = Followed {
                 calls: sums.calls,

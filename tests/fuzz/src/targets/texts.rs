@@ -3,9 +3,9 @@
 use laggard_baselines::{Baseline, Span, Table};
 use laggard_experiments::compare::{self, TextOptions};
 use laggard_experiments::{Run, scale, to_json};
+use laggard_html::{Page, Sources};
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
-use laggard_html::{Page, Sources};
 use laggard_report::{RenderOptions, Report, render_text};
 
 /// A baseline's table: read, asked, written again, and joined with itself.
