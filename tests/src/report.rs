@@ -101,6 +101,7 @@ pub struct Bottleneck {
     pub confidence: f64,
     pub baseline_s: Option<f64>,
     pub ratio: Option<f64>,
+    #[serde(default)]
     pub filter: String,
     pub calls: u64,
     pub instances: u64,

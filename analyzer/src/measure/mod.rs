@@ -1,6 +1,6 @@
 //! Measures what operations cost on this machine: `laggard baseline`.
 //!
-//! *Purpose.* A [`Table`](laggard_baselines::Table) of what each call takes when nobody is late.
+//! *Purpose.* A [`Table`] of what each call takes when nobody is late.
 //!
 //! *Data flow.* The job preloads the collector into itself (`start`). Rank 0 names one cell
 //! after the other: a benchmark (`benchmarks`), a group, a size (`plan`); its members repeat it,

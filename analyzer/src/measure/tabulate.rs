@@ -204,7 +204,8 @@ mod tests {
         let found: Vec<(u64, f64)> = found.iter().map(|(_, p)| (p.bytes, p.time_s)).collect();
         assert_eq!(
             found,
-            [(1, 1e-6), (3, 4e-6), (24, 4e-6), (64, 20e-6), (192, 9e-6)]
+            // For 24 bytes the others take 4.7 µs, by the curve between 8 and 64.
+            [(1, 1e-6), (3, 4e-6), (64, 20e-6), (192, 9e-6)]
         );
     }
 }

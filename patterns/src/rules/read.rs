@@ -304,7 +304,7 @@ mod tests {
             (
                 "['b d']\nwhen = 'true'".to_owned(),
                 6,
-                "rule b d: a rule's name is made of",
+                "rule 'b d': a rule's name is made of",
             ),
         ] {
             let (ids, complaints) = between(&bad);
