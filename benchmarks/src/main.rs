@@ -71,6 +71,9 @@ struct Scale {
     /// What the ranks did
     #[arg(long, value_enum, default_value_t = Program::Halo2d)]
     program: Program,
+    /// Rounds of all numbers of agents
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
 #[derive(Debug, Args)]
@@ -146,6 +149,7 @@ fn main() -> Result<ExitCode> {
                 calls: options.calls,
                 agents: options.agents,
                 program: options.program,
+                rounds: options.rounds,
                 directory,
             };
             scale::measure(&options, &mut outcome)?;

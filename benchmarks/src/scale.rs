@@ -23,18 +23,20 @@ pub struct Options {
     pub agents: Vec<usize>,
     /// What the ranks did.
     pub program: Program,
+    /// How often everything is analysed.
+    pub rounds: u32,
     /// Where traces are made, one after the other.
     pub directory: PathBuf,
 }
 
-/// One analysis.
+/// What is known of the analyses of a trace by so many agents: that of the median time.
 #[derive(Clone, Debug)]
 struct Run {
     ranks: f64,
     calls: f64,
     agents: usize,
     time_s: f64,
-    /// Of all agents together, bytes.
+    /// Of all agents together, the most in any round, bytes.
     memory: f64,
     /// Between agents.
     messages: f64,
@@ -87,8 +89,10 @@ fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Res
         let mut runs = Vec::new();
         for (ranks, calls) in sizes {
             let trace = generate(options, ranks, calls)?;
-            for &agents in &options.agents {
-                let run = analyze(analyzer, &trace, agents)?;
+            for rounds in in_turns(options, |agents| analyze(analyzer, &trace, agents))? {
+                let times = rounds.iter().map(|run| run.time_s).collect();
+                let run = typical(rounds)?;
+                let agents = run.agents;
                 table.row([
                     ranks.to_string(),
                     calls.to_string(),
@@ -101,7 +105,7 @@ fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Res
                 ]);
                 outcome.raw.push((
                     format!("{program} {ranks} ranks x {calls} calls, {agents} agents: time s"),
-                    vec![run.time_s],
+                    times,
                 ));
                 runs.push(run);
             }
@@ -119,6 +123,26 @@ fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Res
         }
     }
     Ok(())
+}
+
+/// All rounds of each number of agents, these in turns.
+fn in_turns(options: &Options, run: impl Fn(usize) -> Result<Run>) -> Result<Vec<Vec<Run>>> {
+    let mut runs = vec![Vec::new(); options.agents.len()];
+    for _ in 0..options.rounds {
+        for (runs, &agents) in runs.iter_mut().zip(&options.agents) {
+            runs.push(run(agents)?);
+        }
+    }
+    Ok(runs)
+}
+
+/// The round of the median time, with the most memory of any.
+fn typical(mut rounds: Vec<Run>) -> Result<Run> {
+    let memory = rounds.iter().map(|run| run.memory).fold(0.0, f64::max);
+    rounds.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+    let middle = (rounds.len().saturating_sub(1)) / 2;
+    let run = rounds.into_iter().nth(middle).context("no rounds")?;
+    Ok(Run { memory, ..run })
 }
 
 fn generate(options: &Options, ranks: u32, calls: u64) -> Result<PathBuf> {
@@ -319,6 +343,24 @@ fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_time_and_the_most_memory_count() {
+        let run = |time_s, memory| Run {
+            ranks: 1.0,
+            calls: 1.0,
+            agents: 1,
+            time_s,
+            memory,
+            messages: 0.0,
+            bytes: 0.0,
+            trace_bytes: 1.0,
+            phases: Vec::new(),
+        };
+        let rounds = vec![run(9.0, 5.0), run(1.0, 7.0), run(2.0, 6.0)];
+        let typical = typical(rounds).unwrap();
+        assert_eq!((typical.time_s, typical.memory), (2.0, 7.0));
+    }
 
     #[test]
     fn lines_and_exponents_are_those_of_the_points() {

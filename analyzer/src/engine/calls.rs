@@ -27,10 +27,10 @@ struct Call {
     receiver: u32,
     /// The non-blocking collective that it waited for longest, [`Losses`].
     group: u32,
-    /// Number of the first message that it received, `u64::MAX` if it received none.
-    messages: u64,
-    /// Number of the first message after those of this call.
-    messages_end: u64,
+    /// Low half of the number of the first message after those that were asked about before it.
+    messages: u32,
+    /// How many messages that are asked about it received.
+    received: u32,
 }
 
 /// Who sent a message, and how it was received.
@@ -38,10 +38,29 @@ struct Call {
 struct Receipt {
     /// World rank.
     source: i32,
-    /// Receiving thread.
-    thread: u32,
-    /// Whether the program took what came first.
-    any: bool,
+    /// Receiving thread, and whether the program took what came first, in one: there are many.
+    thread_and_any: u32,
+}
+
+impl Receipt {
+    #[inline(always)]
+    fn new(source: i32, thread: u32, any: bool) -> Self {
+        let thread_and_any = thread << 1 | u32::from(any);
+        Receipt {
+            source,
+            thread_and_any,
+        }
+    }
+
+    #[inline]
+    fn thread(&self) -> u32 {
+        self.thread_and_any >> 1
+    }
+
+    #[inline]
+    fn any(&self) -> bool {
+        self.thread_and_any & 1 != 0
+    }
 }
 
 /// A party that was late for a call.
@@ -233,8 +252,8 @@ impl Calls {
             sender: NONE,
             receiver: NONE,
             group: NONE,
-            messages: self.message_base + self.sent.len() as u64,
-            messages_end: u64::MAX,
+            messages: self.next_message() as u32,
+            received: 0,
         })
     }
 
@@ -246,12 +265,23 @@ impl Calls {
             return;
         }
         self.waiting += 1;
+        let next = self.next_message() as u32;
         let call = &mut self.calls.list[slot as usize];
         call.open = self.opened;
-        call.messages_end = self.message_base + self.sent.len() as u64;
-        if call.messages == call.messages_end {
-            call.messages = u64::MAX;
-        }
+        call.received = next.wrapping_sub(call.messages);
+    }
+
+    /// Number of the next message that is asked about.
+    #[inline(always)]
+    fn next_message(&self) -> u64 {
+        self.message_base + self.sent.len() as u64
+    }
+
+    /// Position in `sent` of the first message that the call received: since it is there, so are
+    /// all that came later, and nobody has memory for 2^32 of them.
+    #[inline]
+    fn first_message(&self, call: &Call) -> usize {
+        call.messages.wrapping_sub(self.message_base as u32) as usize
     }
 
     /// Makes room for so many questions.
@@ -265,14 +295,10 @@ impl Calls {
     /// time of the send is wanted.
     #[inline(always)]
     pub fn message(&mut self, at: &CallAt, source: i32) -> Token {
-        let message = self.message_base + self.sent.len() as u64;
+        let message = self.next_message();
         self.changed = true;
         self.sent.push(UNANSWERED);
-        self.receipts.push(Receipt {
-            source,
-            thread: at.thread,
-            any: at.any,
-        });
+        self.receipts.push(Receipt::new(source, at.thread, at.any));
         let call = at.slot;
         self.opened += u32::from(call != NONE);
         Token { call, message }
@@ -498,16 +524,17 @@ impl Calls {
             false
         });
         self.concluded = concluded;
-        let mut needed = self.message_base + self.sent.len() as u64;
-        for &slot in &self.concluded {
-            needed = needed.min(self.calls[slot].messages);
-        }
-        if self.waiting > 0 {
-            for slot in open(&self.calls) {
-                needed = needed.min(self.calls[slot].messages);
+        let mut done = self.sent.len();
+        let mut need = |slot: u32| {
+            let call = &self.calls[slot];
+            if call.received > 0 {
+                done = done.min(self.first_message(call));
             }
+        };
+        self.concluded.iter().copied().for_each(&mut need);
+        if self.waiting > 0 {
+            open(&self.calls).into_iter().for_each(need);
         }
-        let done = needed.saturating_sub(self.message_base) as usize;
         self.sent.drain(..done);
         self.receipts.drain(..done);
         self.message_base += done as u64;
@@ -566,8 +593,8 @@ impl Calls {
     /// that source as well, as a Waitall over all neighbours does.
     #[inline(always)]
     fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
-        let position = |message: u64| usize::try_from(message - self.message_base).ok();
-        let first = position(call.messages_end)?;
+        let begin = self.first_message(call);
+        let first = begin + call.received as usize;
         let last = self.sent.len().min(first + ORDER_WINDOW as usize);
         let window = &self.sent[first..last];
         let is_whole = end || window.len() == ORDER_WINDOW as usize;
@@ -581,14 +608,15 @@ impl Calls {
         if signs >= 0 {
             return is_whole.then_some(PatternId::LateSender);
         }
-        let own = &self.receipts[position(call.messages)?..first];
-        let any = self.receipts[position(late.message)?].any;
+        let own = &self.receipts[begin..first];
+        let any = usize::try_from(late.message - self.message_base).ok()?;
+        let any = self.receipts[any].any();
         let mut pattern = PatternId::LateSender;
         for (&sent, receipt) in window.iter().zip(&self.receipts[first..last]) {
             if sent == UNANSWERED && !end {
                 return None;
             }
-            if sent == UNANSWERED || receipt.thread != call.thread || sent >= late.time {
+            if sent == UNANSWERED || receipt.thread() != call.thread || sent >= late.time {
                 continue;
             }
             if receipt.source == late.source {

@@ -122,9 +122,13 @@ impl Channel {
     }
 }
 
+/// So many channels are looked through one by one: few for most ranks, and there are many ranks.
+const FEW: usize = 8;
+
 /// The channels of a rank in one direction.
 #[derive(Debug, Default)]
 pub struct Channels {
+    /// Numbers of all, once they are many.
     numbers: FxHashMap<ChannelKey, u32>,
     /// Channels by number.
     pub list: Vec<Channel>,
@@ -137,7 +141,7 @@ pub struct Channels {
 impl Channels {
     /// The number of a channel; `agent_of` says where the peer's trace is.
     pub fn number(&mut self, key: ChannelKey, agent_of: &[u32]) -> u32 {
-        if let Some(&number) = self.numbers.get(&key) {
+        if let Some(number) = self.find(key) {
             return number;
         }
         let agent = usize::try_from(key.1)
@@ -158,8 +162,21 @@ impl Channels {
             unsent: 0,
         });
         let number = self.list.len() as u32 - 1;
-        self.numbers.insert(key, number);
+        if self.list.len() > FEW {
+            let begun = self.numbers.len();
+            let further = (begun as u32..).zip(&self.list[begun..]);
+            self.numbers
+                .extend(further.map(|(number, channel)| (channel.key, number)));
+        }
         number
+    }
+
+    fn find(&self, key: ChannelKey) -> Option<u32> {
+        if self.list.len() > FEW {
+            return self.numbers.get(&key).copied();
+        }
+        let at = self.list.iter().position(|channel| channel.key == key);
+        at.map(|at| at as u32)
     }
 
     /// The channel of a signature's send half, if it is a message.

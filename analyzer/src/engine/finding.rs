@@ -6,7 +6,6 @@ use std::hash::{Hash, Hasher};
 use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
 use super::intern::PathKey;
 use super::notes::Loss;
@@ -66,7 +65,7 @@ pub struct Cause {
 pub struct Causes {
     few: Vec<(CauseKey, Cause)>,
     /// All, once they are many.
-    many: FxHashMap<CauseKey, Cause>,
+    many: Option<Box<FxHashMap<CauseKey, Cause>>>,
 }
 
 impl Causes {
@@ -84,12 +83,12 @@ impl Causes {
 
     /// See `of`.
     fn of_further(&mut self, key: CauseKey) -> &mut Cause {
-        if !self.many.is_empty() {
-            return self.many.entry(key).or_default();
-        }
         if self.few.len() == Self::FEW {
-            self.many = std::mem::take(&mut self.few).into_iter().collect();
-            return self.many.entry(key).or_default();
+            let few = std::mem::take(&mut self.few);
+            self.many = Some(Box::new(few.into_iter().collect()));
+        }
+        if let Some(many) = &mut self.many {
+            return many.entry(key).or_default();
         }
         self.few.reserve_exact(1);
         self.few.push((key, Cause::default()));
@@ -102,7 +101,7 @@ impl Causes {
         self.few
             .iter()
             .map(|(key, cause)| (key, cause))
-            .chain(&self.many)
+            .chain(self.many.iter().flat_map(|many| many.iter()))
     }
 }
 
@@ -114,7 +113,8 @@ impl IntoIterator for Causes {
     >;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.few.into_iter().chain(self.many)
+        let many = self.many.map(|many| *many).unwrap_or_default();
+        self.few.into_iter().chain(many)
     }
 }
 
@@ -157,7 +157,7 @@ pub struct Sums {
     pub inter_host: u64,
     /// Per world rank: time lost and instances, ascending. Not known to a location's own
     /// sums: see [`LocalFindings::drain_into`].
-    pub ranks: SmallVec<[(u32, u64, u64); 1]>,
+    pub ranks: Vec<(u32, u64, u64)>,
     /// Who was late.
     pub causes: Causes,
     /// The worst instance.
@@ -231,10 +231,7 @@ impl Sums {
     }
 }
 
-fn add_rank(
-    ranks: &mut SmallVec<[(u32, u64, u64); 1]>,
-    (rank, severity, instances): (u32, u64, u64),
-) {
+fn add_rank(ranks: &mut Vec<(u32, u64, u64)>, (rank, severity, instances): (u32, u64, u64)) {
     match ranks.last_mut() {
         Some(last) if last.0 == rank => {
             last.1 = last.1.saturating_add(severity);

@@ -181,7 +181,7 @@ impl Folded {
             instances: sums.instances,
             inter_host: sums.inter_host,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
-            ranks: sums.ranks.into_vec(),
+            ranks: sums.ranks,
             classes: joined(classes, |one| one.class, LossClass::add),
             causes: sums.causes.into_iter().collect(),
             worst: sums.worst,

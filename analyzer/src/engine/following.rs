@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::calls::make_room;
 use super::columns::Columns;
 use super::intern::PathKey;
 use super::table::{Row, TimeClass};
@@ -107,15 +108,9 @@ struct Open {
 pub struct Following {
     open: Option<Open>,
     by_signature: Vec<BySignature>,
-    /// Positions in `by_signature`.
-    index: FxHashMap<u32, u32>,
-    /// Signatures and their positions, those looked for last: with `--all` every call is slow, and
-    /// a loop makes few different ones.
-    recent: [(u32, u32); RECENT],
+    /// One more than the position in `by_signature`, by signature; 0 for those without one.
+    positions: Vec<u32>,
 }
-
-/// See [`Following::recent`].
-const RECENT: usize = 8;
 
 #[derive(Debug, Default)]
 struct BySignature {
@@ -157,26 +152,27 @@ impl Following {
 
     #[inline]
     fn sums(&mut self, signature: u32) -> &mut BySignature {
-        let slot = signature as usize % RECENT;
-        let (known, at) = self.recent[slot];
-        let is_known = |sums: &BySignature| known == signature && sums.signature == signature;
-        if !self.by_signature.get(at as usize).is_some_and(is_known) {
-            self.recent[slot] = (signature, self.find(signature));
-        }
-        &mut self.by_signature[self.recent[slot].1 as usize]
+        let at = match self.positions.get(signature as usize) {
+            Some(&at) if at > 0 => at,
+            _ => self.begin(signature),
+        };
+        &mut self.by_signature[at as usize - 1]
     }
 
-    /// The position of a signature, which gets one if it has none.
+    /// One more than the position of a signature that has none yet.
     #[cold]
-    fn find(&mut self, signature: u32) -> u32 {
-        let all = &mut self.by_signature;
-        *self.index.entry(signature).or_insert_with(|| {
-            all.push(BySignature {
-                signature,
-                ..BySignature::default()
-            });
-            all.len() as u32 - 1
-        })
+    fn begin(&mut self, signature: u32) -> u32 {
+        let (positions, all) = (&mut self.positions, &mut self.by_signature);
+        let further = (signature as usize + 1).saturating_sub(positions.len());
+        make_room(positions, further, 0);
+        positions.resize(positions.len() + further, 0);
+        make_room(all, 1, 0);
+        all.push(BySignature {
+            signature,
+            ..BySignature::default()
+        });
+        self.positions[signature as usize] = all.len() as u32;
+        all.len() as u32
     }
 
     fn close(&mut self, open: Open, enter: i64, next: u32) {
