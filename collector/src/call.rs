@@ -217,7 +217,8 @@ impl Call {
     }
 
     /// Records a call about symmetric memory, unless recording is paused.
-    pub fn record_on_memory(&mut self, raw: Raw, address: u64, value: Option<u64>) {
+    #[inline(always)]
+    pub fn record_on_memory(&mut self, raw: &Raw, address: u64, value: Option<u64>) {
         let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
         let stream = self.stream();
         if paused {

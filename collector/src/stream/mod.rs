@@ -192,9 +192,36 @@ impl Stream {
 
     /// Records a call about symmetric memory. An address that comes again and again is part of
     /// the signature; any other is in an extension record.
+    #[inline(always)]
     pub fn record_on_memory(
         &mut self,
-        raw: Raw,
+        raw: &Raw,
+        address: u64,
+        value: Option<u64>,
+        enter: u64,
+        leave: u64,
+    ) {
+        let with_address = Raw {
+            extra: address,
+            ..*raw
+        };
+        let Some(found) = self.signatures.cached(&with_address) else {
+            return self.record_on_memory_slowly(raw, address, value, enter, leave);
+        };
+        let statistics = self.signatures.statistics(found);
+        statistics.add(leave.wrapping_sub(enter));
+        self.posts += u64::from(raw.flags & flags::POSTS);
+        match value.map(|value| Record::extension_u64(Extension::Value, value)) {
+            Some(value) => self.push_extended(&[value], enter, leave, found.id),
+            None => self.push(enter, leave, found.id),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_on_memory_slowly(
+        &mut self,
+        raw: &Raw,
         address: u64,
         value: Option<u64>,
         enter: u64,
@@ -208,7 +235,7 @@ impl Stream {
         };
         let with_address = Raw {
             extra: address,
-            ..raw
+            ..*raw
         };
         let repeats = self.signatures.repeats(&with_address);
         if !repeats {
@@ -217,12 +244,8 @@ impl Stream {
         if let Some(value) = value {
             extend(Extension::Value, value);
         }
-        let raw = if repeats { with_address } else { raw };
-        if count == 0 {
-            self.record(&raw, enter, leave);
-        } else {
-            self.record_slowly(&raw, &extensions[..count], enter, leave);
-        }
+        let raw = if repeats { &with_address } else { raw };
+        self.record_slowly(raw, &extensions[..count], enter, leave);
     }
 
     /// As [`record`](Self::record), with extension records before the call's own.
@@ -338,11 +361,14 @@ impl Stream {
         }
     }
 
+    #[inline(always)]
     fn push_extended(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
         if extensions.is_empty() {
             return self.push(enter, leave, signature);
         }
-        self.flush_polling();
+        if self.polling.count != 0 {
+            self.flush_polling();
+        }
         if self.records {
             self.recorded += 1;
             self.writer

@@ -121,8 +121,22 @@ impl<S: Space> LocationWriter<S> {
     }
 
     /// Records a call with what extension records say of it.
+    #[inline(always)]
     pub fn push_extended(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
-        self.push_slowly(extensions, enter, leave, signature);
+        let offset = enter.wrapping_sub(self.base);
+        let duration = leave.wrapping_sub(enter);
+        let room = (self.end as usize).saturating_sub(self.cursor as usize) / size_of::<Record>();
+        if extensions.len() < room && (offset | duration) <= u64::from(u32::MAX) {
+            // SAFETY: so many records, and one more, fit between `cursor` and `end`.
+            unsafe {
+                for record in extensions {
+                    self.store(record.enter, record.duration, record.signature);
+                }
+                self.store(offset as u32, duration as u32, signature);
+            }
+        } else {
+            self.push_slowly(extensions, enter, leave, signature);
+        }
     }
 
     /// # Safety

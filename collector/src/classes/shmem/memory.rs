@@ -123,7 +123,7 @@ impl Operation for Transfer {
         if self.failed {
             raw.flags |= flags::UNSUCCESSFUL;
         }
-        call.record_on_memory(raw, symmetric::address(self.address), self.value);
+        call.record_on_memory(&raw, symmetric::address(self.address), self.value);
     }
 }
 
@@ -167,7 +167,7 @@ impl Operation for Lock {
             raw.extra = address;
             call.record_unsuccessful(&raw);
         } else {
-            call.record_on_memory(raw, address, None);
+            call.record_on_memory(&raw, address, None);
         }
     }
 }
@@ -219,7 +219,7 @@ impl Operation for Watch {
             raw.extra = address;
             call.record_unsuccessful(&raw);
         } else {
-            call.record_on_memory(raw, address, Some(self.value));
+            call.record_on_memory(&raw, address, Some(self.value));
         }
     }
 }
