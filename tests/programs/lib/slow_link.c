@@ -86,3 +86,14 @@ int MPI_Put(const void *origin, int count, MPI_Datatype type, int rank, MPI_Aint
     leave(rank);
     return result;
 }
+
+int MPI_Get(void *origin, int count, MPI_Datatype type, int rank, MPI_Aint displacement,
+            int target_count, MPI_Datatype target_type, MPI_Win window)
+{
+    int size, result;
+    PMPI_Type_size(type, &size);
+    occupy(rank, (size_t)count * size);
+    result = PMPI_Get(origin, count, type, rank, displacement, target_count, target_type, window);
+    leave(rank);
+    return result;
+}
