@@ -1,6 +1,5 @@
 //! A trace that is exported as an OTF2 archive, and what an analysis finds in the archive: all
-//! that it finds in the trace, and nothing else. Of anomalies, those about locks of OpenSHMEM are not in
-//! archives.
+//! that it finds in the trace, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -11,12 +10,6 @@ use std::process::Command;
 use crate::process;
 use crate::product::{Bench, TIMEOUT};
 use crate::report::{Bottleneck, Location, Report};
-
-/// What archives cannot carry: they have no symmetric addresses.
-const LEFT_OUT: [&str; 3] = ["unexplained", "wait_on_lock", "wait_on_value"];
-
-/// The same of anomalies.
-const LOCKS_LEFT_OUT: [&str; 2] = ["foreign_unlock", "lock_not_released"];
 
 /// What a loss may differ by: it is the difference of two times, each rounded to the ns of the
 /// archive's clock. Seconds.
@@ -78,18 +71,10 @@ impl Differences {
                 .collect()
         };
         self.same("locations", (&threads(own), &threads(imported)));
-        let a_left_out = own
-            .bottlenecks
-            .iter()
-            .any(|found| LEFT_OUT.contains(&found.pattern.as_str()));
         // Each call's length is rounded.
         let resolution = resolution(a.operations);
         for (own, imported) in own.locations.iter().zip(&imported.locations) {
-            let waits = match a_left_out {
-                true => |_: &Location| 0.0,
-                false => |l: &Location| l.wait_s,
-            };
-            let times = |l: &Location| [l.communication_s, l.synchronization_s, l.io_s, waits(l)];
+            let times = |l: &Location| [l.communication_s, l.synchronization_s, l.io_s, l.wait_s];
             let (a, b) = (times(own), times(imported));
             let near = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= resolution);
             self.must(near, &format!("times of rank {}", own.rank), (&a, &b));
@@ -151,9 +136,7 @@ impl Differences {
             let row = |a: &crate::report::Anomaly| {
                 (a.id.clone(), a.severity.clone(), a.count, words(&a.detail))
             };
-            let known = report.anomalies.iter();
-            let known = known.filter(|a| !LOCKS_LEFT_OUT.contains(&a.id.as_str()));
-            let mut rows: Vec<_> = known.map(row).collect();
+            let mut rows: Vec<_> = report.anomalies.iter().map(row).collect();
             rows.sort();
             rows
         };
@@ -170,16 +153,13 @@ fn resolution(instances: u64) -> f64 {
 type Key<'r> = (&'r str, &'r str, &'r [String]);
 
 fn by_place(report: &Report) -> BTreeMap<Key<'_>, &Bottleneck> {
-    let rows = report.bottlenecks.iter();
-    let rows = rows
-        .filter(|found| !LEFT_OUT.contains(&found.pattern.as_str()))
-        .map(|found| {
-            let path = found.location.callpath.as_slice();
-            (
-                (found.pattern.as_str(), found.operation.as_str(), path),
-                found,
-            )
-        });
+    let rows = report.bottlenecks.iter().map(|found| {
+        let path = found.location.callpath.as_slice();
+        (
+            (found.pattern.as_str(), found.operation.as_str(), path),
+            found,
+        )
+    });
     rows.collect()
 }
 

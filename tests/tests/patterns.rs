@@ -32,6 +32,7 @@ programs! {
     fortran_mpif_free: "fortran_mpif_free.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
+    fence_assertions: "fence_assertions.c";
     foreign_unlock: "foreign_unlock.c";
     late_broadcast: "late_broadcast.c";
     late_broadcast_near_miss: "late_broadcast_near_miss.c";
@@ -66,6 +67,7 @@ programs! {
     late_sender_waitall_near_miss: "late_sender_waitall_near_miss.c";
     late_sender_waitany_waitsome: "late_sender_waitany_waitsome.c";
     late_sender_wildcard: "late_sender_wildcard.c";
+    lock_all: "lock_all.c";
     lock_contention: "lock_contention.c";
     lock_contention_near_miss: "lock_contention_near_miss.c";
     mpi_and_shmem: "mpi_and_shmem.c";

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use anyhow::Result;
-use laggard_otf2::events::{Collective, Event, Message};
+use laggard_otf2::events::{Collective, Event, Message, Told};
 use laggard_otf2::{ArchiveWriter, EventWriter};
-use laggard_trace::calls::{self, Call};
+use laggard_trace::calls::{self, Call, GenericType, Shape};
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
@@ -28,6 +28,8 @@ enum Posted {
     /// What it receives, unless only its completion tells.
     Receive(Option<Message>),
     Collective(Collective),
+    /// On a window.
+    Transfer(u32),
 }
 
 /// Writes one location.
@@ -115,6 +117,7 @@ impl Writer<'_> {
         if calls::call(known.operation).is_some_and(Call::is_user) {
             return self.region(state, &signature, event.value.is_none(), (enter, leave));
         }
+        let told = told(known, event);
         // A record of many calls: evenly, as nothing else is known of them.
         let count = event
             .repeated
@@ -125,7 +128,7 @@ impl Writer<'_> {
         });
         for n in 0..count {
             let enter = enter + n * length;
-            self.call(state, &signature, (enter, enter + inside), event)?;
+            self.call(state, &signature, &told, (enter, enter + inside), event)?;
         }
         Ok(())
     }
@@ -199,6 +202,7 @@ impl Writer<'_> {
         &mut self,
         state: &mut State,
         signature: &Signature,
+        told: &Told,
         (enter, leave): (u64, u64),
         event: &laggard_trace::Event,
     ) -> Result<()> {
@@ -207,7 +211,11 @@ impl Writer<'_> {
         let enter = state.last;
         let leave = leave.max(enter);
         let region = self.names.call(signature.operation);
-        self.put(enter, &Event::Enter(region))?;
+        let entered = match told.is_empty() {
+            true => Event::Enter(region),
+            false => Event::EnterCall(region, Box::new(*told)),
+        };
+        self.put(enter, &entered)?;
         for part in std::mem::take(&mut state.parts) {
             self.begin(state, &part, enter)?;
         }
@@ -237,5 +245,46 @@ impl Writer<'_> {
         self.put(leave, &Event::Leave(region))?;
         state.last = leave;
         Ok(())
+    }
+}
+
+/// What OTF2 has no records for: parameters of calls on windows, addresses and values of
+/// OpenSHMEM.
+fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
+    let Some(call) = calls::call(known.operation) else {
+        return Told::default();
+    };
+    if call.is_user() {
+        return Told::default();
+    }
+    if call.is_shmem() {
+        if !call.has_address() {
+            return Told::default();
+        }
+        let parameter = Some(known.parameter as u64).filter(|&address| address != 0);
+        let operand = match call.generic {
+            GenericType::WaitOnValue => {
+                let receive = event.receive(known);
+                Some((receive.tag, receive.bytes.min(u64::from(u32::MAX))))
+            }
+            _ => match event.send(known).tag {
+                0 => None,
+                tag => Some((tag, 0)),
+            },
+        };
+        return Told::of_memory(event.address.or(parameter), event.value, operand);
+    }
+    let has_parameter = call.shape == Shape::Fence
+        || matches!(
+            call.generic,
+            GenericType::Lock
+                | GenericType::OneSidedPut
+                | GenericType::OneSidedGet
+                | GenericType::OneSidedAtomic
+        );
+    match event.value.map_or(known.parameter, |value| value as i64) {
+        0 => Told::default(),
+        parameter if has_parameter => Told::of_window(parameter),
+        _ => Told::default(),
     }
 }

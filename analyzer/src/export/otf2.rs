@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use laggard_otf2::definitions::{
-    Attribute, BYTE, Clock, Definitions, Group, Location, PARADIGM_MPI, Region, UNDEFINED,
+    Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, Region, UNDEFINED,
     group_kind,
 };
-use laggard_otf2::events::{ANY, Event};
-use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker};
+use laggard_otf2::events::{ANY, Event, TOLD};
+use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker, TOLD_NUMBERS};
 use laggard_report::Report;
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -174,6 +174,14 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
         kind: BYTE,
     };
     definitions.attributes.insert(ANY_NUMBER, any);
+    for (number, name) in TOLD_NUMBERS.into_iter().zip(TOLD) {
+        let told = Attribute {
+            name: names.string(name.as_bytes()),
+            description: names.string(b"of a one-sided call, as in a trace of laggard"),
+            kind: LONG,
+        };
+        definitions.attributes.insert(number, told);
+    }
     definitions.strings = names.defined.strings;
     definitions.regions = names.defined.regions;
     archive

@@ -4,8 +4,8 @@ use std::ffi::{CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::definitions::Definitions;
-use crate::events::{self, ANY, Batch, Sink};
+use crate::definitions::{BYTE, Definitions, LONG};
+use crate::events::{self, ANY, Batch, Sink, TOLD};
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 use crate::source::{Offsets, Progress, Source, Stream};
 use crate::{Error, anchor};
@@ -84,8 +84,9 @@ impl Source for Archive {
         anchor::check_events(&self.path, id).map_err(failed)?;
         let reader = self.select(id)?;
         let offsets = reader.local_definitions(id);
-        let any = self.definitions.byte(ANY);
-        let events = Events::open(reader, id, offsets, any).map_err(failed)?;
+        let any = self.definitions.attribute(ANY, BYTE);
+        let told = TOLD.map(|name| self.definitions.attribute(name, LONG));
+        let events = Events::open(reader, id, offsets, (any, told)).map_err(failed)?;
         Ok(Box::new(events))
     }
 
@@ -215,12 +216,12 @@ struct Events {
 }
 
 impl Events {
-    /// `any` is the number of the attribute [`ANY`].
+    /// `any` is the number of the attribute [`ANY`], `told` are those of [`TOLD`].
     fn open(
         reader: Reader,
         id: u64,
         offsets: Option<Offsets>,
-        any: Option<u32>,
+        (any, told): (Option<u32>, [Option<u32>; TOLD.len()]),
     ) -> Result<Events, String> {
         let otf2 = reader.otf2;
         // SAFETY: an open reader.
@@ -233,6 +234,7 @@ impl Events {
         }
         let sink = Sink {
             any: any.map(|number| (otf2.call.attribute, number)),
+            told: (told != [None; TOLD.len()]).then_some((otf2.call.long_attribute, told)),
             ..Sink::default()
         };
         let events = Events {

@@ -16,6 +16,11 @@ use crate::pending::{Outcome, Pending};
 use crate::world::{Meaning, Thread, World};
 use within::wildcards;
 
+/// The request of a one-sided transfer: these are numbered apart from those of messages.
+pub(crate) fn transfer_request(matching: u64) -> u64 {
+    1 << 63 | matching
+}
+
 /// Regions entered one inside another, at most.
 const DEEPEST: usize = 1 << 16;
 
@@ -93,6 +98,13 @@ impl<'a> Calls<'a> {
     pub fn event(&mut self, time: u64, event: &Event) {
         match *event {
             Event::Enter(region) => self.enter(time, region, None),
+            Event::EnterCall(region, ref told) => {
+                let is_within = self.open.is_some();
+                self.enter(time, region, None);
+                if let Some(open) = self.open.as_mut().filter(|_| !is_within) {
+                    open.told = **told;
+                }
+            }
             Event::Leave(region) => self.leave(time, region),
             Event::EnterContext(context) => match self.definitions.contexts.get(&context) {
                 Some(found) => self.enter(time, found.region, Some(context)),
@@ -150,7 +162,15 @@ impl<'a> Calls<'a> {
                 self.on_window(window, |_| {})
             }
             Event::GroupSync(window, group) => self.group_sync(window, group),
-            Event::OnTarget(window, target) => self.on_target(window, target, 0),
+            Event::OnTarget(window, target) | Event::Flush(window, target) => {
+                self.on_target(window, target, 0);
+            }
+            Event::TransferComplete(_, matching) => {
+                let request = transfer_request(matching);
+                if self.pending.is_under_way(request) {
+                    self.complete(time, request, Outcome::AsPosted);
+                }
+            }
             Event::Lock(window, target, exclusive) => {
                 self.on_target(window, target, if exclusive { 1 } else { 2 });
             }

@@ -121,6 +121,8 @@ pub struct Attribute {
 
 /// `OTF2_TYPE_UINT8`.
 pub const BYTE: u8 = 1;
+/// `OTF2_TYPE_UINT64`.
+pub const LONG: u8 = 4;
 
 /// Everything that the global definitions say and that is of use.
 ///
@@ -162,10 +164,10 @@ impl Definitions {
         self.strings.get(&id).map_or(&[], |text| text)
     }
 
-    /// The number of the attribute of this name, if it is a byte.
-    pub fn byte(&self, name: &str) -> Option<u32> {
+    /// The number of the attribute of this name, if it is of this kind.
+    pub fn attribute(&self, name: &str, kind: u8) -> Option<u32> {
         let is_it = |attribute: &Attribute| {
-            attribute.kind == BYTE && self.string(attribute.name) == name.as_bytes()
+            attribute.kind == kind && self.string(attribute.name) == name.as_bytes()
         };
         let found = self.attributes.iter().filter(|(_, found)| is_it(found));
         found.map(|(id, _)| *id).min()

@@ -33,6 +33,62 @@ impl Any {
     }
 }
 
+/// Names of the attributes of calls that say what the format has no records for, 64 bits each: the
+/// parameter of a call on a window (assertions and the type of a lock, a displacement); address,
+/// value, and tag and bytes of a call of OpenSHMEM, as they are in a trace of laggard.
+pub const TOLD: [&str; 4] = [
+    "laggard::parameter",
+    "laggard::address",
+    "laggard::value",
+    "laggard::operand",
+];
+
+/// What such attributes say of a call, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told(pub [Option<u64>; TOLD.len()]);
+
+impl Told {
+    /// Of a call on a window.
+    pub fn of_window(parameter: i64) -> Told {
+        Told([Some(parameter as u64), None, None, None])
+    }
+
+    /// Of a call of OpenSHMEM; `operand` is a tag, and bytes.
+    pub fn of_memory(
+        address: Option<u64>,
+        value: Option<u64>,
+        operand: Option<(i32, u64)>,
+    ) -> Told {
+        let packed = |(tag, bytes): (i32, u64)| u64::from(tag as u32) | bytes << 32;
+        Told([None, address, value, operand.map(packed)])
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
+    /// Of a call on a window.
+    pub fn parameter(&self) -> Option<i64> {
+        self.0[0].map(|parameter| parameter as i64)
+    }
+
+    /// Symmetric address.
+    pub fn address(&self) -> Option<u64> {
+        self.0[1]
+    }
+
+    /// What is written, or waited for.
+    pub fn value(&self) -> Option<u64> {
+        self.0[2]
+    }
+
+    /// Tag, and bytes.
+    pub fn operand(&self) -> Option<(i32, u64)> {
+        self.0[3].map(|packed| (packed as u32 as i32, packed >> 32))
+    }
+}
+
 /// One half of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -79,6 +135,8 @@ pub struct OneSided {
     pub written: u64,
     /// Bytes read there.
     pub read: u64,
+    /// Tells it from others under way.
+    pub matching: u64,
 }
 
 /// What happened. Numbers are those of definitions; requests have a number of their own.
@@ -86,6 +144,8 @@ pub struct OneSided {
 pub enum Event {
     /// A region was entered.
     Enter(u32),
+    /// The same, of a call of which more is told.
+    EnterCall(u32, Box<Told>),
     /// A region was left.
     Leave(u32),
     /// The same, with the calling context.
@@ -120,16 +180,21 @@ pub enum Event {
     WindowCreate(u32),
     /// A window was freed.
     WindowDestroy(u32),
-    /// A call on a window.
+    /// A call on a window: written as the completion of all transfers.
     Window(u32),
     /// A one-sided transfer.
     OneSided(OneSided),
-    /// A lock of a window's target was asked for: exclusive, or shared.
+    /// A transfer with this number is through.
+    TransferComplete(u32, u64),
+    /// A lock of a window's target, of all if that is not defined, was asked for: exclusive, or
+    /// shared.
     Lock(u32, u32, bool),
     /// An epoch on a window begins or ends, for processes of this group.
     GroupSync(u32, u32),
-    /// A call on a window for one target: written as the release of a lock.
+    /// A call on a window for one target, or all: written as the release of a lock.
     OnTarget(u32, u32),
+    /// A call on a window that waits for transfers to one target.
+    Flush(u32, u32),
     /// Recording was switched off, or on again.
     Measurement(bool),
     /// A collective begins.
@@ -154,7 +219,12 @@ pub struct Sink {
     pub batch: Batch,
     /// What reads the attribute [`ANY`], and its number, if the archive has it.
     pub any: Option<(GetByte, u32)>,
+    /// The same of the attributes [`TOLD`].
+    pub told: Option<(GetLong, [Option<u32>; TOLD.len()])>,
 }
+
+/// `OTF2_AttributeList_GetUint64`.
+pub type GetLong = unsafe extern "C" fn(Handle, u32, *mut u64) -> Code;
 
 /// `OTF2_AttributeList_GetUint8`.
 pub type GetByte = unsafe extern "C" fn(Handle, u32, *mut u8) -> Code;
@@ -173,6 +243,23 @@ impl Sink {
             }
             _ => Any::default(),
         }
+    }
+
+    /// What the attributes of an event say of a call.
+    ///
+    /// # Safety
+    /// As of the function above.
+    unsafe fn told(&self, attributes: Handle) -> Told {
+        let Some((get, numbers)) = self.told else {
+            return Told::default();
+        };
+        let value = |number: Option<u32>| {
+            let mut value = 0;
+            // SAFETY: as this function's; a number that is written.
+            let code = unsafe { get(attributes, number?, &mut value) };
+            (code == SUCCESS).then_some(value)
+        };
+        Told(numbers.map(value))
     }
 }
 
@@ -205,7 +292,7 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("RmaWinDestroy", window_destroy as Callback),
         ("RmaGroupSync", group_sync as Callback),
         ("RmaWaitChange", on_window as Callback),
-        ("RmaSync", on_target as Callback),
+        ("RmaSync", flush as Callback),
         ("RmaRequestLock", lock as Callback),
         ("RmaAcquireLock", lock as Callback),
         ("RmaTryLock", lock as Callback),
@@ -216,7 +303,7 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("RmaOpCompleteRemote", on_window as Callback),
         ("MpiCollectiveBegin", collective_begin as Callback),
         ("RmaCollectiveBegin", window_collective_begin as Callback),
-        ("RmaOpCompleteBlocking", nothing as Callback),
+        ("RmaOpCompleteBlocking", transfer_complete as Callback),
         ("RmaOpCompleteNonBlocking", nothing as Callback),
         ("RmaOpTest", nothing as Callback),
         ("CommCreate", nothing as Callback),
@@ -271,12 +358,13 @@ fn collective(operation: u8, on: u32, root: u32, sent: u64, received: u64) -> Co
     }
 }
 
-fn one_sided(window: u32, target: u32, written: u64, read: u64) -> Event {
+fn one_sided(window: u32, target: u32, written: u64, read: u64, matching: u64) -> Event {
     Event::OneSided(OneSided {
         window,
         target,
         written,
         read,
+        matching,
     })
 }
 
@@ -286,7 +374,6 @@ const EXCLUSIVE: u8 = 0;
 const ON: u8 = 1;
 
 callbacks! {
-    enter(region: u32) => Event::Enter(region);
     leave(region: u32) => Event::Leave(region);
     enter_context(context: u32) => Event::EnterContext(context);
     leave_context(context: u32) => Event::LeaveContext(context);
@@ -310,10 +397,14 @@ callbacks! {
     on_target(window: u32, target: u32) => Event::OnTarget(window, target);
     lock(window: u32, target: u32, _lock: u64, kind: u8) =>
         Event::Lock(window, target, kind == EXCLUSIVE);
-    put(window: u32, target: u32, bytes: u64) => one_sided(window, target, bytes, 0);
-    get(window: u32, target: u32, bytes: u64) => one_sided(window, target, 0, bytes);
-    atomic(window: u32, target: u32, _kind: u8, sent: u64, received: u64) =>
-        one_sided(window, target, sent, received);
+    flush(window: u32, target: u32) => Event::Flush(window, target);
+    put(window: u32, target: u32, bytes: u64, matching: u64) =>
+        one_sided(window, target, bytes, 0, matching);
+    get(window: u32, target: u32, bytes: u64, matching: u64) =>
+        one_sided(window, target, 0, bytes, matching);
+    atomic(window: u32, target: u32, _kind: u8, sent: u64, received: u64, matching: u64) =>
+        one_sided(window, target, sent, received, matching);
+    transfer_complete(window: u32, matching: u64) => Event::TransferComplete(window, matching);
     window_create(window: u32) => Event::WindowCreate(window);
     window_destroy(window: u32) => Event::WindowDestroy(window);
     collective_begin() => Event::CollectiveBegin;
@@ -329,6 +420,26 @@ callbacks! {
         };
         Event::Program(name, arguments)
     };
+}
+
+unsafe extern "C" fn enter(
+    _location: u64,
+    time: u64,
+    _position: u64,
+    data: Handle,
+    attributes: Handle,
+    region: u32,
+) -> Code {
+    // SAFETY: as in the functions above.
+    let into = unsafe { &mut *data.cast::<Sink>() };
+    // SAFETY: the list of this event.
+    let told = unsafe { into.told(attributes) };
+    let event = match told.is_empty() {
+        true => Event::Enter(region),
+        false => Event::EnterCall(region, Box::new(told)),
+    };
+    into.batch.push((time, event));
+    SUCCESS
 }
 
 unsafe extern "C" fn irecv_request(

@@ -51,4 +51,4 @@ pub use calls::Missing;
 pub use error::Error;
 pub use library::LIBRARY_NAMES;
 pub use transcode::{Channel, Transcoded, Transcoder};
-pub use write::{ANY_NUMBER, ArchiveWriter, EventWriter, Marker};
+pub use write::{ANY_NUMBER, ArchiveWriter, EventWriter, Marker, TOLD_NUMBERS};

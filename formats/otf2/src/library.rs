@@ -84,12 +84,14 @@ functions! { Functions:
     read_events = "OTF2_Reader_ReadLocalEvents"(Handle, Handle, u64, *mut u64) -> Code;
     close_events = "OTF2_Reader_CloseEvtReader"(Handle, Handle) -> Code;
     attribute = "OTF2_AttributeList_GetUint8"(Handle, u32, *mut u8) -> Code;
+    long_attribute = "OTF2_AttributeList_GetUint64"(Handle, u32, *mut u64) -> Code;
 }
 
 functions! { Writing:
     attributes_new = "OTF2_AttributeList_New"() -> Handle;
     attributes_delete = "OTF2_AttributeList_Delete"(Handle) -> Code;
     attributes_add = "OTF2_AttributeList_AddUint8"(Handle, u32, u8) -> Code;
+    attributes_add_long = "OTF2_AttributeList_AddUint64"(Handle, u32, u64) -> Code;
     attribute = "OTF2_GlobalDefWriter_WriteAttribute"(Handle, u32, u32, u32, u8) -> Code;
     open = "OTF2_Archive_Open"(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Handle;
     close = "OTF2_Archive_Close"(Handle) -> Code;
@@ -142,6 +144,9 @@ functions! { Writing:
     get = "OTF2_EvtWriter_RmaGet"(Handle, Handle, u64, u32, u32, u64, u64) -> Code;
     lock = "OTF2_EvtWriter_RmaAcquireLock"(Handle, Handle, u64, u32, u32, u64, u8) -> Code;
     unlock = "OTF2_EvtWriter_RmaReleaseLock"(Handle, Handle, u64, u32, u32, u64) -> Code;
+    flush = "OTF2_EvtWriter_RmaSync"(Handle, Handle, u64, u32, u32, u32) -> Code;
+    on_window = "OTF2_EvtWriter_RmaOpCompleteRemote"(Handle, Handle, u64, u32, u64) -> Code;
+    transfer_complete = "OTF2_EvtWriter_RmaOpCompleteBlocking"(Handle, Handle, u64, u32, u64) -> Code;
     group_sync = "OTF2_EvtWriter_RmaGroupSync"(Handle, Handle, u64, u32, u32, u32) -> Code;
     program_begin = "OTF2_EvtWriter_ProgramBegin"(Handle, Handle, u64, u32, u32, *const u32) -> Code;
     program_end = "OTF2_EvtWriter_ProgramEnd"(Handle, Handle, u64, i64) -> Code;

@@ -5,6 +5,7 @@ use laggard_trace::calls::{GenericType, Shape, call};
 use laggard_trace::{Endpoint, Signature, WORLD, flags};
 use smallvec::SmallVec;
 
+use crate::events::{OneSided, Told};
 use crate::output::NOBODY;
 use crate::pending::{Completed, Done};
 
@@ -88,6 +89,8 @@ pub struct Open {
     pub completes: SmallVec<[Completed; 2]>,
     /// It looked at a request that was not done.
     pub tested: bool,
+    /// What the archive has no records for.
+    pub told: Told,
 }
 
 impl Open {
@@ -101,6 +104,7 @@ impl Open {
             parts: SmallVec::new(),
             completes: SmallVec::new(),
             tested: false,
+            told: Told::default(),
         }
     }
 
@@ -115,8 +119,29 @@ impl Open {
     }
 
     /// Whether it reads from its target, rather than writes.
-    pub fn is_get(&self) -> bool {
-        call(self.number).is_some_and(|call| call.generic == GenericType::OneSidedGet)
+    pub fn is_get(&self, transfer: &OneSided) -> bool {
+        let generic = call(self.number).map(|call| call.generic);
+        generic == Some(GenericType::OneSidedGet)
+            || generic == Some(GenericType::OneSidedAtomic) && transfer.written == 0
+    }
+
+    /// Takes in what is told of the call beside its records.
+    fn add_told(&self, row: &mut Part) {
+        if let Some(parameter) = self.told.parameter() {
+            row.parameter = parameter;
+        }
+        let waits = call(self.number).is_some_and(|c| c.generic == GenericType::WaitOnValue);
+        match self.told.operand() {
+            Some((tag, bytes)) if waits => (row.receive.tag, row.receive.bytes) = (tag, bytes),
+            Some((tag, _)) => row.send.tag = tag,
+            None => {}
+        }
+    }
+
+    /// Whether it leaves a request behind that completes when its transfer is through.
+    pub fn posts_transfer(&self) -> bool {
+        use number::{MPI_Raccumulate, MPI_Rget, MPI_Rget_accumulate, MPI_Rput};
+        [MPI_Rput, MPI_Rget, MPI_Raccumulate, MPI_Rget_accumulate].contains(&self.number)
     }
 
     /// Whether it looks for messages, and nothing says what it found.
@@ -189,6 +214,7 @@ impl Open {
             rows.push(Part::on(0));
         }
         let last = rows.len() - 1;
+        self.add_told(&mut rows[last]);
         let persistent = match self.number {
             number::MPI_Start | number::MPI_Startall => flags::PERSISTENT,
             _ => 0,
@@ -224,6 +250,7 @@ impl Open {
                     true => std::mem::take(&mut self.completes),
                     false => SmallVec::new(),
                 },
+                told: if is_last { self.told } else { Told::default() },
             };
             records.push((done, row.request, row.waits));
         }

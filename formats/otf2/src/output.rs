@@ -175,6 +175,13 @@ impl<'a> Output<'a> {
                 }))
             }
         }
+        let told = [
+            (Extension::Address, done.told.address()),
+            (Extension::Value, done.told.value()),
+        ];
+        let told = told.into_iter();
+        extensions
+            .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));
         let id = self.signature(&signature, &mut extensions);
         match extensions.is_empty() {
             true => self.writer.push(done.enter, done.leave, id),

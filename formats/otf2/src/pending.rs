@@ -11,6 +11,8 @@ use laggard_trace::{Endpoint, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, f
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::events::Told;
+
 /// Flags of receives that leave something open.
 const ANY: u16 = flags::ANY_SOURCE | flags::ANY_TAG;
 
@@ -37,6 +39,8 @@ pub struct Done {
     pub signature: Signature,
     /// Requests that it completed.
     pub completes: SmallVec<[Completed; 2]>,
+    /// What is told of a call of OpenSHMEM.
+    pub told: Told,
 }
 
 /// What a completion says of the request.
@@ -121,6 +125,11 @@ impl Pending {
             add(&mut done.signature);
             *waits = false;
         }
+    }
+
+    /// Whether a request was posted and did not complete.
+    pub fn is_under_way(&self, request: u64) -> bool {
+        self.requests.contains_key(&request)
     }
 
     /// Whether a request is a receive that was posted for any source, or tag.
@@ -228,6 +237,7 @@ mod tests {
                 ..Signature::default()
             },
             completes: SmallVec::new(),
+            told: Told::default(),
         }
     }
 

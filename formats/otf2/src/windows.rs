@@ -3,7 +3,8 @@
 use laggard_trace::calls::Shape;
 use laggard_trace::{Definition, Endpoint, flags};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, transfer_request};
+use crate::definitions::UNDEFINED;
 use crate::events::OneSided;
 use crate::notes::Kind;
 use crate::open::{Open, Part};
@@ -60,7 +61,11 @@ impl Calls<'_> {
     }
 
     pub(crate) fn on_target(&mut self, window: u32, target: u32, parameter: i64) {
-        let peer = self.target(window, target);
+        let peer = match target {
+            // All of them.
+            UNDEFINED => None,
+            target => self.target(window, target),
+        };
         self.on_window(window, |part| {
             if let Some(peer) = peer {
                 part.send.peer = peer;
@@ -84,8 +89,11 @@ impl Calls<'_> {
 
     pub(crate) fn transfer(&mut self, transfer: OneSided) {
         let peer = self.target(transfer.window, transfer.target);
-        let reads = self.open.as_ref().is_some_and(Open::is_get);
+        let open = self.open.as_ref();
+        let reads = open.is_some_and(|open| open.is_get(&transfer));
+        let posts = open.is_some_and(Open::posts_transfer);
         self.on_window(transfer.window, |part| {
+            part.request = posts.then(|| transfer_request(transfer.matching));
             let half = |bytes| Endpoint {
                 peer: peer.unwrap_or(NOBODY.peer),
                 tag: 0,

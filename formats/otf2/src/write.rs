@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Error;
 use crate::definitions::Definitions;
-use crate::events::{Any, Collective, Event, Message, OneSided};
+use crate::events::{Any, Collective, Event, Message, OneSided, TOLD, Told};
 use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 
 /// Bytes of a chunk of events, and of definitions, as Score-P has them.
@@ -24,6 +24,10 @@ const LOCKS: (u8, u8) = (0, 1);
 const LEVEL: u32 = 3;
 /// The number that the attribute [`ANY`](crate::events::ANY) must be defined with.
 pub const ANY_NUMBER: u32 = 0;
+/// The numbers that the attributes [`TOLD`](crate::events::TOLD) must be defined with.
+pub const TOLD_NUMBERS: [u32; TOLD.len()] = [1, 2, 3, 4];
+/// `OTF2_RMA_SYNC_TYPE_MEMORY`.
+const SYNC_MEMORY: u32 = 0;
 
 /// Something to be marked in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +162,12 @@ impl ArchiveWriter {
         let code = unsafe {
             match *event {
                 Event::Enter(region) => (call.enter)(to, none, time, region),
+                Event::EnterCall(region, ref told) => {
+                    let list = self.told(told);
+                    let code = (call.enter)(to, list, time, region);
+                    (call.attributes_delete)(list);
+                    code
+                }
                 Event::Leave(region) => (call.leave)(to, none, time, region),
                 Event::Send(m) => (call.send)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
                 Event::Receive(m, any) => {
@@ -236,13 +246,22 @@ impl ArchiveWriter {
                     target,
                     written,
                     read: 0,
-                }) => (call.put)(to, none, time, window, target, written, 0),
+                    matching,
+                }) => (call.put)(to, none, time, window, target, written, matching),
                 Event::OneSided(OneSided {
                     window,
                     target,
                     read,
+                    matching,
                     ..
-                }) => (call.get)(to, none, time, window, target, read, 0),
+                }) => (call.get)(to, none, time, window, target, read, matching),
+                Event::TransferComplete(window, matching) => {
+                    (call.transfer_complete)(to, none, time, window, matching)
+                }
+                Event::Window(window) => (call.on_window)(to, none, time, window, 0),
+                Event::Flush(window, target) => {
+                    (call.flush)(to, none, time, window, target, SYNC_MEMORY)
+                }
                 Event::Lock(window, target, exclusive) => {
                     let kind = if exclusive { LOCKS.0 } else { LOCKS.1 };
                     (call.lock)(to, none, time, window, target, 0, kind)
@@ -274,6 +293,20 @@ impl ArchiveWriter {
             let list = (self.call.attributes_new)();
             if !list.is_null() {
                 (self.call.attributes_add)(list, ANY_NUMBER, any.byte());
+            }
+            list
+        }
+    }
+
+    /// A list of what is told of a call, to be deleted.
+    fn told(&self, told: &Told) -> Handle {
+        // SAFETY: as above.
+        unsafe {
+            let list = (self.call.attributes_new)();
+            for (number, value) in TOLD_NUMBERS.into_iter().zip(told.0) {
+                if let Some(value) = value.filter(|_| !list.is_null()) {
+                    (self.call.attributes_add_long)(list, number, value);
+                }
             }
             list
         }

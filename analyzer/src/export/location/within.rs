@@ -1,9 +1,10 @@
 //! What happens within a call: messages, requests, collectives, transfers.
 
 use anyhow::Result;
+use laggard_otf2::definitions::UNDEFINED;
 use laggard_otf2::events::{Any, Collective, Event, Message, OneSided};
 use laggard_trace::calls::{self, GenericType, Shape, number};
-use laggard_trace::{Endpoint, OUTCOME_CANCELLED, Signature, WORLD, flags};
+use laggard_trace::{Endpoint, OUTCOME_CANCELLED, PEER_NONE, Signature, WORLD, flags};
 
 use super::{Posted, State, Writer};
 use crate::export::groups::{On, SYMMETRIC, is_on_symmetric};
@@ -99,6 +100,12 @@ impl Writer<'_> {
                 _ => {}
             }
         }
+        if posts && is_transfer(signature.operation) {
+            posted = match self.groups.on(signature.group) {
+                Some(On::Window(window)) => Posted::Transfer(window),
+                _ => Posted::Nothing,
+            };
+        }
         if posts {
             state.posts.push_back(posted);
         }
@@ -145,6 +152,7 @@ impl Writer<'_> {
                 None => cancelled,
             },
             Posted::Collective(collective) => Event::CollectiveComplete(collective, request),
+            Posted::Transfer(window) => Event::TransferComplete(window, request),
         };
         self.put(time, &event)
     }
@@ -190,6 +198,9 @@ impl Writer<'_> {
         if signature.has(flags::COLLECTIVE) && !posts {
             return self.end_collective(signature, time);
         }
+        // It was the last one posted.
+        let last = (state.first + state.posts.len() as u64).saturating_sub(1);
+        let matching = if posts { self.request(last) } else { 0 };
         let group = match is_on_symmetric(signature.operation) {
             true => SYMMETRIC,
             false => signature.group,
@@ -201,30 +212,39 @@ impl Writer<'_> {
         if generic == Some(GenericType::Exposure) {
             return self.epoch(state, signature, window, time);
         }
-        let half = match generic {
-            Some(GenericType::OneSidedGet) => signature.receive,
-            _ => signature.send,
+        let for_all = match signature.operation {
+            number::MPI_Win_lock_all => Some(Event::Lock(window, UNDEFINED, false)),
+            number::MPI_Win_unlock_all => Some(Event::OnTarget(window, UNDEFINED)),
+            number::MPI_Win_flush_all | number::MPI_Win_flush_local_all => {
+                Some(Event::Window(window))
+            }
+            _ => None,
+        };
+        if let Some(event) = for_all {
+            return self.put(time, &event);
+        }
+        let is_atomic = generic == Some(GenericType::OneSidedAtomic);
+        let reads = generic == Some(GenericType::OneSidedGet)
+            || is_atomic && signature.send.peer == PEER_NONE;
+        let half = if reads {
+            signature.receive
+        } else {
+            signature.send
         };
         let Some(target) = self.groups.target(self.definitions, window, half.peer) else {
             return Ok(());
         };
         let event = match generic {
-            Some(GenericType::OneSidedGet) => Event::OneSided(OneSided {
+            _ if is_transfer(signature.operation) => Event::OneSided(OneSided {
                 window,
                 target,
-                written: 0,
-                read: half.bytes,
+                written: if reads { 0 } else { half.bytes },
+                read: if reads { half.bytes } else { 0 },
+                matching,
             }),
-            Some(GenericType::OneSidedPut | GenericType::OneSidedAtomic) => {
-                Event::OneSided(OneSided {
-                    window,
-                    target,
-                    written: half.bytes,
-                    read: 0,
-                })
-            }
             Some(GenericType::Lock) => Event::Lock(window, target, signature.parameter as i32 == 1),
             Some(GenericType::Unlock) => Event::OnTarget(window, target),
+            Some(GenericType::Completion) => Event::Flush(window, target),
             _ => return Ok(()),
         };
         self.put(time, &event)
@@ -285,6 +305,15 @@ impl Writer<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a call moves data to or from the memory of another.
+fn is_transfer(operation: u16) -> bool {
+    let generic = calls::call(operation).map(|call| call.generic);
+    matches!(
+        generic,
+        Some(GenericType::OneSidedPut | GenericType::OneSidedGet | GenericType::OneSidedAtomic)
+    )
 }
 
 /// What a receive took as it came.

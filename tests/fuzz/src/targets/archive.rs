@@ -7,7 +7,7 @@ use laggard_otf2::definitions::{
     Attribute, BYTE, Clock, Comm, Context, Definitions, Group, Location, PARADIGM_MPI, Region,
     UNDEFINED, group_kind,
 };
-use laggard_otf2::events::{ANY, Any, Batch, Collective, Event, Message, OneSided};
+use laggard_otf2::events::{self, ANY, Any, Batch, Collective, Event, Message, OneSided};
 use laggard_otf2::source::{Offsets, Progress, Source, Stream};
 use laggard_otf2::{Error, Transcoder};
 use laggard_trace::calls::CALLS;
@@ -293,12 +293,14 @@ fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
             target: first,
             written: bytes,
             read: 0,
+            matching: request,
         }),
         23 => Event::OneSided(OneSided {
             window: second,
             target: first,
             written: 0,
             read: bytes,
+            matching: request,
         }),
         24 => Event::Lock(second, first, z % 2 == 0),
         25 => Event::OnTarget(second, first),
@@ -306,7 +308,24 @@ fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
         27 => Event::Program(first, vec![second; z as usize % 4].into()),
         28 => Event::ProgramEnd,
         29 => Event::WindowCollectiveBegin,
-        _ => Event::Nothing,
+        30 => match z % 4 {
+            0 => Event::Flush(second, first),
+            1 => Event::TransferComplete(second, request),
+            2 => Event::Lock(second, UNDEFINED, false),
+            _ => Event::Nothing,
+        },
+        _ => {
+            let operand = Some((tag as i32, bytes));
+            let told = events::Told::of_memory(Some(z.into()), Some(bytes), operand);
+            Event::EnterCall(
+                first,
+                Box::new(if z % 2 == 0 {
+                    told
+                } else {
+                    events::Told::of_window(-1)
+                }),
+            )
+        }
     }
 }
 
