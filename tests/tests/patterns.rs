@@ -78,6 +78,7 @@ programs! {
     nonblocking_barrier_near_miss: "nonblocking_barrier_near_miss.c";
     nonblocking_collectives: "nonblocking_collectives.c";
     nonblocking_collectives_near_miss: "nonblocking_collectives_near_miss.c";
+    passive_forms: "passive_forms.c";
     persistent_collectives: "persistent_collectives.c";
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";

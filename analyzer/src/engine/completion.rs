@@ -95,7 +95,7 @@ impl Rank<'_> {
                     }
                 }
                 Posted::Done => continue,
-                Posted::Group { .. } | Posted::Deferred { .. } => {
+                Posted::Group { .. } | Posted::Deferred { .. } | Posted::Access { .. } => {
                     return Some((at, delta, outcome));
                 }
             }
@@ -145,6 +145,11 @@ impl Rank<'_> {
                     call: asked,
                     asks: call.asks,
                 });
+            }
+            Posted::Access { window, target } => {
+                if outcome == Outcome::AsPosted {
+                    self.access_passive(call, window, target, 0);
+                }
             }
             Posted::Deferred { slot } => {
                 let channel = match outcome {

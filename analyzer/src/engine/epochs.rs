@@ -23,6 +23,10 @@ pub const COMPLETED: i32 = -1002;
 /// From origin to target: the end's time is when the last transfer of an epoch left.
 pub const TRANSFERRED: i32 = -1003;
 
+/// Targets whose transfers are remembered until a flush of all, at most: it waits for the last of
+/// them.
+const MOST_UNDER_WAY: usize = 256;
+
 /// What a call does to epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -101,6 +105,15 @@ struct Window {
     /// Targets of the access epoch.
     access: Vec<Access>,
     last: Vec<Last>,
+    /// Targets of transfers under locks that are not known to be through.
+    under_way: Vec<i32>,
+}
+
+/// Whom a one-sided transfer is to or from, if that is a process of this run.
+pub(super) fn target_of(row: &Row, event: Option<&Event>) -> Option<i32> {
+    let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
+    let target = overridden.map_or(row.root, |(peer, _)| peer);
+    (target >= 0).then_some(target)
 }
 
 /// The windows of a rank, by the trace's number.
@@ -112,6 +125,29 @@ impl Epochs {
     pub fn held(&self) -> impl Iterator<Item = (u32, u64)> {
         let access = self.0.values().flat_map(|window| &window.access);
         access.map(|access| access.post)
+    }
+
+    /// A transfer under a lock that a flush may have to wait for.
+    fn note_under_way(&mut self, window: u64, target: i32) {
+        let under_way = &mut self.0.entry(window).or_default().under_way;
+        // The last ones are looked for first: most transfers go where the one before went.
+        if under_way.len() < MOST_UNDER_WAY && !under_way.iter().rev().any(|&t| t == target) {
+            under_way.push(target);
+        }
+    }
+
+    /// Takes the transfers under way to a target, or those to all, off the list: their targets.
+    pub(super) fn flushed(&mut self, window: u64, target: Option<i32>) -> Vec<i32> {
+        let Some(window) = self.0.get_mut(&window) else {
+            return Vec::new();
+        };
+        match target {
+            None => std::mem::take(&mut window.under_way),
+            Some(target) => {
+                window.under_way.retain(|&other| other != target);
+                Vec::new()
+            }
+        }
     }
 
     /// The last transfers before a fence of `window`, as members of it: the local rank of each
@@ -149,9 +185,7 @@ impl Rank<'_> {
             Role::Passive => self.take_passive(call, row, event),
             Role::Start => self.start_epoch(call, window, event),
             Role::Transfer => {
-                let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
-                let target = overridden.map_or(row.root, |(peer, _)| peer);
-                if target >= 0 {
+                if let Some(target) = target_of(row, event) {
                     let has_epoch = self.transfer(call, window, target);
                     let expected = match row.has(flags::PAUSED) {
                         true => 0,
@@ -159,7 +193,9 @@ impl Rank<'_> {
                     };
                     // Of an epoch the post is what was waited for.
                     let expected = if has_epoch { 0 } else { expected };
-                    if !self.access_passive(call, window, target, expected) && expected > 0 {
+                    if self.access_passive(call, window, target, expected) {
+                        self.epochs.note_under_way(window, target);
+                    } else if expected > 0 {
                         self.watch_transfer(call, target, expected);
                     }
                 }

@@ -47,11 +47,24 @@ impl Rank<'_> {
                 if let Some(is_shared) = self.locks.held_shared(object) {
                     self.watch_window(call, window, target, is_shared, 0);
                 }
+                self.flush(call, window, target);
                 self.locks.give_back(object, call.end());
             }
             _ => {
-                self.access_passive(call, window, target, 0);
+                if target != ALL {
+                    self.access_passive(call, window, target, 0);
+                }
+                self.flush(call, window, target);
             }
+        }
+    }
+
+    /// A call that waits until transfers are through: of those to all targets, each may be what it
+    /// waits for.
+    fn flush(&mut self, call: &CallAt, window: u64, target: i32) {
+        let one = (target != ALL).then_some(target);
+        for target in self.epochs.flushed(window, one) {
+            self.access_passive(call, window, target, 0);
         }
     }
 

@@ -11,7 +11,7 @@ use super::asking::Asker;
 use super::channel::{ChannelKey, Channels, End};
 use super::columns::Columns;
 use super::competing::Moves;
-use super::epochs::{Epochs, Role};
+use super::epochs::{Epochs, Role, target_of};
 use super::exchange::Asked;
 use super::group::Part;
 use super::lock::Locks;
@@ -369,6 +369,10 @@ impl<'a> Rank<'a> {
         }
         if row.role != Role::None {
             self.take_epoch(call, row, event);
+            if posts && let Some(target) = target_of(row, event) {
+                let window = self.group_id(call);
+                posted = Posted::Access { window, target };
+            }
         }
         if row.completes != 0 || event.is_some_and(|e| !e.completed.is_empty()) {
             self.completions(call, row, event);

@@ -59,6 +59,11 @@ pub(super) enum Posted {
         /// Whether the member needs something from others.
         waits: bool,
     },
+    /// A one-sided transfer to or from the memory of a world rank.
+    Access {
+        window: u64,
+        target: i32,
+    },
 }
 impl<'a> Thread<'a> {
     /// A thread before its first slab.

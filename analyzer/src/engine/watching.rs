@@ -72,6 +72,38 @@ impl Open {
         }
     }
 
+    /// The call that waits: one that waits for several targets does so several times.
+    fn call(&self) -> (u32, u32, i64, i64, u32) {
+        let watch = &self.watch;
+        (
+            watch.rank,
+            watch.thread,
+            watch.enter,
+            watch.leave,
+            watch.signature,
+        )
+    }
+
+    /// Adds what is known of another target that the same call waited for: it went on when the
+    /// last one let it.
+    fn join(&mut self, other: &mut Open) {
+        self.held.append(&mut other.held);
+        let key = |held: &Held| {
+            let detail = &held.detail;
+            (
+                held.until,
+                held.from,
+                detail.rank,
+                detail.thread,
+                held.event,
+            )
+        };
+        self.held.sort_unstable_by_key(key);
+        self.held.dedup_by_key(|held| key(held));
+        let later = |written: &Written| (written.time, std::cmp::Reverse(written.detail.rank));
+        self.best = self.best.into_iter().chain(other.best).max_by_key(later);
+    }
+
     fn improve(&mut self, written: Written) {
         if self.best.is_none_or(|best| written.is_better(&best)) {
             self.best = Some(written);
@@ -209,7 +241,16 @@ impl Watching {
 
     /// Charges the waits that are over.
     pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: &[u32]) {
-        for mut open in std::mem::take(&mut self.over).into_values() {
+        let mut over: Vec<Open> = std::mem::take(&mut self.over).into_values().collect();
+        over.sort_unstable_by_key(|open| (open.call(), open.watch.id));
+        over.dedup_by(|next, first| {
+            let is_same = next.watch.is_of_window() && next.call() == first.call();
+            if is_same {
+                first.join(next);
+            }
+            is_same
+        });
+        for mut open in over {
             let watch = open.watch;
             let rank = &mut ranks[positions[&watch.rank] as usize];
             let findings = &mut rank.asker.findings[watch.thread as usize];
