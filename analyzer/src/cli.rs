@@ -117,6 +117,10 @@ pub struct Run {
     /// What a file of the trace holds [default: location]
     #[arg(long, value_enum)]
     pub file_per: Option<FilePer>,
+    /// Regions and functions of which all instances are recorded, however short: those that
+    /// analyze is told of by the same file
+    #[arg(long, value_name = "FILE")]
+    pub operation_map: Option<PathBuf>,
     /// How you run the program: mpirun -n 4 ./app args
     #[arg(
         required = true,

@@ -9,7 +9,6 @@ pub mod directory;
 mod engine;
 pub mod export;
 pub mod measure;
-mod operations;
 mod options;
 mod rules;
 pub mod signals;
@@ -19,7 +18,7 @@ use std::path::Path;
 
 use comm::{Job, MpiJob, Serial};
 pub use engine::events;
-pub use operations::OperationMap;
+pub use laggard_trace::operations::OperationMap;
 pub use options::{Analysis, AnalyzeOptions};
 pub use rules::Rules;
 

@@ -31,6 +31,7 @@ int laggard_fill_constants(struct laggard_constants *c, void *(*find)(const char
   c->file_null = MPI_FILE_NULL;
   c->group_null = MPI_GROUP_NULL;
   c->info_null = MPI_INFO_NULL;
+  c->no_op = MPI_NO_OP;
   c->byte = MPI_BYTE;
   c->errors_return = MPI_ERRORS_RETURN;
   c->in_place = MPI_IN_PLACE;

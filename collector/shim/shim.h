@@ -17,6 +17,7 @@ struct laggard_constants {
   MPI_File file_null;
   MPI_Group group_null;
   MPI_Info info_null;
+  MPI_Op no_op;
   MPI_Datatype byte;
   MPI_Errhandler errors_return;
   const void *in_place;

@@ -29,6 +29,7 @@ mod lists;
 mod log;
 mod lookup;
 mod memory;
+mod operations;
 mod options;
 mod passed;
 mod periodic;

@@ -48,6 +48,8 @@ pub struct Options {
     pub paused: bool,
     /// Time between measurements of the clocks; zero = only at the start and the end.
     pub sync_interval: Duration,
+    /// What names regions of which all instances are recorded.
+    pub operation_map: Option<PathBuf>,
     /// Messages shown.
     pub log: Level,
 }
@@ -63,6 +65,7 @@ impl Default for Options {
             file_per: FilePer::Location,
             paused: false,
             sync_interval: Duration::ZERO,
+            operation_map: None,
             log: Level::Warn,
         }
     }
@@ -173,6 +176,18 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| options.sync_interval.as_secs_f64().to_string(),
+    },
+    Row {
+        name: "LAGGARD_OPERATION_MAP",
+        values: "a file",
+        set: |options, value| {
+            options.operation_map = Some(PathBuf::from(value));
+            (!value.is_empty()).then_some(())
+        },
+        show: |options| match &options.operation_map {
+            None => "none".to_owned(),
+            Some(path) => path.display().to_string(),
+        },
     },
     Row {
         name: "LAGGARD_LOG",

@@ -16,6 +16,7 @@ use crate::groups;
 use crate::log::{self, debug, error, info, warning};
 use crate::lookup;
 use crate::memory;
+use crate::operations;
 use crate::options::{Mode, Options};
 use crate::periodic;
 use crate::presence;
@@ -113,6 +114,12 @@ fn set_up(call: &mut Call, level: i32) -> bool {
             .iter()
             .for_each(|complaint| warning!("{complaint}"));
         info!("{}", options.describe());
+    }
+    if let Some(path) = &options.operation_map
+        && let Err(why) = operations::read(path)
+        && rank == 0
+    {
+        warning!("{why}; regions are recorded as without it");
     }
     if level >= constants().thread_multiple {
         request::set_concurrent();

@@ -81,7 +81,10 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
     let rules = options.rules.as_deref().map(Rules::with_file);
     let mut settings = AnalyzeOptions {
         rules: rules.transpose()?.unwrap_or_default(),
-        operations: map.transpose()?.unwrap_or_default(),
+        operations: map
+            .transpose()
+            .map_err(anyhow::Error::msg)?
+            .unwrap_or_default(),
         settings: Settings {
             all: options.all,
             hotspot_percent: options.hotspot_percent,

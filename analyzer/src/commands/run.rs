@@ -26,6 +26,7 @@ const VARIABLES: &[&str] = &[
     "LAGGARD_MAX_TRACE_MB",
     "LAGGARD_BUFFER_KB",
     "LAGGARD_FILE_PER",
+    "LAGGARD_OPERATION_MAP",
     "LAGGARD_PAUSED",
     "LAGGARD_SYNC_INTERVAL_S",
     "LAGGARD_LOG",
@@ -119,6 +120,15 @@ fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
         "LAGGARD_MAX_TRACE_MB" => text(options.max_trace_mb),
         "LAGGARD_BUFFER_KB" => text(options.buffer_kb),
         "LAGGARD_FILE_PER" => options.file_per.map(|per: FilePer| per.name().into()),
+        "LAGGARD_OPERATION_MAP" => {
+            // Ranks may run elsewhere.
+            let given = options.operation_map.as_ref();
+            given.map(|path| {
+                std::path::absolute(path)
+                    .unwrap_or_else(|_| path.clone())
+                    .into()
+            })
+        }
         _ => None,
     };
     let value = |name: &'static str| {

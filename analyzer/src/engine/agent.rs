@@ -100,6 +100,15 @@ impl<'a> Agent<'a> {
         all
     }
 
+    /// Meetings of the program's own, by group, that somebody left before all had entered.
+    pub fn apart(&self) -> FxHashMap<u64, u64> {
+        let mut all = self.owned.apart.clone();
+        for (group, count) in &self.groups.apart {
+            *all.entry(*group).or_default() += count;
+        }
+        all
+    }
+
     /// One round: the calls entered before `until`. The `last` one also settles what
     /// never got an answer.
     pub fn round(&mut self, until: i64, last: bool) {
@@ -330,7 +339,8 @@ impl<'a> Agent<'a> {
             let mut members = parcel.members.iter().copied();
             for fold in &parcel.folds {
                 let own = members.by_ref().take(fold.members as usize);
-                self.owned.add(agent as u32, *fold, own);
+                let tolerance = self.groups.tolerance;
+                self.owned.add(agent as u32, *fold, own, tolerance);
             }
         }
     }

@@ -186,6 +186,9 @@ impl Rank<'_> {
             Role::Start => self.start_epoch(call, window, event),
             Role::Transfer => {
                 if let Some(target) = target_of(row, event) {
+                    if self.keeps_writes && !row.has(flags::PAUSED) {
+                        self.on_window_memory(call, window, event);
+                    }
                     let has_epoch = self.transfer(call, window, target);
                     let expected = match row.has(flags::PAUSED) {
                         true => 0,

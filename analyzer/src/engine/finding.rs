@@ -418,6 +418,20 @@ impl LocalFindings {
         self.losses.get_or_insert_default().push(loss);
     }
 
+    /// Forgets what was found in calls with these signatures.
+    pub fn forget(&mut self, is_wrong: impl Fn(u32) -> bool) {
+        for (signature, patterns) in (0..).zip(&mut self.by_signature) {
+            if !is_wrong(signature) {
+                continue;
+            }
+            for (pattern, sums) in patterns.drain(..) {
+                if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
+                    self.waiting = self.waiting.saturating_sub(sums.severity);
+                }
+            }
+        }
+    }
+
     /// Signature, pattern and sums of all that was found.
     pub fn iter(&self) -> impl Iterator<Item = (u32, PatternNumber, &Sums)> {
         let all = self.by_signature.iter().enumerate();

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use laggard_patterns::{Interval, PatternId, group, window};
 use laggard_trace::PEER_ROOT;
-use laggard_trace::calls::{self, Shape};
+use laggard_trace::calls::{self, NUMBERS, Shape};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::columns::LOOK_BACK;
 use super::intern::Group;
+use super::meetings::is_apart;
 use super::rank::{GroupEntry, Rank, Waiter};
 use super::table::{NONE, Row};
 use super::topology::Topology;
@@ -102,6 +103,10 @@ pub struct Groups {
     pub topology: Topology,
     lines: Vec<Line>,
     numbers: FxHashMap<u64, u32>,
+    /// See [`is_apart`].
+    pub tolerance: i64,
+    /// Meetings of the program's own that were none, by group.
+    pub apart: FxHashMap<u64, u64>,
 }
 
 impl Groups {
@@ -119,6 +124,8 @@ impl Groups {
             topology,
             lines,
             numbers,
+            tolerance: 0,
+            apart: FxHashMap::default(),
         }
     }
 
@@ -144,6 +151,9 @@ impl Groups {
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
             instance.sent = true;
+            if is_apart(&instance.fold, self.tolerance) {
+                *self.apart.entry(self.groups[group].id).or_default() += 1;
+            }
             if *instance.interested.get_mut() > 0 {
                 instance.fold.group = self.groups[group].id;
                 instance.settle(&self.topology, detail);
@@ -277,7 +287,12 @@ impl Fold {
     fn add(&mut self, entry: &GroupEntry, rank: u32, operation: u16) {
         self.count += 1;
         self.operation = self.operation.min(u32::from(operation));
-        self.complete = self.complete.max(entry.enter);
+        // Regions of the program are known when they end.
+        let known = match usize::from(operation) >= NUMBERS {
+            true => entry.leave,
+            false => entry.enter,
+        };
+        self.complete = self.complete.max(known);
         self.first_leave = self.first_leave.min(entry.leave);
         if entry.part.waits {
             self.first_enter = self.first_enter.min(entry.enter);
@@ -433,6 +448,8 @@ pub struct Owned {
     open: FxHashMap<(u64, u64), Joined>,
     /// Complete ones that somebody wants.
     pub complete: Vec<Joined>,
+    /// Meetings of the program's own that were none, by group.
+    pub apart: FxHashMap<u64, u64>,
 }
 
 /// Folds of one collective.
@@ -448,7 +465,13 @@ pub struct Joined {
 
 impl Owned {
     /// Takes an agent's fold in.
-    pub fn add(&mut self, agent: u32, fold: Fold, members: impl Iterator<Item = Member>) {
+    pub fn add(
+        &mut self,
+        agent: u32,
+        fold: Fold,
+        members: impl Iterator<Item = Member>,
+        tolerance: i64,
+    ) {
         let key = (fold.group, fold.n);
         let joined = self.open.entry(key).or_default();
         (joined.fold.group, joined.fold.n) = key;
@@ -459,9 +482,13 @@ impl Owned {
         }
         if joined.fold.count >= fold.expected
             && let Some(joined) = self.open.remove(&key)
-            && !joined.wanters.is_empty()
         {
-            self.complete.push(joined);
+            if is_apart(&joined.fold, tolerance) {
+                *self.apart.entry(fold.group).or_default() += 1;
+            }
+            if !joined.wanters.is_empty() {
+                self.complete.push(joined);
+            }
         }
     }
 

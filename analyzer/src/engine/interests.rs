@@ -126,7 +126,7 @@ impl Interests {
         } else if watch.is(Kind::Lock) {
             self.symmetric_locks
         } else if watch.is(Kind::Value) {
-            touches(u64::from(watch.rank))
+            touches(u64::from(watch.holder()))
         } else {
             false
         }

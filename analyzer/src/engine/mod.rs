@@ -37,6 +37,7 @@ pub(crate) mod import;
 mod interests;
 mod intern;
 mod lock;
+mod meetings;
 mod merge;
 pub(crate) mod notes;
 pub(crate) mod open;
@@ -111,7 +112,7 @@ pub fn analyze(
         .collect();
 
     let own_clocks: Vec<_> = clocks.iter().map(|(clock, _)| clock.clone()).collect();
-    let mapped = regions::apply(
+    let (mapped, meetings) = regions::apply(
         job,
         &options.operations,
         &mut opened.locations,
@@ -177,6 +178,8 @@ pub fn analyze(
         after,
     } = rounds.settle(timeline, groups, &phases)?;
     let end = timeline.end(&opened);
+    let apart = agent.apart();
+    meetings.check(job, &apart, &mut agent.ranks, &mut anomalies);
 
     phases.begin("merge");
     let mut own = Own {

@@ -18,7 +18,7 @@ use super::lock::Locks;
 use super::notes::Ended;
 use super::table::{NONE, Row, Step};
 use super::thread::{Posted, Thread};
-use super::watch::{Memory, Watch, Write};
+use super::watch::{Look, Memory, Watch, Write};
 use super::wildcard::Deferred;
 use super::wire::{Member, Progress, Side};
 
@@ -102,6 +102,8 @@ pub struct Rank<'a> {
     pub writes: Vec<Write>,
     /// Some of these are kept for the next slab: regions of the program wait for values.
     pub keeps_writes: bool,
+    /// Where each thread last looked at memory in a window.
+    pub(super) looks: Vec<Look>,
     /// Waits for values and locks that began in this slab.
     pub watches: Vec<Watch>,
     /// What it did with locks.
@@ -141,6 +143,7 @@ impl<'a> Rank<'a> {
             epochs: Epochs::default(),
             writes: Vec::new(),
             keeps_writes: false,
+            looks: Vec::new(),
             watches: Vec::new(),
             locks: Locks::default(),
             moves: Moves::default(),
@@ -351,6 +354,11 @@ impl<'a> Rank<'a> {
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
         if row.memory != Memory::Nothing {
             return self.on_memory(&call, row, event);
+        }
+        if row.is_user()
+            && let Some(ticks) = event.and_then(|event| event.value)
+        {
+            call = self.begun_before(&call, ticks, row);
         }
         let completed = event.map_or(0, |event| event.completed.len());
         let listed = self.threads[call.thread as usize].listed(row.completes);

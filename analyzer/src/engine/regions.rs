@@ -18,12 +18,13 @@ use super::anomaly::{Anomalies, Level};
 use super::clock::ClockMap;
 use super::detect::Entry;
 use super::intern::PathKey;
+use super::meetings::{Instances, Meetings, is_meeting};
 use super::places::{self, Places};
 use super::prepare::Profiled;
 use super::table::TimeClass;
 use crate::comm::Job;
-use crate::operations::OperationMap;
 use crate::symbols::Symbols;
+use laggard_trace::operations::OperationMap;
 
 /// Rows of the report.
 const MOST_ROWS: usize = 500;
@@ -268,11 +269,11 @@ pub fn apply(
     clocks: &[ClockMap],
     symbols: Symbols,
     anomalies: &mut Anomalies,
-) -> Result<Mapped> {
-    if map.is_empty() {
-        return Ok(Mapped::default());
-    }
+) -> Result<(Mapped, Meetings)> {
     let mut mapped = Mapped::default();
+    if map.is_empty() {
+        return Ok((mapped, Meetings::default()));
+    }
     for (name, generic) in map.entries() {
         // The same on all agents: all name all operations, in the same order.
         if let Some(number) = user::number(name, generic) {
@@ -289,7 +290,8 @@ pub fn apply(
         }
     }
     let mut seen = vec![0u64; map.entries().count()];
-    for ((location, profiled), clock) in locations.iter_mut().zip(profiled).zip(clocks) {
+    let mut instances = Vec::new();
+    for ((location, profiled), clock) in locations.iter_mut().zip(&mut *profiled).zip(clocks) {
         let count = location.definitions.regions().len() as u32;
         let numbers: Vec<Option<u16>> = (0..count)
             .map(|id| key(location, profiled, id).and_then(|(key, _)| mapped.get(&key)))
@@ -299,16 +301,19 @@ pub fn apply(
             let at = map.entries().position(|(known, _)| known == name);
             seen[at.unwrap_or(0)] = 1;
         }
-        make_operations(location, profiled, clock, &numbers);
+        instances.push(make_operations(location, profiled, clock, &numbers));
     }
     job.reduce_max(&mut seen);
+    let meetings = Meetings::find(job, map, locations, profiled, &instances, anomalies);
     if job.agent() == 0 {
-        let is_diagnosed = |generic: GenericType| generic == GenericType::WaitOnValue;
+        let is_diagnosed =
+            |generic: GenericType| generic == GenericType::WaitOnValue || is_meeting(generic);
         let known = map.entries().zip(&seen).filter(|(_, seen)| **seen != 0);
         for ((name, generic), _) in known.filter(|((_, generic), _)| !is_diagnosed(*generic)) {
             let detail = format!(
                 "the time in \"{name}\" counts as {}, as the operation map says; who its ranks \
-                 waited for there is not looked for: that is done for wait_on_value alone",
+                 waited for there is not looked for: that is done for wait_on_value, group_sync \
+                 and group_comm",
                 generic.name()
             );
             anomalies.add("operation_not_diagnosed", Level::Info, 1, detail);
@@ -321,7 +326,7 @@ pub fn apply(
             anomalies.add("unknown_operation", Level::Warning, 1, detail);
         }
     }
-    Ok(mapped)
+    Ok((mapped, meetings))
 }
 
 /// Names of all instrumented functions that have a name in the map, by entry. Collective.
@@ -354,15 +359,17 @@ fn functions(
     Ok(postcard::from_bytes(&bytes)?)
 }
 
-/// Makes operations of a location's regions: `numbers` are theirs, by id.
+/// Makes operations of a location's regions: `numbers` are theirs, by id. Gives the instances of
+/// each that its ranks may meet in.
 fn make_operations(
     location: &mut Location,
     profiled: &mut Profiled,
     clock: &ClockMap,
     numbers: &[Option<u16>],
-) {
+) -> FxHashMap<u16, Instances> {
+    let mut instances: FxHashMap<u16, Instances> = FxHashMap::default();
     if numbers.iter().all(Option::is_none) {
-        return;
+        return instances;
     }
     let number = |id: usize| numbers.get(id).copied().flatten();
     rename(location, number);
@@ -372,6 +379,8 @@ fn make_operations(
             // Of what is called in it the profile knows already.
             let inside = &mut profiled.times.inside[TimeClass::of(number) as usize];
             *inside = inside.saturating_add(ns(entry.exclusive));
+            let known = instances.entry(number).or_default();
+            known.counted = known.counted.saturating_add(entry.count);
         }
     }
     let mut entries: BTreeMap<(u16, u32), Entry> = BTreeMap::new();
@@ -407,9 +416,11 @@ fn make_operations(
         location.release(chunk);
     }
     for ((_, path), entry) in entries {
+        instances.entry(entry.operation).or_default().recorded += entry.count;
         profiled.times.calls = profiled.times.calls.saturating_add(entry.count);
         profiled.entries.push((path, entry));
     }
+    instances
 }
 
 /// Call paths that have to be known for the report.

@@ -77,6 +77,12 @@ impl<'a> Rounds<'a> {
             rank.asker.slacks = slacks.map(Box::new);
         }
         let groups = groups.unwrap_or_else(|| prepare::groups(self.job, &opened.locations).1);
+        let mut groups = groups;
+        if timeline.has_several() {
+            // Each of two clocks may be wrong by so much.
+            let error = i64::try_from(opened.clocks.error_ns());
+            groups.tolerance = error.unwrap_or(i64::MAX).saturating_mul(2);
+        }
         let borders = slab::borders(self.job, opened, &clocks, end, self.records);
         let agent = Agent::new(self.job, ranks, groups, &opened.agent_of, &opened.hosts);
         (agent, borders)

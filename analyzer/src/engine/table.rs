@@ -1,7 +1,7 @@
 //! What pass one needs to know about a signature, in one small row.
 
 use laggard_trace::calls::{self, GenericType, Shape, number};
-use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, Signature, flags};
+use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
 
 use super::epochs::Role;
 use super::watch::Memory;
@@ -187,10 +187,15 @@ impl Row {
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: match call.generic {
                 GenericType::OneSidedGet => signature.receive.peer,
+                // One that does no more than read.
+                GenericType::OneSidedAtomic if signature.send.peer == PEER_NONE => {
+                    signature.receive.peer
+                }
                 _ => signature.send.peer,
             },
             has_bytes,
-            meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier)
+            // What the program calls so says nothing of clocks.
+            meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier) && !call.is_user()
                 || MEETINGS.contains(&signature.operation) && has_bytes,
             lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
             role,
@@ -198,6 +203,11 @@ impl Row {
             memory,
             ..Row::UNDEFINED
         }
+    }
+
+    /// Whether it is a region of the program.
+    pub fn is_user(&self) -> bool {
+        calls::call(self.operation).is_some_and(calls::Call::is_user)
     }
 
     /// Chooses the step; the channels are set.

@@ -42,6 +42,11 @@ entries! {
         kind: u32,
         /// What a transfer should have taken, ns; 0 = it is not asked who competed.
         expected: i64,
+        /// Of a loop of the program's own that looked at a place in a window last: the window, of
+        /// which the address is the displacement; else 0.
+        window: u64,
+        /// World rank whose memory that is.
+        holder: u64,
     }
     /// A lock was held while a PE waited for it.
     #[derive(Default)]
@@ -155,11 +160,25 @@ impl Memory {
     }
 }
 
+/// A look of a thread at a place in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    thread: u32,
+    enter: i64,
+    window: u64,
+    displacement: u64,
+    /// World rank.
+    target: u32,
+}
+
 /// A write of this slab.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
     /// World rank of the PE that has the memory.
     target: u32,
+    /// Where it is, if it is no symmetric memory; else 0.
+    window: u64,
+    /// Symmetric address, or displacement in the window.
     address: u64,
     bytes: u64,
     /// From the first to the last byte; more than `bytes` with gaps.
@@ -173,12 +192,20 @@ impl Write {
     /// Whether it makes the value the one that is waited for; `None` if it does not touch the
     /// variable, or sets it to something else.
     fn ends(&self, watch: &Watch) -> Option<bool> {
-        if watch.is_user() && watch.address == 0 {
+        let last = self.address.saturating_add(self.length);
+        if watch.window != 0 {
+            // A displacement counts in units of one byte or more.
+            let covers = (self.address..last).contains(&watch.address);
+            let is_there = self.address == watch.address || self.length > FLAG_BYTES && covers;
+            return (self.window == watch.window && is_there).then_some(false);
+        }
+        // Where in its own memory a window is, is not known.
+        if watch.is_user() && (watch.address == 0 || self.window != 0) {
             return (self.length <= FLAG_BYTES).then_some(false);
         }
-        let last = self.address.saturating_add(self.length);
         // An archive does not tell addresses.
-        if watch.address == 0 || watch.address < self.address || watch.address >= last {
+        let is_elsewhere = self.window != 0 || watch.address == 0;
+        if is_elsewhere || watch.address < self.address || watch.address >= last {
             return None;
         }
         let same = (self.address, self.bytes) == (watch.address, u64::from(watch.bytes));
@@ -198,6 +225,14 @@ impl Watch {
     /// Whether it is about a window.
     pub fn is_of_window(&self) -> bool {
         self.is(Kind::ExclusiveWindow) || self.is(Kind::SharedWindow)
+    }
+
+    /// The rank in whose memory the variable is.
+    pub fn holder(&self) -> u32 {
+        match self.window {
+            0 => self.rank,
+            _ => self.holder as u32,
+        }
     }
 
     /// Whether it is a loop of the program's own: the last write counts.
@@ -299,8 +334,42 @@ impl Rank<'_> {
         }
     }
 
+    /// A transfer of a window, which may end a loop in which its target waits, or be a look of such
+    /// a loop at a flag.
+    pub(super) fn on_window_memory(&mut self, call: &CallAt, window: u64, event: Option<&Event>) {
+        let signature = *self.signature(call);
+        let generic = laggard_trace::calls::call(signature.operation).map(|call| call.generic);
+        let value = event.and_then(|event| event.value);
+        let displacement = value.unwrap_or(signature.parameter as u64);
+        let send = event.map_or(signature.send, |event| event.send(&signature));
+        let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+        let changes = send.peer != PEER_NONE;
+        if !changes || generic == Some(GenericType::OneSidedAtomic) {
+            let target = if changes { send.peer } else { receive.peer };
+            self.looks.retain(|look| look.thread != call.thread);
+            self.looks.push(Look {
+                thread: call.thread,
+                enter: call.enter,
+                window,
+                displacement,
+                target: target as u32,
+            });
+        }
+        if let Ok(target) = u32::try_from(send.peer) {
+            self.writes.push(Write {
+                target,
+                window,
+                address: displacement,
+                bytes: send.bytes,
+                length: send.bytes,
+                value: None,
+                end: call.end(),
+            });
+        }
+    }
+
     /// A region in which calls were recorded: its record is at its end.
-    fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
+    pub(super) fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
         let stream = &self.threads[call.thread as usize].stream;
         let enter = call.leave.saturating_sub(stream.length_ns(ticks));
         CallAt {
@@ -326,6 +395,7 @@ impl Rank<'_> {
         let stride = u64::from(send.tag.unsigned_abs()).max(1);
         self.writes.push(Write {
             target,
+            window: 0,
             address,
             bytes: send.bytes,
             length: send.bytes.saturating_mul(stride),
@@ -344,10 +414,15 @@ impl Rank<'_> {
         let receive = event.map_or(signature.receive, |event| event.receive(signature));
         let of_type = laggard_trace::calls::call(signature.operation);
         if of_type.is_some_and(Call::is_user) {
+            // The flag that was looked at last is the one that it found set.
+            let mut looks = self.looks.iter();
+            let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter);
             return Watch {
                 enter: call.enter,
                 leave: call.leave,
-                address,
+                address: look.map_or(address, |look| look.displacement),
+                window: look.map_or(0, |look| look.window),
+                holder: look.map_or(0, |look| u64::from(look.target)),
                 rank: self.rank,
                 thread: call.thread,
                 signature: call.signature,
@@ -373,20 +448,27 @@ impl Rank<'_> {
                 _ => Kind::Value as u32,
             },
             expected: 0,
+            window: 0,
+            holder: 0,
         }
     }
 
     /// The write of this slab that ended a wait, as far as this rank's go.
     pub(super) fn written(&self, watch: &Watch) -> Option<Written> {
         let key = |write: &Write| (write.target, write.end.time);
+        let holder = watch.holder();
         let first = self
             .writes
-            .partition_point(|write| key(write) <= (watch.rank, watch.enter));
+            .partition_point(|write| key(write) <= (holder, watch.enter));
         let end = self
             .writes
-            .partition_point(|write| key(write) <= (watch.rank, watch.leave));
+            .partition_point(|write| key(write) <= (holder, watch.leave));
         let mut found: Option<(&Write, bool)> = None;
         for write in self.writes.get(first..end)? {
+            // What the loop itself does to a flag in a window does not end it.
+            if write.window != 0 && self.rank == watch.rank {
+                continue;
+            }
             match write.ends(watch) {
                 Some(true) => {
                     found = Some((write, true));
@@ -457,9 +539,39 @@ mod tests {
         assert!(!watch(9, 3, 2, 0).is_satisfied(3));
     }
 
+    #[test]
+    fn a_place_in_a_window_is_told_from_others() {
+        let flag = Watch {
+            comparison: ANY_CHANGE,
+            window: 7,
+            address: 3,
+            ..Watch::default()
+        };
+        let put = |window, address, bytes| Write {
+            window,
+            ..write(address, bytes, None)
+        };
+        assert_eq!(put(7, 3, 8).ends(&flag), Some(false));
+        assert_eq!(put(7, 2, 8).ends(&flag), None);
+        assert_eq!(put(7, 0, 64).ends(&flag), Some(false));
+        assert_eq!(put(8, 3, 8).ends(&flag), None);
+        assert_eq!(put(0, 3, 8).ends(&flag), None);
+        // A loop that looks at its own memory.
+        let own = Watch {
+            window: 0,
+            address: 0,
+            ..flag
+        };
+        assert_eq!(put(7, 2, 4).ends(&own), Some(false));
+        assert_eq!(put(7, 2, 64).ends(&own), None);
+        // OpenSHMEM's own waits are not for windows.
+        assert_eq!(put(7, 100, 8).ends(&watch(5, 3, 8, 0)), None);
+    }
+
     fn write(address: u64, bytes: u64, value: Option<u64>) -> Write {
         Write {
             target: 0,
+            window: 0,
             address,
             bytes,
             length: bytes,

@@ -9,7 +9,9 @@ use super::comm::record_with_object;
 use super::send::post;
 use crate::call::Call;
 use crate::constants::Handle;
-use crate::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Request, MPI_Win};
+use crate::ffi::{
+    MPI_Aint, MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Op, MPI_Request, MPI_Win,
+};
 use crate::groups::{self, Group, Kind, NO_ROOT};
 use crate::signature::Half;
 
@@ -226,6 +228,8 @@ pub struct Transfer {
     displacement: MPI_Aint,
     win: MPI_Win,
     request: Option<*mut MPI_Request>,
+    /// Of an atomic that it does not change the target's memory.
+    only_reads: bool,
 }
 
 /// A one-sided transfer.
@@ -243,6 +247,39 @@ pub fn rma(
         displacement,
         win,
         request: None,
+        only_reads: false,
+    }
+}
+
+/// An atomic, which with `MPI_NO_OP` does no more than read.
+pub fn rma_atomic(
+    count: c_int,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    displacement: MPI_Aint,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Transfer {
+    let no_op = crate::constants::constants().no_op;
+    Transfer {
+        only_reads: op.bits() == no_op.bits(),
+        ..rma(count, datatype, rank, displacement, win)
+    }
+}
+
+/// An atomic with a request.
+pub fn rma_atomic_request(
+    count: c_int,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    displacement: MPI_Aint,
+    op: MPI_Op,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Transfer {
+    Transfer {
+        request: Some(request),
+        ..rma_atomic(count, datatype, rank, displacement, op, win)
     }
 }
 
@@ -272,7 +309,7 @@ impl Operation for Transfer {
             raw.group = group;
         }
         let half = Half::new(self.rank, 0, bytes);
-        if is_get(raw.operation) {
+        if self.only_reads || is_get(raw.operation) {
             raw.receive = half;
         } else {
             raw.send = half;

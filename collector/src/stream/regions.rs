@@ -1,8 +1,8 @@
 //! Regions of the program: which are open, and the profile of all.
 //!
 //! Regions nest, records do not. So a region is mainly a profile, kept here and written at the
-//! end; an instance that lasted long enough to matter is one record as well, written when it
-//! ends. Where no call was recorded meanwhile, that is a record like a call's; else it is one
+//! end; an instance that lasted long enough to matter, or that an operation map names, is one
+//! record as well, written when it ends. Where no call was recorded meanwhile, that is a record like a call's; else it is one
 //! without duration at the end, and says in an extension how long ago the region was begun.
 //!
 //! A named region is a frame in the call paths of what is called in it. The open ones form a
@@ -20,6 +20,7 @@ use laggard_trace::{
 use super::Stream;
 use crate::clock;
 use crate::hash::FastMap;
+use crate::operations;
 use crate::signature::{Lookup, Raw};
 
 /// Shorter instances are in the profile only.
@@ -59,6 +60,8 @@ struct Region {
     open: u32,
     /// Calls are counted, and no more.
     is_tiny: bool,
+    /// An operation map names it: all instances are recorded.
+    is_kept: bool,
 }
 
 /// A region that was begun.
@@ -180,7 +183,7 @@ impl Regions {
         }
     }
 
-    fn add(&mut self, kind: Kind) -> Option<u32> {
+    fn add(&mut self, kind: Kind, is_kept: bool) -> Option<u32> {
         if self.all.len() >= MOST_REGIONS {
             self.are_left_out = true;
             return None;
@@ -196,6 +199,7 @@ impl Regions {
             total: 0,
             open: 0,
             is_tiny: false,
+            is_kept,
         });
         Some(number)
     }
@@ -237,9 +241,15 @@ impl Regions {
         entry.maximum = entry.maximum.max(exclusive);
         let square = u128::from(exclusive) * u128::from(exclusive);
         entry.sum_of_squares = entry.sum_of_squares.wrapping_add(square);
-        if region.kind == Kind::Function && entry.count >= TRIED && !region.is_tiny {
+        let may_be_tiny = region.kind == Kind::Function && !region.is_kept;
+        if may_be_tiny && entry.count >= TRIED && !region.is_tiny {
             region.is_tiny = region.total / entry.count < tiny;
         }
+    }
+
+    /// Whether an instance that lasted so long is a record.
+    fn is_recorded(&self, open: &Open, duration: u64) -> bool {
+        duration >= self.least || self.all[open.region as usize].is_kept
     }
 
     fn is_node_of(&self, node: u32, region: u32) -> bool {
@@ -455,7 +465,10 @@ impl Stream {
         let regions = self.regions();
         let (region, is_new) = match regions.entries.get(&path.0) {
             Some(&region) => (region, false),
-            None => (regions.add(Kind::Function)?, true),
+            None => {
+                let is_kept = operations::is_function(address);
+                (regions.add(Kind::Function, is_kept)?, true)
+            }
         };
         regions.functions.insert(address, region);
         if is_new {
@@ -534,7 +547,8 @@ impl Stream {
             }
         }
         regions.end(open, position, at);
-        if at.now.saturating_sub(open.enter) >= regions.least && self.is_writing() {
+        let duration = at.now.saturating_sub(open.enter);
+        if regions.is_recorded(&open, duration) && self.is_writing() {
             let path = self.path(site);
             // Who called it is the place, as of a call.
             let path = self.tracer.caller(PathId(path));
@@ -615,7 +629,8 @@ impl Stream {
     fn record_region(&mut self, open: &Open, path: u32, at: Moment) {
         let duration = at.now.saturating_sub(open.enter);
         let regions = self.regions();
-        if duration < regions.least || open.is_paused || at.is_paused || !self.is_writing() {
+        let is_recorded = regions.is_recorded(open, duration);
+        if !is_recorded || open.is_paused || at.is_paused || !self.is_writing() {
             return;
         }
         let is_bare = self.recorded + u64::from(self.polling.count) == open.recorded;
@@ -650,7 +665,8 @@ impl Stream {
         if let Some(&region) = known.get(name) {
             return Some(region);
         }
-        let region = regions.add(kind)?;
+        let is_kept = kind == Kind::Named && operations::is_named(name);
+        let region = regions.add(kind, is_kept)?;
         match kind {
             Kind::Phase => regions.phases.insert(name.into(), region),
             _ => regions.named.insert(name.into(), region),

@@ -1,6 +1,7 @@
 //! The definitions of one file, by id.
 
 use crate::define::{Communicator, Definition, Frame, Neighbours, Region, Signature};
+use crate::{PEER_ANY, flags};
 
 /// Largest id accepted: bounds what a damaged file can make a reader allocate.
 const MAX_ID: usize = 1 << 26;
@@ -230,6 +231,23 @@ impl Definitions {
         for signature in &mut self.signatures {
             signature.operation = name(signature);
         }
+    }
+
+    /// Makes collectives of the calls with this number, on a group of so many ranks: what is one
+    /// is only known where it is read.
+    pub fn make_collective(&mut self, operation: u16, group: u64, size: u32) {
+        for signature in &mut self.signatures {
+            if signature.operation == operation {
+                signature.flags |= flags::COLLECTIVE;
+                signature.group = group;
+                signature.send.peer = PEER_ANY;
+            }
+        }
+        self.communicators.push(Communicator {
+            id: group,
+            size,
+            ..Communicator::default()
+        });
     }
 
     /// Values of the properties with this key, in order.

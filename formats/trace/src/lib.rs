@@ -22,6 +22,7 @@ mod define;
 mod definitions;
 mod error;
 mod node;
+pub mod operations;
 mod read;
 mod record;
 mod space;

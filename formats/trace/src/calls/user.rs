@@ -47,9 +47,18 @@ pub fn number(name: &str, generic: GenericType) -> Option<u16> {
         number,
         name: Box::leak(name.to_owned().into_boxed_str()),
         generic,
-        shape: Shape::Single,
+        shape: shape(generic),
     })));
     Some(number)
+}
+
+/// Who waits for whom in an operation of the program's own, of which nothing but the type is known.
+fn shape(generic: GenericType) -> Shape {
+    match generic {
+        GenericType::GroupSync => Shape::Barrier,
+        GenericType::GroupComm => Shape::AllToAll,
+        _ => Shape::Single,
+    }
 }
 
 /// What was named so far: the first one has the number [`NUMBERS`], and so on.

@@ -12,8 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
-use laggard_trace::calls::GenericType;
+use crate::calls::GenericType;
 
 /// Bytes of a map; nobody types more.
 const LARGEST: u64 = 1 << 20;
@@ -27,16 +26,17 @@ impl OperationMap {
     ///
     /// # Errors
     /// What is wrong, with file and line.
-    pub fn read(path: &Path) -> Result<OperationMap> {
+    pub fn read(path: &Path) -> Result<OperationMap, String> {
         let shown = path.display();
-        let about = || format!("{shown}: cannot read the operation map");
-        let metadata = std::fs::metadata(path).with_context(about)?;
+        let unreadable =
+            |error: std::io::Error| format!("{shown}: cannot read the operation map: {error}");
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
         if !metadata.is_file() || metadata.len() > LARGEST {
-            bail!("{shown}: not an operation map");
+            return Err(format!("{shown}: not an operation map"));
         }
-        let bytes = std::fs::read(path).with_context(about)?;
-        let text = String::from_utf8(bytes).map_err(|_| anyhow!("{shown}: not a text file"))?;
-        OperationMap::parse(&text).map_err(|(line, why)| anyhow!("{shown}:{line}: {why}"))
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: not a text file"))?;
+        OperationMap::parse(&text).map_err(|(line, why)| format!("{shown}:{line}: {why}"))
     }
 
     /// Reads a text.
