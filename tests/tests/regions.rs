@@ -284,6 +284,23 @@ fn regions_of_a_fortran_program() {
     });
 }
 
+/// Threads that tell something for the first time at once all find the collector, and no half of it.
+#[test]
+fn threads_of_a_fortran_program_look_the_collector_up_at_once() {
+    let bench = Bench::sharing("regions-lookup");
+    let modules = format!("-J{}", bench.dir.display());
+    let module = include().join("laggard.f90").display().to_string();
+    let slow = bench.library("lib/slow_lookup.c");
+    let libraries = ["-Wl,--no-as-needed", slow.to_str().expect("a path")];
+    let flags = ["-fopenmp", &*modules, &*module];
+    let program = bench.compile("regions/lookup.f90", &flags, &libraries);
+    let outcome = process::run(&mut Command::new(program), TIMEOUT, &bench.path("run"));
+    assert_eq!(
+        outcome.expect_success().stdout,
+        "begun 24 ended 24 wrong 0\n"
+    );
+}
+
 /// A million calls of a function that returns at once do not fill the trace.
 #[test]
 fn instrumented_functions() {
@@ -574,6 +591,14 @@ fn operation_map_of_home_made_barriers() {
                 &report.bottlenecks,
             )?;
         }
+        // As a collective of which nobody leaves before all have come.
+        let comm = run.bench.path("comm.toml");
+        fs::write(&comm, "meet = 'group_comm'\n").unwrap();
+        let comm = comm.display().to_string();
+        let (report, _) = analyze(&run, &["--operation-map", &comm]);
+        let found = only(&report, "wait_at_nxn", "meet")?;
+        check_shares(found, &[(0, 0.3), (1, 0.3), (2, 0.3)])?;
+        check(found.causes.len() == 1 && found.causes[0].rank == 3, found)?;
         // Without the map instances are missing, and nothing is guessed.
         run.trace = other;
         let (report, _) = analyze(&run, &["--operation-map", &map]);

@@ -94,12 +94,18 @@ fn wrong_settings_do_not_stop_the_program() {
         ("LAGGARD_BUFFER_KB", "-1"),
         ("LAGGARD_MAX_TRACE_MB", ""),
         ("LAGGARD_LOG", "loud"),
+        ("LAGGARD_OPERATION_MAP", "/nowhere/map.toml"),
     ];
     let (bench, outcome) = recorded("wrong-settings", &wrong);
     assert!(
         outcome.stderr.contains("LAGGARD_CALLPATH_DEPTH"),
         "not said:\n{outcome}"
     );
+    let of_map = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains("/nowhere/map.toml"));
+    assert_eq!(of_map.count(), 1, "once, by one rank:\n{outcome}");
     late_sender(&report(&bench));
 }
 
@@ -200,4 +206,19 @@ fn run_passes_exit_codes_on() {
     assert!(outcome.stderr.starts_with("laggard: "), "{outcome}");
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
     assert!(!bench.path("none").exists(), "a trace of no MPI program");
+
+    // A map with a bad line is told before the program runs.
+    fs::write(bench.path("map.toml"), "\"a\" = \"io\"\nspin until\n").expect("a map");
+    let mut run = Command::new(&bench.command);
+    let words = ["run", "--operation-map", "map.toml", "--", "touch", "ran"];
+    let outcome = run_in(&bench, run.args(words));
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert!(
+        outcome
+            .stderr
+            .starts_with("laggard: map.toml:2: expected a line"),
+        "{outcome}"
+    );
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+    assert!(!bench.path("ran").exists());
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
 use laggard_trace::FILE_EXTENSION;
+use laggard_trace::operations::OperationMap;
 
 use super::launcher::{self, Launcher};
 use crate::cli::{FilePer, Mode, Run};
@@ -35,6 +36,10 @@ const VARIABLES: &[&str] = &[
 /// Runs the command; the exit code is the command's.
 pub fn run(options: &Run) -> Result<ExitCode> {
     let library = library()?;
+    if let Some(map) = &options.operation_map {
+        // Better now than when the program has run.
+        OperationMap::read(map).map_err(anyhow::Error::msg)?;
+    }
     let wanted = options.output.clone().or_else(|| {
         let set = std::env::var_os("LAGGARD_TRACE_DIR").filter(|value| !value.is_empty());
         set.map(PathBuf::from)
