@@ -554,6 +554,7 @@ mod tests {
             &["run"],
             &["compare", "one.json"],
             &["compare", "a", "b", "--threshold", "-1"],
+            &["compare", "a", "b", "--fail-on-regression=some"],
             &["scale", "one.json"],
             &["scale", "a", "b", "--scaling", "some"],
             &["frobnicate"],

@@ -154,6 +154,23 @@ fn revisions() {
         assert_eq!(wall["id"], "wall_time_s");
         let change = &wall["changes"][0];
         check(number(&change["difference"]) < 0.0, wall)?;
+        // Whoever wants a test to fail is told what became slower.
+        let gate = |words: &[&str]| {
+            let words = [&["compare"], words, &["--format", "none"]].concat();
+            laggard(&bench, &words)
+        };
+        let faster = gate(&[&lists[0], &lists[1], "--fail-on-regression"]);
+        check(
+            faster.code == Some(0) && faster.stderr.is_empty(),
+            &faster.stderr,
+        )?;
+        assert_eq!(gate(&[&lists[1], &lists[0]]).code, Some(0));
+        let slower = gate(&[&lists[1], &lists[0], "--fail-on-regression=80"]);
+        let told = "laggard: before is slower: Late broadcast in MPI_Bcast at steps.c:";
+        check(
+            slower.code == Some(3) && slower.stderr.contains(told) && slower.stdout.is_empty(),
+            &slower.stderr,
+        )?;
         // Trace directories stand for the reports in them; repeats of one run are none.
         let report = fs::read(bench.path("before-1-1.json")).expect("a report");
         fs::write(bench.path("before-1/report.json"), report).expect("a copy");

@@ -22,6 +22,17 @@ pub struct Compare {
     /// The program may have another name in each of them
     #[arg(long)]
     pub any_program: bool,
+    /// Exit with 3 if the run, a bottleneck or a region became slower than in the first revision,
+    /// by more than noise and by so many percent or more [default: 5]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = percent,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5"
+    )]
+    pub fail_on_regression: Option<f64>,
     /// Where it goes.
     #[command(flatten)]
     pub output: Output,

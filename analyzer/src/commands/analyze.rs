@@ -11,11 +11,9 @@ use laggard_baselines::Table;
 use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
 
-use super::{is_head, screen};
+use super::{ABOVE, is_head, screen};
 use crate::cli::{Analyze, Format};
 
-/// Exit code: more time was lost than `--fail-above` allows.
-const ABOVE: u8 = 3;
 /// Bottlenecks in the printed table.
 const TOP: usize = 10;
 

@@ -2,22 +2,27 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use laggard_experiments::compare::{self, COMPARE_SCHEMA, Options};
 
-use super::{reports, results};
+use super::{ABOVE, reports, results};
 use crate::cli::Compare;
 
-/// Compares the reports of two revisions or more.
+/// Compares the reports of two revisions or more; says what became slower, if it is to fail then.
 pub fn compare(options: &Compare) -> Result<ExitCode> {
     results::check_targets(&options.output, COMPARE_SCHEMA)?;
     let revisions = options.reports.iter().map(|words| reports::runs(words));
-    let revisions: Result<Vec<_>> = revisions.collect();
+    let revisions = revisions.collect::<Result<Vec<_>>>()?;
+    let broken = revisions
+        .iter()
+        .flatten()
+        .find(|run| !run.report.is_sound());
+    let broken = broken.map(|run| run.source.clone());
     let how = Options {
         any_program: options.any_program,
         threshold_percent: options.threshold,
     };
-    let comparison = compare::compare(revisions?, &how)?;
+    let comparison = compare::compare(revisions, &how)?;
     results::write(
         &options.output,
         &comparison,
@@ -25,5 +30,20 @@ pub fn compare(options: &Compare) -> Result<ExitCode> {
         |text| compare::render(&comparison, &text),
         || compare::draw(&comparison),
     )?;
-    Ok(ExitCode::SUCCESS)
+    let Some(percent) = options.fail_on_regression else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let slower = comparison.regressions(percent);
+    for found in &slower {
+        let label = &comparison.revisions[found.revision].label;
+        eprintln!("laggard: {label} is slower: {}", found.what);
+    }
+    match broken {
+        _ if !slower.is_empty() => Ok(ExitCode::from(ABOVE)),
+        // A recording that is broken must not pass for a program that is fast.
+        Some(report) => bail!(
+            "{report}: whether it became slower is unknown, since not all was recorded; record it again"
+        ),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }

@@ -25,6 +25,9 @@ use anyhow::Result;
 
 use crate::cli::Command;
 
+/// Exit code: the program waits for longer, or is slower, than the user allows.
+const ABOVE: u8 = 3;
+
 /// Does what was asked; the exit code is that of the process.
 pub fn execute(command: Command) -> Result<ExitCode> {
     match command {

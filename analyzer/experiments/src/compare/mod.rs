@@ -2,6 +2,7 @@
 
 mod join;
 mod plot;
+mod regression;
 mod text;
 
 use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
@@ -12,6 +13,7 @@ use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
 use crate::set::{self, Experiment, Run};
 use crate::{Error, rounded};
 pub use plot::draw;
+pub use regression::Regression;
 pub use text::{TextOptions, render};
 
 /// The schema of [`Comparison`].
