@@ -293,6 +293,17 @@ pub struct Show {
     /// A picture to be shown in the page, too; may be given several times
     #[arg(long, value_name = "FILE.svg", requires = "html")]
     pub picture: Vec<PathBuf>,
+    /// Show in the page how this run differs from another revision's, as laggard compare does;
+    /// repeats are joined by commas, or in a directory; several revisions: the first one first
+    #[arg(long, value_name = "REPORTS", requires = "html")]
+    pub compare: Vec<String>,
+    /// Show in the page what is lost on more ranks, with runs of other sizes, as laggard scale
+    /// does; may be given several times
+    #[arg(long, value_name = "REPORTS", requires = "html")]
+    pub scale: Vec<String>,
+    /// With --compare and --scale: the program may have another name in each run
+    #[arg(long, requires = "html")]
+    pub any_program: bool,
 }
 
 /// Options of `info`.
@@ -535,6 +546,9 @@ mod tests {
             &["dump", "d", "--from", "3", "--to", "2"],
             &["show", "r.json", "--html"],
             &["show", "r.json", "--picture", "p.svg"],
+            &["show", "r.json", "--compare", "b.json"],
+            &["show", "r.json", "--scale", "b.json"],
+            &["show", "r.json", "--html", "r.html", "--compare"],
             &["show", "r.json", "--html", "r.html", "--top", "3"],
             &["patterns", "--explain", "late_sandwich"],
             &["patterns", "--explain", "late_sender", "--facts"],

@@ -314,12 +314,22 @@ fn without_script(browser: &mut Browser, page: &Path, findings: usize) {
 #[test]
 fn pictures_are_in_the_page() {
     let bench = Bench::new("html-pictures");
-    let trace = bench.path("trace");
-    let settings = Settings::new(Program::Stencil, 4, Length::Steps(8));
-    generate(&settings, &trace).expect("a trace");
-    let report = bench.path("report.json");
-    let outcome = bench.analyze(&trace, 1, &report, &["--all", "-q"]);
-    outcome.expect_orderly().expect_success();
+    let reported = |name: &str, ranks: u32, faults: &[&str]| {
+        let trace = bench.path(name);
+        let settings = Settings {
+            faults: faults.iter().map(|f| f.parse().expect("a fault")).collect(),
+            ..Settings::new(Program::Stencil, ranks, Length::Steps(8))
+        };
+        generate(&settings, &trace).expect("a trace");
+        let report = bench.path(&format!("{name}.json"));
+        let outcome = bench.analyze(&trace, 1, &report, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        report
+    };
+    let trace = bench.path("report");
+    let report = reported("report", 4, &[]);
+    reported("slower", 4, &["slow-rank=2:80"]);
+    reported("smaller", 2, &[]);
     let mut export = Command::new(&bench.command);
     export
         .arg("export")
@@ -332,19 +342,20 @@ fn pictures_are_in_the_page() {
         <image href='http://127.0.0.1:9/x.png' width='9' height='9'/></svg>";
     fs::write(bench.path("script.svg"), script).expect("a picture");
     let page = bench.path("page.html");
-    let show = |pictures: &[&str]| {
+    let show = |words: &[&str]| {
         let mut command = Command::new(&bench.command);
         command.arg("show").arg(&report).arg("--html").arg(&page);
-        let pictures = pictures.iter().flat_map(|file| ["--picture", file]);
-        command.args(pictures).current_dir(&bench.dir);
+        command.args(words).current_dir(&bench.dir);
         process::run(&mut command, TIMEOUT, &bench.path("show")).expect_orderly()
     };
-    for (file, why) in [
-        ("report.json", "not a picture (SVG)"),
-        (".", "not a picture"),
-        ("no.svg", "cannot read"),
+    for (option, file, why) in [
+        ("--picture", "report.json", "not a picture (SVG)"),
+        ("--picture", ".", "not a picture"),
+        ("--picture", "no.svg", "cannot read"),
+        ("--compare", "no.json", "cannot read"),
+        ("--scale", "slower.json", "both have 4 ranks"),
     ] {
-        let outcome = show(&[file]);
+        let outcome = show(&[option, file]);
         assert_eq!(
             (outcome.code, outcome.stderr.lines().count()),
             (Some(1), 1),
@@ -352,11 +363,31 @@ fn pictures_are_in_the_page() {
         );
         assert!(outcome.stderr.contains(why) && !page.exists(), "{outcome}");
     }
-    show(&["flames.svg", "script.svg"]).expect_success();
+    let words =
+        "--picture flames.svg --picture script.svg --compare slower.json --scale smaller.json";
+    let words: Vec<&str> = words.split(' ').collect();
+    show(&words).expect_success();
     let mut browser = Browser::start(&bench.dir);
     browser.open(&page);
     let loaded = "Promise.all([...document.images].map((one) => one.decode().then(() => one.naturalWidth > 1)))";
-    assert_eq!(browser.value(loaded), serde_json::json!([true, true]));
+    assert_eq!(
+        browser.value(loaded),
+        serde_json::json!([true, true, true, true])
+    );
+    let titles = "[...document.querySelectorAll('#pictures h3')].map((one) => one.textContent)";
+    let expected = [
+        "Beside other revisions",
+        "Beside runs of other sizes",
+        "flames",
+        "script",
+    ];
+    assert_eq!(browser.value(titles), serde_json::json!(expected));
+    let told = "[...document.querySelectorAll('#pictures pre')].map((one) => one.textContent)";
+    let told = browser.value(told);
+    for (text, part) in [(&told[0], "slower"), (&told[1], "4 ranks")] {
+        let text = text.as_str().expect("a text");
+        assert!(text.lines().count() > 10 && text.contains(part), "{text}");
+    }
     assert_eq!(browser.value("typeof window.broken"), "undefined");
     assert_eq!(browser.complaints(), [""; 0]);
     let from_outside = |url: &String| !url.starts_with("data:") && !url.starts_with("file://");

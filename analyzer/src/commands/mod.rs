@@ -5,6 +5,7 @@ mod baseline;
 mod baseline_show;
 mod call_text;
 mod compare;
+mod drawn;
 mod dump;
 mod export;
 mod info;

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use laggard_html::{Page, Picture};
 use laggard_report::Report;
 
-use super::{reports, screen, sources};
+use super::{drawn, reports, screen, sources};
 use crate::cli::Show;
 
 /// Larger pictures are refused, bytes.
@@ -19,19 +19,28 @@ const START: usize = 4096;
 
 /// Prints a report file as text, or makes a page of it.
 pub fn show(options: &Show) -> Result<ExitCode> {
-    let report = Report::read(&reports::file(&options.report)?)?;
+    let file = reports::file(&options.report)?;
+    let report = Report::read(&file)?;
     match &options.html {
-        Some(page) => write_page(&report, page, &options.picture)?,
+        Some(page) => write_page(&report, &file, page, options)?,
         None => screen::print_report(&report, options.top, &options.report)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a page and says where it is.
-fn write_page(report: &Report, path: &Path, pictures: &[PathBuf]) -> Result<()> {
+fn write_page(report: &Report, file: &Path, path: &Path, options: &Show) -> Result<()> {
     laggard_html::check_target(path)?;
-    let pictures = pictures.iter().map(|path| picture(path));
-    let pictures: Vec<Picture> = pictures.collect::<Result<_>>()?;
+    let mut pictures = Vec::new();
+    if !options.compare.is_empty() {
+        pictures.push(drawn::comparison(report, file, options)?);
+    }
+    if !options.scale.is_empty() {
+        pictures.push(drawn::scaling(report, file, options)?);
+    }
+    for path in &options.picture {
+        pictures.push(picture(path)?);
+    }
     let sources = sources::of(report);
     let page = Page {
         report,
@@ -64,5 +73,6 @@ fn picture(path: &Path) -> Result<Picture> {
     Ok(Picture {
         name: name.into_owned(),
         svg,
+        text: String::new(),
     })
 }

@@ -4,7 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, html};
 
-use crate::text::name;
+use crate::text::{name, sentence};
+
+/// Lines of what is said to a picture, at most.
+const LINES: usize = 400;
 
 /// A picture, as SVG. Browsers show it as they show any image: it runs and loads nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub struct Picture {
     pub name: String,
     /// The file's content.
     pub svg: Vec<u8>,
+    /// What it shows, as text of equally wide letters; empty: nothing is said.
+    pub text: String,
 }
 
 /// The section, if there are any.
@@ -25,7 +30,22 @@ pub fn section(pictures: &[Picture]) -> Markup {
                     figure.block {
                         h3 { (name(&picture.name)) }
                         img.picture alt=(name(&picture.name)) src=(address(&picture.svg));
+                        @if !picture.text.is_empty() { (told(&picture.text)) }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// The same in words, for those who want numbers or do not see.
+fn told(text: &str) -> Markup {
+    html! {
+        figcaption {
+            details {
+                summary { "In numbers" }
+                pre.told tabindex="0" {
+                    @for line in text.lines().take(LINES) { (sentence(line)) "\n" }
                 }
             }
         }
