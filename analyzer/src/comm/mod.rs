@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 mod mpi_job;
 mod serial;
+pub mod waiting;
 
 pub use mpi_job::MpiJob;
 pub use serial::Serial;

@@ -7,7 +7,7 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use super::{Job, Sent};
+use super::{Job, Sent, waiting};
 
 /// Tags of the messages between agents.
 mod tag {
@@ -44,11 +44,12 @@ pub struct MpiJob {
 impl MpiJob {
     /// Starts MPI; `None` if it was started already.
     pub fn new() -> Option<MpiJob> {
-        // Agents that wait leave their core to those that work (Open MPI).
-        if std::env::var_os("OMPI_MCA_mpi_yield_when_idle").is_none() {
+        // Agents that wait leave their core to those that work.
+        if std::env::var_os(waiting::OPTION).is_none() {
             // SAFETY: there is no other thread yet.
-            unsafe { std::env::set_var("OMPI_MCA_mpi_yield_when_idle", "1") };
+            unsafe { std::env::set_var(waiting::OPTION, "1") };
         }
+        waiting::as_told();
         let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
         let world = universe.world();
         Some(MpiJob {

@@ -65,6 +65,12 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
                 measured.left_out, measured.cells
             );
         }
+        if measured.unstable > 0 {
+            println!(
+                "{} times of groups with more ranks than cores are left out, since they were not found again: these wait for the cores",
+                measured.unstable
+            );
+        }
         println!("next: laggard analyze --baseline {} DIR", output.display());
     }
     Ok(ExitCode::SUCCESS)

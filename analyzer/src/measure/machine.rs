@@ -17,7 +17,7 @@ pub fn prepare(shmem: bool) {
     };
     // As Open MPI does by itself for programs where it knows of too few cores.
     let yields = if comm::is_crowded() { "1" } else { "0" };
-    set("OMPI_MCA_mpi_yield_when_idle", yields);
+    set(comm::waiting::OPTION, yields);
     if shmem {
         // With them shmem_finalize of Open MPI 4.1.4 fails on Debian 12.
         set("OMPI_MCA_opal_common_ucx_opal_mem_hooks", "0");

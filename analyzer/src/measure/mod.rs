@@ -14,6 +14,8 @@
 
 mod benchmarks;
 mod clock;
+mod command;
+mod cores;
 mod groups;
 mod machine;
 mod plan;
@@ -63,6 +65,8 @@ pub struct Measured {
     pub left_out: usize,
     /// Cells in all.
     pub cells: usize,
+    /// Times that are not in the table, since they differed from pass to pass.
+    pub unstable: usize,
 }
 
 /// Measures as all ranks of a job, whose collector [`start()`] has loaded. What comes of it is
@@ -137,6 +141,7 @@ fn of_job(
         groups: &groups,
         benchmarks: wanted,
         options,
+        cores: cores::Cores::new(),
     };
     let done = plan.carry_out(shown);
     let directory = start::directory(&world);
@@ -150,11 +155,12 @@ fn of_job(
         return Ok(None);
     };
     let (cells, left_out) = (done.cells, done.left_out);
-    let table = tabulate::table(&done.runs, &plan, series, facts);
+    let (table, unstable) = tabulate::table(&done.runs, &plan, series, facts);
     Ok(Some(Measured {
         table,
         left_out,
         cells,
+        unstable,
     }))
 }
 

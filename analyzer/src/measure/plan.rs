@@ -2,15 +2,20 @@
 //!
 //! A cell is a benchmark in a group with messages of a size. All of them are measured several
 //! times, far apart, so that what disturbs the machine for a while does not spoil one of
-//! them. Rank 0 decides what comes next and tells the others; ranks that have no part in it sleep.
+//! them. Rank 0 decides what comes next: it tells all ranks which group is at work, and the members
+//! of that one cell after the other. Ranks that have no part in it sleep, the longer the longer it takes.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::benchmarks::{Benchmark, Kind, Shmem, Site, Volume};
+use super::command::Command;
+use super::cores::Cores;
 use super::groups::Group;
 use super::rounds::{self, Limits};
 use super::world::Members;
 use super::{MeasureOptions, Shown, clock};
+use crate::comm::waiting;
 
 /// How often each cell is measured.
 const PASSES: usize = 3;
@@ -22,6 +27,8 @@ const COMPARED: Duration = Duration::from_millis(50);
 const FLAT: f64 = 0.05;
 /// Messages below may have any bandwidth.
 const FLAT_FROM: u64 = 64 << 10;
+/// In place of the group at work: it is over.
+const NOBODY: u64 = u64::MAX;
 
 /// What is to be measured, on all ranks alike.
 pub struct Plan<'p> {
@@ -35,6 +42,8 @@ pub struct Plan<'p> {
     pub benchmarks: &'p [&'static Benchmark],
     /// For how long.
     pub options: &'p MeasureOptions,
+    /// Where they run.
+    pub cores: Cores,
 }
 
 /// A benchmark in a group with messages of a size.
@@ -46,6 +55,17 @@ pub struct Cell {
     pub group: usize,
     /// Position of the benchmark.
     pub benchmark: usize,
+}
+
+/// When a cell is measured.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// For which time.
+    pass: usize,
+    /// Its position.
+    at: usize,
+    /// Whether its members wait for cores.
+    crowded: bool,
 }
 
 /// A cell that was measured once, as rank 0 knows it.
@@ -79,58 +99,6 @@ pub struct Done {
     pub cells: usize,
     /// Cells for which there was no time.
     pub left_out: usize,
-}
-
-/// What rank 0 tells all: which cell, for how long; or that it is over.
-#[derive(Clone, Copy)]
-struct Command {
-    cell: Option<Cell>,
-    time: Duration,
-    compares: bool,
-}
-
-impl Command {
-    const BYTES: usize = 5 * size_of::<u64>();
-
-    fn pack(&self) -> [u8; Self::BYTES] {
-        let cell = self.cell.unwrap_or(Cell {
-            bytes: 0,
-            group: 0,
-            benchmark: 0,
-        });
-        let what = u64::from(self.cell.is_some()) | u64::from(self.compares) << 1;
-        let words = [
-            what,
-            cell.bytes,
-            cell.group as u64,
-            cell.benchmark as u64,
-            self.time.as_nanos() as u64,
-        ];
-        let mut bytes = [0; Self::BYTES];
-        for (place, word) in bytes.chunks_mut(size_of::<u64>()).zip(words) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes
-    }
-
-    fn unpack(bytes: &[u8; Self::BYTES]) -> Command {
-        let word = |at: usize| {
-            const WORD: usize = size_of::<u64>();
-            let mut word = [0; WORD];
-            word.copy_from_slice(&bytes[at * WORD..(at + 1) * WORD]);
-            u64::from_ne_bytes(word)
-        };
-        let cell = Cell {
-            bytes: word(1),
-            group: word(2) as usize,
-            benchmark: word(3) as usize,
-        };
-        Command {
-            cell: (word(0) & 1 != 0).then_some(cell),
-            time: Duration::from_nanos(word(4)),
-            compares: word(0) & 2 != 0,
-        }
-    }
 }
 
 /// Sizes up to `most`: 0, powers of two, and between every second two of these one for a check.
@@ -221,58 +189,154 @@ impl Plan<'_> {
         let mut flat = Flat::default();
         let mut measured = vec![false; cells.len()];
         done.cells = cells.len();
-        let all = cells.len() * PASSES;
-        let turns = (0..PASSES).flat_map(|_| cells.iter().enumerate());
-        for (turn, (at, &cell)) in turns.enumerate() {
-            let left = self.options.time.saturating_sub(began.elapsed());
+        let turns = self.turns(&cells);
+        let all = turns.len();
+        // Groups whose members wait for cores would take all the time, or get none.
+        let alone = turns.iter().filter(|turn| !turn.crowded).count();
+        let half = match alone {
+            0 => Duration::ZERO,
+            _ if alone == all => self.options.time,
+            _ => self.options.time / 2,
+        };
+        let mut at_work = None;
+        for (number, turn) in turns.into_iter().enumerate() {
+            let (at, cell) = (turn.at, cells[turn.at]);
+            let (until, end) = match turn.crowded {
+                false => (half, alone),
+                true => (self.options.time, all),
+            };
+            let left = until.saturating_sub(began.elapsed());
             if left.is_zero() {
-                break;
+                continue;
             }
             if flat.is_beyond(&cell) {
                 measured[at] = true;
                 continue;
             }
             let row = self.benchmarks[cell.benchmark];
-            shown(turn as f64 / all as f64, row.calls[0]);
+            shown(number as f64 / all as f64, row.calls[0]);
+            self.change(&mut at_work, Some(cell.group));
             let spans_hosts = self.groups[cell.group].span == laggard_baselines::Span::InterNode;
             let command = Command {
                 cell: Some(cell),
-                time: left / (all - turn) as u32,
+                run: done.runs.len() as u32,
+                time: left / (end - number) as u32,
                 compares: spans_hosts && clocks.are_due(cell.group),
             };
-            self.world.broadcast_patiently(&mut command.pack());
+            self.tell(cell.group, command);
             let shortest = self.run(command, memory, clocks, done);
             measured[at] = true;
-            if turn < cells.len() && !is_check(cell.bytes, self.options) {
+            if turn.pass == 0 && !is_check(cell.bytes, self.options) {
                 flat.take(&cell, shortest);
             }
         }
         done.left_out = measured.iter().filter(|done| !**done).count();
-        let over = Command {
-            cell: None,
-            time: Duration::ZERO,
-            compares: false,
-        };
-        self.world.broadcast_patiently(&mut over.pack());
+        self.change(&mut at_work, None);
     }
 
-    /// Other ranks: do what rank 0 says; `false` when it is over.
+    /// In which order cells are measured. Groups whose members wait for cores come last, with all passes of
+    /// a size before the next larger one: what was measured once there is not used.
+    fn turns(&self, cells: &[Cell]) -> Vec<Turn> {
+        let groups = 0..self.groups.len();
+        let crowded: Vec<bool> = groups.map(|group| self.is_crowded(group)).collect();
+        let turn = |pass, at: usize| Turn {
+            pass,
+            at,
+            crowded: crowded[cells[at].group],
+        };
+        let alone = (0..PASSES).flat_map(|pass| (0..cells.len()).map(move |at| turn(pass, at)));
+        let mut turns: Vec<Turn> = alone.filter(|turn| !turn.crowded).collect();
+        let mut first = 0;
+        for of_size in cells.chunk_by(|a, b| a.bytes == b.bytes) {
+            let all = first..first + of_size.len();
+            first = all.end;
+            let passes = (0..PASSES).flat_map(|pass| all.clone().map(move |at| turn(pass, at)));
+            turns.extend(passes.filter(|turn| turn.crowded));
+        }
+        turns
+    }
+
+    /// Whether a host has more members of a group than cores, so that they cannot begin together.
+    pub fn is_crowded(&self, group: usize) -> bool {
+        let mut members: BTreeMap<&str, usize> = BTreeMap::new();
+        for &rank in &self.groups[group].ranks {
+            *members.entry(&self.hosts[rank]).or_default() += 1;
+        }
+        members.values().any(|&count| count > crate::comm::cores())
+    }
+
+    /// Rank 0: lets another group work, or none any more.
+    fn change(&self, at_work: &mut Option<usize>, next: Option<usize>) {
+        if next.is_some() && *at_work == next {
+            return;
+        }
+        if let Some(group) = *at_work {
+            let others = Command {
+                cell: None,
+                run: 0,
+                time: Duration::ZERO,
+                compares: false,
+            };
+            self.tell(group, others);
+        }
+        let number = next.map_or(NOBODY, |group| group as u64);
+        self.world.broadcast_patiently(&mut number.to_ne_bytes());
+        *at_work = next;
+        if let Some(group) = next {
+            self.place(group);
+        }
+    }
+
+    /// Rank 0: tells the members of a group.
+    fn tell(&self, group: usize, command: Command) {
+        if let Some(members) = &self.groups[group].members {
+            members.broadcast(&mut command.pack());
+        }
+    }
+
+    /// Other ranks: do what rank 0 says, if their group is at work; `false` when it is over.
     fn follow(&self, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> bool {
-        let mut bytes = [0; Command::BYTES];
-        self.world.broadcast_patiently(&mut bytes);
-        let command = Command::unpack(&bytes);
-        let goes_on = command.cell.is_some();
-        if goes_on {
+        let mut number = NOBODY.to_ne_bytes();
+        self.world.broadcast_patiently(&mut number);
+        let number = u64::from_ne_bytes(number);
+        if number == NOBODY {
+            return false;
+        }
+        let group = number as usize;
+        let Some(members) = &self.groups[group].members else {
+            return true;
+        };
+        self.place(group);
+        loop {
+            let mut bytes = [0; Command::BYTES];
+            members.broadcast(&mut bytes);
+            let command = Command::unpack(&bytes);
+            if command.cell.is_none() {
+                return true;
+            }
             self.run(command, memory, clocks, done);
         }
-        goes_on
+    }
+
+    /// Those members of a group that are on this rank's host.
+    fn beside(&self, group: usize) -> impl Iterator<Item = usize> {
+        let here = &self.hosts[self.world.rank as usize];
+        let ranks = self.groups[group].ranks.iter().copied();
+        ranks.filter(|&rank| self.hosts[rank] == *here)
+    }
+
+    /// Puts this rank onto its core while its group is at work; whether it has that for itself.
+    fn place(&self, group: usize) {
+        waiting::set(self.is_crowded(group));
+        let own = self.world.rank as usize;
+        if let Some(number) = self.beside(group).position(|rank| rank == own) {
+            self.cores.take(number);
+        }
     }
 
     /// Measures a cell; gives the shortest time at rank 0, ns.
     fn run(&self, command: Command, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> i64 {
         let Some(cell) = command.cell else { return 0 };
-        let number = clocks.runs;
-        clocks.runs += 1;
         let group = &self.groups[cell.group];
         let Some(members) = &group.members else {
             return 0;
@@ -298,17 +362,12 @@ impl Plan<'_> {
             most: REPETITIONS.1,
             time: command.time,
         };
-        let here = &self.hosts[self.world.rank as usize];
-        let beside = group
-            .ranks
-            .iter()
-            .filter(|&&rank| self.hosts[rank] == *here);
         // The others sleep.
-        let yields = beside.count() > crate::comm::cores();
+        let yields = self.is_crowded(cell.group);
         let found = rounds::repeat(members, &mut steps, limits, offset, yields);
         (steps.release)();
         done.own.push(Own {
-            run: number,
+            run: command.run,
             count: found.count,
             is_first: members.rank == 0,
         });
@@ -326,7 +385,7 @@ impl Plan<'_> {
 #[derive(Default)]
 struct Flat {
     /// By benchmark and group: bytes, bandwidth, and how often in a row that was as before.
-    last: std::collections::BTreeMap<(usize, usize), (u64, f64, usize)>,
+    last: BTreeMap<(usize, usize), (u64, f64, usize)>,
 }
 
 impl Flat {
@@ -347,9 +406,7 @@ impl Flat {
 /// What this rank's clock shows more than that of rank 0, by group.
 #[derive(Default)]
 struct Clocks {
-    offsets: std::collections::BTreeMap<usize, (i64, Option<Instant>)>,
-    /// Runs so far.
-    runs: u32,
+    offsets: BTreeMap<usize, (i64, Option<Instant>)>,
 }
 
 impl Clocks {
@@ -407,28 +464,6 @@ mod tests {
         assert_eq!(sizes(16, false), [0, 1, 2, 3, 4, 8, 12, 16]);
         assert_eq!(sizes(512, true), [0, 1, 3, 8, 64, 192, 512]);
         assert_eq!(sizes(0, false), [0]);
-    }
-
-    #[test]
-    fn commands_come_back() {
-        let cell = Cell {
-            bytes: 1 << 40,
-            group: 3,
-            benchmark: 70,
-        };
-        let command = Command {
-            cell: Some(cell),
-            time: Duration::from_micros(7),
-            compares: true,
-        };
-        let back = Command::unpack(&command.pack());
-        assert_eq!((back.cell, back.time), (Some(cell), command.time));
-        assert!(back.compares);
-        let over = Command {
-            cell: None,
-            ..command
-        };
-        assert_eq!(Command::unpack(&over.pack()).cell, None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::benchmarks::{Steps, call};
 use super::clock;
 use super::world::Members;
+use crate::comm::waiting;
 
 /// Shortest and longest time ahead, ns.
 const AHEAD: (i64, i64) = (3_000, 2_000_000);
@@ -96,7 +97,7 @@ fn wait_for(start: i64, yields: bool) -> i64 {
             return now;
         }
         match yields {
-            true => std::thread::yield_now(),
+            true => waiting::leave_core(),
             false => std::hint::spin_loop(),
         }
     }
@@ -123,16 +124,18 @@ pub fn repeat(
     let (mut ahead, mut last) = (AHEAD.0, None);
     loop {
         (steps.before)();
-        // Of the repetition before: latest and, negative, earliest beginning; longest time.
-        let mut told = last.unwrap_or([0; 3]);
+        // Of the repetition before: latest and, negative, earliest beginning; longest time; how
+        // much after its beginning somebody learnt of it.
+        let mut told = last.unwrap_or([0; 4]);
         members.maximum(&mut told);
         let mut start = 0;
         if members.rank == 0 {
             if last.is_some() {
                 let (latest, earliest) = (told[0], -told[1]);
                 progress.take(latest - earliest, told[2]);
-                // Somebody who comes after the time makes the next one be later.
-                ahead = match latest > SKEW {
+                // Who learns of the time after it makes the next one be later. Who only waited
+                // for a core then would do so again.
+                ahead = match told[3] > 0 {
                     true => (ahead * 2).min(AHEAD.1),
                     false => (ahead - ahead / 16).max(AHEAD.0),
                 };
@@ -152,13 +155,14 @@ pub fn repeat(
         }
         call!(MPI_Pcontrol(BEGIN as c_int));
         progress.found.count += 1;
+        let learnt = clock::now();
         let began = wait_for(start + offset, yields);
         (steps.timed)();
         let ended = clock::now();
         call!(MPI_Pcontrol(END as c_int));
         (steps.after)();
         let late = began - start - offset;
-        last = Some([late, -late, ended - began]);
+        last = Some([late, -late, ended - began, learnt - start - offset]);
     }
     progress.found
 }

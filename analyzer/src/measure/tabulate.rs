@@ -16,21 +16,51 @@ const SKEW: f32 = 150.0;
 /// Repetitions of a run that count, at least: if too few began together, those that were closest
 /// to it.
 const LEAST: usize = 3;
+/// One of so many repetitions counts in any case where there are more members than cores: there no
+/// members begin together, and the shortest time of few repetitions is a matter of chance.
+const CROWDED: usize = 4;
+/// The same time again: at most so many times as long.
+const AGAIN: f32 = 1.25;
 
 /// What an entry is of.
 type Kind = (u16, Span, u32);
 /// Repetitions: how long it took, and how far apart the members began, ns.
 type Times = Vec<(f32, f32)>;
-/// Times by bytes, and whether that size is for checks.
-type Curve = BTreeMap<u64, (bool, Times)>;
+/// Times by bytes.
+type Curve = BTreeMap<u64, Measured>;
 
-/// The table of all runs.
-pub fn table(runs: &[Run], plan: &Plan, series: Series, machine: Fingerprint) -> Table {
-    let entries = entries(runs, plan, series);
+/// All times of a size.
+#[derive(Default)]
+struct Measured {
+    /// Whether it is for checks.
+    is_check: bool,
+    /// Of all runs.
+    times: Times,
+    /// The shortest of each run, of groups that have more members than cores.
+    crowded: Vec<f32>,
+}
+
+impl Measured {
+    /// Whether the shortest time is one. Where members wait for cores it may be anything: then it
+    /// counts if it, or nearly it, was found in two runs.
+    fn is_stable(&self) -> bool {
+        let mut shortest = self.crowded.clone();
+        shortest.sort_by(f32::total_cmp);
+        match shortest[..] {
+            [] => true,
+            [least, next, ..] => next <= least * AGAIN,
+            [_] => false,
+        }
+    }
+}
+
+/// The table of all runs, and how many times are not in it since they were not stable.
+pub fn table(runs: &[Run], plan: &Plan, series: Series, machine: Fingerprint) -> (Table, usize) {
+    let (entries, unstable) = entries(runs, plan, series);
     let mut table = Table::new(&description(&machine), entries);
     table.fingerprint = Some(machine);
     table.fit();
-    table
+    (table, unstable)
 }
 
 fn description(machine: &Fingerprint) -> String {
@@ -51,7 +81,8 @@ fn description(machine: &Fingerprint) -> String {
 #[derive(Default)]
 struct Roles([Curve; 2]);
 
-fn entries(runs: &[Run], plan: &Plan, series: Series) -> Vec<Entry> {
+/// Entries, and how many times are not in them since they were not stable.
+fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, usize) {
     let mut kinds: BTreeMap<Kind, Roles> = BTreeMap::new();
     for ((run, is_first, operation, bytes), times) in series {
         let Some(run) = runs.get(run as usize) else {
@@ -65,12 +96,29 @@ fn entries(runs: &[Run], plan: &Plan, series: Series) -> Vec<Entry> {
         let curve = &mut kinds.entry(kind).or_default().0[usize::from(!is_first)];
         // A call that counts no bytes is the same in cells of all sizes.
         let checks = bytes != 0 && is_check(run.cell.bytes, plan.options);
-        let (is_check, all) = curve.entry(bytes).or_insert((checks, Vec::new()));
-        *is_check &= checks;
-        all.extend(together(times.into_iter().zip(skews).collect()));
+        let measured = curve.entry(bytes).or_insert(Measured {
+            is_check: checks,
+            ..Measured::default()
+        });
+        measured.is_check &= checks;
+        let is_crowded = plan.is_crowded(run.cell.group);
+        let least = if is_crowded { times.len() / CROWDED } else { 0 };
+        let times = together(times.into_iter().zip(skews).collect(), least);
+        if is_crowded {
+            let shortest = times.iter().map(|time| time.0);
+            measured.crowded.extend(shortest.min_by(f32::total_cmp));
+        }
+        measured.times.extend(times);
+    }
+    let mut unstable = 0;
+    for curve in kinds.values_mut().flat_map(|roles| &mut roles.0) {
+        let all = curve.len();
+        curve.retain(|_, measured| measured.is_stable());
+        unstable += all - curve.len();
     }
     let entries = kinds.into_iter().map(|(kind, roles)| entry(kind, roles));
-    entries.filter(|entry| !entry.points.is_empty()).collect()
+    let entries = entries.filter(|entry| !entry.points.is_empty());
+    (entries.collect(), unstable)
 }
 
 /// What a time counts as, as the analysis will ask for it.
@@ -107,18 +155,18 @@ fn entry((operation, span, group_size): Kind, roles: Roles) -> Entry {
 /// Statistics of each size, ascending.
 fn points(curve: Curve) -> Vec<(bool, Point)> {
     let points = curve.into_iter();
-    let points = points.map(|(bytes, (is_check, times))| (is_check, point(bytes, times)));
+    let points = points.map(|(bytes, all)| (all.is_check, point(bytes, all.times)));
     points.collect()
 }
 
-/// The repetitions of a run in which the members began together. What that is must not depend on
+/// The repetitions of a run in which the members began together, or the `least` that were closest to it. What that is must not depend on
 /// how long a single one took, or slow ones would be preferred.
-fn together(mut times: Times) -> Times {
+fn together(mut times: Times, least: usize) -> Times {
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
     let usual = times.get(times.len() / 4).map_or(0.0, |time| time.0);
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let near = times.partition_point(|time| time.1 <= (usual * SKEW_SHARE).max(SKEW));
-    times.truncate(near.max(LEAST));
+    times.truncate(near.max(LEAST).max(least));
     times
 }
 
@@ -177,7 +225,7 @@ mod tests {
         let mut times: Times = (0..10).map(|i| (1000.0 + i as f32, 50.0)).collect();
         // Late for a message that had arrived, and a slow one.
         times.extend([(200.0, 900.0), (9000.0, 800.0)]);
-        let point = super::point(8, together(times));
+        let point = super::point(8, together(times, 0));
         assert_eq!((point.time_s, point.repetitions), (1e-6, Some(10)));
         assert_eq!(point.median_s, Some(1.004e-6));
         assert_eq!(point.skew_s, Some(5e-8));
@@ -185,9 +233,26 @@ mod tests {
 
     #[test]
     fn where_none_began_together_the_closest_count() {
-        let times = (1..=20).map(|i| (500.0, 1000.0 * i as f32)).collect();
-        let point = super::point(8, together(times));
+        let times: Times = (1..=20).map(|i| (500.0, 1000.0 * i as f32)).collect();
+        let point = super::point(8, together(times.clone(), 0));
         assert_eq!((point.repetitions, point.skew_s), (Some(3), Some(3e-6)));
+        let point = super::point(8, together(times, 5));
+        assert_eq!((point.repetitions, point.skew_s), (Some(5), Some(5e-6)));
+    }
+
+    #[test]
+    fn where_members_wait_for_cores_a_shortest_time_was_found_twice() {
+        let is_stable = |crowded: &[f32]| {
+            let measured = Measured {
+                crowded: crowded.to_vec(),
+                ..Measured::default()
+            };
+            measured.is_stable()
+        };
+        assert!(is_stable(&[]));
+        assert!(!is_stable(&[1000.0]));
+        assert!(is_stable(&[9000.0, 1000.0, 1200.0]));
+        assert!(!is_stable(&[9000.0, 1000.0, 1300.0]));
     }
 
     #[test]

@@ -4,25 +4,21 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
+use mpi::ffi::{MPI_Comm, MPI_Request};
 
 use super::benchmarks::{byte, call, constant};
 use super::clock;
 
 /// How long a rank that waits for the next command keeps asking before it sleeps in between.
 const ASKING: Duration = Duration::from_micros(200);
-/// How long it sleeps then: those that measure have the cores for themselves.
-const SLEEP: Duration = Duration::from_micros(50);
+/// How long it sleeps then, at least and at most …
+const SLEEP: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+/// … and otherwise so much of the time that it has waited for: those that measure have the cores for
+/// themselves, and none of them waits much longer for it.
+const SLEEP_SHARE: u32 = 16;
 
-/// The type of numbers.
-fn number() -> MPI_Datatype {
-    constant!(RSMPI_INT64_T)
-}
-
-/// The operation of their maximum.
-fn largest_of() -> MPI_Op {
-    constant!(RSMPI_MAX)
-}
+/// Tag of what ranks tell each other; that of benchmarks is another.
+const TAG: c_int = 1;
 
 /// A communicator, and this rank in it.
 #[derive(Clone, Copy)]
@@ -50,9 +46,51 @@ impl Members {
     }
 
     /// Rank 0's bytes, everywhere.
+    ///
+    /// Messages along a binomial tree, as libraries do it: whatever they do besides in memory that ranks of
+    /// a host share, MPICH then does not yield, and all would wait for each other's share of time.
     pub fn broadcast(&self, bytes: &mut [u8]) {
+        if let Some(parent) = self.parent() {
+            self.receive_into(parent, bytes);
+        }
+        for child in self.children().rev() {
+            self.send_from(child, bytes);
+        }
+    }
+
+    /// From whom this rank learns in a binomial tree.
+    fn parent(&self) -> Option<c_int> {
+        (self.rank != 0).then(|| self.rank & (self.rank - 1))
+    }
+
+    /// Who learns from this rank there, those with the smallest trees first.
+    fn children(&self) -> impl DoubleEndedIterator<Item = c_int> {
+        let (rank, size) = (self.rank, self.size);
+        let most = match rank {
+            0 => c_int::BITS - 1,
+            _ => rank.trailing_zeros(),
+        };
+        let all = (0..most).filter_map(move |power| rank.checked_add(1 << power));
+        all.filter(move |child| *child < size)
+    }
+
+    fn send_from(&self, to: c_int, bytes: &[u8]) {
+        let (data, count) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+        call!(MPI_Send(data, count, byte(), to, TAG, self.comm));
+    }
+
+    fn receive_into(&self, from: c_int, bytes: &mut [u8]) {
         let (data, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
-        call!(MPI_Bcast(data, count, byte(), 0, self.comm));
+        let mut status = super::benchmarks::status();
+        call!(MPI_Recv(
+            data,
+            count,
+            byte(),
+            from,
+            TAG,
+            self.comm,
+            &mut status
+        ));
     }
 
     /// The same, where rank 0 may let the others wait for long.
@@ -67,8 +105,9 @@ impl Members {
             if done != 0 {
                 return;
             }
-            if clock::now() - began > ASKING.as_nanos() as i64 {
-                std::thread::sleep(SLEEP);
+            let waited = Duration::from_nanos((clock::now() - began) as u64);
+            if waited > ASKING {
+                std::thread::sleep((waited / SLEEP_SHARE).clamp(SLEEP.0, SLEEP.1));
             } else {
                 std::thread::yield_now();
             }
@@ -91,41 +130,57 @@ impl Members {
         all
     }
 
-    /// Element-wise maximum of all members' values, at rank 0; the others' are as they were.
-    pub fn maximum(&self, values: &mut [i64]) {
-        let mut largest = values.to_vec();
-        call!(MPI_Reduce(
-            values.as_ptr().cast(),
-            largest.as_mut_ptr().cast(),
-            values.len() as c_int,
-            number(),
-            largest_of(),
-            0,
-            self.comm
-        ));
-        if self.rank == 0 {
-            values.copy_from_slice(&largest);
+    /// Element-wise maximum of all members' values, at rank 0; the others' are of no meaning. By
+    /// messages, as [`Members::broadcast`].
+    pub fn maximum<const N: usize>(&self, values: &mut [i64; N]) {
+        for child in self.children() {
+            let mut theirs = [0u8; 64];
+            let theirs = &mut theirs[..N * size_of::<i64>()];
+            self.receive_into(child, theirs);
+            for (own, word) in values.iter_mut().zip(theirs.as_chunks().0) {
+                *own = (*own).max(i64::from_ne_bytes(*word));
+            }
+        }
+        if let Some(parent) = self.parent() {
+            self.send_from(parent, values.map(i64::to_ne_bytes).as_flattened());
         }
     }
 
     /// Sends a number to a member.
     pub fn send(&self, to: c_int, value: i64) {
-        let data = (&raw const value).cast();
-        call!(MPI_Send(data, 1, number(), to, 1, self.comm));
+        self.send_from(to, &value.to_ne_bytes());
     }
 
     /// Receives a number from a member.
     pub fn receive(&self, from: c_int) -> i64 {
-        let (mut value, mut status) = (0i64, super::benchmarks::status());
-        call!(MPI_Recv(
-            (&raw mut value).cast(),
-            1,
-            number(),
-            from,
-            1,
-            self.comm,
-            &mut status
-        ));
-        value
+        let mut value = [0; size_of::<i64>()];
+        self.receive_into(from, &mut value);
+        i64::from_ne_bytes(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everybody learns once, and of nobody who learns later.
+    #[test]
+    fn trees_reach_everybody() {
+        for size in 1..70 {
+            let member = |rank| Members {
+                comm: constant!(RSMPI_COMM_WORLD),
+                rank,
+                size,
+            };
+            let mut knows = vec![false; size as usize];
+            knows[0] = true;
+            for rank in 0..size {
+                assert!(knows[rank as usize], "{rank} of {size}");
+                for child in member(rank).children() {
+                    assert_eq!(member(child).parent(), Some(rank));
+                    assert!(!std::mem::replace(&mut knows[child as usize], true));
+                }
+            }
+        }
     }
 }
