@@ -55,6 +55,8 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             wait_s: 0.0,
         }],
         bottlenecks: Vec::new(),
+        below_hotspot: None,
+        called_once: Vec::new(),
         regions: Vec::new(),
         anomalies: Vec::new(),
     }

@@ -144,6 +144,10 @@ fn stats(report: &Report) -> String {
         agents.requests,
         agents.bytes_exchanged
     );
+    if agents.count > 1 && report.run.trace_bytes > 0 {
+        let part = 100.0 * agents.bytes_exchanged as f64 / report.run.trace_bytes as f64;
+        text.push_str(&format!(" ({part:.1} % of the trace's)"));
+    }
     if let Some(peak) = agents.peak_memory_bytes {
         text.push_str(&format!(", at most {:.1} MB per agent", peak as f64 / 1e6));
     }

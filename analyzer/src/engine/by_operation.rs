@@ -22,9 +22,9 @@ struct Sums {
 
 /// The rows of the report. A region that is an operation contains other calls: its own time is
 /// what `regions` know to be outside of them, so that all rows add up to the time inside calls.
-pub fn rows(
+pub fn rows<'f>(
     profile: &Profile,
-    findings: &[(FindingKey, Folded)],
+    findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
     regions: &[Region],
 ) -> Vec<OperationTimes> {
     let mut by_function: BTreeMap<u16, Sums> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn rows(
         own.calls = own.calls.saturating_add(sums.count);
         own.total = own.total.saturating_add(sums.total);
     }
-    for (&(pattern, operation, _), sums) in findings.iter().map(|(key, sums)| (key, sums)) {
+    for (&(pattern, operation, _), sums) in findings {
         if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
             let own = by_function.entry(operation).or_default();
             own.waiting = own.waiting.saturating_add(sums.severity);

@@ -1,5 +1,6 @@
 //! The detection phase: which profile entries are worth asking about.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -65,8 +66,14 @@ pub enum Filter {
     /// Nothing: its instances are not asked about.
     #[default]
     None,
+    /// A hotspot that was called once, which no table covers: whether it was slow cannot be
+    /// told, only what it waited for.
+    Once,
     /// A hotspot, and nothing of its kind was faster.
     Hotspot,
+    /// Not slower than its own kind, or the table, by the ratio that is asked for, but by so much
+    /// in all that it would be a hotspot: the ratio, and the table's value in s.
+    Excess(f64, Option<f64>),
     /// Slower than its own kind: the ratio.
     Deviation(f64),
     /// Slower than the table: the ratio, and the table's value in s.
@@ -190,10 +197,44 @@ impl Kinds {
     }
 }
 
-/// Judges an entry of a location that ran `wall` ns.
+/// Many small ones may be much together: what the filters pass over for its size, entries or
+/// findings, may cost a location less than so many times the hotspot's share in all.
+pub const REST: f64 = 1.5;
+
+/// From how many ns on an entry of a location is a hotspot, given the times of all its entries:
+/// the hotspot's share of the time that it ran; less, where entries below that add up to
+/// [`REST`] times as much, so that their largest are looked at, too.
+pub fn hotspot_share(totals: impl Iterator<Item = u64>, wall: f64, percent: f64) -> f64 {
+    let share = wall * percent / 100.0;
+    let mut small: Vec<u64> = totals.filter(|&total| (total as f64) < share).collect();
+    small.sort_unstable_by_key(|&total| Reverse(total));
+    let mut rest = small.iter().copied().fold(0, u64::saturating_add);
+    let mut least = share;
+    for total in small {
+        if (rest as f64) < REST * share {
+            break;
+        }
+        least = total as f64;
+        rest = rest.saturating_sub(total);
+    }
+    least
+}
+
+/// Instances are left out as fast only as long as all of them together, in one entry, cannot have
+/// lost more than this part of the hotspot's share.
+const LEFT_OUT: f64 = 0.5;
+
+/// Instances at least this long, ns, are asked about in an entry whose calls should take
+/// `usual` ns; it is a hotspot from `share` ns on.
+fn threshold(entry: &Entry, usual: f64, ratio: f64, share: f64) -> i64 {
+    let each = LEFT_OUT * share / entry.count.max(1) as f64;
+    (usual + (usual * (ratio - 1.0)).clamp(0.0, each)) as i64
+}
+
+/// Judges an entry of a location in which hotspots take `share` ns, see [`hotspot_share`].
 pub fn judge(
     entry: &Entry,
-    wall: f64,
+    share: f64,
     settings: &Settings,
     baseline: &dyn Baseline,
     kinds: &Kinds,
@@ -208,20 +249,30 @@ pub fn judge(
         filter: Filter::None,
         threshold: i64::MAX,
     };
-    if entry.count == 0 || (entry.total as f64) < wall * settings.hotspot_percent / 100.0 {
+    if entry.count == 0 || (entry.total as f64) < share {
         return rejected;
     }
+    // What is longer than usual, all calls together: so much it may have waited.
+    let excess = |usual: f64| entry.total as f64 - usual * entry.count as f64;
     let name = calls::name(entry.operation);
     let (bytes, members) = (entry.bytes_per_call(), entry.members);
     if let Some(expected) = baseline.lookup_within(name, bytes, members, entry.span) {
-        let ratio = entry.mean() / (expected * 1e9).max(1.0);
-        if ratio < settings.baseline_ratio {
+        let usual = (expected * 1e9).max(1.0);
+        let ratio = entry.mean() / usual;
+        let filter = if ratio >= settings.baseline_ratio {
+            Filter::Baseline(ratio, expected)
+        } else if excess(usual) >= share {
+            Filter::Excess(ratio, Some(expected))
+        } else {
             return rejected;
-        }
-        let threshold = (expected * 1e9 * settings.baseline_ratio) as i64;
+        };
+        let threshold = threshold(entry, usual, settings.baseline_ratio, share);
+        return Verdict { filter, threshold };
+    }
+    if entry.count == 1 {
         return Verdict {
-            filter: Filter::Baseline(ratio, expected),
-            threshold,
+            filter: Filter::Once,
+            threshold: 0,
         };
     }
     let (least, most) = kinds.of(entry);
@@ -229,7 +280,7 @@ pub fn judge(
     let spread = most as f64 / fastest;
     // The fastest of its kind may itself have waited.
     let reference = fastest.min(entry.on_a_slow_network());
-    let threshold = (reference * settings.deviation_ratio) as i64;
+    let threshold = threshold(entry, reference, settings.deviation_ratio, share);
     let ratio = (entry.mean() / entry.minimum.max(1) as f64)
         .max(entry.maximum as f64 / entry.mean().max(1.0))
         .max(entry.mean() / fastest);
@@ -246,15 +297,21 @@ pub fn judge(
             threshold,
         };
     }
-    if spread >= settings.deviation_ratio {
-        // Others of its kind were slow, these were not.
-        return rejected;
+    if spread < settings.deviation_ratio {
+        // All alike, in the whole run: there is nothing to compare with, and no table.
+        return Verdict {
+            filter: Filter::Hotspot,
+            threshold: 0,
+        };
     }
-    // All alike, in the whole run: there is nothing to compare with, and no table.
-    Verdict {
-        filter: Filter::Hotspot,
-        threshold: 0,
+    if excess(reference) >= share {
+        return Verdict {
+            filter: Filter::Excess(ratio, None),
+            threshold,
+        };
     }
+    // Others of its kind were slow, these were not.
+    rejected
 }
 
 #[cfg(test)]
@@ -279,7 +336,7 @@ mod tests {
 
     fn judged(entry: &Entry, all: &[Entry]) -> Verdict {
         let kinds = Kinds::new(&Serial, all.iter(), [].into_iter()).unwrap();
-        judge(entry, 1e9, &Settings::default(), &Empty, &kinds)
+        judge(entry, 1e7, &Settings::default(), &Empty, &kinds)
     }
 
     fn verdict(entry: &Entry, all: &[Entry]) -> Filter {
@@ -325,14 +382,58 @@ mod tests {
         bytes.members = 8;
         assert_eq!(bytes.on_a_slow_network(), 3_150_000.0);
         let large = Entry {
-            bytes: 100_000_000,
-            ..entry(1, 60e6, 60e6, 60e6)
+            bytes: 200_000_000,
+            ..entry(2, 60e6, 120e6, 60e6)
         };
         let larger = Entry {
-            bytes: 130_000_000,
-            ..entry(1, 130e6, 130e6, 130e6)
+            bytes: 260_000_000,
+            ..entry(2, 130e6, 260e6, 130e6)
         };
         assert_eq!(verdict(&large, &[large, larger]), Filter::None);
+    }
+
+    #[test]
+    fn small_entries_are_hotspots_if_they_are_many() {
+        let share = |totals: &[u64]| hotspot_share(totals.iter().copied(), 1000.0, 1.0);
+        assert_eq!(share(&[500, 8, 6]), 10.0);
+        assert_eq!(share(&[500, 9, 8, 7, 6]), 8.0);
+        assert_eq!(share(&[1; 100]), 1.0);
+        assert_eq!(hotspot_share([5].into_iter(), 1000.0, 0.0), 0.0);
+    }
+
+    /// Calls that take a tenth of the time when nobody is late, and twice as long at most.
+    #[test]
+    fn what_long_calls_may_have_waited_is_a_hotspot() {
+        let large = |count, minimum, total, maximum| Entry {
+            bytes: 1_000_000 * count,
+            ..entry(count, minimum, total, maximum)
+        };
+        let usual = large(1000, 1e5, 102e6, 2e5);
+        let late = large(1000, 1e5, 150e6, 2e5);
+        let other = large(2, 3e5, 6e5, 3e5);
+        let all = [usual, late, other];
+        // 2 ms more than 1000 of the fastest, of 10 that would be a hotspot.
+        assert_eq!(verdict(&usual, &all), Filter::None);
+        let found = judged(&late, &all);
+        assert_eq!(found.filter, Filter::Excess(1.5, None));
+        // Half of the hotspot's share, 10 ms, may be left out of 1000 calls.
+        assert_eq!(found.threshold, 105_000);
+    }
+
+    #[test]
+    fn what_is_called_once_cannot_be_judged() {
+        let once = entry(1, 60e6, 60e6, 60e6);
+        let fast = entry(500, 3e4, 16e6, 4e4);
+        // Not even where others of its kind were faster: these were called elsewhere. It is
+        // asked about.
+        let verdict = judged(&once, &[once, fast]);
+        assert_eq!((verdict.filter, verdict.threshold), (Filter::Once, 0));
+        let small = entry(1, 9e6, 9e6, 9e6);
+        assert_eq!(judged(&small, &[small]).filter, Filter::None);
+        let settings = Settings::default();
+        let kinds = Kinds::new(&Serial, [].iter(), [].into_iter()).unwrap();
+        let covered = judge(&once, 1e7, &settings, &Fixed, &kinds);
+        assert_eq!(covered.filter, Filter::Baseline(3.0, 0.02));
     }
 
     struct Fixed;
@@ -346,10 +447,14 @@ mod tests {
     fn the_table_decides_where_it_covers() {
         let settings = Settings::default();
         let kinds = Kinds::new(&Serial, [].iter(), [].into_iter()).unwrap();
-        let judged = |entry: &Entry| judge(entry, 1e9, &settings, &Fixed, &kinds);
+        let judged = |entry: &Entry| judge(entry, 1e7, &settings, &Fixed, &kinds);
         let slow = judged(&entry(5, 60e6, 300e6, 60e6));
         assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));
-        assert_eq!(slow.threshold, 30_000_000);
+        // Five instances that take half as long again would be 5 % of the time: of 1 %, half may
+        // be left out.
+        assert_eq!(slow.threshold, 21_000_000);
+        let small = judged(&entry(500, 60e6, 30e9, 60e6));
+        assert_eq!(small.threshold, 20_010_000);
         assert_eq!(judged(&entry(5, 20e6, 100e6, 20e6)).filter, Filter::None);
     }
 

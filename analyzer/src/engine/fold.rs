@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
+use super::listing::{Walls, listed};
 use super::prepare::LocationTimes;
 use super::table::TimeClass;
 use crate::comm::Job;
@@ -137,6 +138,10 @@ pub struct Folded {
     pub rank_set: RankSet,
     /// What the one of them lost who lost least.
     pub least: Option<u64>,
+    /// The largest part that one of them lost of its time, in percent.
+    pub rank_percent: f64,
+    /// Whether a rank wants it to be listed.
+    pub is_listed: bool,
     /// Of these, who lost most, the worst first: world rank, time, instances.
     pub ranks: Vec<(u32, u64, u64)>,
     /// The same of all ranks, by class; empty if all are listed.
@@ -155,7 +160,12 @@ pub struct Folded {
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
-    fn new(sums: Sums, ranks: usize) -> Folded {
+    fn new(sums: Sums, walls: &Walls, ranks: usize) -> Folded {
+        let part = |&(rank, severity, _): &(u32, u64, u64)| {
+            let wall = walls.get(&rank).copied().unwrap_or(0);
+            100.0 * severity as f64 / wall.max(1) as f64
+        };
+        let rank_percent = sums.ranks.iter().map(part).fold(0.0, f64::max);
         let loss = |&(rank, severity, _): &(u32, u64, u64)| LossClass {
             class: class_of(rank, ranks),
             ranks: 1,
@@ -177,6 +187,8 @@ impl Folded {
             late_ranks: RankSet::new(late_ranks).len(),
             late,
             least: sums.ranks.iter().map(|rank| rank.1).min(),
+            rank_percent,
+            is_listed: false,
             severity: sums.severity,
             instances: sums.instances,
             inter_host: sums.inter_host,
@@ -201,6 +213,8 @@ impl Folded {
         let classes = std::mem::take(&mut self.classes);
         self.classes = joined(classes, |one| one.class, LossClass::add);
         self.least = self.least.into_iter().chain(other.least).min();
+        self.rank_percent = self.rank_percent.max(other.rank_percent);
+        self.is_listed |= other.is_listed;
         self.late_ranks += other.late_ranks;
         self.late.add(&other.late);
         self.causes.extend(other.causes);
@@ -218,18 +232,25 @@ impl Folded {
 }
 
 /// Folds an agent's findings, of a run of so many ranks; `causes` are those that are ranks of
-/// this agent.
+/// this agent, as are `walls`. Findings that cost no rank `percent` of its time are not listed.
 pub fn findings(
     mut own: Findings,
     causes: Vec<(FindingKey, CauseKey, Cause)>,
+    walls: &Walls,
+    percent: f64,
     ranks: usize,
 ) -> FoldedFindings {
+    let listed = listed(&own, walls, percent);
     for (finding, key, cause) in causes {
         let sums = own.entry(finding).or_default();
         sums.causes.of(key).merge(cause);
     }
     own.into_iter()
-        .map(|(key, sums)| (key, Folded::new(sums, ranks)))
+        .map(|(key, sums)| {
+            let mut folded = Folded::new(sums, walls, ranks);
+            folded.is_listed = listed.contains(&key);
+            (key, folded)
+        })
         .collect()
 }
 
@@ -464,14 +485,16 @@ mod tests {
                 .collect(),
             ..Sums::default()
         };
-        let whole = Folded::new(sums(0..200), 200);
+        let walls: Walls = (0..200).map(|rank| (rank, 1000)).collect();
+        let whole = Folded::new(sums(0..200), &walls, 200);
+        assert_eq!(whole.rank_percent, 4.9);
         for border in [1, 63, 100, 199] {
-            let mut parts = Folded::new(sums(border..200), 200);
-            parts.merge(Folded::new(sums(0..border), 200));
+            let mut parts = Folded::new(sums(border..200), &walls, 200);
+            parts.merge(Folded::new(sums(0..border), &walls, 200));
             assert_eq!(parts, whole, "{border}");
         }
         let one = whole.classes[3];
         assert_eq!((one.class, one.ranks, one.least, one.most), (3, 4, 5, 48));
-        assert!(Folded::new(sums(0..32), 32).classes.is_empty());
+        assert!(Folded::new(sums(0..32), &walls, 32).classes.is_empty());
     }
 }

@@ -9,6 +9,7 @@ use super::fold::{self, FoldedFindings, Locations};
 use super::following::{self, Followers};
 use super::group::Owned;
 use super::intern::PathKey;
+use super::listing;
 use super::per_rank::Rows;
 use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::rank::Rank;
@@ -78,6 +79,15 @@ impl Partial {
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
+
+    /// Takes out the findings that are not worth a line.
+    pub fn take_unlisted(&mut self) -> FoldedFindings {
+        let (listed, rest) = std::mem::take(&mut self.findings)
+            .into_iter()
+            .partition(|(_, folded)| folded.is_listed);
+        self.findings = listed;
+        rest
+    }
 }
 
 impl Own {
@@ -138,11 +148,19 @@ impl Own {
         Ok(here)
     }
 
-    /// What goes to the head, of `locations` in all agents. Collective.
-    pub fn fold(mut self, job: &dyn Job, agent_of: &[u32], locations: usize) -> Result<Partial> {
+    /// What goes to the head, of `locations` in all agents. Findings that cost no rank `percent`
+    /// of its time will not be listed. Collective.
+    pub fn fold(
+        mut self,
+        job: &dyn Job,
+        agent_of: &[u32],
+        locations: usize,
+        percent: f64,
+    ) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
+        let walls = listing::walls(&self.locations);
         Ok(Partial {
-            findings: fold::findings(self.findings, causes, agent_of.len()),
+            findings: fold::findings(self.findings, causes, &walls, percent, agent_of.len()),
             profile: self.profile,
             regions: self.regions,
             followers: self.followers,
@@ -163,6 +181,8 @@ impl ProfileSums {
         if other.filter > self.filter {
             self.filter = other.filter;
         }
+        self.once.0 += other.once.0;
+        self.once.1 = self.once.1.saturating_add(other.once.1);
         self.members_missing |= other.members_missing;
         self.members = self.members.max(other.members);
         self.polls = self.polls.saturating_add(other.polls);
@@ -349,7 +369,7 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
-/// Every call path that the findings and anomalies name, ascending.
+/// Every call path that the report names, ascending.
 pub fn paths_of(own: &Own) -> Vec<PathKey> {
     let mut paths: Vec<PathKey> = Vec::new();
     for ((_, _, path), sums) in &own.findings {
@@ -362,8 +382,9 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
     paths.extend(regions::paths(&own.regions));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.anomalies.places().map(|place| place.1));
-    let polls = own.profile.iter().filter(|(_, sums)| sums.polls > 0);
-    paths.extend(polls.map(|((_, path), _)| *path));
+    let named = own.profile.iter();
+    let named = named.filter(|(_, sums)| sums.polls > 0 || sums.once.0 > 0);
+    paths.extend(named.map(|((_, path), _)| *path));
     paths.sort_unstable();
     paths.dedup();
     paths

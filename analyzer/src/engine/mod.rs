@@ -36,6 +36,7 @@ mod hints;
 pub(crate) mod import;
 mod interests;
 mod intern;
+mod listing;
 mod lock;
 mod meetings;
 mod merge;
@@ -77,7 +78,7 @@ use crate::comm::{Job, merge_up};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
 use anomaly::{Anomalies, Level};
-use merge::Own;
+use merge::{Own, Partial};
 use per_rank::Rows;
 use phases::Phases;
 use prepare::Profiled;
@@ -220,11 +221,16 @@ pub fn analyze(
     }
     let locations = opened.run.locations as usize;
     let (opened_locations, requests) = (opened.locations.len(), own.requests);
-    let partial = own.fold(job, &opened.agent_of, locations)?;
-    let merged = merge_up(job, partial, |mut sum, other| {
+    let percent = match settings.all {
+        true => 0.0,
+        false => settings.hotspot_percent,
+    };
+    let partial = own.fold(job, &opened.agent_of, locations, percent)?;
+    let mut merged = merge_up(job, partial, |mut sum, other| {
         sum.merge(other, locations);
         sum
     })?;
+    let unlisted = merged.as_mut().map(Partial::take_unlisted);
     phases.begin("worst calls");
     let around = around::collect(
         job,
@@ -241,6 +247,7 @@ pub fn analyze(
             places: &mut places,
             around: &around,
         };
+        let merged = (merged, unlisted.unwrap_or_default());
         let mut report = report::build(&opened, merged, violations, named, options, end);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();

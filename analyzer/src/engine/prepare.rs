@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::ClockMap;
 use super::columns::Stream;
-use super::detect::{Entry, Filter, Kinds, Usual, Verdict, judge};
+use super::detect::{Entry, Filter, Kinds, Usual, Verdict, hotspot_share, judge};
 use super::group::{Groups, owner};
 use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
@@ -53,6 +53,9 @@ pub struct ProfileSums {
     pub bytes: u64,
     /// The strongest reason to look at it.
     pub filter: Filter,
+    /// Locations of which nobody can tell whether it was slow, see [`Filter::Once`], and their
+    /// time in it.
+    pub once: (u64, u64),
     /// Whether a member of a group that it was called in has no trace.
     pub members_missing: bool,
     /// Who takes part in a call, at most.
@@ -241,10 +244,12 @@ pub fn detect(
 ) -> (Vec<Verdicts>, Profile) {
     let mut profile = Profile::default();
     let verdicts = profiled.iter().map(|location| {
+        let totals = location.entries.iter().map(|(_, entry)| entry.total);
         let wall = location.times.wall as f64;
+        let share = hotspot_share(totals, wall, settings.hotspot_percent);
         let mut verdicts = Verdicts::default();
         for (path, entry) in &location.entries {
-            let verdict = judge(entry, wall, settings, baseline, kinds);
+            let verdict = judge(entry, share, settings, baseline, kinds);
             verdicts.entries.insert((entry.operation, *path), verdict);
             let key = location
                 .paths
@@ -258,6 +263,10 @@ pub fn detect(
             sums.members = sums.members.max(entry.members);
             if verdict.filter > sums.filter {
                 sums.filter = verdict.filter;
+            }
+            if verdict.filter == Filter::Once {
+                sums.once.0 += 1;
+                sums.once.1 = sums.once.1.saturating_add(entry.total);
             }
         }
         let transfers = location.transfers.iter().map(|t| {

@@ -1,11 +1,13 @@
 //! From merged sums to the report, at the head.
 
+use std::cmp::Reverse;
+
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, Causality, ClockViolations, Efficiency, Instance, LocationClass,
-    LocationSums, LocationTimes as Times, Metric, RankClass, RankShare, Report, Run, percent,
-    ratio, seconds,
+    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, Instance,
+    LocationClass, LocationSums, LocationTimes as Times, Metric, RankClass, RankShare, Report, Run,
+    Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
@@ -17,13 +19,13 @@ use super::by_operation;
 use super::causality::{Count, Violations};
 use super::detect::Filter;
 use super::finding::FindingKey;
-use super::fold::{self, FirstThreads, Folded, Locations};
+use super::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
 use super::following::Followers;
 use super::hints::{Found, RunFacts, hints};
 use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
-use super::prepare::LocationTimes;
+use super::prepare::{LocationTimes, Profile};
 use super::regions;
 use crate::options::AnalyzeOptions;
 
@@ -38,10 +40,11 @@ pub struct Named<'n> {
 /// Findings whose spread over the ranks is told.
 const SPREAD: usize = 100;
 
-/// Builds the report. `end` is when the run ended, ns since its start.
+/// Builds the report, in which `unlisted` findings are only counted. `end` is when the run ended,
+/// ns since its start.
 pub fn build(
     opened: &Opened,
-    merged: Partial,
+    (merged, unlisted): (Partial, FoldedFindings),
     (before, after): (Violations, Violations),
     Named { places, around }: Named,
     options: &AnalyzeOptions,
@@ -57,7 +60,11 @@ pub fn build(
     let mut findings: Vec<(FindingKey, Folded)> = merged.findings.into_iter().collect();
     findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
     let mut totals: std::collections::BTreeMap<PatternId, (u64, u64, u64)> = Default::default();
-    for ((pattern, ..), sums) in &findings {
+    let all = findings
+        .iter()
+        .map(|(key, sums)| (key, sums))
+        .chain(&unlisted);
+    for ((pattern, ..), sums) in all.clone() {
         if let Some(pattern) = PatternId::from_number(*pattern) {
             let sum = totals.entry(pattern).or_default();
             sum.0 = sum.0.saturating_add(sums.severity);
@@ -83,7 +90,9 @@ pub fn build(
         );
     }
     let regions = regions::rows(merged.regions, &options.settings, total, places);
-    let operations = by_operation::rows(&merged.profile, &findings, &regions);
+    let operations = by_operation::rows(&merged.profile, all, &regions);
+    let below_hotspot = below_hotspot(&unlisted, total);
+    let called_once = called_once(&merged.profile, total, places);
     let mut bottlenecks = Vec::new();
     let mut context = Context {
         total,
@@ -209,9 +218,40 @@ pub fn build(
         metrics,
         operations,
         bottlenecks,
+        below_hotspot,
+        called_once,
         regions,
         anomalies: rows,
     }
+}
+
+/// What findings that are not listed lost.
+fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
+    let lost = unlisted.values().map(|folded| folded.severity);
+    let lost = lost.fold(0, u64::saturating_add);
+    (!unlisted.is_empty()).then(|| Unlisted {
+        findings: unlisted.len() as u64,
+        severity_s: seconds(lost as i64),
+        percent: percent(lost as f64, total),
+    })
+}
+
+/// The hotspots that were called once, most time first.
+fn called_once(profile: &Profile, total: f64, places: &mut Places) -> Vec<CalledOnce> {
+    let rows = profile.iter().filter(|(_, sums)| sums.once.0 > 0);
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|(key, sums)| (Reverse(sums.once.1), **key));
+    let rows = rows.into_iter().map(|(&(operation, path), sums)| {
+        let (locations, time) = sums.once;
+        CalledOnce {
+            operation: calls::name(operation).to_owned(),
+            location: places.of(path),
+            locations,
+            total_s: seconds(time as i64),
+            percent: percent(time as f64, total),
+        }
+    });
+    rows.collect()
 }
 
 fn causality(violations: &Violations) -> Causality {
@@ -353,8 +393,8 @@ fn bottleneck(
     };
     let mean = profile.total as f64 / profile.count.max(1) as f64 / 1e9;
     let (filter, measured, baseline) = match profile.filter {
-        Filter::None => ("hotspot", None, None),
-        Filter::Hotspot => ("hotspot", None, None),
+        Filter::None | Filter::Once | Filter::Hotspot => ("hotspot", None, None),
+        Filter::Excess(ratio, expected) => ("hotspot", Some(ratio), expected),
         Filter::Deviation(ratio) => ("deviation", Some(ratio), None),
         Filter::Baseline(ratio, expected) => ("baseline", Some(ratio), Some(expected)),
         Filter::All => ("all", None, None),
@@ -395,6 +435,7 @@ fn bottleneck(
         location: places.of(path),
         severity_s: seconds(severity as i64),
         percent: percent(severity as f64, context.total),
+        rank_percent: Some(ratio(sums.rank_percent, 1.0)),
         confidence: ratio(confidence(mean_loss as i64, &evidence), 1.0),
         calls: profile.count,
         instances: sums.instances,

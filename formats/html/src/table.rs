@@ -31,6 +31,9 @@ pub fn section(report: &Report) -> Markup {
                     "and " (count((all.len() - listed.len()) as u64)) " more in the report file"
                 }
             }
+            @for text in [words::below_hotspot(report), words::called_once(report)] {
+                @if let Some(text) = text { p.soft { (sentence(&text)) "." } }
+            }
         }
     }
 }

@@ -48,6 +48,14 @@ pub struct Report {
     pub operations: Vec<OperationTimes>,
     /// Findings, largest severity first.
     pub bottlenecks: Vec<Bottleneck>,
+    /// Findings that are not listed, since none cost a rank `hotspot_percent` of its time, nor all
+    /// together 1.5 times that; absent if there are none. What they lost is part of all sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_hotspot: Option<Unlisted>,
+    /// Hotspots that were called once by a location and that no table of baselines covers, most
+    /// time first: whether they were slow cannot be judged, only what they waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called_once: Vec<CalledOnce>,
     /// Regions of the program, those that ranks differ in most first; absent if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,
@@ -216,7 +224,8 @@ pub struct Causality {
 pub struct Settings {
     /// All instances were measured; the filters were off.
     pub all: bool,
-    /// Share of its location's wall time from which an operation is looked at.
+    /// Share of its location's wall time from which an operation is looked at, and of its rank's
+    /// from which a finding is listed.
     pub hotspot_percent: f64,
     /// Multiple of the baseline from which an operation is looked at.
     pub baseline_ratio: f64,
@@ -450,6 +459,10 @@ pub struct Bottleneck {
     pub severity_s: f64,
     /// Of the sum of all locations' wall time.
     pub percent: f64,
+    /// The largest part that one of the ranks lost of its time, in percent: what
+    /// `hotspot_percent` is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank_percent: Option<f64>,
     /// How sure, 0..=1.
     pub confidence: f64,
     /// Calls at this place, all ranks.
@@ -460,9 +473,11 @@ pub struct Bottleneck {
     pub mean_s: f64,
     /// What the operation should take, if the table covers it.
     pub baseline_s: Option<f64>,
-    /// `mean_s / baseline_s`, or the deviation that the filter saw.
+    /// `mean_s / baseline_s`; or the deviation that the filter saw: the largest of mean / minimum,
+    /// maximum / mean and mean / fastest call of the same function and size.
     pub ratio: Option<f64>,
-    /// What flagged it: `baseline`, `deviation`, `hotspot` or `all`.
+    /// What flagged it: `baseline`, `deviation`, `hotspot` (nothing to compare with says that it
+    /// was fast) or `all`.
     pub filter: String,
     /// Ranks that lost time, the worst first; may be cut after the worst.
     pub ranks: Vec<RankShare>,
@@ -485,6 +500,32 @@ pub struct Bottleneck {
     /// What rules for hints say: those of the hints that name numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
+}
+
+/// Findings that are not listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unlisted {
+    /// How many.
+    pub findings: u64,
+    /// Time lost, all of them together.
+    pub severity_s: f64,
+    /// Of the sum of all locations' wall time.
+    pub percent: f64,
+}
+
+/// An operation that was called once at a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CalledOnce {
+    /// The call.
+    pub operation: String,
+    /// Where it is called.
+    pub location: SourceLocation,
+    /// Locations that did so.
+    pub locations: u64,
+    /// Time that these were in it.
+    pub total_s: f64,
+    /// Of the sum of all locations' wall time.
+    pub percent: f64,
 }
 
 /// Something to try, and what it may bring.

@@ -45,6 +45,16 @@ pub fn ranks_of_set(set: &str, most: usize) -> String {
     crate::ranks::list_of_ranges(set, most)
 }
 
+/// How many findings are not listed since they cost no rank much of its time, and what they lost.
+pub fn below_hotspot(report: &Report) -> Option<String> {
+    text::below_hotspot(report)
+}
+
+/// The calls of which nobody can tell whether they were slow, since they were made once.
+pub fn called_once(report: &Report) -> Option<String> {
+    text::called_once(report)
+}
+
 /// Anomalies that say the same of several locations, as one: the first, how often, and how many
 /// others.
 pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {

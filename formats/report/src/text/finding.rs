@@ -98,10 +98,13 @@ pub(super) fn paragraph(
 
 /// How much, how often, against what, how sure.
 pub(crate) fn lost(finding: &Bottleneck) -> String {
+    let most = finding.rank_percent.filter(|_| finding.filter == "hotspot");
+    let most = most.map(|part| format!(", up to {} of a rank's", percent(part)));
     let mut text = format!(
-        "{} ({} of all time) by {}, in {} of {} calls",
+        "{} ({} of all time{}) by {}, in {} of {} calls",
         duration(finding.severity_s),
         percent(finding.percent),
+        most.unwrap_or_default(),
         ranks(finding, RANGES),
         count(finding.instances),
         count(finding.calls)
@@ -130,6 +133,13 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
                 ", and varies by a factor of {}",
                 three_digits(ratio)
             ));
+        }
+        (None, Some(ratio)) if finding.filter == "hotspot" => text.push_str(&format!(
+            ", {} times the fastest of its kind",
+            three_digits(ratio)
+        )),
+        (None, None) if finding.filter == "hotspot" => {
+            text.push_str(", with nothing to compare it with");
         }
         _ => {}
     }

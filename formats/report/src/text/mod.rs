@@ -39,6 +39,8 @@ const EXPLAINED: usize = 3;
 /// Share of all time, in percent, below which findings are counted, not listed: they are
 /// not worth a change of the program, and often within what clocks and scheduling blur.
 pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
+/// Calls shown that were made once.
+const ONCE: usize = 3;
 /// Anomalies shown.
 const ANOMALIES: usize = 10;
 /// Narrowest and widest that a report is set.
@@ -267,7 +269,10 @@ fn findings(
     let listed = listed(report);
     let shown = &listed[..listed.len().min(options.top)];
     let negligible = report.bottlenecks.len() - listed.len();
-    if !report.bottlenecks.is_empty() {
+    let is_silent = report.bottlenecks.is_empty()
+        && report.below_hotspot.is_none()
+        && report.called_once.is_empty();
+    if !is_silent {
         out.push('\n');
     }
     if !shown.is_empty() {
@@ -292,10 +297,45 @@ fn findings(
         let limit = percent(NEGLIGIBLE_PERCENT);
         faint(format!("{number} below {limit} of all time"));
     }
+    for text in [below_hotspot(report), called_once(report)] {
+        text.into_iter().for_each(&mut faint);
+    }
     for (at, found) in shown.iter().take(EXPLAINED).enumerate() {
         out.push('\n');
         finding::paragraph(out, at + 1, found, screen, style);
     }
+}
+
+/// How many findings the hotspot filter left out, and what they lost.
+pub(crate) fn below_hotspot(report: &Report) -> Option<String> {
+    let below = report.below_hotspot.as_ref()?;
+    Some(format!(
+        "{} not listed, with {} of all time: none cost a rank {} of its time, nor all together \
+         1.5 times that (--hotspot-percent)",
+        plural(below.findings, "finding"),
+        percent(below.percent),
+        percent(report.settings.hotspot_percent)
+    ))
+}
+
+/// The calls of which nobody can tell whether they were slow.
+pub(crate) fn called_once(report: &Report) -> Option<String> {
+    let all = &report.called_once;
+    let named = all.iter().take(ONCE).map(|once| {
+        let (place, share) = (finding::place(&once.location), percent(once.percent));
+        format!("{} at {place} ({share} of all time)", once.operation)
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match all.len().saturating_sub(ONCE) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!all.is_empty()).then(|| {
+        format!(
+            "Called once, so that without a table of baselines nobody can tell whether it was \
+             slow: {named}{more}"
+        )
+    })
 }
 
 fn row(number: usize, found: &Bottleneck) -> Row {
