@@ -19,8 +19,19 @@ pub struct Report {
     pub metrics: BTreeMap<String, Metric>,
     /// The largest first.
     pub bottlenecks: Vec<Bottleneck>,
+    /// What the analysis took.
+    #[serde(default)]
+    pub agents: Agents,
     /// What was odd about the run or its trace.
     pub anomalies: Vec<Anomaly>,
+}
+
+/// What agents told each other.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct Agents {
+    pub requests: u64,
+    pub bytes_exchanged: u64,
 }
 
 /// The recorded run.

@@ -91,6 +91,24 @@ impl Real {
         }
         report
     }
+
+    /// With filters, agents ask and tell each other less than those that the report with
+    /// `--all` is of.
+    fn check_filters(&self, ranks: u32) {
+        let read = |name: &str| {
+            let text = fs::read_to_string(self.bench.path(name)).expect("a report");
+            Report::parse(&text).expect("a report of the promised shape")
+        };
+        let path = self.bench.path("report-filtered-2.json");
+        let trace = self.bench.path(&format!("trace-{ranks}"));
+        let outcome = self.bench.analyze(&trace, 2, &path, &["-q"]);
+        outcome.expect_orderly().expect_success();
+        let (few, all) = (read("report-filtered-2.json"), read("report-2.json"));
+        assert!(few.bottlenecks.len() < all.bottlenecks.len());
+        let (few, all) = (few.agents, all.agents);
+        assert!(few.requests < all.requests, "{few:?} {all:?}");
+        assert!(few.bytes_exchanged < all.bytes_exchanged, "{few:?} {all:?}");
+    }
 }
 
 /// The HPC Challenge benchmarks on a problem of a second, on a grid of p times q ranks.
@@ -116,6 +134,7 @@ fn hpcc(p: u32, q: u32) {
             .replace("@Q", &q.to_string()),
     );
     let report = real.check(p * q, 10, 1000);
+    real.check_filters(p * q);
     assert!(report.run.program.contains("hpcc"), "{:?}", report.run);
 }
 
@@ -148,6 +167,7 @@ fn lammps(ranks: u32) {
     }
     let real = Real::new(&format!("lammps-{ranks}"), &words, result);
     real.check(ranks, 6, 1000);
+    real.check_filters(ranks);
 }
 
 #[test]
