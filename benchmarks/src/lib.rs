@@ -14,6 +14,7 @@
 pub mod analysis;
 pub mod bytes;
 pub mod calls;
+pub mod detection;
 pub mod exchange;
 pub mod machine;
 pub mod micro;

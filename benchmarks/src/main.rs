@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::synthetic::Program;
 use laggard_benchmarks::traces::Series;
-use laggard_benchmarks::{analysis, bytes, calls, exchange, scale};
+use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, scale};
 
 /// Rounds of the cheap measurements.
 const ROUNDS: u32 = 11;
@@ -41,6 +41,8 @@ enum What {
     Exchange(Exchange),
     /// How the analysis grows with ranks and calls, checked against what traces were made to say
     Scale(Scale),
+    /// False alarms and misses for a grid of thresholds
+    Detection(Detection),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
     /// Write a trace of a program that never ran, and what an analysis must find in it
@@ -54,6 +56,13 @@ struct Calls {
     /// Rounds of all variants
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+}
+
+#[derive(Debug, Args)]
+struct Detection {
+    /// Only the default thresholds
+    #[arg(long)]
+    defaults: bool,
 }
 
 #[derive(Debug, Args)]
@@ -154,6 +163,14 @@ fn main() -> Result<ExitCode> {
             };
             scale::measure(&options, &mut outcome)?;
             "scale"
+        }
+        What::Detection(Detection { defaults }) => {
+            let options = detection::Options {
+                directory,
+                only_defaults: defaults,
+            };
+            detection::measure(&options, &mut outcome)?;
+            "detection"
         }
         What::All => {
             calls::measure(&directory, ROUNDS as usize, &mut outcome)?;

@@ -37,7 +37,7 @@ use std::rc::Rc;
 
 use laggard_trace::RUN_FILE;
 
-pub use check::differences;
+pub use check::{differences, place_of};
 pub use clock::Skew;
 pub use expected::{Cause, Expected, FILE as EXPECTED_FILE, Finding};
 pub use faults::{Fault, SYNTAX as FAULT_SYNTAX};

@@ -41,6 +41,11 @@ fn told(expected: u64) -> i64 {
     ns(expected as f64 / 1e9)
 }
 
+/// Where a finding of a report is.
+pub fn place_of(found: &Bottleneck) -> Place {
+    place(&found.operation, &found.location)
+}
+
 fn place(operation: &str, location: &SourceLocation) -> Place {
     Place {
         operation: operation.to_owned(),
