@@ -21,16 +21,52 @@ pub fn command_line() -> Vec<Vec<u8>> {
     text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// Name and version of the MPI library, one line.
-pub fn mpi_library() -> String {
+/// What the MPI library tells of itself, in lines.
+fn library_version() -> String {
     // Longer than MPI_MAX_LIBRARY_VERSION_STRING of the libraries known (MPICH: 8192).
     let mut text = vec![0 as std::ffi::c_char; 16384];
     let mut length = 0;
     // SAFETY: the buffer is as long as the library's texts; MPI is initialised.
     unsafe { real::MPI_Get_library_version(text.as_mut_ptr(), &mut length) };
     // SAFETY: terminated, at the latest by the zeros it was filled with.
-    let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
+    let text = unsafe { CStr::from_ptr(text.as_ptr()) };
+    text.to_string_lossy().into_owned()
+}
+
+/// Name and version of the MPI library, one line.
+pub fn mpi_library() -> String {
+    let text = library_version();
     text.lines().next().unwrap_or("").trim().to_owned()
+}
+
+/// What MPICH was built for, such as ch4:ucx; empty where the library does not say.
+fn mpi_device() -> String {
+    let text = library_version();
+    let mut lines = text.lines();
+    let device = lines.find_map(|line| line.strip_prefix("MPICH Device:"));
+    device.unwrap_or("").trim().to_owned()
+}
+
+/// Settings of MPI libraries that say how messages are sent, and which of these wait for their
+/// receive.
+const SETTINGS: [&str; 6] = [
+    "OMPI_MCA_pml",
+    "OMPI_MCA_btl",
+    "OMPI_MCA_btl_vader_eager_limit",
+    "OMPI_MCA_btl_sm_eager_limit",
+    "OMPI_MCA_btl_tcp_eager_limit",
+    "UCX_RNDV_THRESH",
+];
+/// Longer values are left out, bytes.
+const LONGEST_SETTING: usize = 200;
+
+/// Those of them that are in the environment: `NAME=value`.
+fn settings() -> impl Iterator<Item = Vec<u8>> {
+    SETTINGS.iter().filter_map(|name| {
+        let value = std::env::var_os(name)?;
+        let short = value.len() <= LONGEST_SETTING;
+        short.then(|| [name.as_bytes(), b"=", value.as_bytes()].concat())
+    })
 }
 
 /// The family of MPI libraries whose `mpi.h` this was built with.
@@ -165,6 +201,9 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
             options.callpath_depth.to_string().into_bytes(),
         ),
     ]);
+    properties
+        .extend(Some(("mpi_device", mpi_device().into_bytes())).filter(|told| !told.1.is_empty()));
+    properties.extend(settings().map(|setting| ("setting", setting)));
     properties
 }
 

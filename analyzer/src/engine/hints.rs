@@ -9,6 +9,7 @@ use laggard_report::{Advice, list_of_ranks, seconds};
 use laggard_trace::calls::{self, Call, Shape};
 
 use super::because::Reason;
+use super::eager::{EagerLimit, Library};
 use super::finding::FindingKey;
 use super::fold::Folded;
 use super::following::Followed;
@@ -27,27 +28,26 @@ pub struct RunFacts<'o> {
     ranks: u32,
     hosts: usize,
     wall: i64,
-    library: &'o str,
+    eager_limit: Option<EagerLimit>,
 }
 
 impl<'o> RunFacts<'o> {
     /// Those of a run that took so long, ns.
     pub fn new(opened: &'o Opened, rules: &'o Rules, wall: i64) -> Self {
+        let run = &opened.run;
+        let library = Library {
+            name: run.mpi_library.as_deref().unwrap_or_default(),
+            device: &run.mpi_device,
+            settings: &run.settings,
+            hosts: opened.host_names.len(),
+        };
         RunFacts {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
             wall,
-            library: opened.run.mpi_library.as_deref().unwrap_or_default(),
+            eager_limit: library.eager_limit(),
         }
-    }
-
-    /// Largest message that is sent without waiting for its receive, as this library does it
-    /// unless it is told otherwise. bytes
-    fn eager_limit(&self) -> Option<f64> {
-        // btl_vader_eager_limit and btl_tcp_eager_limit of Open MPI 4 and 5.
-        let is_known = self.library.starts_with("Open MPI");
-        is_known.then_some(if self.hosts > 1 { 65536.0 } else { 4096.0 })
     }
 }
 
@@ -181,8 +181,9 @@ fn facts(
     ] {
         facts.number(fact, value);
     }
-    if let Some(limit) = run.eager_limit() {
-        facts.number(Fact::EagerLimit, limit);
+    if let Some(limit) = &run.eager_limit {
+        facts.number(Fact::EagerLimit, limit.bytes);
+        facts.text(Fact::EagerSource, limit.source.clone());
     }
     about_cause(found, &mut facts, places);
     about_next(found, &mut facts, places);

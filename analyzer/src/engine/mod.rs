@@ -23,6 +23,7 @@ mod columns;
 mod competing;
 mod completion;
 mod detect;
+mod eager;
 mod epochs;
 pub mod events;
 mod exchange;

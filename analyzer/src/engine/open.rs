@@ -57,6 +57,9 @@ struct Told {
     program: Vec<String>,
     /// MPI library, as the first location says that knows it.
     mpi_library: Option<String>,
+    /// What that was built for, and settings of it, as the first location says.
+    mpi_device: String,
+    settings: Vec<String>,
     /// When the first location's file was made, ms of Unix time; 0 if it does not say.
     began_unix_ms: u64,
     /// Models of processors, ascending.
@@ -78,6 +81,10 @@ pub struct Recorded {
     pub program: Vec<String>,
     /// MPI library and version.
     pub mpi_library: Option<String>,
+    /// What that was built for, of MPICH.
+    pub mpi_device: String,
+    /// Settings of it in the environment: `NAME=value`.
+    pub settings: Vec<String>,
     /// When it began, ms of Unix time.
     pub began_unix_ms: Option<u64>,
     /// Models of processors, ascending; empty if it is not known.
@@ -327,6 +334,10 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
         let program = property(first, "program").next().into_iter();
         program.chain(property(first, "argument")).collect()
     });
+    let of_first = |name| -> Vec<String> {
+        let first = locations.first();
+        first.map_or(Vec::new(), |first| property(first, name).collect())
+    };
     Told {
         ranks,
         spans,
@@ -340,6 +351,11 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
         mpi_library: locations
             .iter()
             .find_map(|location| property(location, "mpi_library").next()),
+        mpi_device: of_first("mpi_device")
+            .into_iter()
+            .next()
+            .unwrap_or_default(),
+        settings: of_first("setting"),
         processors: sorted(
             locations
                 .iter()
@@ -510,6 +526,8 @@ fn share(
         run_id: runs().next().map(|run| run.0).unwrap_or_default(),
         program: first.map_or(Vec::new(), |told| told.program.clone()),
         mpi_library: all.iter().find_map(|told| told.mpi_library.clone()),
+        mpi_device: first.map_or(String::new(), |told| told.mpi_device.clone()),
+        settings: first.map_or(Vec::new(), |told| told.settings.clone()),
         began_unix_ms: first.map(|told| told.began_unix_ms).filter(|&ms| ms > 0),
         processors: sorted(all.iter().flat_map(|told| told.processors.clone())),
         locations: all.iter().map(|told| told.locations).sum(),

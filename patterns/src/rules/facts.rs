@@ -95,8 +95,9 @@ facts! {
     Hosts = "hosts" Count "hosts of the run";
     Wall = "wall" Time "duration of the run";
     EagerLimit = "eager_limit" Bytes
-        "messages above it wait for their receive; the default of Open MPI: 4096 on one host, 65536 \
-         with TCP on several; unknown for other libraries";
+        "messages above it wait for their receive: as the run's environment says, else by default; \
+         known of Open MPI (shared memory, TCP) and of UCX under it or MPICH";
+    EagerSource = "eager_source" Text "what says so: a setting, or whose default it is";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "the part of the time lost that it is the cause of";
