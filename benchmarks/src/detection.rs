@@ -25,11 +25,11 @@ use corpus::{Case, NO_FAULT, STRENGTHS};
 use verdict::{MUCH, Oracle};
 
 /// Shares of its location's time from which an operation is looked at, per cent.
-const HOTSPOTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
+const HOTSPOTS: [f64; 5] = [0.2, 0.5, 1.0, 2.0, 5.0];
 /// Ratios of the deviation filter.
-const DEVIATIONS: [f64; 4] = [1.5, 2.0, 3.0, 10.0];
+const DEVIATIONS: [f64; 5] = [1.2, 1.5, 2.0, 3.0, 10.0];
 /// Ratios of the baseline filter.
-const BASELINES: [f64; 3] = [1.2, 1.5, 3.0];
+const BASELINES: [f64; 5] = [1.1, 1.5, 2.0, 3.0, 10.0];
 
 /// What to measure.
 #[derive(Clone, Debug)]
