@@ -8,7 +8,7 @@ use laggard_benchmarks::process;
 use laggard_benchmarks::synthetic::{
     Expected, Fault, Length, Program, Settings, Skew, differences, generate,
 };
-use laggard_report::Report;
+use laggard_report::{Bottleneck, Report};
 
 /// Faults that each program is tried with, one set after the other.
 const FAULTS: [&[&str]; 9] = [
@@ -167,8 +167,26 @@ fn clocks_measured_inexactly_are_allowed_for() {
             length: Length::Steps(40),
             ..settings(program, 12, &["noise=25", "slow-rank=5:50"])
         };
-        let (expected, _) = check(&settings);
+        let (expected, report) = check(&settings);
         assert_eq!(expected.run.clock_error_ns, 600);
+        assert_confidence(&report, 600e-9);
+    }
+}
+
+/// A finding is as sure as its mean loss is large beside the error `error_s` of the clocks,
+/// unless waiting and late ranks share a host, and with it a clock.
+fn assert_confidence(report: &Report, error_s: f64) {
+    let is_local =
+        |found: &&Bottleneck| found.inter_node_s == Some(0.0) && !found.causes.is_empty();
+    let (local, others): (Vec<_>, Vec<_>) = report.bottlenecks.iter().partition(is_local);
+    for found in local {
+        assert_eq!(found.confidence, 1.0, "{found:?}");
+    }
+    for found in others {
+        let mean = found.severity_s / found.instances as f64;
+        let expected = mean / (mean + error_s);
+        let is_near = (found.confidence - expected).abs() < 0.01;
+        assert!(is_near && found.confidence < 1.0, "{expected} {found:?}");
     }
 }
 
@@ -346,6 +364,30 @@ fn any_number_of_agents_finds_the_same() {
             )
         };
         assert_same_for_agents(&settings);
+    }
+}
+
+/// More ranks than a report lists one by one: what is said of the others is folded.
+#[test]
+fn any_number_of_agents_finds_the_same_of_many_ranks() {
+    for (program, faults) in [
+        (Program::Collectives, &["alternating=40", "noise=10"][..]),
+        (Program::Transpose, &["slow-rank=700:80", "noise=10"]),
+        (Program::MasterWorker, &["noise=30"]),
+        (Program::HaloWildcard, &["late-chain=900:2:500", "noise=10"]),
+        (Program::Wavefront, &["slow-phase=40:3-5:80"]),
+        (
+            Program::Halo3d,
+            &["lost-message=7:2", "lost-receive=1029:3"],
+        ),
+    ] {
+        let settings = Settings {
+            ranks_per_host: 64,
+            ..settings(program, 1100, faults)
+        };
+        let report = assert_same_for_agents(&settings);
+        assert!(report.locations.len() < 1100, "{}", report.locations.len());
+        assert!(!report.bottlenecks.is_empty());
     }
 }
 

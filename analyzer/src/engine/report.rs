@@ -376,10 +376,11 @@ fn bottleneck(
     let call = calls::call(operation)?;
     let severity = sums.severity;
     let mean_loss = severity / sums.instances.max(1);
-    let error = if context.single_host {
-        0
-    } else {
-        context.clock_error
+    // All late parties on the waiting rank's own host: one clock.
+    let is_local = sums.inter_host == 0 && !sums.causes.is_empty();
+    let error = match context.single_host || is_local {
+        true => 0,
+        false => context.clock_error,
     };
     let evidence = Evidence {
         clock_error_ns: error as i64,

@@ -277,3 +277,50 @@ impl Space for MemorySpace {
         0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn files_are_the_users_own() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("own.lgt");
+        FileSpace::create(&path, 1 << 16).expect("a file");
+        let mode = std::fs::metadata(&path).expect("it").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+    }
+
+    /// Nothing that stands where the file should be is written or followed, whether a link leads
+    /// somewhere or not.
+    #[test]
+    fn what_is_there_already_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("taken.lgt");
+        let target = directory.path().join("target");
+        symlink(&target, &path).expect("a link");
+        assert!(FileSpace::create(&path, 1 << 16).is_err());
+        assert!(!target.exists());
+        std::fs::write(&target, "mine").expect("written");
+        assert!(FileSpace::create(&path, 1 << 16).is_err());
+        assert!(FileSpace::create(&target, 1 << 16).is_err());
+        assert_eq!(std::fs::read(&target).expect("it"), b"mine");
+    }
+
+    /// Nor is a link that takes the file's place while it grows.
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("moved.lgt");
+        let mut space = FileSpace::create(&path, 1 << 16).expect("a file");
+        space.advance(0).expect("a window");
+        let target = directory.path().join("target");
+        std::fs::rename(&path, &target).expect("moved");
+        symlink(&target, &path).expect("a link");
+        let before = std::fs::metadata(&target).expect("it").len();
+        assert!(space.advance(0).is_err());
+        assert_eq!(std::fs::metadata(&target).expect("it").len(), before);
+    }
+}

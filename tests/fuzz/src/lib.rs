@@ -53,6 +53,12 @@ pub const TARGETS: &[Target] = &[
         limit: 32 << 10,
     },
     Target {
+        name: "node",
+        run: targets::node,
+        input: Input::Plain,
+        limit: 512,
+    },
+    Target {
         name: "analysis",
         run: targets::analysis,
         input: Input::Directory,

@@ -79,6 +79,11 @@ fn location() {
 }
 
 #[test]
+fn node() {
+    replay("node", 3000);
+}
+
+#[test]
 fn analysis() {
     replay("analysis", 600);
 }

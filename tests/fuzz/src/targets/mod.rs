@@ -3,12 +3,14 @@
 mod analysis;
 mod archive;
 mod location;
+mod node;
 mod symbols;
 mod texts;
 
 pub use analysis::analysis;
 pub use archive::archive;
 pub use location::location;
+pub use node::node;
 pub use symbols::symbols;
 pub use texts::{baseline, report, rules};
 
