@@ -4,7 +4,7 @@
  * RUN np=5 link="lib/slow_link.c" libs="-loshmem" env="OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"
  * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT competing_put at=@short ranks=2:0.250 severity=0.250 instances=5 operation=shmem_putmem
- *   cause_rank=1 cause_line=@long cause_operation=shmem_putmem
+ *   cause_rank=1:0.250 cause_line=@long cause_operation=shmem_putmem
  *   because="transferred to or from the same rank meanwhile"
  * METRIC competing_put 0.250 instances=5
  * SILENT competing_get+unexplained below=0.010

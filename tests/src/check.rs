@@ -49,6 +49,7 @@ pub fn check_program(source: &str) {
         let is_whole = Mpi::chosen() == Mpi::OpenMpi;
         if is_whole {
             misses.extend(filtered(&bench, &trace, &report));
+            misses.extend(unsaid(&bench, &trace, &directives));
         }
         if misses.is_empty() {
             if is_whole {
@@ -117,6 +118,25 @@ impl<'a> Program<'a> {
         assert!(!lines.is_empty(), "no results of\n{outcome}");
         lines
     }
+}
+
+/// What the report's text lacks; nothing of it depends on times.
+fn unsaid(bench: &Bench, trace: &Path, directives: &Directives) -> Vec<Miss> {
+    if directives.says.is_empty() {
+        return Vec::new();
+    }
+    let outcome = bench.analyze(trace, 1, &bench.path("report-said.json"), &["--all"]);
+    let said = outcome.expect_orderly().expect_success().stdout;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let unsaid = directives
+        .says
+        .iter()
+        .filter(|text| !words(&said).contains(&words(text)));
+    let miss = |text: &String| Miss {
+        timing: false,
+        text: format!("the report does not say {text:?}:\n{said}"),
+    };
+    unsaid.map(miss).collect()
 }
 
 /// The analysis that asks only about what its filters let through must name the same

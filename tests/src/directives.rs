@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A line of the source, one-based.
 pub type Line = u32;
 
-/// Ranks, and what each loses if that is given, in seconds.
+/// Ranks, and what each loses or causes if that is given, in seconds.
 pub type RankShares = Vec<(u32, Option<f64>)>;
 
 /// All that a source says about its run.
@@ -23,6 +23,8 @@ pub struct Directives {
     pub anomalies: Vec<Anomaly>,
     /// Recorded threads of ranks.
     pub locations: Option<u32>,
+    /// What stands in the report's text, blanks and ends of lines being the same.
+    pub says: Vec<String>,
     /// MPIs that the program cannot be run with, and why.
     pub not_with: Vec<(String, String)>,
 }
@@ -98,8 +100,8 @@ pub struct Expect {
     pub instances: Option<u64>,
     /// Who loses time, and how much.
     pub ranks: Option<RankShares>,
-    /// Who causes it.
-    pub cause_ranks: Option<Vec<u32>>,
+    /// Who causes it, and how much.
+    pub cause_ranks: Option<RankShares>,
     /// Where.
     pub cause_line: Option<Line>,
     /// In which call.
@@ -164,7 +166,7 @@ impl std::fmt::Display for Error {
     }
 }
 
-const KEYWORDS: [&str; 8] = [
+const KEYWORDS: [&str; 9] = [
     "RUN",
     "MARK",
     "EXPECT",
@@ -172,6 +174,7 @@ const KEYWORDS: [&str; 8] = [
     "METRIC",
     "ANOMALY",
     "LOCATIONS",
+    "SAYS",
     "NOT_WITH",
 ];
 const OPENERS: [&str; 4] = ["/*", "//", "!", "#"];
@@ -200,6 +203,7 @@ impl Directives {
                 "METRIC" => out.metrics.push(fields.metric()?),
                 "ANOMALY" => out.anomalies.push(fields.anomaly()?),
                 "LOCATIONS" => out.locations = Some(fields.word_as("a number")?),
+                "SAYS" => out.says.push(fields.says()?),
                 "NOT_WITH" => out.not_with.push(fields.not_with()?),
                 _ => fields.words.clear(), // MARK
             }
@@ -447,8 +451,8 @@ impl<'a> Fields<'a> {
                 .take_number("severity")?
                 .ok_or(self.error("severity= is missing".into()))?,
             instances: self.take_number("instances")?,
-            ranks: self.ranks()?,
-            cause_ranks: self.cause_ranks()?,
+            ranks: self.ranks("ranks")?,
+            cause_ranks: self.ranks("cause_rank")?,
             cause_line: self.take_line("cause_line")?,
             cause_operation: self.take("cause_operation"),
             because: self.take("because"),
@@ -456,8 +460,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn ranks(&mut self) -> Result<Option<RankShares>, Error> {
-        let Some(value) = self.take("ranks") else {
+    fn ranks(&mut self, key: &str) -> Result<Option<RankShares>, Error> {
+        let Some(value) = self.take(key) else {
             return Ok(None);
         };
         let rank = |text: &str| match text.split_once(':') {
@@ -469,14 +473,6 @@ impl<'a> Fields<'a> {
             .map(rank)
             .collect::<Result<_, _>>()
             .map(Some)
-    }
-
-    fn cause_ranks(&mut self) -> Result<Option<Vec<u32>>, Error> {
-        let Some(value) = self.take("cause_rank") else {
-            return Ok(None);
-        };
-        let ranks = value.split(',').map(|r| self.number(r));
-        ranks.collect::<Result<_, _>>().map(Some)
     }
 
     fn silent(&mut self) -> Result<Silent, Error> {
@@ -506,6 +502,11 @@ impl<'a> Fields<'a> {
                 .ok_or(self.error("count= is missing".into()))?,
             detail: self.take("detail"),
         })
+    }
+
+    fn says(&mut self) -> Result<String, Error> {
+        let text = self.take("text");
+        text.ok_or(self.error("text= is missing".into()))
     }
 
     fn not_with(&mut self) -> Result<(String, String), Error> {
@@ -561,7 +562,7 @@ mod tests {
              \x20*\n\
              \x20* RUN np=4 args=\"-n 3\" env=\"A=1 B=2\"\n\
              \x20* EXPECT late_sender at=@recv severity=0.300 instances=5\n\
-             \x20*   ranks=1:0.2,2:0.1 cause_rank=0 cause_line=@send because=\"computed 0.05\"\n\
+             \x20*   ranks=1:0.2,2:0.1 cause_rank=0:0.3,3 cause_line=@send because=\"computed 0.05\"\n\
              \x20*/\n\
              #include <mpi.h>\n\
              MPI_Send(x); /* MARK send */\n\
@@ -576,6 +577,7 @@ mod tests {
         assert_eq!(expect.place.at, Some(9));
         assert_eq!(expect.cause_line, Some(8));
         assert_eq!(expect.ranks, Some(vec![(1, Some(0.2)), (2, Some(0.1))]));
+        assert_eq!(expect.cause_ranks, Some(vec![(0, Some(0.3)), (3, None)]));
         assert_eq!(expect.because.as_deref(), Some("computed 0.05"));
         let [silent] = &found.silents[..] else {
             panic!("one near miss")
@@ -599,8 +601,10 @@ mod tests {
 
     #[test]
     fn a_directive_alone_is_about_the_run() {
-        let found = parse("/* RUN np=2 */\n    /* SILENT late_sender */\n");
+        let found =
+            parse("/* RUN np=2 */\n/* SAYS text=\"a b\" */\n    /* SILENT late_sender */\n");
         assert_eq!(found.silents[0].place, Place::default());
+        assert_eq!(found.says, ["a b"]);
     }
 
     #[test]

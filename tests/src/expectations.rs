@@ -175,8 +175,26 @@ fn of_expect(expect: &Expect, file: &str, report: &Report) -> Vec<Miss> {
     if expect.instances.is_some_and(|wanted| wanted != instances) {
         misses.push(timing(format!("{title}: {instances} instances:{here}")));
     }
-    misses.extend(of_ranks(expect, &found).map(|text| timing(format!("{title}: {text}:{here}"))));
+    let shares = of_ranks(expect, &found)
+        .into_iter()
+        .chain(of_cause_shares(expect, &found));
+    misses.extend(shares.map(|text| timing(format!("{title}: {text}:{here}"))));
     misses
+}
+
+/// A rank that causes more or less than it should. That all of them cause something at all does not
+/// depend on times, see [`wrong_cause`].
+fn of_cause_shares(expect: &Expect, found: &[&Bottleneck]) -> Option<String> {
+    let wanted = expect.cause_ranks.iter().flatten();
+    let mut wanted = wanted.filter_map(|(rank, share)| Some((*rank, (*share)?)));
+    wanted.find_map(|(rank, wanted)| {
+        let causes = found.iter().flat_map(|b| &b.causes);
+        let of = causes.filter(|cause| cause.rank == rank);
+        let severity: f64 = of.map(|cause| cause.severity_s).sum();
+        let instances = found.iter().map(|b| b.instances).sum();
+        let off = !within(severity, wanted, expect.tolerance, instances);
+        off.then(|| format!("rank {rank} causes {severity:.4} s instead of {wanted:.4} s"))
+    })
 }
 
 fn of_ranks(expect: &Expect, found: &[&Bottleneck]) -> Option<String> {
@@ -227,7 +245,8 @@ fn wrong_cause(expect: &Expect, file: &str, found: &[&Bottleneck]) -> Option<Str
         let mut have: Vec<u32> = causes.iter().map(|c| c.rank).collect();
         have.sort_unstable();
         have.dedup();
-        if have != *wanted {
+        let wanted: Vec<u32> = wanted.iter().map(|(rank, _)| *rank).collect();
+        if have != wanted {
             return Some(format!("caused by ranks {have:?} instead of {wanted:?}"));
         }
     }
@@ -353,7 +372,7 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = "// RUN np=2\n\
-        // EXPECT late_sender at=@recv severity=0.3 ranks=1 instances=5 cause_rank=0 cause_line=@send because=comput\n\
+        // EXPECT late_sender at=@recv severity=0.3 ranks=1 instances=5 cause_rank=0:0.3 cause_line=@send because=comput\n\
         // SILENT late_receiver\n\
         // METRIC late_sender 0.3\n\
         recv(); // MARK recv\n\
@@ -396,6 +415,12 @@ mod tests {
                 "\"rank\": 0, \"severity_s\"",
                 true,
                 "lose time",
+            ),
+            (
+                "\"severity_s\": 0.31, \"share\"",
+                "\"severity_s\": 0.25, \"share\"",
+                true,
+                "rank 0 causes",
             ),
             ("\"line\": 5", "\"line\": 7", false, "nothing at"),
             ("\"line\": 6", "\"line\": 7", false, "caused at"),

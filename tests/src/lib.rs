@@ -32,12 +32,12 @@
 //! MARK name
 //!     Names the line it stands on; used as @name.
 //! EXPECT pattern[+pattern…] severity=S [at=@mark] [via=@mark] [operation=MPI_Recv] [function=f]
-//!        [ranks=1,2 | ranks=1:0.3,2:0.1] [instances=N] [cause_rank=0[,3]] [cause_line=@mark]
-//!        [cause_operation=MPI_Send] [because="text"] [tolerance=0.1] [abs=0]
+//!        [ranks=1,2 | ranks=1:0.3,2:0.1] [instances=N] [cause_rank=0[,3] | cause_rank=0:0.2,3:0.1]
+//!        [cause_line=@mark] [cause_operation=MPI_Send] [because="text"] [tolerance=0.1] [abs=0]
 //!     The bottlenecks that fit pattern, at, via (a line anywhere on the call path),
 //!     operation and function together have this severity in seconds. `ranks` are all
 //!     ranks that lose time there, if given with their own shares; `cause_rank` all
-//!     that cause it, and all of their causes have the given line and operation, and
+//!     that cause it, if given with how much each does, and all of their causes have the given line and operation, and
 //!     one an explanation that contains `because`.
 //! SILENT pattern[+pattern…] [at=@mark] [via=@mark] [below=0.010]
 //!     The total of the pattern, or of its bottlenecks there, stays below so many seconds.
@@ -47,6 +47,8 @@
 //!     The report has this anomaly; it has no other one above the severity "info".
 //! LOCATIONS N
 //!     So many threads of ranks were recorded.
+//! SAYS text="text"
+//!     The report's text says so.
 //! NOT_WITH mpich|openmpi because="…"
 //!     The program is not run with this MPI, since something is not there or broken.
 //! ```
