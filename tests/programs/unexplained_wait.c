@@ -5,6 +5,7 @@
  * NOT_WITH mpich because="it has no OpenSHMEM"
  * EXPECT unexplained at=@wait ranks=1:0.300 severity=0.300 instances=5
  *   operation=shmem_long_wait_until
+ * SAYS text="Waits for nobody that the recording shows: the cause is outside of the program"
  * SILENT wait_on_value below=0.010
  * SILENT wait_on_lock below=0.010
  */

@@ -85,6 +85,7 @@ programs! {
     rooted_intercommunicator: "rooted_intercommunicator.c";
     shmem_collectives: "shmem_collectives.c";
     shmem_collectives_near_miss: "shmem_collectives_near_miss.c";
+    unexplained_others: "unexplained_others.c";
     unexplained_wait: "unexplained_wait.c";
     unmatched_near_miss: "unmatched_near_miss.c";
     unmatched_receive: "unmatched_receive.c";

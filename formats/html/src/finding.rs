@@ -76,6 +76,12 @@ fn capital(text: &str) -> String {
 fn causes(found: &Bottleneck) -> Markup {
     let most = found.causes.first().map_or(0.0, |cause| cause.severity_s);
     html! {
+        @if found.is_unexplained() {
+            div {
+                h3 { "Waits for" }
+                p { (capital(words::OUTSIDE)) "." }
+            }
+        }
         @if !found.causes.is_empty() {
             div {
                 h3 { "Waits for" }

@@ -502,6 +502,13 @@ pub struct Bottleneck {
     pub advice: Vec<Advice>,
 }
 
+impl Bottleneck {
+    /// Whether no recorded call of another rank can account for the time.
+    pub fn is_unexplained(&self) -> bool {
+        self.pattern == "unexplained"
+    }
+}
+
 /// Findings that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unlisted {

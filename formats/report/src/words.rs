@@ -5,6 +5,10 @@
 use crate::text::{self, finding};
 use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
 
+/// Whom a wait is for that no recorded call accounts for.
+pub const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
+    network, other jobs), or it changes memory without the library";
+
 /// Program, without its directory, and arguments.
 pub fn command(run: &Run) -> String {
     text::command(run)

@@ -49,6 +49,13 @@ static void occupy(int target, size_t bytes)
 
 static void leave(int target) { flock(link_to(target), LOCK_UN); }
 
+/* Something else than a transfer keeps a process's link busy for so long. */
+void slow_link_busy(int target, long ms)
+{
+    occupy(target, (size_t)(ms * 1000000 / NS_PER_BYTE));
+    leave(target);
+}
+
 __attribute__((destructor)) static void forget(void)
 {
     for (int target = 0; target < LINKS; target++)

@@ -2,7 +2,7 @@
 
 use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::ranks::list_of_ranges;
-use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks};
+use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks, words};
 
 /// Causes shown per finding.
 const CAUSES: usize = 3;
@@ -80,6 +80,9 @@ pub(super) fn paragraph(
     }
     if let Some(hidden) = finding.causes.len().checked_sub(CAUSES).filter(|&n| n > 0) {
         item("", &format!("and {hidden} more"));
+    }
+    if finding.is_unexplained() {
+        item("Waits for", words::OUTSIDE);
     }
     if let Some(worst) = &finding.worst_instance {
         let text = format!(
