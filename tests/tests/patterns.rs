@@ -83,6 +83,7 @@ programs! {
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     rooted_intercommunicator: "rooted_intercommunicator.c";
+    shmem_groups: "shmem_groups.c";
     shmem_collectives: "shmem_collectives.c";
     shmem_collectives_near_miss: "shmem_collectives_near_miss.c";
     unexplained_others: "unexplained_others.c";
