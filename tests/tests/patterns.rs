@@ -119,6 +119,7 @@ programs! {
     wait_on_value: "wait_on_value.c";
     wait_on_value_contexts: "wait_on_value_contexts.c";
     wait_on_value_near_miss: "wait_on_value_near_miss.c";
+    wait_on_value_atomics: "wait_on_value_atomics.c";
     wait_at_window: "wait_at_window.c";
     wait_at_window_near_miss: "wait_at_window_near_miss.c";
     waitall_send_and_receive: "waitall_send_and_receive.c";
