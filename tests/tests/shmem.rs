@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use laggard_tests::process::Outcome;
-use laggard_tests::product::Bench;
+use laggard_tests::product::{Bench, programs};
 use laggard_tests::report::Report;
 
 /// Functions that `shmem_families.c` cannot call: see there, and it begins in one way only.
@@ -220,6 +220,57 @@ fn a_pe_that_dies_with_a_lock_is_named() {
         assert!(text.contains(held), "{agents} agents: {text}");
         let words = std::fs::read_to_string(&report).expect("a report");
         assert!(words.contains("lock_not_released"), "{words}");
+    }
+}
+
+/// A call that hangs is in no trace; where its rank came back last, is.
+#[test]
+fn a_pe_that_waits_forever_is_named() {
+    let bench = Bench::sharing("shmem-waits-forever");
+    let source = "attacks/shmem_hangs.c";
+    let program = bench.compile_with("oshcc", source, &[], &[]);
+    let outcome = bench
+        .traced(3, &[program.as_os_str()], "trace")
+        .shmem()
+        .run();
+    outcome.expect_orderly();
+    let trace = bench.path("trace");
+    let json = bench.analyze_all(&trace);
+    let report = Report::parse(&json).expect("a report of the promised shape");
+    // The others may have been ended in shmem_finalize.
+    let mut cut_off = report.anomalies.iter().filter(|a| a.id == "cut_off_after");
+    let hang = cut_off.find(|a| a.detail.starts_with("rank 1 "));
+    let detail = &hang.expect("an anomaly").detail;
+    assert!(
+        detail.starts_with("rank 1 was cut off in a call that never returned"),
+        "{detail}"
+    );
+    let source = std::fs::read_to_string(programs().join(source)).expect("a source");
+    let line = source
+        .lines()
+        .position(|line| line.contains("shmem_int_p("));
+    let place = format!("shmem_int_p at shmem_hangs.c:{}", line.expect("a line") + 1);
+    assert!(detail.ends_with(&place), "{detail}");
+    // It is no wait for what somebody wrote late, since nobody did.
+    let mut found = report.bottlenecks.iter();
+    assert!(
+        found.all(|b| b.operation != "shmem_long_wait_until"),
+        "{report:#?}"
+    );
+    for agents in [1, 2, 3] {
+        let path = bench.path("said.json");
+        let outcome = bench.analyze(&trace, agents, &path, &[]);
+        let said = outcome.expect_orderly().expect_success().stdout.clone();
+        let said: Vec<&str> = said.split_whitespace().collect();
+        let said = said.join(" ");
+        assert!(
+            said.contains("a call that never returned is in none."),
+            "{said}"
+        );
+        assert!(
+            said.contains("cut off after: rank 1 was cut off"),
+            "{agents} agents: {said}"
+        );
     }
 }
 

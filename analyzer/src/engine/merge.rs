@@ -1,6 +1,8 @@
 //! Everything that goes to the head, in one value that is added up a tree of agents.
 
 use anyhow::Result;
+use laggard_report::seconds;
+use laggard_trace::calls::user;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
@@ -352,6 +354,34 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
                 .add(id, Level::Warning, count, text.clone())
                 .place(operation, path);
         }
+    }
+}
+
+/// Notes after which call the traces of a rank are cut off. The call in which a process hangs when
+/// it is killed is in no trace: what was before it is all that tells where it hangs. `end` is when
+/// the last call of all ranks returned, ns.
+pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
+    let threads = rank.threads.iter();
+    for thread in threads.filter(|thread| thread.stream.location().end.is_none()) {
+        let columns = &thread.columns;
+        let row = |signature: u32| thread.rows.get(signature as usize);
+        let is_call =
+            |signature: u32| row(signature).is_some_and(|row| row.operation != user::REGION);
+        let last = columns.signature.iter().rposition(|&s| is_call(s));
+        let Some(at) = last else {
+            continue;
+        };
+        let (signature, leave) = (columns.signature[at] as usize, columns.leave[at]);
+        let detail = format!(
+            "rank {} was cut off in a call that never returned and so is in no trace, or while it \
+             computed, after its last recorded call ({:.3} s before the last one of all ranks)",
+            rank.rank,
+            seconds(end.saturating_sub(leave).max(0)),
+        );
+        let operation = thread.rows[signature].operation;
+        anomalies
+            .add("cut_off_after", Level::Info, 1, detail)
+            .place(operation, thread.paths[signature]);
     }
 }
 

@@ -203,6 +203,7 @@ pub fn analyze(
         merge::collect(&mut rank, &mut own);
         merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
         merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
+        merge::cut_off(&rank, end, &mut own.anomalies);
     }
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
     merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
