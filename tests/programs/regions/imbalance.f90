@@ -1,6 +1,6 @@
 ! Regions of a Fortran program, of which `solve` takes rank 1 60 ms longer in each of 5 rounds; in
 ! the barrier that follows the others wait, which is no time of a region. `output` takes all ranks
-! the same.
+! the same. While the recording is paused rank 1 is late once more.
 program imbalance
   use mpi
   use laggard
@@ -28,9 +28,16 @@ program imbalance
     call laggard_region_end('output')
   end do
   call laggard_pause()
+  call laggard_region_begin('paused')
+  call at(5, merge(80, 20, rank == 1))
+  call MPI_Barrier(MPI_COMM_WORLD, error)
+  call laggard_region_end('paused')
   call laggard_resume()
+  call laggard_region_begin('resumed')
+  call at(6, 50)
+  call laggard_region_end('resumed')
   print '(a,i0,a,i0)', 'rank ', rank, ' of ', ranks
-  call at(5, 0)
+  call at(6, 60)
   call MPI_Finalize(error)
 
 contains
