@@ -75,7 +75,6 @@ fn is_waiting(key: &FindingKey) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
 
     use super::*;
     use crate::engine::finding::Sums;
@@ -84,7 +83,7 @@ mod tests {
     fn findings(lost: &[u64], pattern: PatternId) -> Findings {
         let sums = |&severity: &u64| Sums {
             severity,
-            ranks: smallvec![(3, severity, 1)],
+            ranks: vec![(3, severity, 1)],
             ..Sums::default()
         };
         let findings = (0..).zip(lost);

@@ -109,7 +109,6 @@ fn region(row: &RegionRow, at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::compare::{Options, compare};
     use crate::set::Run;
     use crate::testing::{add_region, add_wait, run};

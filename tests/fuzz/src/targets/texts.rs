@@ -7,6 +7,7 @@ use laggard_html::{Page, Sources};
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
 use laggard_report::{RenderOptions, Report, render_text};
+use laggard_trace::operations::OperationMap;
 
 /// A baseline's table: read, asked, written again, and joined with itself.
 pub fn baseline(bytes: &[u8]) {
@@ -46,11 +47,15 @@ pub fn baseline(bytes: &[u8]) {
 }
 
 /// Rules for hints: read, explained, and asked about a finding of which everything is known, and
-/// one of which nothing is.
+/// one of which nothing is. Operation maps are TOML, too.
 pub fn rules(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
+    if let Err((line, why)) = OperationMap::parse(text) {
+        assert!((1..=text.lines().count()).contains(&line), "{line}: {why}");
+        assert!(!why.contains('\n'), "{why}");
+    }
     let (rules, complaints) = read(text);
     for complaint in complaints {
         let lines = text.lines().count() + 1;
