@@ -272,6 +272,10 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
                 tag => Some((tag, 0)),
             },
         };
+        if known.has(flags::UNSUCCESSFUL) {
+            // A reader does not know that: without an address it neither writes nor takes a lock.
+            return Told::of_memory(None, None, operand);
+        }
         return Told::of_memory(event.address.or(parameter), event.value, operand);
     }
     let has_parameter = call.shape == Shape::Fence
