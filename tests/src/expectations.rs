@@ -189,8 +189,11 @@ fn of_cause_shares(expect: &Expect, found: &[&Bottleneck]) -> Option<String> {
     let mut wanted = wanted.filter_map(|(rank, share)| Some((*rank, (*share)?)));
     wanted.find_map(|(rank, wanted)| {
         let causes = found.iter().flat_map(|b| &b.causes);
-        let of = causes.filter(|cause| cause.rank == rank);
-        let severity: f64 = of.map(|cause| cause.severity_s).sum();
+        let of: Vec<_> = causes.filter(|cause| cause.rank == rank).collect();
+        if of.is_empty() {
+            return None;
+        }
+        let severity: f64 = of.iter().map(|cause| cause.severity_s).sum();
         let instances = found.iter().map(|b| b.instances).sum();
         let off = !within(severity, wanted, expect.tolerance, instances);
         off.then(|| format!("rank {rank} causes {severity:.4} s instead of {wanted:.4} s"))
