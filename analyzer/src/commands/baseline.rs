@@ -25,11 +25,11 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
     }
     let output = options.output.clone();
     let output = output.unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-    if is_head() {
-        check_target(&output)?;
-        if let Some(file) = &options.parquet {
-            laggard_tables::baseline::check_target(file)?;
-        }
+    // By all ranks: if only the first ended here, launchers of MPICH would let the others wait for
+    // it in MPI_Init.
+    check_target(&output)?;
+    if let Some(file) = &options.parquet {
+        laggard_tables::baseline::check_target(file)?;
     }
     if !options.merge.is_empty() {
         return match is_head() {
