@@ -40,11 +40,12 @@ pub struct Named<'n> {
 /// Findings whose spread over the ranks is told.
 const SPREAD: usize = 100;
 
-/// Builds the report, in which `unlisted` findings are only counted. `end` is when the run ended,
+/// Builds the report, in which `unlisted` findings are only counted, unless a hint promises more
+/// than they lost: calls in which nobody waits may still take long. `end` is when the run ended,
 /// ns since its start.
 pub fn build(
     opened: &Opened,
-    (merged, unlisted): (Partial, FoldedFindings),
+    (merged, mut unlisted): (Partial, FoldedFindings),
     (before, after): (Violations, Violations),
     Named { places, around }: Named,
     options: &AnalyzeOptions,
@@ -58,7 +59,6 @@ pub fn build(
 
     let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
     let mut findings: Vec<(FindingKey, Folded)> = merged.findings.into_iter().collect();
-    findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
     let mut totals: std::collections::BTreeMap<PatternId, (u64, u64, u64)> = Default::default();
     let all = findings
         .iter()
@@ -91,7 +91,6 @@ pub fn build(
     }
     let regions = regions::rows(merged.regions, &options.settings, total, places);
     let operations = by_operation::rows(&merged.profile, all, &regions);
-    let below_hotspot = below_hotspot(&unlisted, total);
     let called_once = called_once(&merged.profile, total, places);
     let mut bottlenecks = Vec::new();
     let mut context = Context {
@@ -106,12 +105,23 @@ pub fn build(
         is_spread: true,
         around,
     };
+    let profile_of = |key: &FindingKey| {
+        let profile = merged.profile.get(&(key.1, key.2));
+        profile.copied().unwrap_or_default()
+    };
+    let least = options.settings.hotspot_percent;
+    let is_promising = |found: Bottleneck| {
+        let mut promised = found.advice.iter().filter_map(|advice| advice.percent);
+        promised.any(|percent| percent >= least)
+    };
+    findings.extend(unlisted.extract_if(|key, sums| {
+        let found = bottleneck(*key, sums.clone(), &profile_of(key), &context, places);
+        found.is_some_and(is_promising)
+    }));
+    let below_hotspot = below_hotspot(&unlisted, total);
+    findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
     for (key, sums) in findings {
-        let profile = merged
-            .profile
-            .get(&(key.1, key.2))
-            .copied()
-            .unwrap_or_default();
+        let profile = profile_of(&key);
         context.is_spread = bottlenecks.len() < SPREAD;
         bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
     }
