@@ -4,6 +4,8 @@
 //! A finding is listed if a rank lost the hotspot's share of its time in it. Many small ones at
 //! many places may be much together: of what a rank lost in all the others, the largest are
 //! listed until the rest is less than [`REST`] such shares.
+//!
+//! The report also lists those of which a hint promises the share, see `report::build`.
 
 use std::cmp::Reverse;
 
