@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::program;
 
 /// Identity of a run.
 pub type RunId = [u8; 16];
+
+/// The superuser.
+const ROOT: libc::uid_t = 0;
 
 /// Names tried for a directory.
 const MAX_TRIES: u32 = 10_000;
@@ -144,9 +147,20 @@ pub fn make_directory(directory: &Path) -> io::Result<()> {
     }
     match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(directory) {
         // Whoever made it chose who may look into it.
-        Err(_) if directory.is_dir() => Ok(()),
+        Err(_) if directory.is_dir() => refuse_foreign_link(directory),
         made => made,
     }
+}
+
+/// A link to a directory leads where its owner wants: that must be the user, or root.
+fn refuse_foreign_link(directory: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(directory)?;
+    // SAFETY: a plain system call.
+    let user = unsafe { libc::geteuid() };
+    if found.is_symlink() && ![user, ROOT].contains(&found.uid()) {
+        return Err(io::Error::other("a link that another user made"));
+    }
+    Ok(())
 }
 
 /// Makes a file for the user alone, which is not there yet under any kind of name.
@@ -305,6 +319,24 @@ mod tests {
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o750)).unwrap();
         assert_eq!(claim(&shared, [4; 16], 2, false).unwrap(), shared);
         assert_eq!(mode(&shared), 0o750);
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn links_of_others_are_not_followed() {
+        let base = std::env::temp_dir().join(format!("laggard-link-{}", std::process::id()));
+        let (target, link) = (base.join("target"), base.join("link"));
+        fs::create_dir_all(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert_eq!(claim(&link, [1; 16], 2, false).unwrap(), link);
+        assert!(target.join(RUN_FILE).is_file());
+        fs::remove_file(target.join(RUN_FILE)).unwrap();
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(&link, Some(1), None).is_ok() {
+            let refused = claim(&link, [2; 16], 2, false).unwrap_err();
+            assert_eq!(refused.to_string(), "a link that another user made");
+            assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+        }
         fs::remove_dir_all(base).unwrap();
     }
 }
