@@ -46,6 +46,7 @@ mod windows;
 pub mod world;
 mod write;
 
+pub use anchor::check_content as check_anchor;
 pub use archive::Archive;
 pub use calls::Missing;
 pub use error::Error;

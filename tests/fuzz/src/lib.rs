@@ -65,6 +65,12 @@ pub const TARGETS: &[Target] = &[
         limit: 64 << 10,
     },
     Target {
+        name: "anchor",
+        run: targets::anchor,
+        input: Input::Plain,
+        limit: 512,
+    },
+    Target {
         name: "archive",
         run: targets::archive,
         input: Input::Records,

@@ -89,6 +89,11 @@ fn analysis() {
 }
 
 #[test]
+fn anchor() {
+    replay("anchor", 3000);
+}
+
+#[test]
 fn archive() {
     replay("archive", 4000);
 }

@@ -1,6 +1,7 @@
 //! The readers.
 
 mod analysis;
+mod anchor;
 mod archive;
 mod location;
 mod node;
@@ -8,6 +9,7 @@ mod symbols;
 mod texts;
 
 pub use analysis::analysis;
+pub use anchor::anchor;
 pub use archive::archive;
 pub use location::location;
 pub use node::node;
