@@ -344,7 +344,15 @@ fn analyze_with_agents(trace: &Path, agents: usize) -> Report {
     }
     command.arg(process::built("laggard", "LAGGARD_BIN").unwrap());
     command.arg("analyze").arg(trace).arg("-o").arg(&output);
-    command.args(["--all", "-q", "--format", "none", "--threads", "1"]);
+    command.args([
+        "--all",
+        "-q",
+        "--format",
+        "none",
+        "--threads",
+        "1",
+        "--stats",
+    ]);
     process::run(&mut command).unwrap();
     Report::read(&output).unwrap()
 }
@@ -391,6 +399,31 @@ fn any_number_of_agents_finds_the_same_of_many_ranks() {
         assert!(report.locations.len() < 1100, "{}", report.locations.len());
         assert!(!report.bottlenecks.is_empty());
     }
+}
+
+/// What agents tell each other of a collective is one entry of each agent, in a message with many
+/// others: twice as many collectives cost the same whether 60 or 600 ranks are in them.
+#[test]
+fn collectives_cost_agents_by_instances() {
+    let costs = [60, 600].map(|ranks| {
+        let [once, twice] = [40, 80].map(|steps| {
+            let directory = tempfile::tempdir().unwrap();
+            let settings = Settings {
+                length: Length::Steps(steps),
+                ..settings(Program::Collectives, ranks, &["noise=30", "slow-rank=7:50"])
+            };
+            generate(&settings, directory.path()).unwrap();
+            let report = analyze_with_agents(directory.path(), 3);
+            assert!(!report.bottlenecks.is_empty());
+            report.agents
+        });
+        let messages = once.phases.iter().map(|phase| phase.messages).sum::<u64>();
+        (messages, twice.bytes_exchanged - once.bytes_exchanged)
+    });
+    let [(few, bytes_of_few), (many, bytes_of_many)] = costs;
+    assert!(few > 0 && bytes_of_few > 0, "{costs:?}");
+    assert!(many <= few * 3 / 2, "{costs:?}");
+    assert!(bytes_of_many <= bytes_of_few * 3 / 2, "{costs:?}");
 }
 
 #[test]
