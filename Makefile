@@ -7,9 +7,9 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 # ones build it anew as well). Both are in $(BUILT)/mpich/release.
 FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich MPICC=mpicc.mpich
 COMMAND_FOR_MPICH := $(FOR_MPICH) CARGO_BUILD_BUILD_DIR=$(BUILT) $(CARGO) --config tests/mpich/cargo.toml
-# Tests take turns when they record and mostly wait for others when they do not: one more than
-# there are cores.
-TEST := RUST_TEST_THREADS=$$(($$(nproc) + 1)) $(CARGO) test --workspace --release
+# Tests take turns where times matter, and mostly wait for launchers and ranks: more than there are
+# cores.
+TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --release
 
 .PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
 

@@ -38,7 +38,11 @@ fn tells_ends() -> bool {
 impl Attack {
     /// Compiles it.
     pub fn new(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::sharing(test);
+        Attack::on(Bench::beside(test), source, arguments)
+    }
+
+    /// Compiles it for this test.
+    pub fn on(bench: Bench, source: &str, arguments: &[&str]) -> Attack {
         let program = bench.compile(&format!("attacks/{source}"), &["-pthread"], &["-ldl"]);
         let mut words = vec![program];
         words.extend(arguments.iter().map(PathBuf::from));
@@ -51,7 +55,7 @@ impl Attack {
 
     /// A program that is not linked with MPI.
     pub fn unlinked(test: &str, source: &str, arguments: &[&str]) -> Attack {
-        let bench = Bench::sharing(test);
+        let bench = Bench::beside(test);
         let program = bench.compile(&format!("attacks/{source}"), &[AS_NEEDED], &["-ldl"]);
         let mut words = vec![program];
         words.extend(arguments.iter().map(PathBuf::from));

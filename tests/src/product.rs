@@ -32,16 +32,29 @@ pub struct Bench {
 /// Tests take turns on the machine: what others do must not be taken for what a program did.
 struct Machine {
     lock: File,
-    /// Others may use it as well, but for the time of a recording.
-    is_shared: bool,
+    /// Who waits for the lock holds this one: nobody gets the lock again before.
+    queue: File,
+    needs: Needs,
+}
+
+/// For what a test needs the machine to itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// All that it does.
+    Everything,
+    /// Recordings.
+    Recordings,
+    /// Nothing.
+    Nothing,
 }
 
 impl Machine {
     /// Waits for it.
-    fn take(scratch: &Path, is_shared: bool) -> Machine {
-        let lock = File::create(scratch.join("lock")).expect("a lock file");
-        let machine = Machine { lock, is_shared };
-        machine.share(is_shared);
+    fn take(scratch: &Path, needs: Needs) -> Machine {
+        let file = |name| File::create(scratch.join(name)).expect("a lock file");
+        let (lock, queue) = (file("lock"), file("queue"));
+        let machine = Machine { lock, queue, needs };
+        machine.share(needs != Needs::Everything);
         machine
     }
 
@@ -51,21 +64,36 @@ impl Machine {
         } else {
             libc::LOCK_EX
         };
-        // SAFETY: plain system call on a file that stays open; ends with the file.
-        unsafe { libc::flock(self.lock.as_raw_fd(), how) };
+        flock(&self.lock, libc::LOCK_UN);
+        flock(&self.queue, libc::LOCK_EX);
+        flock(&self.lock, how);
+        flock(&self.queue, libc::LOCK_UN);
     }
 
-    /// Does something while nobody else uses the machine.
-    fn alone<T>(&self, what: impl FnOnce() -> T) -> T {
-        if self.is_shared {
-            self.share(false);
-        }
-        let result = what();
-        if self.is_shared {
+    /// Lets a test that waits for a recording go first.
+    fn pause(&self) {
+        if self.needs != Needs::Everything {
             self.share(true);
         }
+    }
+
+    /// Records, while nobody else uses the machine if the test needs that.
+    fn record<T>(&self, what: impl FnOnce() -> T) -> T {
+        match self.needs {
+            Needs::Everything => {}
+            Needs::Recordings => self.share(false),
+            Needs::Nothing => self.pause(),
+        }
+        let result = what();
+        self.pause();
         result
     }
+}
+
+/// Waits for a lock, or gives it back; what is held ends with the file.
+fn flock(file: &File, how: libc::c_int) {
+    // SAFETY: plain system call on a file that is open.
+    unsafe { libc::flock(file.as_raw_fd(), how) };
 }
 
 impl Bench {
@@ -78,7 +106,7 @@ impl Bench {
     /// # Panics
     /// If the product has not been built.
     pub fn new(test: &str) -> Bench {
-        Bench::of_chosen(test, false)
+        Bench::of_chosen(test, Needs::Everything)
     }
 
     /// The same, but tests of this kind have the machine to themselves only while they record.
@@ -87,11 +115,19 @@ impl Bench {
     /// # Panics
     /// As above.
     pub fn sharing(test: &str) -> Bench {
-        Bench::of_chosen(test, true)
+        Bench::of_chosen(test, Needs::Recordings)
     }
 
-    fn of_chosen(test: &str, is_shared: bool) -> Bench {
-        let mut bench = Bench::prepare(test, Mpi::chosen(), is_shared);
+    /// The same for tests that are not about time at all.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn beside(test: &str) -> Bench {
+        Bench::of_chosen(test, Needs::Nothing)
+    }
+
+    fn of_chosen(test: &str, needs: Needs) -> Bench {
+        let mut bench = Bench::prepare(test, Mpi::chosen(), needs);
         if bench.mpi == Mpi::Mpich {
             bench.command = built("LAGGARD_BIN", Mpi::OpenMpi, "laggard");
             bench.agents = &[1];
@@ -104,13 +140,13 @@ impl Bench {
     /// # Panics
     /// As above.
     pub fn with(test: &str, mpi: Mpi) -> Bench {
-        Bench::prepare(test, mpi, false)
+        Bench::prepare(test, mpi, Needs::Everything)
     }
 
-    fn prepare(test: &str, mpi: Mpi, is_shared: bool) -> Bench {
+    fn prepare(test: &str, mpi: Mpi, needs: Needs) -> Bench {
         let scratch = scratch();
         fs::create_dir_all(&scratch).expect("a directory for the tests");
-        let machine = Machine::take(&scratch, is_shared);
+        let machine = Machine::take(&scratch, needs);
         let dir = scratch.join("runs").join(test);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a directory for the test");
@@ -231,6 +267,7 @@ impl Bench {
             .args(options);
         command.current_dir(&self.dir);
         clean_environment(command);
+        self.machine.pause();
         process::run(command, TIMEOUT, &self.path(&format!("analyze-{agents}")))
     }
 
@@ -374,8 +411,11 @@ impl Mpirun<'_> {
         let run = || process::run(&mut self.command(), self.timeout, &self.bench.path(log));
         let is_recorded = |(key, _): &(String, String)| key == "LD_PRELOAD";
         match self.trace.is_some() || self.env.iter().any(is_recorded) {
-            true => self.bench.machine.alone(run),
-            false => run(),
+            true => self.bench.machine.record(run),
+            false => {
+                self.bench.machine.pause();
+                run()
+            }
         }
     }
 }

@@ -275,7 +275,7 @@ fn off() {
 /// Runs with the collector preloaded, or set otherwise, on one rank of two only.
 #[track_caller]
 fn one_rank_is_different(test: &str, rank: u32, everywhere: bool, set: &str) -> (Bench, Outcome) {
-    let bench = Bench::new(test);
+    let bench = Bench::beside(test);
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let script =
         format!("[ ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = {rank} ] && export {set}; exec \"$0\"");
@@ -300,7 +300,7 @@ fn one_rank_is_different(test: &str, rank: u32, everywhere: bool, set: &str) -> 
 #[test]
 fn preloaded_on_one_rank_only() {
     for rank in [0, 1] {
-        let library = Bench::new("preloaded-on-one").library.clone();
+        let library = Bench::beside("preloaded-on-one").library.clone();
         let preload = format!("LD_PRELOAD={}", library.display());
         let (bench, outcome) = one_rank_is_different("preloaded-on-one", rank, false, &preload);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
@@ -413,7 +413,7 @@ fn default_trace_directory() {
 /// An OpenSHMEM with PEs of its own numbering is left out: one line and an anomaly say so.
 #[test]
 fn pes_that_are_not_the_ranks_with_their_numbers() {
-    let bench = Bench::sharing("other-pes");
+    let bench = Bench::beside("other-pes");
     let library = bench.library("attacks/pes_of_some.c");
     let library = library.to_string_lossy().into_owned();
     let program = bench.compile("attacks/other_pes.c", &[], &[&library]);
@@ -459,7 +459,7 @@ fn with_a_wrapper_library_of_the_users() {
 
 #[test]
 fn with_wrappers_in_the_program() {
-    let bench = Bench::new("wrapped-in-program");
+    let bench = Bench::beside("wrapped-in-program");
     let wrapper = laggard_tests::product::programs().join("attacks/counting_wrapper.c");
     let wrapper = wrapper.to_string_lossy().into_owned();
     let program = bench.compile("attacks/wrapped.c", &[&wrapper], &[]);
@@ -473,7 +473,7 @@ fn with_wrappers_in_the_program() {
 /// What is no MPI program runs as ever and leaves nothing behind.
 #[test]
 fn programs_without_mpi() {
-    let bench = Bench::new("no-mpi");
+    let bench = Bench::beside("no-mpi");
     let cases: [&[&str]; 5] = [
         &["/bin/ls", "/"],
         &[

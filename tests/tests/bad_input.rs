@@ -28,7 +28,7 @@ enum Verdict {
 
 impl Spoiled {
     fn new(test: &str) -> Spoiled {
-        let bench = Bench::sharing(test);
+        let bench = Bench::beside(test);
         record(&bench, "trace", &[]).expect_success();
         let trace = bench.path("trace");
         let good = bench.analyze_all(&trace);
@@ -143,7 +143,7 @@ fn copy_all(from: &Path, to: &Path) {
 
 #[test]
 fn missing_and_empty_directories() {
-    let bench = Bench::sharing("no-trace");
+    let bench = Bench::beside("no-trace");
     fs::create_dir(bench.path("empty")).expect("a directory");
     fs::write(bench.path("text"), "no trace\n").expect("a file");
     for name in ["missing", "empty", "text"] {
@@ -160,7 +160,7 @@ fn missing_and_empty_directories() {
 
 #[test]
 fn wrong_usage() {
-    let bench = Bench::sharing("wrong-usage");
+    let bench = Bench::beside("wrong-usage");
     let cases: [&[&str]; 4] = [
         &["analyze"],
         &["nonsense"],
@@ -319,7 +319,7 @@ fn two_runs_in_one_directory() {
 /// A second run takes the next name; the first trace stays as it is.
 #[test]
 fn nothing_is_overwritten() {
-    let bench = Bench::sharing("second-run");
+    let bench = Bench::beside("second-run");
     record(&bench, "trace", &[]).expect_success();
     let before = bench.path("before");
     copy_all(&bench.path("trace"), &before);
@@ -355,7 +355,7 @@ fn runs_on(outcome: &Outcome, messages: u64) {
 
 #[test]
 fn unwritable_trace_directory() {
-    let bench = Bench::sharing("unwritable");
+    let bench = Bench::beside("unwritable");
     fs::write(bench.path("file"), "").expect("a file");
     let outcome = record(&bench, "file/trace", &[]).expect_success();
     runs_on(&outcome, 100);
@@ -369,7 +369,7 @@ fn unwritable_trace_directory() {
 
 #[test]
 fn file_size_limit() {
-    let bench = Bench::sharing("file-size-limit");
+    let bench = Bench::beside("file-size-limit");
     let outcome = record(&bench, "trace", &["400000", "65536"]).expect_success();
     runs_on(&outcome, 400_000);
     reports_losses(&bench, &bench.path("trace"));
@@ -377,7 +377,7 @@ fn file_size_limit() {
 
 #[test]
 fn full_disk() {
-    let bench = Bench::sharing("full-disk");
+    let bench = Bench::beside("full-disk");
     let disk = bench.path("disk");
     fs::create_dir(&disk).expect("a directory");
     let mount = |words: &[&OsStr]| Command::new(words[0]).args(&words[1..]).output();

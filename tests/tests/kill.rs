@@ -190,7 +190,7 @@ struct Plan {
 /// Every call that had returned is in the trace, and it can be analysed.
 #[test]
 fn ranks_are_killed_at_any_moment() {
-    let bench = Bench::new("kill-ranks");
+    let bench = Bench::beside("kill-ranks");
     let program = bench.compile("attacks/killed.c", &[], &[]);
     let program = program.canonicalize().expect("a path");
     let seconds = format!("{}", RUN_MS as f64 / 1e3);
@@ -323,7 +323,7 @@ fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
 #[test]
 fn agents_are_killed_at_any_moment() {
     const AGENTS: u32 = 3;
-    let bench = Bench::new("kill-agents");
+    let bench = Bench::beside("kill-agents");
     let trace = long_trace(&bench, "1.5");
     let report = bench.path("report.json");
     let start = |n: usize| {
@@ -379,7 +379,7 @@ fn agents_are_killed_at_any_moment() {
 /// Shortened while it is mapped: one line that names the file, no core dump, no report.
 #[test]
 fn a_file_is_shortened_while_it_is_analysed() {
-    let bench = Bench::new("shortened");
+    let bench = Bench::beside("shortened");
     let trace = long_trace(&bench, "1.5");
     let mut files = locations(&trace);
     files.sort();
@@ -455,7 +455,7 @@ fn stop_while_mapped(job: &mut Job, agents: u32, program: &Path, file: &Path) ->
 /// The former report stays where the new one cannot be written, and nothing else.
 #[test]
 fn a_report_on_a_full_disk() {
-    let bench = Bench::new("full-disk-report");
+    let bench = Bench::beside("full-disk-report");
     let trace = long_trace(&bench, "0.1");
     let refused = |report: &Path, agents: u32| {
         let outcome = bench
@@ -509,7 +509,7 @@ fn a_report_on_a_full_disk() {
 fn a_directory_that_may_not_be_read() {
     use std::os::unix::fs::PermissionsExt;
     const NOBODY: u32 = 65534;
-    let bench = Bench::new("unreadable");
+    let bench = Bench::beside("unreadable");
     let trace = long_trace(&bench, "0.1");
     // SAFETY: never fails.
     let is_root = unsafe { libc::geteuid() } == 0;

@@ -132,7 +132,7 @@ fn record(bench: &Bench, trace: &str, per: &str, arguments: &[&str], env: &[(&st
 /// The limit is each location's own, whoever it shares the file with.
 #[test]
 fn limits_are_those_of_a_location() {
-    let bench = Bench::new("node-limits");
+    let bench = Bench::beside("node-limits");
     let env = [("LAGGARD_MAX_TRACE_MB", "1"), ("LAGGARD_BUFFER_KB", "64")];
     record(&bench, "trace", "node", &["200000"], &env);
     let file = NodeFile::open(&node_file(&bench.path("trace"))).expect("a node file");
@@ -151,7 +151,7 @@ fn limits_are_those_of_a_location() {
 /// A file that may not grow any more ends the recording, not the program.
 #[test]
 fn a_full_disk_is_said() {
-    let bench = Bench::new("node-full");
+    let bench = Bench::beside("node-full");
     record(&bench, "trace", "node", &["300000", "700000"], &[]);
     let report = parsed(&bench.analyze_all(&bench.path("trace")));
     assert_eq!(report.anomaly("write_error"), 2, "{:#?}", report.anomalies);
@@ -239,7 +239,7 @@ fn verdict(bench: &Bench, trace: &Path) -> Result<String, String> {
 
 #[test]
 fn spoiled_files_are_not_hidden() {
-    let bench = Bench::new("node-spoiled");
+    let bench = Bench::beside("node-spoiled");
     record(&bench, "trace", "node", &["20000"], &[]);
     let trace = bench.path("trace");
     let path = node_file(&trace);
@@ -297,7 +297,7 @@ fn spoiled_files_are_not_hidden() {
 /// Files that stand where they do not belong are named; the rest is analysed.
 #[test]
 fn stray_files_are_named() {
-    let bench = Bench::new("node-stray");
+    let bench = Bench::beside("node-stray");
     record(&bench, "own", "location", &["100"], &[]);
     let trace = bench.path("trace");
     converted(&bench.path("own"), &trace, 0);

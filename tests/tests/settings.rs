@@ -10,7 +10,7 @@ use laggard_tests::report::{Bottleneck, Report};
 
 /// A run of `attacks/wrapped.c`, in which rank 1 waits 3 × 60 ms in `main`.
 fn recorded(test: &str, env: &[(&str, &str)]) -> (Bench, Outcome) {
-    let bench = Bench::sharing(test);
+    let bench = Bench::beside(test);
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let words = [program.as_os_str()];
     let run = bench.traced(2, &words, "trace");
@@ -70,7 +70,7 @@ fn profile_only() {
 /// Beyond the limit a location goes on with its profile, and the report says so.
 #[test]
 fn trace_size_limit() {
-    let bench = Bench::new("size-limit");
+    let bench = Bench::beside("size-limit");
     let program = bench.compile("attacks/tiny.c", &[], &[]);
     let words = [program.as_os_str(), OsStr::new("200000")];
     let run = bench
@@ -112,7 +112,7 @@ fn wrong_settings_do_not_stop_the_program() {
 /// The current directory can be the trace directory, and is what was asked for.
 #[test]
 fn here_is_a_directory() {
-    let bench = Bench::new("here");
+    let bench = Bench::beside("here");
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let library = bench.library.to_string_lossy().into_owned();
     let run = bench.plain(2, &[program.as_os_str()]);
@@ -127,7 +127,7 @@ fn here_is_a_directory() {
 /// Where a run goes if its directory has a trace is said once, also by a job of several programs.
 #[test]
 fn another_directory_is_announced() {
-    let bench = Bench::new("announced");
+    let bench = Bench::beside("announced");
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     for (directory, lines) in [("trace", 0), ("trace.1", 1)] {
         let run = bench.traced(1, &[program.as_os_str()], "trace");
@@ -164,7 +164,7 @@ fn run_in(bench: &Bench, command: &mut Command) -> Outcome {
 /// `laggard run … -- mpirun …`, and the commands that look at a trace and a report.
 #[test]
 fn run_and_look() {
-    let bench = Bench::new("run-and-look");
+    let bench = Bench::beside("run-and-look");
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let mut run = Command::new(&bench.command);
     run.args(["run", "-o", "recorded", "--"]);
@@ -194,7 +194,7 @@ fn run_and_look() {
 /// The program's exit code is the command's; a command that records nothing says so.
 #[test]
 fn run_passes_exit_codes_on() {
-    let bench = Bench::new("run-exit-code");
+    let bench = Bench::beside("run-exit-code");
     let program = bench.compile("attacks/ending.c", &["-pthread"], &[]);
     let mut run = Command::new(&bench.command);
     run.args(["run", "--", "mpirun"]).args(mpirun(2).get_args());

@@ -94,7 +94,7 @@ impl Model {
     }
 
     fn check(&self, test: &str) {
-        let bench = Bench::new(test);
+        let bench = Bench::beside(test);
         let theirs = self.functions(&self.library(&bench));
         let ours = self.functions(&bench.library);
         let left_out: BTreeSet<String> = self.list().into_iter().map(|(name, _)| name).collect();
@@ -155,7 +155,7 @@ fn every_function_of_shmem_is_exported_or_listed() {
 /// taken for the caller. That it is depends on the linker.
 #[test]
 fn dlsym_is_the_one_that_jumps() {
-    let bench = Bench::new("dlsym-symbol");
+    let bench = Bench::beside("dlsym-symbol");
     let address = |option: &str, symbol: &str| {
         let output = Command::new("nm").arg(option).arg(&bench.library).output();
         let text = String::from_utf8_lossy(&output.expect("nm").stdout).into_owned();

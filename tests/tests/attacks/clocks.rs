@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 
 use laggard_tests::attack::{Attack, assert_same};
+use laggard_tests::product::Bench;
 use laggard_tests::report::Report;
 
 /// Runs with a short `LAGGARD_SYNC_INTERVAL_S`, as if every rank had a host of its own; gives the
 /// kinds of each rank's clock points, in the order of time.
 fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
-    let attack = Attack::new(&format!("periodic-{how}-{ranks}"), "periodic.c", &[how]);
+    let bench = Bench::sharing(&format!("periodic-{how}-{ranks}"));
+    let attack = Attack::on(bench, "periodic.c", &[how]);
     let hosts = attack.library("hosts.c").to_string_lossy().into_owned();
     let words: Vec<&OsStr> = attack.words.iter().map(|w| w.as_os_str()).collect();
     let plain = attack.bench.plain(ranks, &words).run().expect_orderly();

@@ -83,7 +83,7 @@ fn python_without_a_module(scope: &str) {
     }
     let script = laggard_tests::product::programs().join("attacks/ctypes_mpi.py");
     let attack = Attack {
-        bench: Bench::new(&format!("ctypes-{scope}")),
+        bench: Bench::beside(&format!("ctypes-{scope}")),
         words: vec![laggard_tests::product::python(), script, scope.into()],
         env: Vec::new(),
     };

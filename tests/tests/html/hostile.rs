@@ -63,7 +63,7 @@ fn written(bench: &Bench, name: &str, report: &Value) -> PathBuf {
 
 #[test]
 fn texts_of_a_report_do_nothing() {
-    let bench = Bench::new("html-hostile");
+    let bench = Bench::beside("html-hostile");
     let mut report = report(100);
     report["bottlenecks"][0]["name"] = json!("x".repeat(1_000_000));
     report["run"]["arguments"] = json!(["y".repeat(1_000_000)]);
@@ -101,7 +101,7 @@ fn texts_of_a_report_do_nothing() {
 
 #[test]
 fn only_sources_are_shown() {
-    let bench = Bench::new("html-sources");
+    let bench = Bench::beside("html-sources");
     let text = "int main(void)\n{\n    secret();\n}\n";
     let file = |name: &str, content: &[u8]| {
         let path = bench.path(name);
@@ -169,7 +169,7 @@ fn only_sources_are_shown() {
 
 #[test]
 fn other_files_are_left_alone() {
-    let bench = Bench::new("html-files");
+    let bench = Bench::beside("html-files");
     let report = written(&bench, "report.json", &report(1));
     let thesis = bench.path("thesis.html");
     fs::write(&thesis, "<!DOCTYPE html><title>thesis</title>").expect("a file");

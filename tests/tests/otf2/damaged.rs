@@ -24,7 +24,7 @@ fn late_sender() -> Archive {
 
 #[test]
 fn without_the_library_its_package_is_named() {
-    let bench = Bench::sharing("otf2-no-library");
+    let bench = Bench::beside("otf2-no-library");
     let anchor = late_sender().write(&bench, "archive");
     // Found before the real one, and no library.
     let empty = bench.path("libraries");
@@ -53,7 +53,7 @@ fn without_the_library_its_package_is_named() {
 
 #[test]
 fn times_that_go_backward_are_told_and_taken_for_simultaneous() {
-    let bench = Bench::sharing("otf2-backward");
+    let bench = Bench::beside("otf2-backward");
     let mut archive = late_sender();
     // The end of the receive, before its beginning.
     archive.line("moved 1 41010000 500000");
@@ -65,7 +65,7 @@ fn times_that_go_backward_are_told_and_taken_for_simultaneous() {
 
 #[test]
 fn values_that_there_are_none_of_do_not_matter() {
-    let bench = Bench::sharing("otf2-odd");
+    let bench = Bench::beside("otf2-odd");
     let mut archive = late_sender();
     archive.line("odd").line("kind 8 1 77");
     for (rank, enter) in [(0, 100_000_000), (1, 130_000_000)] {
@@ -82,7 +82,7 @@ fn values_that_there_are_none_of_do_not_matter() {
 
 #[test]
 fn files_of_locations_that_are_not_defined_are_told() {
-    let bench = Bench::sharing("otf2-stray");
+    let bench = Bench::beside("otf2-stray");
     let mut archive = late_sender();
     archive.line("thread 10 1").line("lost 10");
     archive
@@ -95,7 +95,7 @@ fn files_of_locations_that_are_not_defined_are_told() {
 
 #[test]
 fn anchors_that_lead_elsewhere_or_promise_too_much_are_refused() {
-    let bench = Bench::sharing("otf2-anchor");
+    let bench = Bench::beside("otf2-anchor");
     let anchor = late_sender().write(&bench, "archive");
     // Its files would be those of the directory above.
     let inside = anchor.with_file_name("traces").join("...otf2");
@@ -113,7 +113,7 @@ fn anchors_that_lead_elsewhere_or_promise_too_much_are_refused() {
 /// Whatever bytes are wrong, it is told or does not matter, and does not take long.
 #[test]
 fn any_byte_of_any_file_may_be_wrong() {
-    let bench = Bench::sharing("otf2-bytes");
+    let bench = Bench::beside("otf2-bytes");
     let (archive, _) = patterns();
     let anchor = archive.write(&bench, "archive");
     let local = anchor.with_file_name("traces").join("1.def");
