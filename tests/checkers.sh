@@ -7,7 +7,8 @@
 #   memory     the tests of the format, the call paths and the collector, and recorded
 #              programs, under memcheck
 #   threads    recorded programs whose threads all call MPI, under helgrind
-#   sanitizers the trace format's unit tests with the address sanitizer
+#   sanitizers the collector's and all readers' unit tests, and hostile input for the readers,
+#              with the address sanitizer
 #
 # MPI libraries have reports of their own. Of a recorded program an error counts if the
 # collector is the innermost of its code in one of the error's stacks: it read or wrote
@@ -145,7 +146,7 @@ sanitized() {
     echo "$sanitizer sanitizer: $*"
     # The compiler has them for every toolchain and names them unstable.
     if ! (cd "$root" && RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$built/$sanitizer \
-        RUSTFLAGS="-Zsanitizer=$sanitizer" $cargo test --target "$machine" "$@") \
+        RUSTFLAGS="-Zsanitizer=$sanitizer -Cforce-frame-pointers=yes" $cargo test --target "$machine" "$@") \
         >"$work/log" 2>&1; then
         cat "$work/log"
         fail "$sanitizer sanitizer: $*"
@@ -172,7 +173,9 @@ PROGRAMS
     threads) threads ;;
     sanitizers)
         # The thread sanitizer needs a standard library that was built with it.
-        sanitized address -p laggard-trace --lib
+        sanitized address --lib -p laggard-trace -p laggard-collector -p laggard-otf2 \
+            -p laggard-tables -p laggard-report -p laggard-baselines -p laggard-patterns -p laggard
+        sanitized address -p laggard-fuzz --test replay
         ;;
     *)
         echo "usage: $0 quick|memory|threads|sanitizers..." >&2

@@ -120,6 +120,9 @@ fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Res
         if what == "ranks" {
             outcome.table(predicted(options, &runs)?);
             outcome.table(machine(options, &runs)?);
+            if options.agents.len() > 1 {
+                outcome.table(machine_memory(&runs));
+            }
         }
     }
     Ok(())
@@ -340,13 +343,61 @@ fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
     Ok(table)
 }
 
+/// What an agent of a large machine takes, bytes: by itself, for its own ranks, and for what it is
+/// told of all ranks.
+#[derive(Debug, PartialEq)]
+struct MemoryTerms {
+    own: f64,
+    own_ranks: f64,
+    all_ranks: f64,
+}
+
+/// Memory of `a` agents together is `a * itself + each * ranks + a * told * ranks`: a line over
+/// agents for each number of ranks, and lines through what these have in common.
+fn memory_terms(runs: &[Run]) -> MemoryTerms {
+    let mut sizes: Vec<f64> = runs.iter().map(|run| run.ranks).collect();
+    sizes.dedup();
+    let lines = sizes.iter().map(|&ranks| {
+        let of_size = runs.iter().filter(|run| run.ranks == ranks);
+        let points: Vec<(f64, f64)> = of_size.map(|run| (run.agents as f64, run.memory)).collect();
+        let (common, each_agent) = line(&points);
+        ((ranks, common), (ranks, each_agent))
+    });
+    let (common, each_agent): (Vec<_>, Vec<_>) = lines.unzip();
+    let (itself, told) = line(&each_agent);
+    let each = line(&common).1;
+    MemoryTerms {
+        own: itself.max(0.0),
+        own_ranks: each.max(0.0) * MACHINE_RANKS / MACHINE_AGENTS,
+        all_ranks: told.max(0.0) * MACHINE_RANKS,
+    }
+}
+
+/// Memory of an agent of the machine.
+fn machine_memory(runs: &[Run]) -> Table {
+    let title =
+        format!("Memory of an agent with {MACHINE_RANKS:.0} ranks on {MACHINE_AGENTS:.0} agents");
+    let mut table = Table::new(&title, &["term", "MB"]);
+    let terms = memory_terms(runs);
+    let mut rows = [
+        ("its process", terms.own),
+        ("own ranks", terms.own_ranks),
+        ("told of all ranks", terms.all_ranks),
+    ];
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for (term, bytes) in rows {
+        table.row([term.to_owned(), format!("{:.0}", bytes / 1e6)]);
+    }
+    table.row([format!("the largest term: {}", rows[0].0), String::new()]);
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_median_time_and_the_most_memory_count() {
-        let run = |time_s, memory| Run {
+    fn run(time_s: f64, memory: f64) -> Run {
+        Run {
             ranks: 1.0,
             calls: 1.0,
             agents: 1,
@@ -356,7 +407,33 @@ mod tests {
             bytes: 0.0,
             trace_bytes: 1.0,
             phases: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn memory_is_taken_apart() {
+        let sizes = [1e3, 4e3, 16e3].into_iter();
+        let runs: Vec<Run> = sizes
+            .flat_map(|ranks| {
+                [1, 2, 3].map(|agents| {
+                    let memory = agents as f64 * (20e6 + 200.0 * ranks) + 30e3 * ranks;
+                    Run {
+                        ranks,
+                        agents,
+                        ..run(1.0, memory)
+                    }
+                })
+            })
+            .collect();
+        let terms = memory_terms(&runs);
+        let near = |a: f64, b: f64| (a - b).abs() < b * 1e-9;
+        assert!(near(terms.own, 20e6), "{terms:?}");
+        assert!(near(terms.own_ranks, 30e6), "{terms:?}");
+        assert!(near(terms.all_ranks, 200e6), "{terms:?}");
+    }
+
+    #[test]
+    fn the_median_time_and_the_most_memory_count() {
         let rounds = vec![run(9.0, 5.0), run(1.0, 7.0), run(2.0, 6.0)];
         let typical = typical(rounds).unwrap();
         assert_eq!((typical.time_s, typical.memory), (2.0, 7.0));
