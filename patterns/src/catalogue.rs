@@ -1,6 +1,6 @@
 //! The rows: one per pattern, and what is derived from them.
 
-use laggard_trace::calls::{GenericType, Shape};
+use laggard_trace::calls::Shape;
 
 use crate::rules::RuleBase;
 use crate::{group, one_sided, two_sided, window};
@@ -24,17 +24,6 @@ impl Unit {
     }
 }
 
-/// Which calls a piece of advice is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AdviceFor {
-    /// All that can show the pattern.
-    All,
-    /// Calls that do the whole operation and return when it is done.
-    Blocking,
-    /// Waits for an operation that was started before.
-    Waits,
-}
-
 /// What the party did that others waited for, as far as it matters for what to try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
@@ -47,58 +36,13 @@ pub enum Late {
     HeldUp,
 }
 
-/// Something to try.
-#[derive(Debug)]
-pub struct Advice {
-    /// A sentence.
-    pub text: &'static str,
-    calls: AdviceFor,
-    /// Only helps against computation of the late party.
-    against_computation: bool,
-}
-
-const fn advice(text: &'static str, calls: AdviceFor) -> Advice {
-    Advice {
-        text,
-        calls,
-        against_computation: false,
-    }
-}
-
-/// Advice for all calls, where the late party computed: it does not help one that was held
-/// up itself.
-pub(crate) const fn computing(text: &'static str) -> Advice {
-    Advice {
-        against_computation: true,
-        ..advice(text, AdviceFor::All)
-    }
-}
-
-/// Advice for all calls.
-pub(crate) const fn all(text: &'static str) -> Advice {
-    advice(text, AdviceFor::All)
-}
-
-/// Advice for blocking calls.
-pub(crate) const fn blocking(text: &'static str) -> Advice {
-    advice(text, AdviceFor::Blocking)
-}
-
-/// Advice for Wait* calls.
-pub(crate) const fn waits(text: &'static str) -> Advice {
-    advice(text, AdviceFor::Waits)
-}
-
-impl Advice {
-    /// Whether it makes sense at a call of this type, and with such a late party.
-    fn fits(&self, call: GenericType, late: Late) -> bool {
-        if self.against_computation && late == Late::HeldUp {
-            return false;
-        }
-        match self.calls {
-            AdviceFor::All => true,
-            AdviceFor::Blocking => call != GenericType::Completion,
-            AdviceFor::Waits => call == GenericType::Completion,
+impl Late {
+    /// As rules say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Late::Unknown => "unknown",
+            Late::Computed => "computed",
+            Late::HeldUp => "held_up",
         }
     }
 }
@@ -120,8 +64,6 @@ pub struct Pattern {
     pub condition: &'static str,
     /// The formula of the severity.
     pub severity: &'static str,
-    /// What to try, the most promising first.
-    pub advice: &'static [Advice],
     /// What totals are measured in.
     pub unit: Unit,
 }
@@ -269,13 +211,6 @@ impl PatternId {
         )
     }
 
-    /// What to try where a call of this type shows the pattern, the most promising first;
-    /// `late` is what the party did that was waited for most.
-    pub fn hints(self, call: GenericType, late: Late) -> impl Iterator<Item = &'static str> {
-        let fitting = self.row().advice.iter().filter(move |a| a.fits(call, late));
-        fitting.map(|advice| advice.text)
-    }
-
     /// The pattern that somebody means: by id or name, however it is written.
     pub fn from_text(text: &str) -> Option<PatternId> {
         let plain = |text: &str| -> String {
@@ -320,8 +255,8 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
 /// Columns of the manual's text.
 const WIDTH: usize = 80;
 
-/// The manual's page of a pattern.
-pub fn explain(pattern: PatternId) -> String {
+/// The manual's page of a pattern, with what these rules say against it.
+pub fn explain(pattern: PatternId, rules: &RuleBase) -> String {
     let row = pattern.row();
     let mut page = format!("{} ({})\n\n", row.name, row.id);
     wrap(&mut page, "", "", row.summary);
@@ -332,12 +267,12 @@ pub fn explain(pattern: PatternId) -> String {
     page.push_str("\nWhat it costs\n");
     wrap(&mut page, "  ", "  ", row.severity);
     page.push_str("\nWhat to try\n");
-    for hint in row.advice {
-        wrap(&mut page, "  - ", "    ", hint.text);
+    let rules = rules.iter().filter(|rule| rule.patterns.contains(&pattern));
+    let (general, with_numbers): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_general());
+    for rule in general {
+        wrap(&mut page, "  - ", "    ", &rule.say_text);
     }
-    let rules = RuleBase::built_in().iter();
-    let rules = rules.filter(|rule| rule.patterns.contains(&pattern));
-    let ids: Vec<&str> = rules.map(|rule| rule.id.as_str()).collect();
+    let ids: Vec<&str> = with_numbers.iter().map(|rule| rule.id.as_str()).collect();
     if !ids.is_empty() {
         page.push_str("\nHints with numbers, if their conditions hold\n");
         wrap(&mut page, "  ", "  ", &ids.join(", "));
@@ -392,13 +327,6 @@ mod tests {
                 "{}",
                 row.id
             );
-            for call in [GenericType::TwoSidedReceive, GenericType::Completion] {
-                assert!(
-                    pattern.hints(call, Late::Computed).next().is_some(),
-                    "{}",
-                    row.id
-                );
-            }
         }
         assert_eq!(PatternId::from_number(PatternId::ALL.len() as u8), None);
         assert_eq!(PatternId::from_id("late sender"), None);
@@ -436,14 +364,16 @@ mod tests {
     #[test]
     fn pages_fit_and_say_everything() {
         for &pattern in PatternId::ALL {
-            let page = explain(pattern);
+            let page = explain(pattern, RuleBase::built_in());
             let row = pattern.row();
             assert!(
                 page.lines().all(|line| line.chars().count() <= WIDTH),
                 "{page}"
             );
             assert!(page.contains(row.id) && page.contains(row.name));
-            assert_eq!(page.matches("  - ").count(), row.advice.len());
+            let rules = RuleBase::built_in().iter();
+            let general = rules.filter(|r| r.is_general() && r.patterns.contains(&pattern));
+            assert_eq!(page.matches("  - ").count(), general.count());
         }
     }
 
@@ -454,54 +384,6 @@ mod tests {
         assert!(!PatternId::WaitOnValue.is_about_group());
         assert!(PatternId::LateBroadcast.is_about_group());
         assert!(PatternId::WaitAtFinalize.is_about_group());
-    }
-
-    #[test]
-    fn waits_are_not_told_to_be_non_blocking() {
-        let says = |call, text: &str| {
-            let mut hints = PatternId::LateReceiver.hints(call, Late::Unknown);
-            hints.any(|hint| hint.contains(text))
-        };
-        assert!(says(GenericType::TwoSidedSend, "MPI_Isend"));
-        assert!(!says(GenericType::Completion, "MPI_Isend"));
-        assert!(says(
-            GenericType::Completion,
-            "between the send and the wait"
-        ));
-    }
-
-    #[test]
-    fn who_is_held_up_is_not_told_to_compute_less() {
-        for &pattern in PatternId::ALL {
-            let hints = |late| pattern.hints(GenericType::GroupSync, late);
-            let of_work = ["Balance", "work", "computation that delays"];
-            for hint in hints(Late::HeldUp) {
-                let about_work = of_work.iter().any(|word| hint.contains(word));
-                let independent = hint.contains("independent work");
-                assert!(!about_work || independent, "{}: {hint}", pattern.id());
-            }
-        }
-        let first = |late| {
-            PatternId::WaitAtBarrier
-                .hints(GenericType::GroupSync, late)
-                .next()
-        };
-        assert!(first(Late::Computed).is_some_and(|hint| hint.contains("Balance")));
-        assert!(first(Late::HeldUp).is_some_and(|hint| hint.contains("barrier is needed")));
-    }
-
-    #[test]
-    fn no_advice_names_a_call_twice() {
-        let calls = |text: &'static str| {
-            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-            words.filter(|word| word.starts_with("MPI_"))
-        };
-        for &pattern in PatternId::ALL {
-            let advice = pattern.row().advice.iter();
-            let named: Vec<&str> = advice.flat_map(|advice| calls(advice.text)).collect();
-            let different: HashSet<&&str> = named.iter().collect();
-            assert_eq!(named.len(), different.len(), "{}: {named:?}", pattern.id());
-        }
     }
 
     #[test]

@@ -8,8 +8,6 @@
 mod collective;
 mod synchronisation;
 
-use crate::catalogue::{Advice, waits};
-
 pub use collective::{early_reduce, early_scan, late_broadcast, late_reduce_contribution};
 pub use synchronisation::{completion, wait_before_last};
 
@@ -21,7 +19,3 @@ pub(crate) use synchronisation::{
     WAIT_AT_COMM_MANAGEMENT, WAIT_AT_FINALIZE, WAIT_AT_SHMEM_BARRIER, WAIT_AT_WINDOW_CREATE,
     WAIT_AT_WINDOW_FREE,
 };
-
-/// For the Wait* of any non-blocking collective.
-const WORK_MEANWHILE: Advice =
-    waits("Do more independent work between starting the operation and waiting for it.");

@@ -13,8 +13,8 @@
 //! that it is charged to, for any input. Nothing here knows about traces, agents
 //! or MPI; no function of a pattern allocates.
 //!
-//! *Hints* are data: [`rules`] reads them, from `rules.toml` and from users' files, and says
-//! which hold for a finding.
+//! *Hints* are data: [`rules`] reads them, from `rules.toml`, `advice.toml` and users' files, and
+//! says which hold for a finding.
 //!
 //! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that
 //! totals can be compared tool against tool.
@@ -27,9 +27,7 @@ pub mod rules;
 pub mod two_sided;
 pub mod window;
 
-pub use catalogue::{
-    Advice, GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape,
-};
+pub use catalogue::{GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
 pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
 
 /// The time that one location spent in one operation: ns on the global clock.

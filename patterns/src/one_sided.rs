@@ -1,7 +1,7 @@
 //! One-sided communication: who a process waited for in its own memory.
 
 use crate::Interval;
-use crate::catalogue::{Advice, Pattern, Unit, all, computing};
+use crate::catalogue::{Pattern, Unit};
 
 pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
     id: "wait_on_value",
@@ -14,14 +14,6 @@ pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
         those of additions, the last one that changed it. The reason is what that PE did before.",
     condition: "the write was entered after the wait, and before the wait was left",
     severity: "enter(write) - enter(wait), charged to the PE that waits",
-    advice: &[
-        computing(
-            "Give the writer less to do before it writes, or let it write as soon as the value is \
-         known.",
-        ),
-        all("Do independent work before the wait, and look with shmem_test in between."),
-        computing("If the writer's share of the work is larger, balance the work."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -36,11 +28,6 @@ pub(crate) static WAIT_ON_LOCK: Pattern = Pattern {
     condition: "another PE gave the lock back during the wait",
     severity: "enter of the last shmem_clear_lock of another PE during the wait - enter(wait), \
         or since another PE took the lock, where it was free when the wait began",
-    advice: &[
-        computing("Hold the lock for less: prepare before taking it what needs no lock."),
-        all("Use several locks for data that are independent of each other."),
-        all("For a counter or a flag, use an atomic instead of a lock."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -57,7 +44,6 @@ pub(crate) static COMPETING_PUT: Pattern = Pattern {
         transfers to or from its target overlap it",
     severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
         time in which competitors' transfers overlap; of these, the 32 that overlap most",
-    advice: STAGGER,
     unit: Unit::Seconds,
 };
 
@@ -74,19 +60,8 @@ pub(crate) static COMPETING_GET: Pattern = Pattern {
         transfers to or from its target overlap it",
     severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
         time in which competitors' transfers overlap; of these, the 32 that overlap most",
-    advice: STAGGER,
     unit: Unit::Seconds,
 };
-
-/// Against transfers that meet at one process.
-const STAGGER: &[Advice] = &[
-    all(
-        "Let every process begin with another target, its own number plus one for instance, so that \
-         transfers do not meet at one.",
-    ),
-    all("Spread what many need over several processes, or pass it on along a tree."),
-    all("Use a collective where all transfer to or from one: it passes data on in steps."),
-];
 
 pub(crate) static UNEXPLAINED: Pattern = Pattern {
     id: "unexplained",
@@ -101,11 +76,6 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
     condition: "a wait for a value without a write, or for a lock without a holder; or a transfer \
         without a competitor that is slower by the ratio of the filter and by 50 us or more",
     severity: "leave - enter: all of the wait; of a transfer, what it took longer than expected",
-    advice: &[
-        all("Look whether threads or other processes store to the variable without OpenSHMEM."),
-        all("Repeat the run: what other jobs did will not come again like that."),
-        all("Of a transfer: compare with a run in which no other process transfers."),
-    ],
     unit: Unit::Seconds,
 };
 

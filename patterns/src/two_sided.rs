@@ -1,7 +1,7 @@
 //! Messages: who was late, the sender or the receiver.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking, computing, waits};
+use crate::catalogue::{Pattern, Unit};
 
 pub(crate) static LATE_SENDER: Pattern = Pattern {
     id: "late_sender",
@@ -14,18 +14,6 @@ pub(crate) static LATE_SENDER: Pattern = Pattern {
     condition: "the send was entered after the receiving operation: enter(S) > enter(R)",
     severity: "min(enter(S), leave(R)) - enter(R), charged to the receiver. A wait that \
         completes several receives is charged once, with the largest.",
-    advice: &[
-        computing(
-            "Give the sender less to do before the send, or move the send forward to where its data \
-         is ready.",
-        ),
-        blocking("Post the receive early (MPI_Irecv) and compute between posting and waiting."),
-        waits(
-            "Move computation that does not need the data between posting the receive and waiting \
-         for it.",
-        ),
-        computing("If the sender's share of the work is larger, balance the work."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -40,11 +28,6 @@ pub(crate) static WRONG_ORDER_SAME_SOURCE: Pattern = Pattern {
     condition: "a late sender, and a message from the same source that was sent earlier is \
         received later",
     severity: "the late sender's time, moved here",
-    advice: &[
-        all("Receive the messages in the order in which they are sent."),
-        blocking("Post all receives (MPI_Irecv) before you wait for one."),
-        all("Handle the messages as they complete (MPI_Waitany, MPI_Waitsome)."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -61,12 +44,6 @@ pub(crate) static WRONG_ORDER_OTHER_SOURCE: Pattern = Pattern {
     condition: "a late sender, and a message from another source that had been sent before is \
         received later; the call neither takes what comes first nor took a message of that source",
     severity: "the late sender's time, moved here",
-    advice: &[
-        all(
-            "Take messages as they come: MPI_ANY_SOURCE, or MPI_Irecv for each rank and MPI_Waitany.",
-        ),
-        all("Receive from the rank that is usually first before the others."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -82,14 +59,6 @@ pub(crate) static LATE_RECEIVER: Pattern = Pattern {
         leave(B)",
     severity: "post(R) - enter(B), charged to the sender. A wait that completes several sends is \
         charged once, with the largest, and not if it is a late sender already.",
-    advice: &[
-        all("Post the receive earlier (MPI_Irecv), before what delays it."),
-        blocking("Send without blocking (MPI_Isend) and compute before the wait."),
-        waits(
-            "Move computation that does not change the data between the send and the wait for it.",
-        ),
-        all("For messages a little above the library's eager limit, raise the limit."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -102,7 +71,6 @@ pub(crate) static UNMATCHED_SEND: Pattern = Pattern {
         right; with a larger message or another library it would block for ever.",
     condition: "no receive on the channel matches the send",
     severity: "none: counted, with peer, tag, bytes and location",
-    advice: &[all("Add the receive, or do not send.")],
     unit: Unit::Occurrences,
 };
 
@@ -115,9 +83,6 @@ pub(crate) static UNMATCHED_RECEIVE: Pattern = Pattern {
         sender is missing or truncated.",
     condition: "no send on the channel matches the receive",
     severity: "none: counted, with peer, tag, bytes and location",
-    advice: &[all(
-        "Add the send, or cancel the receive when no message will come.",
-    )],
     unit: Unit::Occurrences,
 };
 

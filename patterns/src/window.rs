@@ -5,7 +5,7 @@
 //! epoch. A fence is a meeting of all ranks of the window.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, computing};
+use crate::catalogue::{Pattern, Unit};
 
 pub(crate) static LATE_POST: Pattern = Pattern {
     id: "late_post",
@@ -19,11 +19,6 @@ pub(crate) static LATE_POST: Pattern = Pattern {
     condition: "a target entered its MPI_Win_post later than the origin the call",
     severity: "min(enter of the last matching MPI_Win_post, leave) - enter, in MPI_Win_start, \
         MPI_Win_complete and the transfers to that target",
-    advice: &[
-        all("Call MPI_Win_post as soon as the target's memory may be accessed."),
-        computing("Move computation of the target behind that call."),
-        all("Let the origin do independent work between MPI_Win_start and the end of the epoch."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -38,10 +33,6 @@ pub(crate) static EARLY_WAIT: Pattern = Pattern {
     condition: "an origin entered its MPI_Win_complete later than the target MPI_Win_wait",
     severity: "min(enter of the last matching MPI_Win_complete, leave) - enter, without late \
         complete",
-    advice: &[
-        all("Let the target do independent work before MPI_Win_wait, or poll with MPI_Win_test."),
-        computing("Give the origin less to do before and between its transfers."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -56,10 +47,6 @@ pub(crate) static LATE_COMPLETE: Pattern = Pattern {
         MPI_Win_complete",
     severity: "min(whole wait, enter of the last MPI_Win_complete - leave of that origin's last \
         transfer), moved here from early wait",
-    advice: &[
-        all("Call MPI_Win_complete directly after the last transfer."),
-        computing("Move computation of the origin behind that call."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -74,14 +61,6 @@ pub(crate) static WAIT_AT_FENCE: Pattern = Pattern {
         entered.",
     condition: "another rank entered later: enter < last",
     severity: "min(last, leave) - enter, at each rank, without early fence",
-    advice: &[
-        computing("Balance the work before the fence, so that no rank comes late."),
-        all(
-            "If few ranks exchange data, synchronise only those: MPI_Win_post, MPI_Win_start, \
-             MPI_Win_complete and MPI_Win_wait.",
-        ),
-        all("Say MPI_MODE_NOPRECEDE where no transfer comes before the fence."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -94,10 +73,6 @@ pub(crate) static EARLY_FENCE: Pattern = Pattern {
         through. Until then it waited for that transfer, and for what its origin did before.",
     condition: "a transfer to or from this rank's memory left after the rank entered the fence",
     severity: "min(leave of the last such transfer, leave) - enter, moved here from wait at fence",
-    advice: &[
-        computing("Let the origin transfer earlier, and compute afterwards."),
-        all("Let the target do independent work before the fence."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -109,14 +84,6 @@ pub(crate) static LOCK_CONTENTION: Pattern = Pattern {
     description: "Another origin had a lock on the same window at the same target, and one of the         two was exclusive. The library may wait for it in MPI_Win_lock, in the first transfer or         in MPI_Win_unlock. Each holder has its share: the time until it gave the lock back, since         the holder before did, or since the wait began. The reason is what a holder did while it         had the lock.",
     condition: "another origin gave a conflicting lock back during the call",
     severity: "enter of the last such MPI_Win_unlock - enter, or since the lock was taken, where         it was free when the call began",
-    advice: &[
-        computing("Hold the lock for less: prepare before MPI_Win_lock what needs no lock."),
-        all("Ask for MPI_LOCK_SHARED where transfers do not touch the same memory."),
-        all(
-            "Lock once for the whole run (MPI_Win_lock_all) and order transfers with MPI_Win_flush, \
-             or use MPI_Accumulate, which is atomic.",
-        ),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -128,11 +95,6 @@ pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
     description: "Passive target access needs no call of the target, but some libraries and         networks move the data, or give the lock, only while the target is inside MPI. A target         that computed held the origin up; when it entered a call the access went on.",
     condition: "a call of passive target access began while the target was outside of MPI, and         the target entered its next call before it was over",
     severity: "enter of the target's next call - enter, without lock contention",
-    advice: &[
-        all("Let the library make progress by itself: a progress thread, or hardware that does."),
-        computing("Let the target call MPI now and then while it computes (MPI_Iprobe)."),
-        all("Choose another implementation of windows of the MPI library (Open MPI: --mca osc)."),
-    ],
     unit: Unit::Seconds,
 };
 

@@ -250,7 +250,10 @@ fn users_bring_rules_of_their_own() {
         [overlap_receive]\n\
         patterns = ['late_sender']\n\
         when = 'false'\n\
-        say = 'Never said.'\n";
+        say = 'Never said.'\n\
+        [less_before_send]\n\
+        patterns = ['late_sender']\n\
+        say = 'Ask rank {cause_rank} to send earlier.'\n";
     fs::write(&rules, text).expect("a file");
     let options = ["--rules", "mine.toml"];
     let trace = bench.path("trace");
@@ -272,6 +275,18 @@ fn users_bring_rules_of_their_own() {
     assert!(mine.gain_s.is_some_and(|gain| gain > 0.03), "{mine:?}");
     assert!(!one.contains("Never said"));
     assert!(advice.iter().all(|advice| advice.rule != "overlap_receive"));
+    // General advice is rules as well; it promises nothing.
+    let late = report.bottlenecks.iter();
+    let mut late = late.filter(|found| found.pattern == "late_sender");
+    let hints = &late.next().expect("a late sender").hints;
+    let general = "Ask rank 0 to send earlier.";
+    assert!(hints.iter().any(|hint| hint == general), "{hints:?}");
+    assert!(!one.contains("Give the sender less"), "{hints:?}");
+    assert!(
+        advice
+            .iter()
+            .all(|advice| advice.rule != "less_before_send")
+    );
     assert_eq!(report.anomaly("rule_error"), 1);
     let wrong = "line 10: rule broken: unknown fact severty; is it severity?; left out";
     assert!(one.contains(wrong), "{one}");

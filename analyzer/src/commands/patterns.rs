@@ -22,7 +22,7 @@ pub fn patterns(options: &Patterns) -> Result<ExitCode> {
     }
     let page = match &options.explain {
         Some(id) => match (PatternId::from_text(id), rules.base.find(id)) {
-            (Some(pattern), _) => explain(pattern),
+            (Some(pattern), _) => explain(pattern, &rules.base),
             (None, Some(rule)) => rule.page(),
             (None, None) => bail!("no pattern or rule {id}; laggard patterns lists all"),
         },
@@ -64,7 +64,7 @@ fn list(screen: usize, rules: &RuleBase) -> String {
         text.push('\n');
     }
     text.push_str("Rules for hints\n");
-    for rule in rules.iter() {
+    for rule in rules.iter().filter(|rule| !rule.is_general()) {
         let mut id = rule.id.as_str();
         for line in wrap(rule.summary(), room) {
             let _ = writeln!(text, "  {id:widest$}  {line}");
@@ -104,7 +104,9 @@ mod tests {
             let lines = list
                 .lines()
                 .filter(|l| l.split_whitespace().next() == Some(&rule.id));
-            assert_eq!(lines.count(), 1, "{}", rule.id);
+            // General advice is on the patterns' pages.
+            let expected = usize::from(!rule.is_general());
+            assert_eq!(lines.count(), expected, "{}", rule.id);
         }
     }
 }

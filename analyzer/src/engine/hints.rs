@@ -1,8 +1,6 @@
 //! What to try against a finding: what is known of it as facts, and what the rules say of these.
 
-use std::borrow::Cow;
-
-use laggard_patterns::rules::{Fact, Facts, Hint, Kind, RuleBase};
+use laggard_patterns::rules::{Fact, Facts, Hint, Kind, Rule, RuleBase};
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::{count, duration, percent, size};
 use laggard_report::{Advice, list_of_ranks, seconds};
@@ -73,48 +71,46 @@ pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>
     };
     let facts = facts(found, pattern, call, run, places);
     let hints = run.rules.base.hints(pattern, &facts, &show);
-    let replaced: Vec<&str> = hints
-        .iter()
-        .flat_map(|hint| &hint.rule.replaces)
-        .map(String::as_str)
-        .collect();
-    let advice: Vec<Advice> = hints.iter().map(|hint| advice(hint, run)).collect();
-    let first = found.reasons.first().cloned().unwrap_or_default();
-    // Functions of the other model are none to try.
-    let general = pattern.hints(call.generic, first.late);
-    let general = general.filter(|hint| !(call.is_shmem() && hint.contains("MPI_")));
-    let general = general.filter(|hint| !replaced.contains(hint));
-    let sentences = first.hint.into_iter();
-    let sentences = sentences.chain(advice.iter().map(sentence));
-    let sentences = sentences.chain(general.map(str::to_owned));
-    (sentences.collect(), advice)
+    // What the late party was itself held up by comes first.
+    let mut sentences: Vec<String> = Vec::new();
+    sentences.extend(found.reasons.first().and_then(|first| first.hint.clone()));
+    let mut promised = Vec::new();
+    for hint in hints {
+        if hint.rule.is_general() {
+            sentences.push(hint.text);
+            continue;
+        }
+        let advice = advice(hint, run);
+        sentences.push(sentence(&advice));
+        promised.push(advice);
+    }
+    (sentences, promised)
 }
 
-fn advice(hint: &Hint, run: &RunFacts) -> Advice {
+fn advice(hint: Hint, run: &RunFacts) -> Advice {
     let wall = run.wall as f64 / 1e9;
     Advice {
         rule: hint.rule.id.clone(),
-        text: hint.text.clone(),
         gain_s: hint.gain.map(|gain| seconds((gain * 1e9) as i64)),
         percent: hint.gain.map(|gain| laggard_report::percent(gain, wall)),
-        explain: explain(hint, run.rules).into_owned(),
+        explain: explain(hint.rule, run.rules),
+        text: hint.text,
     }
 }
 
 /// Where more is said.
-fn explain<'r>(hint: &Hint<'r>, rules: &Rules) -> Cow<'r, str> {
-    let rule = hint.rule;
+fn explain(rule: &Rule, rules: &Rules) -> String {
     if !rule.link.is_empty() {
-        return Cow::Borrowed(&rule.link);
+        return rule.link.clone();
     }
     let is_built_in = RuleBase::built_in().find(&rule.id) == Some(rule);
-    Cow::Owned(match is_built_in {
+    match is_built_in {
         true => format!("laggard patterns --explain {}", rule.id),
         false => format!(
             "laggard patterns --rules {} --explain {}",
             rules.file, rule.id
         ),
-    })
+    }
 }
 
 /// An advice as one sentence.
@@ -203,7 +199,7 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
         .map(|rank| (of_rank(rank), std::cmp::Reverse(rank)))
         .max()
     else {
-        facts.text(Fact::Late, "unknown");
+        facts.text(Fact::Late, Late::Unknown.name());
         return;
     };
     let rank = rank.0;
@@ -217,12 +213,7 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     facts.text(Fact::CauseOperation, calls::name(key.operation));
     facts.text(Fact::CausePlace, places.short(key.path));
     facts.text(Fact::Because, reason.text.clone());
-    let late = match reason.late {
-        Late::Unknown => "unknown",
-        Late::Computed => "computed",
-        Late::HeldUp => "held_up",
-    };
-    facts.text(Fact::Late, late);
+    facts.text(Fact::Late, reason.late.name());
 }
 
 /// What ranks did after the calls.

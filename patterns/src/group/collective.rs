@@ -1,8 +1,7 @@
 //! Collective data movement: who needs whose data.
 
-use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking, computing};
+use crate::catalogue::{Pattern, Unit};
 
 pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     id: "wait_at_nxn",
@@ -16,14 +15,6 @@ pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     condition: "another member entered later: enter < last",
     severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
         the completing wait before the last member started.",
-    advice: &[
-        computing("Balance the work before the call, so that no rank comes late."),
-        blocking(
-            "Use the non-blocking form (MPI_Iallreduce, MPI_Ialltoall) and compute meanwhile.",
-        ),
-        WORK_MEANWHILE,
-        all("Combine several small operations into one, or make them rarer (convergence tests)."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -37,11 +28,6 @@ pub(crate) static NXN_COMPLETION: Pattern = Pattern {
         interference on the node.",
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
-    advice: &[
-        all("Try another algorithm of the MPI library for this operation and size."),
-        all("Bind ranks to cores, and keep one core free of ranks for the system."),
-        all("Send less: fewer elements, a smaller type, fewer members."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -54,14 +40,6 @@ pub(crate) static LATE_BROADCAST: Pattern = Pattern {
         for it. The reason is what the root did before the call.",
     condition: "the root entered later, the member is not the root, and data is moved",
     severity: "min(enter(root), leave) - enter, at each member but the root",
-    advice: &[
-        computing("Relieve the root of work before the call, or let another rank be the root."),
-        blocking(
-            "Use the non-blocking form (MPI_Ibcast, MPI_Iscatter), started early by all members.",
-        ),
-        WORK_MEANWHILE,
-        all("Let every rank compute the data if that is cheaper than waiting for it."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -74,11 +52,6 @@ pub(crate) static EARLY_REDUCE: Pattern = Pattern {
         that one came, nothing could be done.",
     condition: "the root entered before all members that have data for it",
     severity: "min(earliest enter of those members, leave) - enter, at the root",
-    advice: &[
-        computing("Give the root more work, or the others less, before the call."),
-        blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
-        WORK_MEANWHILE,
-    ],
     unit: Unit::Seconds,
 };
 
@@ -91,11 +64,6 @@ pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
         but it cannot leave before the last member has entered.",
     condition: "a member that has data entered later than the root and than the first of them",
     severity: "min(last, leave) - enter - early_reduce, at the root",
-    advice: &[
-        computing("Balance the work before the call, so that no rank comes late."),
-        blocking("Use the non-blocking form (MPI_Ireduce, MPI_Igather) and compute meanwhile."),
-        WORK_MEANWHILE,
-    ],
     unit: Unit::Seconds,
 };
 
@@ -108,11 +76,6 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
         ranks, and waits for the latest of them.",
     condition: "a lower rank entered later",
     severity: "min(latest enter of the lower ranks, leave) - enter, at each member",
-    advice: &[
-        computing("Balance the work before the call, the lower ranks first."),
-        blocking("Use the non-blocking form (MPI_Iscan, MPI_Iexscan) and compute meanwhile."),
-        WORK_MEANWHILE,
-    ],
     unit: Unit::Seconds,
 };
 

@@ -1,8 +1,7 @@
 //! Meetings: everybody waits for the last.
 
-use super::WORK_MEANWHILE;
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit, all, blocking, computing};
+use crate::catalogue::{Pattern, Unit};
 
 /// Condition and severity shared by all waits for the last member.
 const LAST_CONDITION: &str = "another member entered later: enter < last";
@@ -18,15 +17,6 @@ pub(crate) static WAIT_AT_BARRIER: Pattern = Pattern {
         together before.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        computing("Balance the work before the barrier, so that no rank comes late."),
-        all(
-            "Check whether the barrier is needed; data dependencies are often met by the messages \
-         themselves.",
-        ),
-        blocking("Replace it by MPI_Ibarrier and do independent work before the wait."),
-        WORK_MEANWHILE,
-    ],
     unit: Unit::Seconds,
 };
 
@@ -41,15 +31,6 @@ pub(crate) static WAIT_AT_SHMEM_BARRIER: Pattern = Pattern {
         before.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        computing("Balance the work before the barrier, so that no PE comes late."),
-        all(
-            "Where one PE needs the data of one other, let it wait for a flag (shmem_wait_until) \
-         instead of all for all.",
-        ),
-        all("Where only some PEs have to meet, use a barrier of their active set."),
-        all("Take symmetric memory once, outside of loops, and use it again."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -63,11 +44,6 @@ pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
         interference on the node.",
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
-    advice: &[
-        all("Bind ranks to cores, and keep one core free of ranks for the system."),
-        all("Try another barrier algorithm of the library."),
-        all("Use fewer barriers."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -80,10 +56,6 @@ pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
         It is the imbalance of the last phase of the program.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        computing("Balance the last phase; often one rank alone writes the results."),
-        all("Spread output over the ranks, or use parallel I/O."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -96,10 +68,6 @@ pub(crate) static INIT_COMPLETION: Pattern = Pattern {
         from a slow file system, connecting, starting processes.",
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
-    advice: &[
-        all("It is paid once per run: for long runs, ignore it."),
-        all("Load the program and its libraries from a file system near the nodes."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -111,10 +79,6 @@ pub(crate) static WAIT_AT_WINDOW_CREATE: Pattern = Pattern {
     description: "Making a window is collective: everybody waits for the last member.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        all("Make windows once, outside of loops, and use them again."),
-        computing("Balance the work before the window is made."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -127,10 +91,6 @@ pub(crate) static WAIT_AT_WINDOW_FREE: Pattern = Pattern {
         the last member.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        all("Free windows at the end of the run, not in loops."),
-        computing("Balance the work before the window is freed."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -143,10 +103,6 @@ pub(crate) static WAIT_AT_COMM_MANAGEMENT: Pattern = Pattern {
         waits for the last member.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        all("Make communicators once, outside of loops, and keep them."),
-        computing("Balance the work before the call."),
-    ],
     unit: Unit::Seconds,
 };
 
@@ -159,13 +115,6 @@ pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
         is waiting, not I/O.",
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
-    advice: &[
-        computing("Balance the work before the file operation."),
-        blocking(
-            "Use the split or non-blocking forms (MPI_File_iwrite_all) and compute meanwhile.",
-        ),
-        WORK_MEANWHILE,
-    ],
     unit: Unit::Seconds,
 };
 

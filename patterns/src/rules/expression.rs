@@ -98,6 +98,11 @@ impl Expression {
         Ok(Expression(node))
     }
 
+    /// A condition that holds whatever is known, and how it is written.
+    pub fn always() -> (Expression, String) {
+        (Expression(Node::Truth(true)), "true".to_owned())
+    }
+
     /// The number that a formula gives; `None` if a fact that it needs is not known.
     pub fn number(&self, facts: &Facts) -> Option<f64> {
         match self.0.value(facts)? {

@@ -1,15 +1,16 @@
 //! The rule base: hints as data. A rule says for which patterns and under which conditions it
 //! holds, a sentence with places for facts, and at most how much shorter the run gets.
 //!
-//! The rules that the product brings are in `rules.toml`; users add their own (`RULES.md`).
+//! The rules that the product brings are in `rules.toml`, and those that promise nothing, general
+//! advice, in `advice.toml`; users add their own (`RULES.md`).
 
+mod base;
 mod expression;
 mod facts;
 mod read;
 mod tokens;
 
-use std::sync::LazyLock;
-
+pub use base::RuleBase;
 pub use expression::{Expression, Type};
 pub use facts::{Fact, FactRow, Facts, Kind, Value};
 pub use read::{Complaint, read};
@@ -40,7 +41,7 @@ pub struct Rule {
     pub about: String,
     /// Where more is said; empty: on the rule's page.
     pub link: String,
-    /// General advice of the patterns that need not be given beside it.
+    /// Names of rules that need not speak beside it.
     pub replaces: Vec<String>,
 }
 
@@ -142,6 +143,11 @@ impl Rule {
         })
     }
 
+    /// Whether it promises nothing, and no more is said of it than its sentence.
+    pub fn is_general(&self) -> bool {
+        self.gain.is_none() && self.about.is_empty() && self.link.is_empty()
+    }
+
     /// What it is about, in a sentence.
     pub fn summary(&self) -> &str {
         let text = if self.about.is_empty() {
@@ -176,63 +182,6 @@ impl Rule {
     }
 }
 
-/// The rules that the product brings.
-static BUILT_IN: LazyLock<RuleBase> = LazyLock::new(|| {
-    let (rules, complaints) = read(include_str!("../../rules.toml"));
-    debug_assert!(complaints.is_empty(), "{complaints:?}");
-    RuleBase { rules }
-});
-
-/// Rules, in the order in which they are tried.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RuleBase {
-    rules: Vec<Rule>,
-}
-
-impl RuleBase {
-    /// The rules that the product brings.
-    pub fn built_in() -> &'static RuleBase {
-        &BUILT_IN
-    }
-
-    /// These and more; one with the same id takes the other's place.
-    pub fn with(&self, more: Vec<Rule>) -> RuleBase {
-        let mut rules = self.rules.clone();
-        for rule in more {
-            match rules.iter_mut().find(|known| known.id == rule.id) {
-                Some(known) => *known = rule,
-                None => rules.push(rule),
-            }
-        }
-        RuleBase { rules }
-    }
-
-    /// All.
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter()
-    }
-
-    /// The rule with this id.
-    pub fn find(&self, id: &str) -> Option<&Rule> {
-        self.rules.iter().find(|rule| rule.id == id)
-    }
-
-    /// What the rules say of a finding, those that promise most first. `show` writes numbers.
-    pub fn hints(
-        &self,
-        pattern: PatternId,
-        facts: &Facts,
-        show: &dyn Fn(Kind, f64) -> String,
-    ) -> Vec<Hint<'_>> {
-        let found = self.rules.iter();
-        let found = found.filter_map(|rule| rule.hint(pattern, facts, show));
-        let mut hints: Vec<Hint> = found.collect();
-        let gain = |hint: &Hint| hint.gain.unwrap_or(0.0);
-        hints.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
-        hints
-    }
-}
-
 /// The list of facts, for the manual.
 pub fn facts_page() -> String {
     let mut text = String::from("What rules may ask about a finding\n\n");
@@ -249,102 +198,6 @@ pub fn facts_page() -> String {
 mod tests {
     use super::*;
 
-    fn show(kind: Kind, number: f64) -> String {
-        match kind {
-            Kind::Time => format!("{:.0} ms", number * 1e3),
-            _ => number.to_string(),
-        }
-    }
-
-    fn one(text: &str) -> RuleBase {
-        let (rules, complaints) = read(text);
-        assert_eq!(complaints, []);
-        RuleBase { rules }
-    }
-
-    fn facts(rank_loss: f64) -> Facts {
-        let mut facts = Facts::default();
-        facts.number(Fact::Wall, 1.0);
-        facts.number(Fact::RankLoss, rank_loss);
-        facts.text(Fact::Operation, "MPI_Send");
-        facts
-    }
-
-    const RULE: &str = "[isend]\npatterns = ['late_receiver']\nwhen = \"operation == 'MPI_Send'\"\n\
-        say = 'Try {operation} for {rank_loss}.'\ngain = 'rank_loss / 2'\n";
-
-    #[test]
-    fn a_rule_says_its_sentence_with_numbers() {
-        let rules = one(RULE);
-        let (some, none) = (facts(0.2), facts(0.0008));
-        let of = |pattern, facts: &Facts| rules.hints(pattern, facts, &show).len();
-        let hints = rules.hints(PatternId::LateReceiver, &some, &show);
-        assert_eq!(hints[0].text, "Try MPI_Send for 200 ms.");
-        assert_eq!(hints[0].gain, Some(0.1));
-        assert_eq!(of(PatternId::LateSender, &some), 0);
-        // Not worth it.
-        assert_eq!(of(PatternId::LateReceiver, &none), 0);
-        // Never more than there is.
-        let hints = rules
-            .hints(PatternId::LateReceiver, &facts(5.0), &show)
-            .len();
-        assert_eq!(hints, 1);
-        let large = facts(5.0);
-        let hints = rules.hints(PatternId::LateReceiver, &large, &show);
-        assert_eq!(hints[0].gain, Some(1.0));
-    }
-
-    #[test]
-    fn a_rule_of_the_user_takes_the_place_of_one_with_its_name() {
-        let rules = one(RULE);
-        let other = RULE.replace("Try", "Use");
-        let both = rules.with(read(&other).0);
-        assert_eq!(both.iter().count(), 1);
-        let facts = facts(0.2);
-        let hints = both.hints(PatternId::LateReceiver, &facts, &show);
-        assert_eq!(hints[0].text, "Use MPI_Send for 200 ms.");
-        assert_eq!(
-            rules
-                .with(read(&RULE.replace("isend", "other")).0)
-                .iter()
-                .count(),
-            2
-        );
-    }
-
-    #[test]
-    fn those_that_promise_most_come_first() {
-        let more = RULE.replace("isend", "more").replace("/ 2", "/ 1");
-        let rules = one(RULE).with(read(&more).0);
-        let facts = facts(0.2);
-        let hints = rules.hints(PatternId::LateReceiver, &facts, &show);
-        let ids: Vec<&str> = hints.iter().map(|hint| hint.rule.id.as_str()).collect();
-        assert_eq!(ids, ["more", "isend"]);
-    }
-
-    #[test]
-    fn the_rules_of_the_product_are_sound() {
-        let (rules, complaints) = read(include_str!("../../rules.toml"));
-        assert_eq!(complaints, []);
-        for rule in &rules {
-            let id = &rule.id;
-            assert!(rule.about.len() > 80, "{id}: says too little");
-            assert!(rule.gain.is_some(), "{id}: promises nothing");
-            assert!(PatternId::from_text(id).is_none(), "{id}: is a pattern");
-            let page = rule.page();
-            assert!(
-                page.lines().all(|line| line.chars().count() <= 80),
-                "{page}"
-            );
-            for replaced in &rule.replaces {
-                let known = rule.patterns.iter().flat_map(|p| p.row().advice);
-                let is_known = known.into_iter().any(|advice| advice.text == replaced);
-                assert!(is_known, "{id}: nobody says {replaced}");
-            }
-        }
-        assert_eq!(RuleBase::built_in().iter().count(), rules.len());
-    }
-
     #[test]
     fn the_manual_lists_every_fact() {
         let guide = include_str!("../../RULES.md");
@@ -360,7 +213,10 @@ mod tests {
             let line = format!("| `{}` | {} | {meaning} |", row.name, row.kind.unit());
             assert!(guide.contains(&line), "RULES.md lacks: {line}");
         }
-        for rule in RuleBase::built_in().iter() {
+        let with_numbers = RuleBase::built_in()
+            .iter()
+            .filter(|rule| !rule.is_general());
+        for rule in with_numbers {
             assert!(guide.contains(&format!("`{}`", rule.id)), "{}", rule.id);
         }
     }

@@ -117,7 +117,8 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         Ok((expression, one_line(&text)))
     };
     let optional = |key: &str| get(key).map_or(Ok(String::new()), string);
-    let (when, when_text) = expression(needed("when")?, Type::Truth)?;
+    let when = get("when").map(|value| expression(value, Type::Truth));
+    let (when, when_text) = when.transpose()?.unwrap_or_else(Expression::always);
     let gain = get("gain").map(|value| expression(value, Type::Number));
     let (gain, gain_text) = gain.transpose()?.unzip();
     let say = needed("say")?;

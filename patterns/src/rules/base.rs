@@ -1,0 +1,293 @@
+//! The rules of the product and of users, in one order.
+
+use std::sync::LazyLock;
+
+use super::{Facts, Hint, Kind, Rule, read};
+use crate::PatternId;
+
+/// What the product brings: rules that promise something, and general advice.
+const PRODUCT: [&str; 2] = [
+    include_str!("../../rules.toml"),
+    include_str!("../../advice.toml"),
+];
+
+static BUILT_IN: LazyLock<RuleBase> = LazyLock::new(|| {
+    let texts = PRODUCT.map(read);
+    debug_assert!(texts.iter().all(|(_, complaints)| complaints.is_empty()));
+    RuleBase {
+        rules: texts.into_iter().flat_map(|(rules, _)| rules).collect(),
+    }
+});
+
+/// Rules, in the order in which they are tried.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleBase {
+    rules: Vec<Rule>,
+}
+
+impl RuleBase {
+    /// The rules that the product brings.
+    pub fn built_in() -> &'static RuleBase {
+        &BUILT_IN
+    }
+
+    /// These and more; one with the same id takes the other's place.
+    pub fn with(&self, more: Vec<Rule>) -> RuleBase {
+        let mut rules = self.rules.clone();
+        for rule in more {
+            match rules.iter_mut().find(|known| known.id == rule.id) {
+                Some(known) => *known = rule,
+                None => rules.push(rule),
+            }
+        }
+        RuleBase { rules }
+    }
+
+    /// All.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// The rule with this id.
+    pub fn find(&self, id: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.id == id)
+    }
+
+    /// What the rules say of a finding, those that promise most first, general advice last. `show`
+    /// writes numbers.
+    pub fn hints(
+        &self,
+        pattern: PatternId,
+        facts: &Facts,
+        show: &dyn Fn(Kind, f64) -> String,
+    ) -> Vec<Hint<'_>> {
+        let found = self.rules.iter();
+        let found = found.filter_map(|rule| rule.hint(pattern, facts, show));
+        let mut hints: Vec<Hint> = found.collect();
+        let replaced: Vec<&String> = hints.iter().flat_map(|hint| &hint.rule.replaces).collect();
+        hints.retain(|hint| !replaced.contains(&&hint.rule.id));
+        let gain = |hint: &Hint| hint.gain.unwrap_or(0.0);
+        hints.sort_by(|a, b| {
+            let general_last = a.rule.is_general().cmp(&b.rule.is_general());
+            general_last.then_with(|| gain(b).total_cmp(&gain(a)))
+        });
+        hints
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use laggard_trace::calls::{CALLS, GenericType};
+
+    use super::*;
+    use crate::rules::Fact;
+    use crate::{Late, of_shape};
+
+    fn show(kind: Kind, number: f64) -> String {
+        match kind {
+            Kind::Time => format!("{:.0} ms", number * 1e3),
+            _ => number.to_string(),
+        }
+    }
+
+    fn one(text: &str) -> RuleBase {
+        let (rules, complaints) = read(text);
+        assert_eq!(complaints, []);
+        RuleBase { rules }
+    }
+
+    fn facts(rank_loss: f64) -> Facts {
+        let mut facts = Facts::default();
+        facts.number(Fact::Wall, 1.0);
+        facts.number(Fact::RankLoss, rank_loss);
+        facts.text(Fact::Operation, "MPI_Send");
+        facts
+    }
+
+    const RULE: &str = "[isend]\npatterns = ['late_receiver']\nwhen = \"operation == 'MPI_Send'\"\n\
+        say = 'Try {operation} for {rank_loss}.'\ngain = 'rank_loss / 2'\n";
+
+    #[test]
+    fn a_rule_says_its_sentence_with_numbers() {
+        let rules = one(RULE);
+        let (some, none) = (facts(0.2), facts(0.0008));
+        let of = |pattern, facts: &Facts| rules.hints(pattern, facts, &show).len();
+        let hints = rules.hints(PatternId::LateReceiver, &some, &show);
+        assert_eq!(hints[0].text, "Try MPI_Send for 200 ms.");
+        assert_eq!(hints[0].gain, Some(0.1));
+        assert_eq!(of(PatternId::LateSender, &some), 0);
+        // Not worth it.
+        assert_eq!(of(PatternId::LateReceiver, &none), 0);
+        // Never more than there is.
+        let hints = rules
+            .hints(PatternId::LateReceiver, &facts(5.0), &show)
+            .len();
+        assert_eq!(hints, 1);
+        let large = facts(5.0);
+        let hints = rules.hints(PatternId::LateReceiver, &large, &show);
+        assert_eq!(hints[0].gain, Some(1.0));
+    }
+
+    #[test]
+    fn general_advice_stands_last_unless_it_is_replaced() {
+        let general = "[general]\npatterns = ['late_receiver']\nsay = 'Send less.'\n";
+        let facts = facts(0.2);
+        let said = |rules: &RuleBase| {
+            let hints = rules.hints(PatternId::LateReceiver, &facts, &show);
+            let ids = hints.iter().map(|hint| hint.rule.id.clone());
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            said(&one(&format!("{general}{RULE}"))),
+            ["isend", "general"]
+        );
+        let replacing = format!("{general}{RULE}replaces = ['general']\n");
+        assert_eq!(said(&one(&replacing)), ["isend"]);
+        let silent = replacing.replace("== 'MPI_Send'", "== 'MPI_Recv'");
+        assert_eq!(said(&one(&silent)), ["general"]);
+    }
+
+    #[test]
+    fn a_rule_of_the_user_takes_the_place_of_one_with_its_name() {
+        let rules = one(RULE);
+        let other = RULE.replace("Try", "Use");
+        let both = rules.with(read(&other).0);
+        assert_eq!(both.iter().count(), 1);
+        let facts = facts(0.2);
+        let hints = both.hints(PatternId::LateReceiver, &facts, &show);
+        assert_eq!(hints[0].text, "Use MPI_Send for 200 ms.");
+        assert_eq!(
+            rules
+                .with(read(&RULE.replace("isend", "other")).0)
+                .iter()
+                .count(),
+            2
+        );
+    }
+
+    #[test]
+    fn those_that_promise_most_come_first() {
+        let more = RULE.replace("isend", "more").replace("/ 2", "/ 1");
+        let rules = one(RULE).with(read(&more).0);
+        let facts = facts(0.2);
+        let hints = rules.hints(PatternId::LateReceiver, &facts, &show);
+        let ids: Vec<&str> = hints.iter().map(|hint| hint.rule.id.as_str()).collect();
+        assert_eq!(ids, ["more", "isend"]);
+    }
+
+    #[test]
+    fn the_rules_of_the_product_are_sound() {
+        let texts = PRODUCT.map(read);
+        for (_, complaints) in &texts {
+            assert_eq!(complaints, &[]);
+        }
+        let [with_numbers, general] = texts.map(|(rules, _)| rules);
+        assert!(general.iter().all(Rule::is_general));
+        let all = || with_numbers.iter().chain(&general);
+        let ids: HashSet<&str> = all().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(ids.len(), all().count());
+        assert!(ids.iter().all(|id| PatternId::from_text(id).is_none()));
+        for rule in &with_numbers {
+            let id = &rule.id;
+            assert!(rule.about.len() > 80, "{id}: says too little");
+            assert!(rule.gain.is_some(), "{id}: promises nothing");
+            let page = rule.page();
+            assert!(
+                page.lines().all(|line| line.chars().count() <= 80),
+                "{page}"
+            );
+            for replaced in &rule.replaces {
+                let of_same = |other: &&Rule| {
+                    let mut patterns = other.patterns.iter();
+                    other.id == *replaced && patterns.any(|p| rule.patterns.contains(p))
+                };
+                let known = general.iter().find(of_same);
+                assert!(known.is_some(), "{id}: no {replaced} of its patterns");
+            }
+        }
+        assert_eq!(RuleBase::built_in().iter().count(), ids.len());
+    }
+
+    /// General advice against a pattern in a call of this type, of a model.
+    fn general(pattern: PatternId, call: GenericType, late: Late, model: &str) -> Vec<String> {
+        let mut facts = Facts::default();
+        facts.text(Fact::OperationType, call.name());
+        facts.text(Fact::Late, late.name());
+        facts.text(Fact::Model, model);
+        let hints = RuleBase::built_in().hints(pattern, &facts, &show);
+        assert!(hints.iter().all(|hint| hint.rule.is_general()));
+        hints.into_iter().map(|hint| hint.text).collect()
+    }
+
+    #[test]
+    fn there_is_advice_against_every_pattern() {
+        for &pattern in PatternId::ALL {
+            for call in [GenericType::TwoSidedReceive, GenericType::Completion] {
+                let all = general(pattern, call, Late::Unknown, "mpi");
+                assert!(!all.is_empty(), "{}", pattern.id());
+                let computed = general(pattern, call, Late::Computed, "mpi");
+                assert_eq!(all, computed, "{}", pattern.id());
+            }
+        }
+    }
+
+    #[test]
+    fn waits_are_not_told_to_be_non_blocking() {
+        let says = |call, text: &str| {
+            let hints = general(PatternId::LateReceiver, call, Late::Unknown, "mpi");
+            hints.iter().any(|hint| hint.contains(text))
+        };
+        assert!(says(GenericType::TwoSidedSend, "MPI_Isend"));
+        assert!(!says(GenericType::Completion, "MPI_Isend"));
+        assert!(says(
+            GenericType::Completion,
+            "between the send and the wait"
+        ));
+    }
+
+    #[test]
+    fn who_is_held_up_is_not_told_to_compute_less() {
+        let hints = |pattern, late| general(pattern, GenericType::GroupSync, late, "mpi");
+        for &pattern in PatternId::ALL {
+            let of_work = ["Balance", "work", "computation that delays"];
+            for hint in hints(pattern, Late::HeldUp) {
+                let about_work = of_work.iter().any(|word| hint.contains(word));
+                let independent = hint.contains("independent work");
+                assert!(!about_work || independent, "{}: {hint}", pattern.id());
+            }
+        }
+        let first = |late| hints(PatternId::WaitAtBarrier, late).swap_remove(0);
+        assert!(first(Late::Computed).contains("Balance"));
+        assert!(first(Late::HeldUp).contains("barrier is needed"));
+    }
+
+    #[test]
+    fn functions_of_the_other_model_are_none_to_try() {
+        for call in CALLS.iter().filter(|call| call.is_shmem()) {
+            for &pattern in of_shape(call.shape) {
+                let hints = general(pattern, call.generic, Late::Unknown, "shmem");
+                let of_mpi = hints.iter().find(|hint| hint.contains("MPI_"));
+                assert_eq!(of_mpi, None, "{}", call.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_advice_names_a_call_twice() {
+        for &pattern in PatternId::ALL {
+            let general = RuleBase::built_in().iter().filter(|rule| rule.is_general());
+            let general = general.filter(|rule| rule.patterns.contains(&pattern));
+            let words = general.flat_map(|rule| {
+                let text = rule
+                    .say_text
+                    .split(|c: char| !c.is_alphanumeric() && c != '_');
+                text.filter(|word| word.starts_with("MPI_"))
+            });
+            let named: Vec<&str> = words.collect();
+            let different: HashSet<&&str> = named.iter().collect();
+            assert_eq!(named.len(), different.len(), "{}: {named:?}", pattern.id());
+        }
+    }
+}
