@@ -7,6 +7,7 @@
 mod base;
 mod expression;
 mod facts;
+mod parse;
 mod read;
 mod tokens;
 
