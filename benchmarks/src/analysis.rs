@@ -67,18 +67,10 @@ struct Run {
 /// # Errors
 /// The analyzer or the file system failed.
 pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
-    fs::create_dir_all(&options.directory)?;
-    // A copy: a build in between must not change what is measured.
-    let analyzer = options
-        .directory
-        .join(format!("laggard.{}", std::process::id()));
-    fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
-    let measured = options
-        .sizes
-        .iter()
-        .try_for_each(|&size| measure_size(options, &analyzer, size, outcome));
-    fs::remove_file(&analyzer)?;
-    measured
+    process::with_analyzer(&options.directory, |analyzer| {
+        let mut sizes = options.sizes.iter();
+        sizes.try_for_each(|&size| measure_size(options, analyzer, size, outcome))
+    })
 }
 
 fn measure_size(

@@ -157,19 +157,14 @@ struct Fate {
 /// # Errors
 /// The analyzer or the file system failed.
 pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
-    fs::create_dir_all(&options.directory)?;
-    // A copy: a build in between must not change what is measured.
-    let analyzer = options
-        .directory
-        .join(format!("laggard.{}", std::process::id()));
-    fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
-    let trace = analyzer.with_extension("trace");
-    let measured = measure_corpus(options.only_defaults, &analyzer, &trace, outcome);
-    process::remove(&trace)?;
-    let measured = measured.and_then(|()| exchange::measure(&analyzer, &trace, outcome));
-    process::remove(&trace)?;
-    fs::remove_file(&analyzer)?;
-    measured
+    process::with_analyzer(&options.directory, |analyzer| {
+        let trace = analyzer.with_extension("trace");
+        let measured = measure_corpus(options.only_defaults, analyzer, &trace, outcome);
+        process::remove(&trace)?;
+        let measured = measured.and_then(|()| exchange::measure(analyzer, &trace, outcome));
+        process::remove(&trace)?;
+        measured
+    })
 }
 
 /// Sums over the corpus.

@@ -119,6 +119,20 @@ pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
     })
 }
 
+/// Does something with a copy of the analyzer in a directory, which is made where it is missing: a
+/// build in between must not change what is measured. The copy is removed afterwards.
+///
+/// # Errors
+/// The analyzer is not built, the file system failed, or what `measure` says.
+pub fn with_analyzer<T>(directory: &Path, measure: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    fs::create_dir_all(directory)?;
+    let analyzer = directory.join(format!("laggard.{}", std::process::id()));
+    fs::copy(built("laggard", "LAGGARD_BIN")?, &analyzer)?;
+    let measured = measure(&analyzer);
+    fs::remove_file(&analyzer)?;
+    measured
+}
+
 /// Bytes free for this user on the file system of a directory.
 ///
 /// # Errors

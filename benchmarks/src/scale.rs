@@ -52,15 +52,9 @@ struct Run {
 /// # Errors
 /// A report is not as expected; the analyzer or the file system failed.
 pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
-    fs::create_dir_all(&options.directory)?;
-    // A copy: a build in between must not change what is measured.
-    let analyzer = options
-        .directory
-        .join(format!("laggard.{}", std::process::id()));
-    fs::copy(process::built("laggard", "LAGGARD_BIN")?, &analyzer)?;
-    let measured = measure_all(options, &analyzer, outcome);
-    fs::remove_file(&analyzer)?;
-    measured
+    process::with_analyzer(&options.directory, |analyzer| {
+        measure_all(options, analyzer, outcome)
+    })
 }
 
 fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Result<()> {
