@@ -124,6 +124,7 @@ programs! {
     wait_at_window_near_miss: "wait_at_window_near_miss.c";
     waitall_send_and_receive: "waitall_send_and_receive.c";
     waitall_with_collectives: "waitall_with_collectives.c";
+    waitall_with_transfers: "waitall_with_transfers.c";
     window_kinds: "window_kinds.c";
     wrong_order_other_source: "wrong_order_other_source.c";
     wrong_order_other_source_near_miss: "wrong_order_other_source_near_miss.c";

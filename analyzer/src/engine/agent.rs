@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::asking::{Asker, Times, differ};
-use super::calls::Losses;
+use super::calls::{Losses, Lost};
 use super::causality::{Violations, needed};
 use super::channel::Channel;
 use super::exchange::Asked;
@@ -529,10 +529,15 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
                     (number, local),
                     row,
                     |pattern, severity, late| {
-                        lost.0.push((pattern, severity, late.copied()));
+                        lost.0.push(Lost {
+                            pattern,
+                            severity,
+                            late: late.copied(),
+                            shares: Vec::new(),
+                        });
                     },
                 );
-                calls.collective_ended(waiter.call, lost);
+                calls.collective_ended(waiter.call, 1, lost);
                 return;
             }
             losses(

@@ -533,20 +533,18 @@ impl Asker {
     pub fn name(&mut self, rank: u32, last: bool, hosts: &[u32]) {
         let findings = &mut self.findings;
         self.calls.name(last, |named| {
-            findings[named.thread as usize].add(
-                named.pattern,
-                named.signature,
-                &Instance {
-                    severity: named.severity,
-                    rank,
-                    enter: named.enter,
-                    leave: named.leave,
-                    late: named.late,
-                    inter_host: named
-                        .late
-                        .is_some_and(|late| differ(hosts, rank, late.rank)),
-                },
-            );
+            let findings = &mut findings[named.thread as usize];
+            let shares = named.shares.iter().map(|(_, late)| late);
+            let mut late = named.late.into_iter().chain(shares);
+            let instance = Instance {
+                severity: named.severity,
+                rank,
+                enter: named.enter,
+                leave: named.leave,
+                late: named.late,
+                inter_host: late.any(|late| differ(hosts, rank, late.rank)),
+            };
+            findings.add_shared(named.pattern, named.signature, &instance, named.shares);
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Blocking calls whose messages are asked about, until their patterns are named.
 //!
-//! A call is charged once: with the sender, the receiver or the collective that it
-//! waited for longest. It is kept from its first question to its last answer. One that waited for a
+//! A call is charged once: with the sender, the receiver, the collective or the transfers to
+//! windows that it waited for longest. It is kept from its first question to its last answer. One that waited for a
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
@@ -25,7 +25,7 @@ struct Call {
     /// The largest late sender and late receiver so far, [`Late`] each.
     sender: u32,
     receiver: u32,
-    /// The non-blocking collective that it waited for longest, [`Losses`].
+    /// The non-blocking collective, or the transfers, that it waited for longest, [`Losses`].
     group: u32,
     /// Low half of the number of the first message after those that were asked about before it.
     messages: u32,
@@ -82,14 +82,26 @@ pub struct Late {
     pub detail: Detail,
 }
 
-/// What a call lost in a non-blocking collective that it completed: pattern, ns, and
-/// the late member.
+/// One of these.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// Which pattern.
+    pub pattern: PatternId,
+    /// ns.
+    pub severity: i64,
+    /// Who was late.
+    pub late: Option<Detail>,
+    /// Where several were: who, and its share, ns.
+    pub shares: Vec<(i64, Detail)>,
+}
+
+/// What a call lost in a non-blocking collective that it completed, or in transfers under locks.
 #[derive(Clone, Debug, Default)]
-pub struct Losses(pub Vec<(PatternId, i64, Option<Detail>)>);
+pub struct Losses(pub Vec<Lost>);
 
 impl Losses {
     fn total(&self) -> i64 {
-        let severities = self.0.iter().map(|(_, severity, _)| *severity);
+        let severities = self.0.iter().map(|lost| lost.severity);
         severities.fold(0, i64::saturating_add)
     }
 
@@ -97,7 +109,8 @@ impl Losses {
     /// is late, so that the order of the answers does not matter.
     fn outrank(&self, other: &Losses) -> bool {
         let key = |losses: &Losses| {
-            let late = losses.0.iter().find_map(|loss| loss.2);
+            let late = |lost: &Lost| lost.late.or(lost.shares.first().map(|share| share.1));
+            let late = losses.0.iter().find_map(late);
             let late = late.map(|detail| (detail.rank, detail.operation, detail.path));
             (losses.total(), std::cmp::Reverse(late))
         };
@@ -141,6 +154,8 @@ pub struct Named<'a> {
     pub signature: u32,
     /// The late party, if there is one.
     pub late: Option<&'a Detail>,
+    /// Where there are several, each with its share, ns.
+    pub shares: &'a [(i64, Detail)],
 }
 
 /// Entries that come and go, by number.
@@ -328,21 +343,22 @@ impl Calls {
         self.transfers.push((call, origin, time));
     }
 
-    /// For the outcome of a non-blocking collective that the call completed.
+    /// For the outcome of a non-blocking collective, or of a transfer under a lock, that the call
+    /// completed.
     #[inline(always)]
     pub fn collective(&mut self, at: &CallAt) -> u32 {
         self.opened += 1;
         at.slot
     }
 
-    /// What the call lost in such a collective.
-    pub fn collective_ended(&mut self, call: u32, losses: Losses) {
+    /// What the call lost in so many of these.
+    pub fn collective_ended(&mut self, call: u32, count: u32, losses: Losses) {
         let slot = call;
         let call = &mut self.calls.list[slot as usize];
         if !losses.0.is_empty() {
             keep_worst(&mut self.groups, &mut call.group, losses, Losses::outrank);
         }
-        self.answer(slot, 1, None);
+        self.answer(slot, count, None);
     }
 
     /// Enter and leave of a call, ns; equal if only a time is wanted.
@@ -461,7 +477,7 @@ impl Calls {
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
-            let mut named = |pattern, severity, late| {
+            let mut named = |pattern, severity, late, shares| {
                 found(Named {
                     pattern,
                     severity,
@@ -470,6 +486,7 @@ impl Calls {
                     thread: call.thread,
                     signature: call.signature,
                     late,
+                    shares,
                 });
             };
             let sender = self.lates.list.get(call.sender as usize);
@@ -483,8 +500,9 @@ impl Calls {
             let group = self.groups.list.get(call.group as usize);
             match (group.filter(|losses| losses.total() > most), message) {
                 (Some(losses), _) => {
-                    for (pattern, severity, late) in &losses.0 {
-                        named(*pattern, *severity, late.as_ref());
+                    for lost in &losses.0 {
+                        let late = lost.late.as_ref();
+                        named(lost.pattern, lost.severity, late, &lost.shares[..]);
                     }
                 }
                 (None, Some(late)) => {
@@ -494,7 +512,7 @@ impl Calls {
                         None => Some(PatternId::LateReceiver),
                         Some(late) if late.tag < 0 => {
                             let (pattern, after) = self.epoch_of(slot, late);
-                            named(PatternId::LateComplete, after, known);
+                            named(PatternId::LateComplete, after, known, &[]);
                             severity -= after;
                             Some(pattern)
                         }
@@ -503,7 +521,7 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, severity, known);
+                    named(pattern, severity, known, &[]);
                 }
                 (None, None) => {}
             }

@@ -220,8 +220,8 @@ pub fn charge(
             |rival: &Rival| i128::from(severity) * i128::from(rival.overlap) / i128::max(all, 1);
         let shares = rivals
             .iter()
-            .map(|rival| (share(rival) as i64, &rival.detail));
-        let shares: Vec<(i64, &Detail)> = shares.collect();
+            .map(|rival| (share(rival) as i64, rival.detail));
+        let shares: Vec<(i64, Detail)> = shares.collect();
         let instance = Instance {
             severity,
             rank: watch.rank,

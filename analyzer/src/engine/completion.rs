@@ -148,7 +148,7 @@ impl Rank<'_> {
             }
             Posted::Access { window, target } => {
                 if outcome == Outcome::AsPosted {
-                    self.access_passive(call, window, target, 0);
+                    self.complete_access(call, window, target);
                 }
             }
             Posted::Deferred { slot } => {

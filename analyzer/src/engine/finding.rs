@@ -372,15 +372,19 @@ impl LocalFindings {
         }
     }
 
-    /// The same of an instance, without a late party, that several share in.
+    /// The same of an instance that several may share in, each of them so much, ns; it has no
+    /// late party then.
     pub fn add_shared(
         &mut self,
         pattern: PatternId,
         signature: u32,
         instance: &Instance,
-        shares: &[(i64, &Detail)],
+        shares: &[(i64, Detail)],
     ) {
         self.add(pattern, signature, instance);
+        if shares.is_empty() {
+            return;
+        }
         let found = self.by_signature.get_mut(signature as usize);
         let mut found = found.into_iter().flatten();
         let Some((_, sums)) = found.find(|(other, _)| *other == pattern as u8) else {

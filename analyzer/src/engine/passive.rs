@@ -39,13 +39,13 @@ impl Rank<'_> {
                 let parameter = value.unwrap_or(self.signature(call).parameter);
                 let is_shared = parameter as i32 != EXCLUSIVE;
                 if parameter & NO_CHECK == 0 {
-                    self.watch_window(call, window, target, is_shared, 0);
+                    self.watch_window(call, (window, target), is_shared, 0);
                 }
                 self.locks.take(call, object, is_shared);
             }
             number::MPI_Win_unlock | number::MPI_Win_unlock_all => {
                 if let Some(is_shared) = self.locks.held_shared(object) {
-                    self.watch_window(call, window, target, is_shared, 0);
+                    self.watch_window(call, (window, target), is_shared, 0);
                 }
                 self.flush(call, window, target);
                 self.locks.give_back(object, call.end());
@@ -80,16 +80,25 @@ impl Rank<'_> {
         let of = |target| self.locks.held_shared(Object::Window(window, target));
         let held = of(target).or_else(|| of(ALL));
         if let Some(is_shared) = held {
-            self.watch_window(call, window, target, is_shared, expected);
+            self.watch_window(call, (window, target), is_shared, expected);
         }
         held.is_some()
+    }
+
+    /// A request of a transfer is completed by a call that may wait for other requests, too: it
+    /// is charged with what it waited for longest.
+    pub(super) fn complete_access(&mut self, call: &CallAt, window: u64, target: i32) {
+        let before = self.watches.len();
+        self.access_passive(call, window, target, 0);
+        for watch in &mut self.watches[before..] {
+            watch.call = self.asker.calls.collective(call) + 1;
+        }
     }
 
     fn watch_window(
         &mut self,
         call: &CallAt,
-        window: u64,
-        target: i32,
+        (window, target): (u64, i32),
         is_shared: bool,
         expected: i64,
     ) {

@@ -47,6 +47,9 @@ entries! {
         window: u64,
         /// World rank whose memory that is.
         holder: u64,
+        /// Number among those that ask of a call that completed a transfer's request, and one
+        /// more: what it lost otherwise counts, too. 0 of others.
+        call: u32,
     }
     /// A lock was held while a PE waited for it.
     #[derive(Default)]
@@ -447,9 +450,7 @@ impl Rank<'_> {
                 Some(GenericType::Lock) => Kind::Lock as u32,
                 _ => Kind::Value as u32,
             },
-            expected: 0,
-            window: 0,
-            holder: 0,
+            ..Watch::default()
         }
     }
 

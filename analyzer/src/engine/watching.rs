@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::asking::differ;
+use super::calls::{Losses, Lost};
 use super::competing;
 use super::finding::Instance;
 use super::interests::Interests;
@@ -33,6 +34,8 @@ struct Open {
     rivals: Vec<Rival>,
     /// Whether it began in this slab.
     is_new: bool,
+    /// Targets that the call waited for.
+    targets: u32,
 }
 
 impl Open {
@@ -87,6 +90,7 @@ impl Open {
     /// Adds what is known of another target that the same call waited for: it went on when the
     /// last one let it.
     fn join(&mut self, other: &mut Open) {
+        self.targets += other.targets;
         self.held.append(&mut other.held);
         let key = |held: &Held| {
             let detail = &held.detail;
@@ -102,6 +106,50 @@ impl Open {
         self.held.dedup_by_key(|held| key(held));
         let later = |written: &Written| (written.time, std::cmp::Reverse(written.detail.rank));
         self.best = self.best.into_iter().chain(other.best).max_by_key(later);
+    }
+
+    /// What it cost, as far as locks, values and targets go.
+    fn losses(&mut self) -> Losses {
+        let watch = &self.watch;
+        let interval = Interval::new(watch.enter, watch.leave);
+        let of_window = watch.is_of_window();
+        let mut losses = Losses::default();
+        if !self.held.is_empty() {
+            let shares = lock::shares(watch.enter, &mut self.held).into_iter();
+            let late = self.held.iter().map(|held| held.detail);
+            let shares: Vec<(i64, Detail)> = shares.zip(late).collect();
+            let parts = shares.iter().map(|(share, _)| *share);
+            losses.0.push(Lost {
+                pattern: match of_window {
+                    true => PatternId::LockContention,
+                    false => PatternId::WaitOnLock,
+                },
+                severity: parts.fold(0, i64::saturating_add),
+                late: None,
+                shares,
+            });
+        }
+        if let Some(best) = &self.best {
+            let since = self.held.iter().map(|held| held.until).max();
+            let (pattern, severity) = match of_window {
+                true => {
+                    let severity = window::wait_for_progress(interval, since, best.time);
+                    (PatternId::WaitForProgress, severity)
+                }
+                false => {
+                    let severity = one_sided::wait_on_value(interval, best.time);
+                    (PatternId::WaitOnValue, severity)
+                }
+            };
+            losses.0.push(Lost {
+                pattern,
+                severity,
+                late: Some(best.detail),
+                shares: Vec::new(),
+            });
+        }
+        losses.0.retain(|lost| lost.severity > 0);
+        losses
     }
 
     fn improve(&mut self, written: Written) {
@@ -168,6 +216,7 @@ impl Watching {
             held: Vec::new(),
             rivals: Vec::new(),
             is_new: true,
+            targets: 1,
         }));
     }
 
@@ -274,45 +323,23 @@ impl Watching {
                 findings.add(PatternId::Unexplained, watch.signature, &all);
                 continue;
             }
-            let mut lost = 0;
-            if !open.held.is_empty() {
-                let shares = lock::shares(watch.enter, &mut open.held);
-                let late = open.held.iter().map(|held| &held.detail);
-                let shares: Vec<(i64, &Detail)> = shares.into_iter().zip(late).collect();
-                let held = Instance {
-                    severity: shares
-                        .iter()
-                        .fold(0, |sum: i64, (share, _)| sum.saturating_add(*share)),
-                    inter_host: shares.iter().any(|(_, late)| is_far(late)),
-                    ..instance
-                };
-                let pattern = match watch.is_of_window() {
-                    true => PatternId::LockContention,
-                    false => PatternId::WaitOnLock,
-                };
-                findings.add_shared(pattern, watch.signature, &held, &shares);
-                lost += held.severity;
+            let losses = open.losses();
+            if let Some(call) = watch.call.checked_sub(1) {
+                let calls = &mut rank.asker.calls;
+                calls.collective_ended(call, open.targets, losses);
+                continue;
             }
-            if let Some(best) = &open.best {
-                let since = open.held.iter().map(|held| held.until).max();
-                let (pattern, severity) = match watch.is_of_window() {
-                    true => {
-                        let severity = window::wait_for_progress(interval, since, best.time);
-                        (PatternId::WaitForProgress, severity)
-                    }
-                    false => {
-                        let severity = one_sided::wait_on_value(interval, best.time);
-                        (PatternId::WaitOnValue, severity)
-                    }
-                };
-                let late = Instance {
-                    severity,
-                    late: Some(&best.detail),
-                    inter_host: is_far(&best.detail),
+            let mut lost = 0;
+            for one in &losses.0 {
+                let shares = one.shares.iter().map(|(_, late)| late);
+                let loss = Instance {
+                    severity: one.severity,
+                    late: one.late.as_ref(),
+                    inter_host: one.late.iter().chain(shares).any(is_far),
                     ..instance
                 };
-                findings.add(pattern, watch.signature, &late);
-                lost += severity;
+                findings.add_shared(one.pattern, watch.signature, &loss, &one.shares);
+                lost += one.severity;
             }
             if watch.expected > 0 {
                 let operation =
