@@ -2,8 +2,9 @@
  *
  *     laggard_region_begin("solve");          a region: profiled, and a frame in call paths
  *     laggard_region_end("solve");
- *     laggard_wait_begin("spin", &flag);      a region that waits until somebody changes the
- *     laggard_region_end("spin");             symmetric variable `flag`, see --operation-map
+ *     laggard_wait_begin("spin", &flag);      a region that waits until somebody changes `flag`, in
+ *     laggard_region_end("spin");             symmetric memory or in this process's memory of a
+ *                                             window of MPI, see --operation-map
  *     laggard_phase("time loop");             a phase, which ends with the next one
  *     laggard_pause(); laggard_resume();      switch recording off and on
  *

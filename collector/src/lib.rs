@@ -47,3 +47,4 @@ mod symmetric;
 mod sync;
 mod thread;
 mod types;
+mod windows;

@@ -9,14 +9,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use laggard_callpath::CallSite;
+use laggard_trace::SymmetricAddress;
 use laggard_trace::calls::user::REGION;
 
 use crate::call::{Call, guarded};
 use crate::clock;
 use crate::run;
-use crate::stream::{Frame, LONGEST_NAME, Moment};
+use crate::stream::{Frame, LONGEST_NAME, Moment, Variable};
 use crate::symmetric;
 use crate::thread::{STATE, UNRECORDED, slot, state};
+use crate::windows;
 
 /// Names of regions that were begun before the recording and are not ended yet.
 static EARLY: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
@@ -86,7 +88,30 @@ unsafe fn text<'n>(name: *const c_char) -> Option<&'n [u8]> {
     }
 }
 
-/// Begins a region. `address`: null, or a symmetric variable that the region waits for.
+/// The variable at an address, if there is one.
+fn variable(address: usize) -> Variable {
+    if address == 0 {
+        return Variable::default();
+    }
+    let symmetric = SymmetricAddress(symmetric::address(address));
+    let window = match symmetric.segment() {
+        SymmetricAddress::UNKNOWN => windows::find(address),
+        _ => None,
+    };
+    match window {
+        None => Variable {
+            address: symmetric.0,
+            window: None,
+        },
+        Some((window, displacement)) => Variable {
+            address: SymmetricAddress::new(SymmetricAddress::WINDOW, displacement).0,
+            window: Some(window),
+        },
+    }
+}
+
+/// Begins a region. `address`: null, or a variable that the region waits for, in symmetric memory
+/// or in that of a window.
 ///
 /// # Safety
 /// The name is null or a C string.
@@ -107,12 +132,9 @@ unsafe extern "C" fn laggard_collector_region_begin(name: *const c_char, address
         return;
     };
     call.guarded(|call| {
-        let address = match address.addr() {
-            0 => 0,
-            address => symmetric::address(address),
-        };
+        let variable = variable(address.addr());
         let at = at(call, now);
-        call.stream().begin_region(name, address, site, at);
+        call.stream().begin_region(name, variable, site, at);
     });
     call.finish();
 }

@@ -14,7 +14,8 @@
 //! typed view of `report.json`, [`expectations`] compares the two, [`round_trip`] compares
 //! findings of a trace with those of its archive, [`process`] runs
 //! commands that cannot hang, [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the
-//! collector and the command, [`check`] is the whole procedure for one program, [`dump`] computes
+//! collector and the command, [`check`] is the whole procedure for one program, [`recorded`] parts of
+//! it for tests with other questions, [`dump`] computes
 //! some of a report anew from the calls, [`hosts`] makes several hosts of this machine with
 //! [`cable`]s between them, [`moved`] makes of a trace that of another clock or host.
 //!
@@ -70,5 +71,6 @@ pub mod moved;
 pub mod mpi;
 pub mod process;
 pub mod product;
+pub mod recorded;
 pub mod report;
 pub mod round_trip;

@@ -8,7 +8,7 @@ use super::channel::End;
 use super::lock::Object;
 use super::rank::{CallAt, Rank};
 use super::table::Row;
-use super::watch::{Kind, Watch, Written};
+use super::watch::{Effect, Kind, Watch, Written};
 
 /// In place of a target: all of a window's.
 const ALL: i32 = -1;
@@ -149,7 +149,7 @@ impl Rank<'_> {
             id: watch.id,
             time,
             event: end.event,
-            is_known: 1,
+            effect: Effect::Satisfies as u32,
             detail: self.late(&end, watch.enter),
         })
     }

@@ -1,8 +1,8 @@
 //! Calls about symmetric memory: what waits for a value or a lock there, what was written, and
 //! what agents tell each other of it.
 
-use laggard_trace::calls::{Call, GenericType};
-use laggard_trace::{Event, PEER_NONE, Signature, flags};
+use laggard_trace::calls::{Call, GenericType, number};
+use laggard_trace::{Event, PEER_NONE, Signature, SymmetricAddress, flags};
 
 use super::channel::End;
 use super::lock::Object;
@@ -89,8 +89,8 @@ entries! {
         time: i64,
         /// Call number in its location.
         event: u64,
-        /// Whether its value is what was waited for, or not known.
-        is_known: u32,
+        /// What is known of it, an [`Effect`].
+        effect: u32,
         /// What the PE that wrote did before.
         detail: Detail,
     }
@@ -110,6 +110,19 @@ pub enum Kind {
     SharedWindow,
     /// Nothing: a transfer was slow.
     Transfer,
+}
+
+/// What is known of a write to a variable that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Effect {
+    /// It may have changed nothing: a compare-and-swap of MPI, of which the result is not there
+    /// before a later call.
+    MayChange,
+    /// It changed the variable, to what is not known.
+    Changes,
+    /// It set the variable to what is waited for.
+    Satisfies,
 }
 
 /// In place of a comparison: a loop of the program's own waits for whatever it likes.
@@ -188,23 +201,29 @@ pub struct Write {
     length: u64,
     /// What the variable has then, if that is known.
     value: Option<u64>,
+    /// Whether it may have changed nothing.
+    may_fail: bool,
     end: End,
 }
 
 impl Write {
-    /// Whether it makes the value the one that is waited for; `None` if it does not touch the
-    /// variable, or sets it to something else.
-    fn ends(&self, watch: &Watch) -> Option<bool> {
+    /// What it does to the variable that is waited for; `None` if it does not touch it, or sets it
+    /// to something else.
+    fn ends(&self, watch: &Watch) -> Option<Effect> {
+        let changes = match self.may_fail {
+            true => Effect::MayChange,
+            false => Effect::Changes,
+        };
         let last = self.address.saturating_add(self.length);
         if watch.window != 0 {
             // A displacement counts in units of one byte or more.
             let covers = (self.address..last).contains(&watch.address);
             let is_there = self.address == watch.address || self.length > FLAG_BYTES && covers;
-            return (self.window == watch.window && is_there).then_some(false);
+            return (self.window == watch.window && is_there).then_some(changes);
         }
         // Where in its own memory a window is, is not known.
         if watch.is_user() && (watch.address == 0 || self.window != 0) {
-            return (self.length <= FLAG_BYTES).then_some(false);
+            return (self.length <= FLAG_BYTES).then_some(changes);
         }
         // An archive does not tell addresses.
         let is_elsewhere = self.window != 0 || watch.address == 0;
@@ -213,8 +232,8 @@ impl Write {
         }
         let same = (self.address, self.bytes) == (watch.address, u64::from(watch.bytes));
         match self.value.filter(|_| same && !watch.is_user()) {
-            Some(value) => watch.is_satisfied(value).then_some(true),
-            None => Some(false),
+            Some(value) => watch.is_satisfied(value).then_some(Effect::Satisfies),
+            None => Some(changes),
         }
     }
 }
@@ -266,15 +285,15 @@ impl Watch {
 
 impl Written {
     /// Whether it, not another write, ended the wait: the first that is known to have, else the
-    /// last that may have. Of two at once that of the lower rank.
+    /// last one, and rather one that changed something. Of two at once that of the lower rank.
     pub fn is_better(&self, other: &Written) -> bool {
         let who = |w: &Written| (w.detail.rank, w.detail.thread, w.event);
-        if self.is_known != other.is_known {
-            return self.is_known > other.is_known;
+        if self.effect != other.effect {
+            return self.effect > other.effect;
         }
         match self.time == other.time {
             true => who(self) < who(other),
-            false => (self.time < other.time) == (self.is_known != 0),
+            false => (self.time < other.time) == (self.effect == Effect::Satisfies as u32),
         }
     }
 }
@@ -366,6 +385,7 @@ impl Rank<'_> {
                 bytes: send.bytes,
                 length: send.bytes,
                 value: None,
+                may_fail: signature.operation == number::MPI_Compare_and_swap,
                 end: call.end(),
             });
         }
@@ -403,6 +423,7 @@ impl Rank<'_> {
             bytes: send.bytes,
             length: send.bytes.saturating_mul(stride),
             value: value.filter(|_| memory == Memory::Sets),
+            may_fail: false,
             end: call.end(),
         });
     }
@@ -417,15 +438,18 @@ impl Rank<'_> {
         let receive = event.map_or(signature.receive, |event| event.receive(signature));
         let of_type = laggard_trace::calls::call(signature.operation);
         if of_type.is_some_and(Call::is_user) {
-            // The flag that was looked at last is the one that it found set.
-            let mut looks = self.looks.iter();
-            let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter);
+            let told = SymmetricAddress(address);
+            let (address, window, holder) = match told.segment() {
+                SymmetricAddress::WINDOW => (told.offset(), signature.group, self.rank),
+                SymmetricAddress::UNKNOWN => self.looked_at(call).unwrap_or((address, 0, 0)),
+                _ => (address, 0, 0),
+            };
             return Watch {
                 enter: call.enter,
                 leave: call.leave,
-                address: look.map_or(address, |look| look.displacement),
-                window: look.map_or(0, |look| look.window),
-                holder: look.map_or(0, |look| u64::from(look.target)),
+                address,
+                window,
+                holder: u64::from(holder),
                 rank: self.rank,
                 thread: call.thread,
                 signature: call.signature,
@@ -454,6 +478,14 @@ impl Rank<'_> {
         }
     }
 
+    /// The flag in a window that a loop looked at last, which is the one that it found set:
+    /// displacement, window, and the rank that has it.
+    fn looked_at(&self, call: &CallAt) -> Option<(u64, u64, u32)> {
+        let mut looks = self.looks.iter();
+        let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter)?;
+        Some((look.displacement, look.window, look.target))
+    }
+
     /// The write of this slab that ended a wait, as far as this rank's go.
     pub(super) fn written(&self, watch: &Watch) -> Option<Written> {
         let key = |write: &Write| (write.target, write.end.time);
@@ -464,27 +496,28 @@ impl Rank<'_> {
         let end = self
             .writes
             .partition_point(|write| key(write) <= (holder, watch.leave));
-        let mut found: Option<(&Write, bool)> = None;
+        let mut found: Option<(&Write, Effect)> = None;
         for write in self.writes.get(first..end)? {
             // What the loop itself does to a flag in a window does not end it.
             if write.window != 0 && self.rank == watch.rank {
                 continue;
             }
-            match write.ends(watch) {
-                Some(true) => {
-                    found = Some((write, true));
-                    break;
-                }
-                Some(false) => found = Some((write, false)),
-                None => {}
+            let Some(effect) = write.ends(watch) else {
+                continue;
+            };
+            if found.is_none_or(|(_, known)| effect >= known) {
+                found = Some((write, effect));
+            }
+            if effect == Effect::Satisfies {
+                break;
             }
         }
-        let (write, is_known) = found?;
+        let (write, effect) = found?;
         Some(Written {
             id: watch.id,
             time: write.end.time,
             event: write.end.event,
-            is_known: u32::from(is_known),
+            effect: effect as u32,
             detail: self.late(&write.end, watch.enter),
         })
     }
@@ -500,12 +533,23 @@ pub fn has_its_size(event: Option<&Event>) -> bool {
 pub fn keep_last(writes: &mut Vec<Write>) {
     let mut kept = Vec::new();
     for of_target in writes.chunk_by(|a, b| a.target == b.target) {
-        kept.extend_from_slice(&of_target[of_target.len().saturating_sub(KEPT)..]);
+        let first = kept.len();
+        // Those who try again and again must not push out whom they wait for.
+        let mut room = [KEPT; 2];
+        let last = of_target.iter().rev().filter(|write| {
+            let room = &mut room[usize::from(write.may_fail)];
+            let is_kept = *room > 0;
+            *room -= usize::from(is_kept);
+            is_kept
+        });
+        kept.extend(last);
+        kept[first..].reverse();
     }
     *writes = kept;
 }
 
-/// Writes to a PE that are kept from slab to slab.
+/// Writes to a PE that are kept from slab to slab: of those that changed something, and of those
+/// that may not have.
 const KEPT: usize = 16;
 
 /// Brings writes into the order in which they are looked for.
@@ -552,9 +596,14 @@ mod tests {
             window,
             ..write(address, bytes, None)
         };
-        assert_eq!(put(7, 3, 8).ends(&flag), Some(false));
+        assert_eq!(put(7, 3, 8).ends(&flag), Some(Effect::Changes));
         assert_eq!(put(7, 2, 8).ends(&flag), None);
-        assert_eq!(put(7, 0, 64).ends(&flag), Some(false));
+        let swap = Write {
+            may_fail: true,
+            ..put(7, 3, 8)
+        };
+        assert_eq!(swap.ends(&flag), Some(Effect::MayChange));
+        assert_eq!(put(7, 0, 64).ends(&flag), Some(Effect::Changes));
         assert_eq!(put(8, 3, 8).ends(&flag), None);
         assert_eq!(put(0, 3, 8).ends(&flag), None);
         // A loop that looks at its own memory.
@@ -563,7 +612,7 @@ mod tests {
             address: 0,
             ..flag
         };
-        assert_eq!(put(7, 2, 4).ends(&own), Some(false));
+        assert_eq!(put(7, 2, 4).ends(&own), Some(Effect::Changes));
         assert_eq!(put(7, 2, 64).ends(&own), None);
         // OpenSHMEM's own waits are not for windows.
         assert_eq!(put(7, 100, 8).ends(&watch(5, 3, 8, 0)), None);
@@ -577,6 +626,7 @@ mod tests {
             bytes,
             length: bytes,
             value,
+            may_fail: false,
             end: End {
                 time: 0,
                 event: 0,
@@ -589,29 +639,47 @@ mod tests {
     #[test]
     fn a_write_ends_a_wait_if_it_covers_the_variable() {
         let watch = watch(5, 3, 8, 0);
-        assert_eq!(write(100, 8, Some(3)).ends(&watch), Some(true));
+        assert_eq!(write(100, 8, Some(3)).ends(&watch), Some(Effect::Satisfies));
         assert_eq!(write(100, 8, Some(2)).ends(&watch), None);
-        assert_eq!(write(100, 8, None).ends(&watch), Some(false));
-        assert_eq!(write(92, 64, Some(0)).ends(&watch), Some(false));
+        assert_eq!(write(100, 8, None).ends(&watch), Some(Effect::Changes));
+        assert_eq!(write(92, 64, Some(0)).ends(&watch), Some(Effect::Changes));
         assert_eq!(write(92, 8, None).ends(&watch), None);
         assert_eq!(write(101, 8, Some(3)).ends(&watch), None);
     }
 
     #[test]
+    fn attempts_do_not_push_out_what_was_written() {
+        let at = |time, may_fail| {
+            let mut one = write(100, 8, None);
+            (one.end.time, one.may_fail) = (time, may_fail);
+            one
+        };
+        let mut writes: Vec<Write> = (10..50).map(|time| at(time, true)).collect();
+        writes.insert(0, at(5, false));
+        keep_last(&mut writes);
+        let times: Vec<i64> = writes.iter().map(|write| write.end.time).collect();
+        let attempts = 50 - KEPT as i64..50;
+        assert_eq!(times, [vec![5], attempts.collect()].concat());
+    }
+
+    #[test]
     fn the_first_known_write_counts_else_the_last() {
-        let written = |time, is_known, rank| Written {
+        let written = |time, effect: u32, rank| Written {
             time,
-            is_known,
+            effect,
             detail: Detail {
                 rank,
                 ..Detail::default()
             },
             ..Written::default()
         };
-        assert!(written(3, 1, 0).is_better(&written(5, 1, 0)));
+        assert!(written(3, 2, 0).is_better(&written(5, 2, 0)));
+        assert!(written(5, 1, 0).is_better(&written(3, 1, 0)));
+        assert!(written(9, 2, 0).is_better(&written(3, 1, 0)));
+        assert!(written(3, 1, 1).is_better(&written(3, 1, 2)));
+        // A compare-and-swap that may have failed is named if nothing else is.
+        assert!(written(3, 1, 0).is_better(&written(5, 0, 0)));
         assert!(written(5, 0, 0).is_better(&written(3, 0, 0)));
-        assert!(written(9, 1, 0).is_better(&written(3, 0, 0)));
-        assert!(written(3, 0, 1).is_better(&written(3, 0, 2)));
-        assert!(!written(3, 0, 2).is_better(&written(3, 0, 1)));
+        assert!(!written(3, 1, 2).is_better(&written(3, 1, 1)));
     }
 }

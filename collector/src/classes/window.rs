@@ -1,6 +1,6 @@
 //! Windows and one-sided calls.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use laggard_trace::flags;
 
@@ -14,30 +14,102 @@ use crate::ffi::{
 };
 use crate::groups::{self, Group, Kind, NO_ROOT};
 use crate::signature::Half;
+use crate::windows;
+
+/// The memory that a new window has in this process.
+enum Memory {
+    /// The program's.
+    At(*const c_void),
+    /// The library's, which tells where it is.
+    Allocated(*const *const c_void),
+    /// What will be attached.
+    Dynamic,
+}
 
 /// Makes a window.
-pub struct WinCreate(MPI_Comm, *const MPI_Win);
+pub struct WinCreate {
+    comm: MPI_Comm,
+    win: *const MPI_Win,
+    memory: Memory,
+    size: MPI_Aint,
+    unit: c_int,
+}
 
-/// Makes a window.
-pub fn win_create(comm: MPI_Comm, win: *mut MPI_Win) -> WinCreate {
-    WinCreate(comm, win)
+/// Makes a window without memory.
+pub fn win_dynamic(comm: MPI_Comm, win: *mut MPI_Win) -> WinCreate {
+    WinCreate {
+        comm,
+        win,
+        memory: Memory::Dynamic,
+        size: 0,
+        unit: 1,
+    }
+}
+
+/// Makes a window of the program's memory.
+pub fn win_create(
+    base: *mut c_void,
+    size: MPI_Aint,
+    unit: c_int,
+    comm: MPI_Comm,
+    win: *mut MPI_Win,
+) -> WinCreate {
+    WinCreate {
+        memory: Memory::At(base),
+        size,
+        unit,
+        ..win_dynamic(comm, win)
+    }
+}
+
+/// Makes a window with memory.
+pub fn win_allocate(
+    base: *mut c_void,
+    size: MPI_Aint,
+    unit: c_int,
+    comm: MPI_Comm,
+    win: *mut MPI_Win,
+) -> WinCreate {
+    WinCreate {
+        memory: Memory::Allocated(base.cast_const().cast()),
+        size,
+        unit,
+        ..win_dynamic(comm, win)
+    }
 }
 
 impl Operation for WinCreate {
     fn after(&mut self, call: &mut Call) {
         // SAFETY: stored by the real call, if it succeeded.
-        attach(call, Kind::Window, self.0, || unsafe { *self.1 }.bits());
+        let handle = || unsafe { *self.win }.bits();
+        let Some(window) = attach(call, Kind::Window, self.comm, handle) else {
+            return;
+        };
+        let base = match self.memory {
+            Memory::At(base) => base,
+            // SAFETY: stored by the real call, which succeeded.
+            Memory::Allocated(base) => unsafe { *base },
+            Memory::Dynamic => return windows::dynamic(window),
+        };
+        let bytes = self.size.max(0) as u64;
+        windows::exposed(window, base.addr(), bytes, self.unit);
     }
 }
 
-/// Records a call that makes a window or file on a communicator.
-pub fn attach(call: &mut Call, kind: Kind, comm: MPI_Comm, handle: impl FnOnce() -> usize) {
+/// Records a call that makes a window or file on a communicator; gives what it made.
+pub fn attach(
+    call: &mut Call,
+    kind: Kind,
+    comm: MPI_Comm,
+    handle: impl FnOnce() -> usize,
+) -> Option<&'static Group> {
     let mut raw = call.raw();
     if !call.succeeded() {
         if let Some(group) = groups::known(Kind::Intra, comm.bits()) {
             groups::attach_failed(group);
         }
-        return call.record(&raw);
+        call.record(&raw);
+        return None;
     }
     let on = call.stream().communicator(comm);
     let made = groups::attached(kind, on, handle());
@@ -46,6 +118,7 @@ pub fn attach(call: &mut Call, kind: Kind, comm: MPI_Comm, handle: impl FnOnce()
     raw.send = Half::of(NO_ROOT);
     raw.flags |= flags::COLLECTIVE;
     record_with_object(call, &raw, Some(made));
+    Some(made)
 }
 
 /// Where the program keeps the handle that it frees.
@@ -89,6 +162,9 @@ impl Operation for Release {
         let mut raw = call.raw();
         match self.group {
             Some(group) if call.succeeded() => {
+                if group.kind == Kind::Window {
+                    windows::freed(group);
+                }
                 call.stream().define_group(group);
                 raw.group = group;
                 raw.send = Half::of(NO_ROOT);

@@ -25,7 +25,7 @@ use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 use place::Place;
 use regions::Regions;
-pub use regions::{Frame, LONGEST_NAME, Moment};
+pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 
 /// A polling loop is one record as long as it polls at least this often.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);

@@ -19,6 +19,7 @@ use laggard_trace::{
 
 use super::Stream;
 use crate::clock;
+use crate::groups::Group;
 use crate::hash::FastMap;
 use crate::operations;
 use crate::signature::{Lookup, Raw};
@@ -64,6 +65,15 @@ struct Region {
     is_kept: bool,
 }
 
+/// A variable that a region waits for, if the program said so.
+#[derive(Clone, Copy, Default)]
+pub struct Variable {
+    /// As in the trace; 0 = none.
+    pub address: u64,
+    /// The window in whose memory it is.
+    pub window: Option<&'static Group>,
+}
+
 /// A region that was begun.
 #[derive(Clone, Copy)]
 struct Open {
@@ -88,8 +98,8 @@ struct Open {
     is_named: bool,
     /// Node of a named region.
     node: u32,
-    /// Symmetric address that it waits for; 0 = none.
-    address: u64,
+    /// What it waits for.
+    variable: Variable,
     /// Begun while recording was paused.
     is_paused: bool,
 }
@@ -372,9 +382,14 @@ impl Stream {
         found
     }
 
-    /// Begins a region with this name. `address` is a symmetric one that it waits for, 0 if
-    /// there is none.
-    pub fn begin_region(&mut self, name: &[u8], address: u64, site: CallSite, mut at: Moment) {
+    /// Begins a region with this name, which waits for a variable or not.
+    pub fn begin_region(
+        &mut self,
+        name: &[u8],
+        variable: Variable,
+        site: CallSite,
+        mut at: Moment,
+    ) {
         let Some(region) = self.named(name, Kind::Named, site) else {
             return;
         };
@@ -405,7 +420,7 @@ impl Stream {
         };
         // What was done here is not the region's.
         at.now = clock::now();
-        if self.push_open(region, path, Some(node), address, at) {
+        if self.push_open(region, path, Some(node), variable, at) {
             self.within = node;
         }
     }
@@ -500,7 +515,7 @@ impl Stream {
         if let Some(entered) = &at.frame {
             regions.forget_left(entered);
         }
-        self.push_open(region, 0, None, 0, at);
+        self.push_open(region, 0, None, Variable::default(), at);
     }
 
     /// Leaves a function that the compiler instrumented.
@@ -577,7 +592,7 @@ impl Stream {
             path: 0,
             is_named: false,
             node: 0,
-            address: 0,
+            variable: Variable::default(),
             is_paused: at.is_paused,
         };
         if let Some(last) = regions.phase.replace(next) {
@@ -592,7 +607,7 @@ impl Stream {
         region: u32,
         path: u32,
         node: Option<u32>,
-        address: u64,
+        variable: Variable,
         at: Moment,
     ) -> bool {
         let recorded = self.recorded + u64::from(self.polling.count);
@@ -619,7 +634,7 @@ impl Stream {
             path,
             is_named: node.is_some(),
             node: node.unwrap_or(0),
-            address,
+            variable,
             is_paused: at.is_paused,
         });
         true
@@ -636,12 +651,17 @@ impl Stream {
         let is_bare = self.recorded + u64::from(self.polling.count) == open.recorded;
         let mut raw = Raw::new(REGION, path);
         raw.extra = u64::from(open.region) + 1;
+        let Variable { address, window } = open.variable;
+        if let Some(window) = window {
+            self.define_group(window);
+            raw.group = window;
+        }
         let (Lookup::Known(found) | Lookup::New(found)) = self.cached_or_new(&raw) else {
             return;
         };
         let mut extensions = Vec::new();
-        if open.address != 0 {
-            extensions.push(Record::extension_u64(Extension::Address, open.address));
+        if address != 0 {
+            extensions.push(Record::extension_u64(Extension::Address, address));
         }
         let enter = match is_bare {
             true => open.enter,

@@ -164,6 +164,8 @@ impl SymmetricAddress {
     pub const HEAP: u64 = 1;
     /// In the data of the executable: the address in its ELF file.
     pub const DATA: u64 = 2;
+    /// In the own memory of a window: the displacement there.
+    pub const WINDOW: u64 = 3;
 
     /// Puts an address together.
     pub const fn new(segment: u64, offset: u64) -> Self {
@@ -186,6 +188,7 @@ impl std::fmt::Display for SymmetricAddress {
         let segment = match self.segment() {
             Self::HEAP => "heap+",
             Self::DATA => "data+",
+            Self::WINDOW => "window+",
             _ => "",
         };
         write!(f, "{segment}{:#x}", self.offset())

@@ -125,10 +125,10 @@ macro_rules! mpi_calls {
             150 MPI_Comm_join Setup Single comm_join(intercomm) (fd: c_int, intercomm: *mut MPI_Comm) -> c_int;
             151 MPI_Comm_set_name Setup Single comm_set_name(comm, comm_name) (comm: MPI_Comm, comm_name: *const c_char) -> c_int;
             // Windows and one-sided calls.
-            160 MPI_Win_create GroupSync WindowCreate win_create(comm, win) (base: *mut c_void, size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) -> c_int;
-            161 MPI_Win_allocate GroupSync WindowCreate win_create(comm, win) (size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) -> c_int;
-            162 MPI_Win_allocate_shared GroupSync WindowCreate win_create(comm, win) (size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) -> c_int;
-            163 MPI_Win_create_dynamic GroupSync WindowCreate win_create(comm, win) (info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) -> c_int;
+            160 MPI_Win_create GroupSync WindowCreate win_create(base, size, disp_unit, comm, win) (base: *mut c_void, size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) -> c_int;
+            161 MPI_Win_allocate GroupSync WindowCreate win_allocate(baseptr, size, disp_unit, comm, win) (size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) -> c_int;
+            162 MPI_Win_allocate_shared GroupSync WindowCreate win_allocate(baseptr, size, disp_unit, comm, win) (size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) -> c_int;
+            163 MPI_Win_create_dynamic GroupSync WindowCreate win_dynamic(comm, win) (info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) -> c_int;
             164 MPI_Win_free GroupSync WindowFree win_free(win) (win: *mut MPI_Win) -> c_int;
             165 MPI_Win_fence GroupSync Fence win_fence(assert, win) (assert: c_int, win: MPI_Win) -> c_int;
             166 MPI_Win_post Exposure Single win_group(group, assert, win) (group: MPI_Group, assert: c_int, win: MPI_Win) -> c_int;
