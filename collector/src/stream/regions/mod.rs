@@ -8,9 +8,13 @@
 //! A named region is a frame in the call paths of what is called in it. The open ones form a
 //! chain of *nodes*, which are numbered, so that a path within them is found by two numbers.
 
+mod functions;
+mod stack;
+mod within;
+
 use std::time::Duration;
 
-use laggard_callpath::{CallSite, PathId, Tracer};
+use laggard_callpath::{CallSite, PathId};
 use laggard_trace::calls::user::REGION;
 use laggard_trace::{
     Definition, Extension, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, REGION_UNTIMED, Record,
@@ -167,15 +171,6 @@ pub struct Frame {
     pub told: u64,
 }
 
-impl Frame {
-    /// Whether this function was left without a return if `other` is entered now: it stood on a
-    /// part of the stack that is free, or where another one stands.
-    fn is_left(&self, other: &Frame) -> bool {
-        let is_other = self.caller != other.caller || self.told == other.told;
-        self.sp < other.sp || self.sp == other.sp && is_other
-    }
-}
-
 impl Moment {
     /// Ticks of an instance outside of calls.
     fn outside(&self, open: &Open) -> u64 {
@@ -184,202 +179,9 @@ impl Moment {
     }
 }
 
-impl Regions {
-    fn new() -> Self {
-        Regions {
-            least: clock::ticks(LEAST_RECORDED),
-            tiny: clock::ticks(TINY).max(1),
-            ..Regions::default()
-        }
-    }
-
-    fn add(&mut self, kind: Kind, is_kept: bool) -> Option<u32> {
-        if self.all.len() >= MOST_REGIONS {
-            self.are_left_out = true;
-            return None;
-        }
-        let number = self.all.len() as u32;
-        self.all.push(Region {
-            kind,
-            entry: RegionEntry {
-                region: number + 1,
-                minimum: u64::MAX,
-                ..RegionEntry::default()
-            },
-            total: 0,
-            open: 0,
-            is_tiny: false,
-            is_kept,
-        });
-        Some(number)
-    }
-
-    /// Ends an instance that was at this position of the stack, and tells its neighbours there.
-    fn end(&mut self, mut open: Open, position: usize, at: Moment) {
-        // One that was begun in it and goes on: what it took so far is its own.
-        if let Some(inner) = self.open.get_mut(position) {
-            let so_far = at.outside(inner);
-            let more = so_far.saturating_sub(inner.told);
-            open.nested = open.nested.saturating_add(more);
-            inner.told = so_far;
-        }
-        let around = position.checked_sub(1);
-        if let Some(around) = around.and_then(|around| self.open.get_mut(around)) {
-            let more = at.outside(&open).saturating_sub(open.told);
-            around.nested = around.nested.saturating_add(more);
-        }
-        self.count(&open, at);
-    }
-
-    /// Adds an instance that is over to the profile.
-    fn count(&mut self, open: &Open, at: Moment) {
-        if open.is_paused || at.is_paused {
-            return;
-        }
-        let inclusive = at.now.saturating_sub(open.enter);
-        let exclusive = at.outside(open).saturating_sub(open.nested);
-        let (tiny, region) = (self.tiny, &mut self.all[open.region as usize]);
-        let entry = &mut region.entry;
-        entry.count += 1;
-        // What is inside another instance is that one's already.
-        if region.open == 0 {
-            entry.inclusive = entry.inclusive.wrapping_add(inclusive);
-        }
-        region.total = region.total.wrapping_add(inclusive);
-        entry.exclusive = entry.exclusive.wrapping_add(exclusive);
-        entry.minimum = entry.minimum.min(exclusive);
-        entry.maximum = entry.maximum.max(exclusive);
-        let square = u128::from(exclusive) * u128::from(exclusive);
-        entry.sum_of_squares = entry.sum_of_squares.wrapping_add(square);
-        let may_be_tiny = region.kind == Kind::Function && !region.is_kept;
-        if may_be_tiny && entry.count >= TRIED && !region.is_tiny {
-            region.is_tiny = region.total / entry.count < tiny;
-        }
-    }
-
-    /// Whether an instance that lasted so long is a record.
-    fn is_recorded(&self, open: &Open, duration: u64) -> bool {
-        duration >= self.least || self.all[open.region as usize].is_kept
-    }
-
-    fn is_node_of(&self, node: u32, region: u32) -> bool {
-        let node = (node as usize).checked_sub(1);
-        node.is_some_and(|at| self.nodes[at].region == region)
-    }
-
-    /// The node of the innermost named region that is open.
-    fn node(&self) -> u32 {
-        let open = self.open.iter().rev();
-        open.map(|open| open.node)
-            .find(|&node| node != 0)
-            .unwrap_or(0)
-    }
-
-    /// Takes an instance off the stack.
-    fn remove(&mut self, position: usize) -> Open {
-        let open = self.open.remove(position);
-        self.all[open.region as usize].open -= 1;
-        open
-    }
-
-    /// Takes functions off the stack that were left without a return, by a `longjmp`, before one
-    /// was entered here. Their time is that of the one around them.
-    #[inline]
-    fn forget_left(&mut self, entered: &Frame) {
-        let is_left = |frame: Option<Frame>| frame.is_some_and(|frame| frame.is_left(entered));
-        let mut end = self.open.len();
-        while let Some(at) = end.checked_sub(1) {
-            let open = &self.open[at];
-            match open.is_named {
-                true => {}
-                false if is_left(open.frame) => drop(self.remove(at)),
-                false => break,
-            }
-            end = at;
-        }
-        if self.beyond[0] > 0 && is_left(self.beyond_frame) {
-            self.beyond[0] = 0;
-        }
-    }
-
-    /// The position on the stack of the innermost instance of a region.
-    fn find(&self, region: u32) -> Option<usize> {
-        self.open.iter().rposition(|open| open.region == region)
-    }
-
-    /// Names to put into a path, and outside of which of its frames: outermost first.
-    fn names(
-        &self,
-        mut node: u32,
-        depth: usize,
-        tracer: &Tracer,
-        path: PathId,
-    ) -> Vec<(usize, &str)> {
-        let path = tracer.frames(path);
-        let mut names = Vec::new();
-        while let Some(found) = (node as usize).checked_sub(1).map(|at| &self.nodes[at])
-            && names.len() < depth
-        {
-            let begun = tracer.frames(found.begun);
-            names.push((position(path, begun, depth), &*found.name));
-            node = found.outer;
-        }
-        // A chain that is not in order was begun in functions that have returned.
-        for at in 1..names.len() {
-            names[at].0 = names[at].0.max(names[at - 1].0);
-        }
-        names.reverse();
-        names
-    }
-}
-
-/// Outside of how many frames of `path`, innermost first, a region belongs that was begun at
-/// `begun`: of those of the functions that its function called. Its function is that of the
-/// innermost line that both have been called from.
-fn position<F: PartialEq>(path: &[F], begun: &[F], depth: usize) -> usize {
-    if path.len() < depth && begun.len() < depth {
-        let ends = path.iter().rev().zip(begun.iter().rev());
-        let common = ends.take_while(|(one, other)| one == other).count();
-        path.len().saturating_sub(common + 1)
-    } else {
-        // The outermost frames are not there.
-        let outer = begun.get(1..).unwrap_or(&[]);
-        let fits = |at: &usize| {
-            let rest = &path[at + 1..];
-            let common = rest.len().min(outer.len());
-            rest[..common] == outer[..common]
-        };
-        (0..path.len()).find(fits).unwrap_or(path.len())
-    }
-}
-
 impl Stream {
     fn regions(&mut self) -> &mut Regions {
         self.regions.get_or_insert_with(|| Box::new(Regions::new()))
-    }
-
-    /// The path of a call within the named regions that are open.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn path_within(&mut self, path: PathId) -> PathId {
-        let (within, depth) = (self.within, self.depth);
-        let Some(regions) = &mut self.regions else {
-            return path;
-        };
-        if path == PathId::EMPTY {
-            return path;
-        }
-        let key = (path.0, within);
-        if let Some(&known) = regions.paths.get(&key) {
-            return known;
-        }
-        if regions.paths.len() >= MOST_PATHS {
-            return path;
-        }
-        let names = regions.names(within, depth, &self.tracer, path);
-        let found = self.tracer.with_names(path, &names);
-        regions.paths.insert(key, found);
-        found
     }
 
     /// Begins a region with this name, which waits for a variable or not.
@@ -455,123 +257,6 @@ impl Stream {
         self.within = regions.node();
         self.record_region(&open, open.path, at);
         false
-    }
-
-    /// The function with this entry, and whether it was not known before.
-    #[inline]
-    fn function(&mut self, address: u64) -> Option<(u32, bool)> {
-        let regions = self.regions();
-        let unloads = laggard_callpath::unloads();
-        if regions.unloads != unloads {
-            // Another one may be there now.
-            regions.functions.clear();
-            regions.unloads = unloads;
-        }
-        match regions.functions.get(&address) {
-            Some(&region) => Some((region, false)),
-            None => self.new_function(address),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn new_function(&mut self, address: u64) -> Option<(u32, bool)> {
-        let path = self.tracer.function(address);
-        let regions = self.regions();
-        let (region, is_new) = match regions.entries.get(&path.0) {
-            Some(&region) => (region, false),
-            None => {
-                let is_kept = operations::is_function(address);
-                (regions.add(Kind::Function, is_kept)?, true)
-            }
-        };
-        regions.functions.insert(address, region);
-        if is_new {
-            regions.entries.insert(path.0, region);
-            self.define_region(region, Kind::Function, 0, path.0, Vec::new());
-        }
-        Some((region, is_new))
-    }
-
-    /// Enters a function that the compiler instrumented.
-    #[inline]
-    pub fn enter_function(&mut self, address: u64, mut at: Moment) {
-        let Some((region, is_new)) = self.function(address) else {
-            return;
-        };
-        let regions = self.regions();
-        let known = &mut regions.all[region as usize];
-        if known.is_tiny {
-            known.entry.untimed += u64::from(!at.is_paused);
-            if let Some(open) = regions.open.last_mut().filter(|o| o.region == region) {
-                open.skipped += 1;
-            }
-            return;
-        }
-        if is_new {
-            // What was done here is not the function's.
-            at.now = clock::now();
-        }
-        if let Some(entered) = &at.frame {
-            regions.forget_left(entered);
-        }
-        self.push_open(region, 0, None, Variable::default(), at);
-    }
-
-    /// Leaves a function that the compiler instrumented.
-    #[inline]
-    pub fn leave_function(&mut self, address: u64, site: CallSite, at: Moment) {
-        let Some((region, _)) = self.function(address) else {
-            return;
-        };
-        let regions = self.regions();
-        let top = regions.open.last_mut().filter(|o| o.region == region);
-        if regions.all[region as usize].is_tiny {
-            match top {
-                Some(open) if open.skipped > 0 => {
-                    open.skipped -= 1;
-                    return;
-                }
-                None => return,
-                Some(_) => {}
-            }
-        }
-        if regions.beyond[0] > 0 {
-            // One that stands further out comes after these were left without a return.
-            let is_beyond = match (&at.frame, &regions.beyond_frame) {
-                (Some(frame), Some(first)) => frame.sp <= first.sp,
-                _ => true,
-            };
-            if is_beyond {
-                regions.beyond[0] -= 1;
-                return;
-            }
-            regions.beyond[0] = 0;
-        }
-        // One that was entered before the recording began, or in a call, is not there.
-        let Some(position) = regions.find(region) else {
-            return;
-        };
-        let open = regions.remove(position);
-        // Functions inside it were left without a return. Regions may be ended elsewhere.
-        let mut at_stack = position;
-        while let Some(inner) = regions.open.get(at_stack) {
-            match inner.is_named {
-                true => at_stack += 1,
-                false => drop(regions.remove(at_stack)),
-            }
-        }
-        regions.end(open, position, at);
-        let duration = at.now.saturating_sub(open.enter);
-        if regions.is_recorded(&open, duration) && self.is_writing() {
-            let path = self.path(site);
-            // Who called it is the place, as of a call.
-            let path = self.tracer.caller(PathId(path));
-            if self.tracer.has_new() {
-                self.define_paths();
-            }
-            self.record_region(&open, path.0, at);
-        }
     }
 
     /// Begins a phase, which ends with the next.
@@ -762,25 +447,4 @@ impl Stream {
 /// A name that is not too long.
 fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(LONGEST_NAME)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn regions_are_frames_between_functions() {
-        // Begun in `f`, at line 1, called by `main` at line 9.
-        let begun = ["f 1", "main 9"];
-        assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 16), 1);
-        assert_eq!(position(&["h 5", "g 4", "f 2", "main 9"], &begun, 16), 2);
-        assert_eq!(position(&["f 3", "main 9"], &begun, 16), 0);
-        // After `f` has returned it belongs to its caller.
-        assert_eq!(position(&["main 10"], &begun, 16), 0);
-        assert_eq!(position(&["g 4", "main 10"], &begun, 16), 1);
-        assert_eq!(position(&["h 5", "g 4", "main 10"], &begun, 16), 2);
-        // Of a path that is cut off, what is there must fit.
-        assert_eq!(position(&["h 5", "g 4", "f 2"], &begun, 3), 2);
-        assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 3), 1);
-    }
 }

@@ -1,0 +1,130 @@
+//! Regions that are open, and the profile of those that are over.
+
+use laggard_trace::RegionEntry;
+
+use super::{
+    Frame, Kind, LEAST_RECORDED, MOST_REGIONS, Moment, Open, Region, Regions, TINY, TRIED,
+};
+use crate::clock;
+
+impl Frame {
+    /// Whether this function was left without a return if `other` is entered now: it stood on a
+    /// part of the stack that is free, or where another one stands.
+    fn is_left(&self, other: &Frame) -> bool {
+        let is_other = self.caller != other.caller || self.told == other.told;
+        self.sp < other.sp || self.sp == other.sp && is_other
+    }
+}
+
+impl Regions {
+    /// None.
+    pub(super) fn new() -> Self {
+        Regions {
+            least: clock::ticks(LEAST_RECORDED),
+            tiny: clock::ticks(TINY).max(1),
+            ..Regions::default()
+        }
+    }
+
+    /// The number of a new one, if there are not too many.
+    pub(super) fn add(&mut self, kind: Kind, is_kept: bool) -> Option<u32> {
+        if self.all.len() >= MOST_REGIONS {
+            self.are_left_out = true;
+            return None;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(Region {
+            kind,
+            entry: RegionEntry {
+                region: number + 1,
+                minimum: u64::MAX,
+                ..RegionEntry::default()
+            },
+            total: 0,
+            open: 0,
+            is_tiny: false,
+            is_kept,
+        });
+        Some(number)
+    }
+
+    /// Ends an instance that was at this position of the stack, and tells its neighbours there.
+    pub(super) fn end(&mut self, mut open: Open, position: usize, at: Moment) {
+        // One that was begun in it and goes on: what it took so far is its own.
+        if let Some(inner) = self.open.get_mut(position) {
+            let so_far = at.outside(inner);
+            let more = so_far.saturating_sub(inner.told);
+            open.nested = open.nested.saturating_add(more);
+            inner.told = so_far;
+        }
+        let around = position.checked_sub(1);
+        if let Some(around) = around.and_then(|around| self.open.get_mut(around)) {
+            let more = at.outside(&open).saturating_sub(open.told);
+            around.nested = around.nested.saturating_add(more);
+        }
+        self.count(&open, at);
+    }
+
+    /// Adds an instance that is over to the profile.
+    pub(super) fn count(&mut self, open: &Open, at: Moment) {
+        if open.is_paused || at.is_paused {
+            return;
+        }
+        let inclusive = at.now.saturating_sub(open.enter);
+        let exclusive = at.outside(open).saturating_sub(open.nested);
+        let (tiny, region) = (self.tiny, &mut self.all[open.region as usize]);
+        let entry = &mut region.entry;
+        entry.count += 1;
+        // What is inside another instance is that one's already.
+        if region.open == 0 {
+            entry.inclusive = entry.inclusive.wrapping_add(inclusive);
+        }
+        region.total = region.total.wrapping_add(inclusive);
+        entry.exclusive = entry.exclusive.wrapping_add(exclusive);
+        entry.minimum = entry.minimum.min(exclusive);
+        entry.maximum = entry.maximum.max(exclusive);
+        let square = u128::from(exclusive) * u128::from(exclusive);
+        entry.sum_of_squares = entry.sum_of_squares.wrapping_add(square);
+        let may_be_tiny = region.kind == Kind::Function && !region.is_kept;
+        if may_be_tiny && entry.count >= TRIED && !region.is_tiny {
+            region.is_tiny = region.total / entry.count < tiny;
+        }
+    }
+
+    /// Whether an instance that lasted so long is a record.
+    pub(super) fn is_recorded(&self, open: &Open, duration: u64) -> bool {
+        duration >= self.least || self.all[open.region as usize].is_kept
+    }
+
+    /// Takes an instance off the stack.
+    pub(super) fn remove(&mut self, position: usize) -> Open {
+        let open = self.open.remove(position);
+        self.all[open.region as usize].open -= 1;
+        open
+    }
+
+    /// Takes functions off the stack that were left without a return, by a `longjmp`, before one
+    /// was entered here. Their time is that of the one around them.
+    #[inline]
+    pub(super) fn forget_left(&mut self, entered: &Frame) {
+        let is_left = |frame: Option<Frame>| frame.is_some_and(|frame| frame.is_left(entered));
+        let mut end = self.open.len();
+        while let Some(at) = end.checked_sub(1) {
+            let open = &self.open[at];
+            match open.is_named {
+                true => {}
+                false if is_left(open.frame) => drop(self.remove(at)),
+                false => break,
+            }
+            end = at;
+        }
+        if self.beyond[0] > 0 && is_left(self.beyond_frame) {
+            self.beyond[0] = 0;
+        }
+    }
+
+    /// The position on the stack of the innermost instance of a region.
+    pub(super) fn find(&self, region: u32) -> Option<usize> {
+        self.open.iter().rposition(|open| open.region == region)
+    }
+}
