@@ -70,6 +70,8 @@ programs! {
     lock_all: "lock_all.c";
     lock_contention: "lock_contention.c";
     lock_contention_near_miss: "lock_contention_near_miss.c";
+    lock_contention_unlock: "lock_contention_unlock.c";
+    lock_contention_unlock_near_miss: "lock_contention_unlock_near_miss.c";
     mpi_and_shmem: "mpi_and_shmem.c";
     neighborhood_collectives: "neighborhood_collectives.c";
     neighborhood_near_miss: "neighborhood_near_miss.c";
