@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laggard_tests::process;
@@ -81,14 +81,36 @@ fn regions_of_a_c_program() {
         assert!(!path.contains(&"solve".to_owned()));
         imbalance(&rows, 3, 2)?;
         check(near(barrier.severity_s, 0.6, 0.05), barrier)?;
-        exports(&run);
+        let archive = exports(&run);
+        same_regions(run, archive, &rows);
         Ok(())
     });
 }
 
+/// An analysis of the archive has the same regions.
+fn same_regions(run: Recorded, archive: PathBuf, rows: &BTreeMap<String, Value>) {
+    let archive = Recorded {
+        trace: archive,
+        ..run
+    };
+    let (_, imported) = analyze(&archive, &[]);
+    let names = |rows: &BTreeMap<String, Value>| rows.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(rows), names(&imported));
+    for (row, other) in rows.values().zip(imported.values()) {
+        for (key, value) in row.as_object().expect("a row") {
+            let is_same = match value.as_f64().filter(|_| value.is_f64()) {
+                // Times are rounded to ns, of each thread.
+                Some(number) => near(other[key].as_f64().unwrap_or(f64::NAN), number, 1e-6),
+                None => *value == other[key],
+            };
+            assert!(is_same, "{key}: {row:#}, in the archive {other:#}");
+        }
+    }
+}
+
 /// What shows single instances says their names: `step` has `solve` and a barrier in each of 5
 /// rounds on 3 ranks.
-fn exports(run: &Recorded) {
+fn exports(run: &Recorded) -> PathBuf {
     let dump = run.bench.dump(&run.trace);
     let lasted = |name: &str| -> Vec<f64> {
         let name = format!("name={name}");
@@ -130,13 +152,32 @@ fn exports(run: &Recorded) {
         assert_eq!(of("step", name), Some(15.into()), "{inside:#?}");
     }
     let (parquet, arrow) = (export("parquet", "parquet"), export("arrow", "arrow"));
-    let calls = &read("tables.py", &[&parquet, &arrow])["operations"]["by_call"];
+    let tables = read("tables.py", &[&parquet, &arrow]);
+    let calls = &tables["operations"]["by_call"];
     assert_eq!((&calls["solve"], &calls["step"]), (&15.into(), &15.into()));
+    let regions = tables["regions"]["listed"].as_array().expect("rows");
+    let of = |name: &str| -> Vec<&Value> {
+        let named = regions.iter().filter(|row| row["region"] == name);
+        named.collect()
+    };
+    assert_eq!(of("solve").len(), 3, "{regions:#?}");
+    for (row, ns) in of("solve").into_iter().zip([100e6, 100e6, 400e6]) {
+        assert_eq!(
+            (&row["region_kind"], &row["calls"]),
+            (&"region".into(), &5.into())
+        );
+        assert!(near(number(row, "exclusive_ns"), ns, 0.2 * ns), "{row}");
+    }
+    assert!(
+        of("time loop")
+            .iter()
+            .all(|row| row["region_kind"] == "phase")
+    );
     let folded = fs::read_to_string(export("folded", "folded")).expect("lines");
     assert!(!folded.contains("solve"), "no call: {folded}");
     let anchor = export("otf2", "archive").join("traces.otf2");
     let mut print = Command::new("otf2-print");
-    print.arg(anchor);
+    print.arg(&anchor);
     let events = process::run(&mut print, TIMEOUT, &run.bench.path("print"));
     let events = events.expect_success().stdout;
     // A function is called `step`, too.
@@ -145,6 +186,7 @@ fn exports(run: &Recorded) {
         lines.filter(|line| line.contains("\"solve\"")).count()
     };
     assert_eq!((of("ENTER"), of("LEAVE")), (15, 15));
+    anchor
 }
 
 /// Regions of which an instance takes much longer than the others, on all ranks: no rank has more

@@ -250,6 +250,17 @@ pub fn name(definitions: &Definitions, region: &Region, symbols: &mut Symbols) -
     }
 }
 
+/// The names of a location's regions, functions and phases, by id.
+pub fn labels(location: &Location, symbols: &mut Symbols) -> Vec<String> {
+    let definitions = &location.definitions;
+    let regions = definitions.regions().iter();
+    let label = |region| match name(definitions, region, symbols) {
+        Some(name) => name,
+        None => definitions.string(region.name).into_owned(),
+    };
+    regions.map(label).collect()
+}
+
 /// Gives instances of regions other numbers, by the ids of the regions.
 fn rename(location: &mut Location, number: impl Fn(usize) -> Option<u16>) {
     location.definitions.rename_operations(|signature| {

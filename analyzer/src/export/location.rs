@@ -7,14 +7,16 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use anyhow::Result;
+use laggard_otf2::definitions::UNDEFINED;
 use laggard_otf2::events::{Collective, Event, Message, Told};
+use laggard_otf2::profile::{PROPERTY, RegionProfile};
 use laggard_otf2::{ArchiveWriter, EventWriter};
 use laggard_trace::calls::{self, Call, GenericType, Shape};
-use laggard_trace::{Signature, flags};
+use laggard_trace::{REGION_FUNCTION, RegionEntry, Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
-use super::otf2::Names;
+use super::otf2::{Names, location_id};
 use crate::directory::TracedLocation;
 use crate::events::{Calls, Item};
 use crate::symbols::{Symbols, shown};
@@ -89,6 +91,47 @@ impl Writer<'_> {
         written?;
         self.enclose(&mut state, &[], 0)?;
         Ok(state.last)
+    }
+
+    /// Tells what the profile of regions says.
+    pub fn profile_regions(&mut self) {
+        let location = &self.traced.location;
+        let id = location_id(location.header.rank, location.header.thread);
+        let mut state = State::default();
+        let defined = location.definitions.regions();
+        for (number, entry) in location.regions.iter().enumerate() {
+            let Some(region) = defined.get(entry.region as usize) else {
+                continue;
+            };
+            let path = self.around(&mut state, region.call_path);
+            let name = location.definitions.string(region.name);
+            let named = match region.kind {
+                REGION_FUNCTION => path.last().copied().unwrap_or(UNDEFINED),
+                _ => self.names.named(name.as_bytes()),
+            };
+            let told = RegionProfile {
+                kind: region.kind,
+                region: named,
+                path: path.to_vec(),
+                entry: self.in_ns(entry),
+            };
+            let property = format!("{PROPERTY}{number}");
+            self.names.property(id, &property, &told.text());
+        }
+    }
+
+    fn in_ns(&self, entry: &RegionEntry) -> RegionEntry {
+        let ns = |ticks: u64| self.traced.length_ns(ticks).round() as u64;
+        // ns of a tick.
+        let rate = self.traced.length_ns(1 << 32) / (1u64 << 32) as f64;
+        RegionEntry {
+            inclusive: ns(entry.inclusive),
+            exclusive: ns(entry.exclusive),
+            minimum: ns(entry.minimum),
+            maximum: ns(entry.maximum),
+            sum_of_squares: (entry.sum_of_squares as f64 * rate * rate) as u128,
+            ..*entry
+        }
     }
 
     /// Writes what a record says: a call, a part of one, or many.

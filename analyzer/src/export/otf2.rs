@@ -43,6 +43,8 @@ pub struct Names {
     regions: FxHashMap<(u32, u32, u32), u32>,
     /// Regions of calls, by their numbers in the table of calls.
     calls: FxHashMap<u16, u32>,
+    /// What texts tell of locations: location, name, text.
+    properties: Vec<(u64, u32, u32)>,
     defined: Definitions,
 }
 
@@ -86,6 +88,12 @@ impl Names {
         self.region((name, b"", 0), NAMED.0, NAMED.1)
     }
 
+    /// Tells something of a location.
+    pub fn property(&mut self, location: u64, name: &str, text: &str) {
+        let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
+        self.properties.push((location, name, text));
+    }
+
     /// The number of a call.
     pub fn call(&mut self, number: u16) -> u32 {
         if let Some(&region) = self.calls.get(&number) {
@@ -99,7 +107,7 @@ impl Names {
 }
 
 /// Number of a location, as Score-P has it.
-fn location_id(rank: u32, thread: u32) -> u64 {
+pub fn location_id(rank: u32, thread: u32) -> u64 {
     u64::from(thread) << 32 | u64::from(rank)
 }
 
@@ -182,6 +190,7 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
         };
         definitions.attributes.insert(number, told);
     }
+    definitions.properties = names.properties;
     definitions.strings = names.defined.strings;
     definitions.regions = names.defined.regions;
     archive
@@ -213,6 +222,7 @@ fn write_locations(
             symbols,
         };
         let last = writer.write(program)?;
+        writer.profile_regions();
         if header.thread == 0 && last > 0 {
             archive.write(&mut events, last, &Event::ProgramEnd)?;
         }

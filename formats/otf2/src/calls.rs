@@ -3,7 +3,7 @@
 mod within;
 
 use laggard_trace::calls::number;
-use laggard_trace::flags;
+use laggard_trace::{Definition, REGION_FUNCTION, Region, RegionEntry, flags};
 use rustc_hash::FxHashSet;
 
 use crate::definitions::Definitions;
@@ -13,6 +13,7 @@ use crate::open::{Open, instant};
 use crate::output::Output;
 use crate::paths::Paths;
 use crate::pending::{Outcome, Pending};
+use crate::profile::{PROPERTY, RegionProfile};
 use crate::world::{Meaning, Thread, World};
 use within::wildcards;
 
@@ -287,6 +288,44 @@ impl<'a> Calls<'a> {
                 self.close(open, time);
             }
         }
+    }
+
+    /// Defines the regions of which the archive has a profile; gives that.
+    pub fn regions(&mut self) -> Vec<RegionEntry> {
+        let (definitions, location) = (self.definitions, self.thread.location);
+        let is_profile = |name| definitions.string(name).starts_with(PROPERTY.as_bytes());
+        let own = definitions.properties.iter();
+        let own = own.filter(|(of, name, _)| *of == location && is_profile(*name));
+        let mut entries = Vec::new();
+        for (_, _, text) in own {
+            let Some(told) = RegionProfile::parse(definitions.string(*text)) else {
+                self.note(Kind::Undefined);
+                continue;
+            };
+            let mut node = 0;
+            for &region in &told.path {
+                node = self.paths.enter(node, region, definitions);
+            }
+            let call_path = self.paths.call_path(node, &mut self.output);
+            let name = match told.kind {
+                REGION_FUNCTION => 0,
+                _ => definitions.regions.get(&told.region).map_or(0, |r| r.name),
+            };
+            let region = entries.len() as u32 + 1;
+            let name = self.output.string(name);
+            let defined = Definition::Region(Region {
+                id: region,
+                kind: told.kind,
+                name,
+                call_path,
+            });
+            self.output.writer().define(&[defined]);
+            entries.push(RegionEntry {
+                region,
+                ..told.entry
+            });
+        }
+        entries
     }
 
     /// There are no more events.

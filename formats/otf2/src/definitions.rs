@@ -123,6 +123,8 @@ pub struct Attribute {
 pub const BYTE: u8 = 1;
 /// `OTF2_TYPE_UINT64`.
 pub const LONG: u8 = 4;
+/// `OTF2_TYPE_STRING`.
+pub const TEXT: u8 = 11;
 
 /// Everything that the global definitions say and that is of use.
 ///
@@ -152,6 +154,8 @@ pub struct Definitions {
     pub places: FxHashMap<u32, (u32, u32)>,
     /// Calling contexts.
     pub contexts: FxHashMap<u32, Context>,
+    /// Texts that tell something of a location: location, name, text.
+    pub properties: Vec<(u64, u32, u32)>,
     /// Attributes.
     pub attributes: FxHashMap<u32, Attribute>,
     /// Definitions of a number that was defined before.
@@ -185,12 +189,13 @@ impl Definitions {
 
     /// Has the library call what fills this for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
-        let all: [(&str, Callback); 13] = [
+        let all: [(&str, Callback); 14] = [
             ("ClockProperties", clock_properties as Callback),
             ("String", string as Callback),
             ("SystemTreeNode", node as Callback),
             ("LocationGroup", process as Callback),
             ("Location", location as Callback),
+            ("LocationProperty", property as Callback),
             ("Region", region as Callback),
             ("Group", group as Callback),
             ("Comm", comm as Callback),
@@ -248,6 +253,12 @@ callbacks! {
     }
     location(into, id: u64, name: u32, kind: u8, events: u64, group: u32) {
         into.locations.push(Location { id, name, kind, events, group });
+    }
+    property(into, location: u64, name: u32, kind: u8, value: u64) {
+        if kind == TEXT {
+            // The number of a text is in the first half of the union.
+            into.properties.push((location, name, value as u32));
+        }
     }
     region(into, id: u32, name: u32, canonical: u32, _about: u32, role: u8, paradigm: u8,
         _flags: u32, file: u32, line: u32, _end: u32) {

@@ -20,7 +20,7 @@
 //! length of the archive, only with what is different in it.
 //!
 //! [`ArchiveWriter`] goes the other way: it takes the same definitions and events, and
-//! writes an archive as Score-P would.
+//! writes an archive as Score-P would, with the [`profile`] of regions as properties of locations.
 //!
 //! *Not here.* Metrics, threads and tasks, files, calls that are not of MPI: counted and
 //! skipped. Requests that one thread posts and another one completes are not tied.
@@ -40,6 +40,7 @@ mod open;
 mod output;
 mod paths;
 mod pending;
+pub mod profile;
 pub mod source;
 mod transcode;
 mod windows;

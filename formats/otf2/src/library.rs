@@ -117,6 +117,7 @@ functions! { Writing:
     node = "OTF2_GlobalDefWriter_WriteSystemTreeNode"(Handle, u32, u32, u32, u32) -> Code;
     process = "OTF2_GlobalDefWriter_WriteLocationGroup"(Handle, u32, u32, u8, u32, u32) -> Code;
     location = "OTF2_GlobalDefWriter_WriteLocation"(Handle, u64, u32, u8, u64, u32) -> Code;
+    location_property = "OTF2_GlobalDefWriter_WriteLocationProperty"(Handle, u64, u32, u8, u64) -> Code;
     region = "OTF2_GlobalDefWriter_WriteRegion"(Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32) -> Code;
     group = "OTF2_GlobalDefWriter_WriteGroup"(Handle, u32, u32, u8, u8, u32, u32, *const u64) -> Code;
     comm = "OTF2_GlobalDefWriter_WriteComm"(Handle, u32, u32, u32, u32, u32) -> Code;

@@ -23,6 +23,9 @@ use crate::world::{Memberships, Thread, World};
 /// Numbers of clocks begin here, those of this project's own recorder end before.
 const FIRST_CLOCK: u32 = 16;
 
+/// Entries about regions in a block.
+const REGIONS: usize = 128;
+
 /// One direction of messages with one tag: communicator, sender, receiver, tag.
 pub type Channel = (u64, u32, u32, i32);
 
@@ -213,10 +216,11 @@ impl Transcoder {
     fn end(
         &self,
         thread: Thread,
-        calls: Calls,
+        mut calls: Calls,
         progress: &Progress,
         last: u64,
     ) -> Result<Transcoded, Error> {
+        let regions = calls.regions();
         let (notes, missing) = (calls.notes, calls.missing);
         let (counts, profile) = (calls.output.counts(), calls.output.profile());
         let (done, end) = (calls.output.calls, calls.output.last.max(last));
@@ -227,6 +231,9 @@ impl Transcoder {
             Some(_) => writer.leave_open(),
             None => {
                 writer.profile(&profile);
+                for regions in regions.chunks(REGIONS) {
+                    writer.regions(regions);
+                }
                 writer.finish(End {
                     calls: done,
                     recorded: done,

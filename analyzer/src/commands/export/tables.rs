@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use laggard::events::{Events, NONE, Operation, Operations, Outcome};
+use laggard::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
 use laggard_report::{Bottleneck, SourceLocation};
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
-    OperationRow, ProfileRow, Rows, Tables,
+    OperationRow, ProfileRow, RegionRow, Rows, Tables,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -42,6 +42,7 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     definitions(&tables, events)?;
     findings(&tables, &report.bottlenecks)?;
     profile(&tables, events)?;
+    regions(&tables, events)?;
     let join = || {
         let mut joined = JoinedTables::new(&tables, events)?;
         events.join(&mut joined)?;
@@ -82,6 +83,7 @@ fn dictionaries(events: &Events) -> Dictionaries {
     texts.add(&["type"], types.chain(["unknown"]));
     texts.add(&["outcome"], OUTCOMES);
     texts.add(&["kind"], KINDS);
+    texts.add(&["region_kind"], RegionKind::ALL.map(RegionKind::name));
     texts.add(
         &["communicator"],
         events.groups.iter().map(|group| &group.label),
@@ -306,6 +308,34 @@ fn profile(tables: &Tables, events: &Events) -> Result<()> {
                 minimum_ns: entry.minimum_ns,
                 maximum_ns: entry.maximum_ns,
                 bytes: entry.bytes,
+            });
+            rows.flush(&mut table, false)?;
+        }
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn regions(tables: &Tables, events: &Events) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<RegionRow>()?, Rows::default());
+    for at in 0..events.locations() {
+        let place = events.place(at);
+        for region in events.regions(at) {
+            rows.push(RegionRow {
+                rank: place.rank,
+                thread: place.thread,
+                region: region.name.to_owned(),
+                region_kind: Key(region.kind as u32),
+                call_path: region.call_path,
+                calls: region.count,
+                untimed_calls: region.untimed,
+                inclusive_ns: region.inclusive_ns,
+                exclusive_ns: region.exclusive_ns,
+                minimum_ns: region.minimum_ns,
+                maximum_ns: region.maximum_ns,
+                unended: region.unended,
+                unbegun: region.unbegun,
             });
             rows.flush(&mut table, false)?;
         }

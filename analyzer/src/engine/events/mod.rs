@@ -20,7 +20,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
-use laggard_trace::{Location, ProfileEntry};
+use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -56,6 +56,8 @@ pub struct Events {
     /// Numbers of call paths, by location and id.
     path_numbers: Vec<Vec<u32>>,
     path_of_key: FxHashMap<PathKey, u32>,
+    /// Names of regions of the program, by location and id.
+    region_names: Vec<Vec<String>>,
     /// Communicators, windows and files, ascending by id.
     pub groups: Vec<Group>,
     /// What is odd about the files, the worst first.
@@ -102,6 +104,67 @@ pub struct ProfileRow {
     pub bytes: u64,
 }
 
+/// What told of a region of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// The program, by name.
+    Region,
+    /// The compiler: a function.
+    Function,
+    /// A marker, until the next one.
+    Phase,
+}
+
+impl RegionKind {
+    /// All, in the order of their numbers.
+    pub const ALL: [RegionKind; 3] = [RegionKind::Region, RegionKind::Function, RegionKind::Phase];
+
+    fn of(kind: u32) -> Option<RegionKind> {
+        match kind {
+            REGION_NAMED => Some(RegionKind::Region),
+            REGION_FUNCTION => Some(RegionKind::Function),
+            REGION_PHASE => Some(RegionKind::Phase),
+            _ => None,
+        }
+    }
+
+    /// In tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            RegionKind::Region => "region",
+            RegionKind::Function => "function",
+            RegionKind::Phase => "phase",
+        }
+    }
+}
+
+/// The sums of one region at one location.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionSums<'e> {
+    /// Its name.
+    pub name: &'e str,
+    /// What told of it.
+    pub kind: RegionKind,
+    /// Number of the call path where it was begun first; of a function its entry.
+    pub call_path: u32,
+    /// Instances.
+    pub count: u64,
+    /// More of them, of which the time is not known.
+    pub untimed: u64,
+    /// Time in them, ns.
+    pub inclusive_ns: u64,
+    /// Of that, outside of recorded calls and of regions nested in it, ns.
+    pub exclusive_ns: u64,
+    /// The least of that in an instance, ns.
+    pub minimum_ns: u64,
+    /// The most, ns.
+    pub maximum_ns: u64,
+    /// Instances that were begun and not ended.
+    pub unended: u64,
+    /// Ends of what was not begun.
+    pub unbegun: u64,
+}
+
 impl Events {
     /// Opens a directory or an archive. Files that cannot be used are anomalies as long as others can.
     ///
@@ -117,6 +180,9 @@ impl Events {
             regions::name_instances(location, &mut symbols);
         }
         let paths = names::call_paths(&opened.locations, &mut symbols);
+        let named = opened.locations.iter();
+        let region_names = named.map(|location| regions::labels(location, &mut symbols));
+        let region_names = region_names.collect();
         let mut anomalies: Vec<Anomaly> =
             found.into_rows().into_iter().map(Anomaly::from).collect();
         anomalies.extend(symbols.anomalies());
@@ -127,6 +193,7 @@ impl Events {
             call_paths: paths.all,
             path_numbers: paths.numbers,
             path_of_key: paths.of_key,
+            region_names,
             anomalies: crate::directory::merge_anomalies(anomalies),
             opened,
         };
@@ -254,6 +321,30 @@ impl Events {
             bytes: entry.bytes,
         };
         entries.into_iter().map(row).collect()
+    }
+
+    /// The profile of the regions of one location.
+    pub fn regions(&self, location: usize) -> impl Iterator<Item = RegionSums<'_>> {
+        let clock = &self.clocks[location];
+        let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+        let names = &self.region_names[location];
+        let found: &Location = &self.opened.locations[location];
+        found.regions.iter().filter_map(move |entry| {
+            let region = found.definitions.regions().get(entry.region as usize)?;
+            Some(RegionSums {
+                name: names.get(entry.region as usize)?,
+                kind: RegionKind::of(region.kind)?,
+                call_path: self.path_number(location, region.call_path),
+                count: entry.count,
+                untimed: entry.untimed,
+                inclusive_ns: ns(entry.inclusive),
+                exclusive_ns: ns(entry.exclusive),
+                minimum_ns: ns(entry.minimum),
+                maximum_ns: ns(entry.maximum),
+                unended: entry.unended,
+                unbegun: entry.unbegun,
+            })
+        })
     }
 
     /// Goes over all locations once and gives what is joined.

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ArchiveWriter, Marker, text};
 use crate::Error;
-use crate::definitions::{Definitions, UNDEFINED};
+use crate::definitions::{Definitions, TEXT, UNDEFINED};
 
 /// `OTF2_LOCATION_GROUP_TYPE_PROCESS`.
 const PROCESS: u8 = 1;
@@ -50,6 +50,10 @@ impl ArchiveWriter {
                     events,
                     location.group,
                 ))?;
+            }
+            for &(location, name, value) in &definitions.properties {
+                let property = call.location_property;
+                self.check(property(to, location, name, TEXT, value.into()))?;
             }
             for (id, r) in sorted(&definitions.regions) {
                 let (role, paradigm) = (r.role, r.paradigm);

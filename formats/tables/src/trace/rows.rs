@@ -245,6 +245,35 @@ tables! {
         /// Bytes that they moved.
         bytes: u64,
     }
+    /// The sums of one region of the program on one thread.
+    RegionRow / RegionColumns = "regions" {
+        /// Rank.
+        rank: u32,
+        /// Thread.
+        thread: u32,
+        /// Its name.
+        region: String,
+        /// What told of it.
+        region_kind: Key,
+        /// Where it was begun first; of a function its entry.
+        call_path: u32,
+        /// Instances.
+        calls: u64,
+        /// More of them, of which the time is not known.
+        untimed_calls: u64,
+        /// Time in them, ns.
+        inclusive_ns: u64,
+        /// Of that, outside of recorded calls and of regions nested in it, ns.
+        exclusive_ns: u64,
+        /// The least of that in an instance, ns.
+        minimum_ns: u64,
+        /// The most, ns.
+        maximum_ns: u64,
+        /// Instances that were begun and not ended.
+        unended: u64,
+        /// Ends of what was not begun.
+        unbegun: u64,
+    }
     /// A finding of the report.
     FindingRow / FindingColumns = "findings" {
         /// As the report numbers it, from 1.
