@@ -58,12 +58,8 @@ pub fn build(
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
     let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
-    let mut findings: Vec<(FindingKey, Folded)> = merged.findings.into_iter().collect();
     let mut totals: std::collections::BTreeMap<PatternId, (u64, u64, u64)> = Default::default();
-    let all = findings
-        .iter()
-        .map(|(key, sums)| (key, sums))
-        .chain(&unlisted);
+    let all = merged.findings.iter().chain(&unlisted);
     for ((pattern, ..), sums) in all.clone() {
         if let Some(pattern) = PatternId::from_number(*pattern) {
             let sum = totals.entry(pattern).or_default();
@@ -92,8 +88,7 @@ pub fn build(
     let regions = regions::rows(merged.regions, &options.settings, total, places);
     let operations = by_operation::rows(&merged.profile, all, &regions);
     let called_once = called_once(&merged.profile, total, places);
-    let mut bottlenecks = Vec::new();
-    let mut context = Context {
+    let context = Context {
         total,
         clock_error,
         any_truncated,
@@ -102,29 +97,45 @@ pub fn build(
         run: RunFacts::new(opened, &options.rules, end),
         followers: &merged.followers,
         ranks: opened.agent_of.len(),
-        is_spread: true,
         around,
     };
-    let profile_of = |key: &FindingKey| {
+    let mut told = |key: &FindingKey, sums: &Folded| {
         let profile = merged.profile.get(&(key.1, key.2));
-        profile.copied().unwrap_or_default()
+        bottleneck(
+            *key,
+            sums,
+            &profile.copied().unwrap_or_default(),
+            &context,
+            places,
+        )
     };
     let least = options.settings.hotspot_percent;
-    let is_promising = |found: Bottleneck| {
+    let is_promising = |found: &Bottleneck| {
         let mut promised = found.advice.iter().filter_map(|advice| advice.percent);
         promised.any(|percent| percent >= least)
     };
-    findings.extend(unlisted.extract_if(|key, sums| {
-        let found = bottleneck(*key, sums.clone(), &profile_of(key), &context, places);
-        found.is_some_and(is_promising)
-    }));
-    let below_hotspot = below_hotspot(&unlisted, total);
-    findings.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(&b.0)));
-    for (key, sums) in findings {
-        let profile = profile_of(&key);
-        context.is_spread = bottlenecks.len() < SPREAD;
-        bottlenecks.extend(bottleneck(key, sums, &profile, &context, places));
+    let mut findings: Vec<(Reverse<u64>, FindingKey, Bottleneck)> = Vec::new();
+    for (key, sums) in &merged.findings {
+        let found = told(key, sums);
+        findings.extend(found.map(|found| (Reverse(sums.severity), *key, found)));
     }
+    unlisted.retain(|key, sums| {
+        let found = told(key, sums).filter(is_promising);
+        let is_left = found.is_none();
+        findings.extend(found.map(|found| (Reverse(sums.severity), *key, found)));
+        is_left
+    });
+    let below_hotspot = below_hotspot(&unlisted, total);
+    findings.sort_by_key(|(severity, key, _)| (*severity, *key));
+    let findings = findings.into_iter().enumerate();
+    let bottlenecks = findings.map(|(at, (.., found))| match at < SPREAD {
+        true => found,
+        false => Bottleneck {
+            rank_classes: Vec::new(),
+            ..found
+        },
+    });
+    let bottlenecks = bottlenecks.collect();
     let mut anomalies = merged.anomalies;
     for (found, remaining, what) in [
         (
@@ -367,8 +378,6 @@ struct Context<'c> {
     single_host: bool,
     /// Of the run.
     ranks: usize,
-    /// Whether the spread over the ranks is told.
-    is_spread: bool,
     around: &'c Around,
     run: RunFacts<'c>,
     followers: &'c Followers,
@@ -376,7 +385,7 @@ struct Context<'c> {
 
 fn bottleneck(
     key: FindingKey,
-    sums: Folded,
+    sums: &Folded,
     profile: &super::prepare::ProfileSums,
     context: &Context,
     places: &mut Places,
@@ -432,7 +441,7 @@ fn bottleneck(
     let causes: Vec<_> = causes.collect();
     let found = Found {
         key,
-        sums: &sums,
+        sums,
         profile,
         followed: context.followers.get(&(operation, path)),
         reasons: &reasons,
@@ -464,10 +473,7 @@ fn bottleneck(
             })
             .collect(),
         rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
-        rank_classes: match context.is_spread {
-            true => loss_classes(&sums, context.ranks),
-            false => Vec::new(),
-        },
+        rank_classes: loss_classes(sums, context.ranks),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host as i64)),
         causes,
         worst_instance: sums.worst.map(|worst| Instance {
