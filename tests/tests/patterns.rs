@@ -51,6 +51,7 @@ programs! {
     late_sender_mprobe: "late_sender_mprobe.c";
     late_sender_nested_communicator: "late_sender_nested_communicator.c";
     late_sender_one_line: "late_sender_one_line.c";
+    late_sender_one_line_some: "late_sender_one_line_some.c";
     late_sender_persistent: "late_sender_persistent.c";
     late_sender_probe: "late_sender_probe.c";
     late_sender_recv: "late_sender_recv.c";

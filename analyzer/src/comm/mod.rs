@@ -85,6 +85,28 @@ pub fn merge_up<T: Serialize + DeserializeOwned>(
         .transpose()?)
 }
 
+/// What any agent has, everywhere, ascending. Collective.
+///
+/// # Errors
+/// As [`merge_up`].
+pub fn union<T>(job: &dyn Job, own: Vec<T>) -> Result<Vec<T>>
+where
+    T: Ord + Serialize + DeserializeOwned,
+{
+    let sorted = |mut all: Vec<T>| {
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let all = merge_up(job, sorted(own), |mut all, more| {
+        all.extend(more);
+        sorted(all)
+    })?;
+    let mut bytes = all.map_or(Ok(Vec::new()), |all| postcard::to_stdvec(&all))?;
+    job.broadcast(&mut bytes);
+    Ok(postcard::from_bytes(&bytes)?)
+}
+
 /// Element-wise minimum over all agents.
 pub fn reduce_min(job: &dyn Job, values: &mut [u64]) {
     values.iter_mut().for_each(|v| *v = !*v);

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::clock::ClockMap;
 use super::finding::{FindingKey, Worst};
 use super::fold::{Folded, FoldedFindings};
-use super::intern::PathKey;
 use super::open::Opened;
 use super::places::{self, Places};
 use super::prepare::Profiled;
@@ -105,10 +104,8 @@ pub fn collect(
         })
     };
     let own: Vec<Found> = wanted.par_iter().enumerate().filter_map(look).collect();
-    let mut paths: Vec<PathKey> = own.iter().flat_map(|found| found.lane.paths()).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    places.add(places::paths(job, &paths, &opened.locations, profiled)?);
+    let paths = own.iter().flat_map(|found| found.lane.paths()).collect();
+    places.add(places::paths(job, paths, &opened.locations, profiled)?);
     let mut parcels = vec![Vec::new(); job.agents()];
     parcels[0] = postcard::to_stdvec(&own)?;
     let mut found = FxHashMap::default();

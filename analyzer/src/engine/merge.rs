@@ -399,8 +399,14 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
-/// Every call path that the report names, ascending.
-pub fn paths_of(own: &Own) -> Vec<PathKey> {
+/// Operations in which something was lost.
+pub fn lossy(own: &Own) -> Vec<u16> {
+    own.findings.keys().map(|key| key.1).collect()
+}
+
+/// Every call path that the report names, and all of the `lossy` operations, ascending: at the line of
+/// a call that lost something there may be others that did not.
+pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     let mut paths: Vec<PathKey> = Vec::new();
     for ((_, _, path), sums) in &own.findings {
         paths.push(*path);
@@ -412,10 +418,10 @@ pub fn paths_of(own: &Own) -> Vec<PathKey> {
     paths.extend(regions::paths(&own.regions));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.anomalies.places().map(|place| place.1));
-    let named = own.profile.iter();
-    let named = named.filter(|(_, sums)| sums.polls > 0 || sums.once.0 > 0);
+    let named = own.profile.iter().filter(|((operation, _), sums)| {
+        let is_lossy = lossy.binary_search(operation).is_ok();
+        is_lossy || sums.polls > 0 || sums.once.0 > 0
+    });
     paths.extend(named.map(|((_, path), _)| *path));
-    paths.sort_unstable();
-    paths.dedup();
     paths
 }

@@ -75,7 +75,7 @@ use laggard_baselines::Used;
 use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
 
-use crate::comm::{Job, merge_up};
+use crate::comm::{self, Job, merge_up};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::symbols::Symbols;
 use anomaly::{Anomalies, Level};
@@ -207,7 +207,9 @@ pub fn analyze(
     }
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
     merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
-    let texts = places::paths(job, &merge::paths_of(&own), &opened.locations, &profiled)?;
+    let lossy = comm::union(job, merge::lossy(&own))?;
+    let paths = merge::paths_of(&own, &lossy);
+    let texts = places::paths(job, paths, &opened.locations, &profiled)?;
     let mut places = places::Places::new(texts, symbols(options));
     // Before anything is folded: what is one line of the program is one finding.
     let same = places.same(job)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::intern::PathKey;
 use super::prepare::Profiled;
-use crate::comm::{Job, merge_up};
+use crate::comm::{self, Job};
 use crate::symbols::{Line, Symbols, source_location};
 
 /// One frame of a call path, as agents tell it.
@@ -32,26 +32,14 @@ pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
 pub struct Frames(FrameText);
 
 /// Gathers the frames of all call paths that agents' findings name, `own` those of this
-/// one, ascending, at the head. Each travels once. Collective.
+/// one, at the head. Each travels once. Collective.
 pub fn paths(
     job: &dyn Job,
-    own: &[PathKey],
+    own: Vec<PathKey>,
     locations: &[Location],
     profiled: &[Profiled],
 ) -> Result<Paths> {
-    let union = |a: Vec<PathKey>, b: Vec<PathKey>| {
-        let mut all = [a, b].concat();
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    let wanted = merge_up(job, own.to_vec(), union)?;
-    let mut wanted = match wanted {
-        Some(wanted) => postcard::to_stdvec(&wanted)?,
-        None => Vec::new(),
-    };
-    job.broadcast(&mut wanted);
-    let wanted: Vec<PathKey> = postcard::from_bytes(&wanted)?;
+    let wanted = comm::union(job, own)?;
     let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
     for (at, location) in profiled.iter().enumerate() {
         for (id, key) in location.paths.iter().enumerate() {
@@ -66,7 +54,7 @@ pub fn paths(
         .iter()
         .map(|key| if here.contains_key(key) { me } else { u64::MAX })
         .collect();
-    crate::comm::reduce_min(job, &mut holders);
+    comm::reduce_min(job, &mut holders);
     let mut told: Vec<(PathKey, Vec<FrameText>)> = Vec::new();
     for (key, holder) in wanted.iter().zip(holders) {
         if holder == me

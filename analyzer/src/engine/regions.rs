@@ -354,9 +354,7 @@ fn functions(
         let functions = regions.filter(|region| region.kind == REGION_FUNCTION);
         own.extend(functions.filter_map(|f| profiled.paths.get(f.call_path as usize)));
     }
-    own.sort_unstable();
-    own.dedup();
-    let texts = places::paths(job, &own, locations, profiled)?;
+    let texts = places::paths(job, own, locations, profiled)?;
     let mut named: Vec<(PathKey, String)> = Vec::new();
     if job.agent() == 0 {
         let mut keys: Vec<PathKey> = texts.keys().copied().collect();
