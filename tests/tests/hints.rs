@@ -227,6 +227,50 @@ pairs! {
     stagger_transfers_shmem: pair("stagger_transfers", 4).link("lib/slow_link.c", &["-loshmem"]).shmem();
 }
 
+/// The eager limit that counts is the run's own. A message below it is sent whether or not its
+/// receive is there. One above it waits: the hint tells the limit and who set it, unless the message is
+/// so much larger that no limit is worth raising.
+#[test]
+fn messages_wait_above_the_eager_limit_of_the_run() {
+    let bench = Bench::new("hint-limit-of-the-run");
+    let name = match Mpi::chosen() {
+        Mpi::OpenMpi => "OMPI_MCA_btl_vader_eager_limit",
+        Mpi::Mpich => "UCX_RNDV_THRESH",
+    };
+    // Messages of 6400 bytes, or of half as many.
+    for (cflag, limit, waits, hint) in [
+        ("-UMENDED", 2048, true, true),
+        ("-UMENDED", 16384, false, false),
+        ("-DMENDED", 2048, true, true),
+        ("-DMENDED", 4096, false, false),
+        ("-UMENDED", 320, true, false),
+    ] {
+        let case = format!("{cflag} {limit}");
+        let program = bench.compile("hints/eager_limit.c", &[cflag], &[]);
+        let run = bench.traced(2, &[program.as_os_str()], &case);
+        let run = run.env(name, limit.to_string());
+        run.run().expect_orderly().expect_success();
+        let trace = bench.path(&case);
+        let text = analyze(&bench, &trace, 1, &[]);
+        for agents in [2, 3] {
+            let other = analyze(&bench, &trace, agents, &[]);
+            assert_eq!(difference(&text, &other), None, "{case}, {agents} agents");
+        }
+        let report = Report::parse(&text).expect("a report of the promised shape");
+        let all = report.bottlenecks.iter();
+        let mut late = all.filter(|b| b.pattern == "late_receiver" && b.operation == "MPI_Send");
+        let late = late.next();
+        assert_eq!(late.is_some(), waits, "{case}: {:?}", report.bottlenecks);
+        let mut advice = late.iter().flat_map(|late| &late.advice);
+        let advice = advice.find(|advice| advice.rule == "eager_limit");
+        assert_eq!(advice.is_some(), hint, "{case}: {late:?}");
+        if let Some(advice) = advice {
+            let told = format!("2 048 bytes (as {name} says)");
+            assert!(advice.text.contains(&told), "{case}: {advice:?}");
+        }
+    }
+}
+
 /// Rules of the user stand beside those of the product, or take their place; a mistake in one is
 /// an anomaly with its line, for any number of agents, and the rest is used.
 #[test]
@@ -276,12 +320,9 @@ fn users_bring_rules_of_their_own() {
     assert!(!one.contains("Never said"));
     assert!(advice.iter().all(|advice| advice.rule != "overlap_receive"));
     // General advice is rules as well; it promises nothing.
-    let late = report.bottlenecks.iter();
-    let mut late = late.filter(|found| found.pattern == "late_sender");
-    let hints = &late.next().expect("a late sender").hints;
-    let general = "Ask rank 0 to send earlier.";
-    assert!(hints.iter().any(|hint| hint == general), "{hints:?}");
-    assert!(!one.contains("Give the sender less"), "{hints:?}");
+    let mut hints = report.bottlenecks.iter().flat_map(|b| &b.hints);
+    assert!(hints.any(|hint| hint == "Ask rank 0 to send earlier."));
+    assert!(!one.contains("Give the sender less"));
     assert!(
         advice
             .iter()
