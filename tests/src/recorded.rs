@@ -89,7 +89,8 @@ pub fn record_with(bench: Bench, words: &[&Path], ranks: u32, shmem: bool) -> Re
     Recorded { bench, trace }
 }
 
-/// The report of one, two and three agents, which is the same, and its rows about regions by name.
+/// The report of one, two and three agents (see [`Bench::agents`]), which is the same, and its rows
+/// about regions by name.
 ///
 /// # Panics
 /// If it is not.
@@ -101,8 +102,8 @@ pub fn analyze(run: &Recorded, options: &[&str]) -> (Report, BTreeMap<String, Va
         outcome.expect_orderly().expect_success();
         fs::read_to_string(&path).expect("a report")
     };
-    let text = report(1);
-    for agents in [2, 3] {
+    let text = report(run.bench.agents[0]);
+    for &agents in &run.bench.agents[1..] {
         let other = difference(&text, &report(agents));
         assert_eq!(other, None, "1 and {agents} agents");
     }

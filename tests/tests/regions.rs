@@ -99,8 +99,11 @@ fn same_regions(run: Recorded, archive: PathBuf, rows: &BTreeMap<String, Value>)
     for (row, other) in rows.values().zip(imported.values()) {
         for (key, value) in row.as_object().expect("a row") {
             let is_same = match value.as_f64().filter(|_| value.is_f64()) {
-                // Times are rounded to ns, of each thread.
-                Some(number) => near(other[key].as_f64().unwrap_or(f64::NAN), number, 1e-6),
+                // Times are rounded to ns, of each thread, and ratios made of these.
+                Some(number) => {
+                    let by = if key.ends_with("_s") { 1e-6 } else { 1e-3 };
+                    near(other[key].as_f64().unwrap_or(f64::NAN), number, by)
+                }
                 None => *value == other[key],
             };
             assert!(is_same, "{key}: {row:#}, in the archive {other:#}");
