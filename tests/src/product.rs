@@ -126,6 +126,12 @@ impl Bench {
         Bench::of_chosen(test, Needs::Nothing)
     }
 
+    /// With the command that is built for its MPI, too, which is what its launcher can start.
+    pub fn whole(mut self) -> Bench {
+        self.command = built("LAGGARD_BIN", self.mpi, "laggard");
+        self
+    }
+
     fn of_chosen(test: &str, needs: Needs) -> Bench {
         let mut bench = Bench::prepare(test, Mpi::chosen(), needs);
         if bench.mpi == Mpi::Mpich {

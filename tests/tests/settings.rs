@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
 
+use laggard_tests::mpi::Mpi;
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT, mpirun};
 use laggard_tests::report::{Bottleneck, Report};
@@ -164,11 +165,12 @@ fn run_in(bench: &Bench, command: &mut Command) -> Outcome {
 /// `laggard run … -- mpirun …`, and the commands that look at a trace and a report.
 #[test]
 fn run_and_look() {
-    let bench = Bench::beside("run-and-look");
+    let bench = Bench::beside("run-and-look").whole();
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let mut run = Command::new(&bench.command);
     run.args(["run", "-o", "recorded", "--"]);
-    run.arg("mpirun").args(mpirun(2).get_args()).arg(&program);
+    run.arg(Mpi::chosen().launcher());
+    run.args(mpirun(2).get_args()).arg(&program);
     let outcome = run_in(&bench, &mut run).expect_success();
     assert!(outcome.stdout.contains("rank 1 of 2 checksum"), "{outcome}");
 
@@ -194,10 +196,11 @@ fn run_and_look() {
 /// The program's exit code is the command's; a command that records nothing says so.
 #[test]
 fn run_passes_exit_codes_on() {
-    let bench = Bench::beside("run-exit-code");
+    let bench = Bench::beside("run-exit-code").whole();
     let program = bench.compile("attacks/ending.c", &["-pthread"], &[]);
     let mut run = Command::new(&bench.command);
-    run.args(["run", "--", "mpirun"]).args(mpirun(2).get_args());
+    run.args(["run", "--", &*Mpi::chosen().launcher()]);
+    run.args(mpirun(2).get_args());
     let outcome = run_in(&bench, run.arg(&program).arg("return"));
     assert_eq!(outcome.code, Some(5), "{outcome}");
 
