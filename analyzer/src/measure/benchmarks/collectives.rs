@@ -1,41 +1,19 @@
-//! Blocking collectives, on communicators and on neighbourhoods.
+//! Collectives, on communicators and on neighbourhoods: blocking, and non-blocking and waited for
+//! at once. Both forms have the same arguments but for the request.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
-use mpi::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype};
+use mpi::ffi::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Op};
 
 use super::Kind::Group;
 use super::Volume::{Blocks, Fixed, Sized};
+use super::requests::{none, wait};
 use super::{Benchmark, Site, Steps, Volume, byte, call, constant};
 
 /// Rank of roots.
-pub const ROOT: c_int = 0;
-
-/// One row each.
-pub const ROWS: &[Benchmark] = &[
-    row(&["MPI_Barrier"], Fixed, barrier),
-    row(&["MPI_Bcast"], Sized, bcast),
-    row(&["MPI_Reduce"], Sized, reduce),
-    row(&["MPI_Allreduce"], Sized, allreduce),
-    row(&["MPI_Scan"], Sized, scan),
-    row(&["MPI_Exscan"], Sized, exscan),
-    row(&["MPI_Gather"], Blocks, gather),
-    row(&["MPI_Gatherv"], Blocks, gatherv),
-    row(&["MPI_Scatter"], Blocks, scatter),
-    row(&["MPI_Scatterv"], Blocks, scatterv),
-    row(&["MPI_Allgather"], Blocks, allgather),
-    row(&["MPI_Allgatherv"], Blocks, allgatherv),
-    row(&["MPI_Alltoall"], Blocks, alltoall),
-    row(&["MPI_Alltoallv"], Blocks, alltoallv),
-    row(&["MPI_Alltoallw"], Blocks, alltoallw),
-    row(&["MPI_Reduce_scatter"], Blocks, reduce_scatter),
-    row(&["MPI_Reduce_scatter_block"], Blocks, reduce_scatter_block),
-    row(&["MPI_Neighbor_allgather"], Sized, neighbor_allgather),
-    row(&["MPI_Neighbor_allgatherv"], Sized, neighbor_allgatherv),
-    row(&["MPI_Neighbor_alltoall"], Sized, neighbor_alltoall),
-    row(&["MPI_Neighbor_alltoallv"], Sized, neighbor_alltoallv),
-    row(&["MPI_Neighbor_alltoallw"], Sized, neighbor_alltoallw),
-];
+const ROOT: c_int = 0;
+/// Neighbours of each member of a ring.
+const NEIGHBOURS: usize = 2;
 
 /// A benchmark of a group.
 pub const fn row(
@@ -51,287 +29,150 @@ pub const fn row(
     }
 }
 
-fn barrier(site: &Site) -> Steps {
-    let comm = site.comm;
-    Steps::new(move || call!(MPI_Barrier(comm)))
+/// What arguments are made of.
+struct Given {
+    outgoing: *mut c_void,
+    incoming: *mut c_void,
+    /// Of a message or block: elements, and their type.
+    count: c_int,
+    datatype: MPI_Datatype,
+    /// The same for each party, and where their blocks begin, bytes.
+    counts: Vec<c_int>,
+    begins: Vec<c_int>,
+    offsets: Vec<MPI_Aint>,
+    types: Vec<MPI_Datatype>,
+    op: MPI_Op,
+    comm: MPI_Comm,
 }
 
-fn bcast(site: &Site) -> Steps {
-    let site = *site;
-    Steps::new(move || {
-        call!(MPI_Bcast(
-            site.outgoing,
-            site.count(),
-            byte(),
-            ROOT,
-            site.comm
-        ));
-    })
-}
-
-fn reduce(site: &Site) -> Steps {
-    let (site, (count, datatype, op)) = (*site, site.elements());
-    Steps::new(move || {
-        call!(MPI_Reduce(
-            site.outgoing,
-            site.incoming,
-            count,
-            datatype,
-            op,
-            ROOT,
-            site.comm
-        ));
-    })
-}
-
-macro_rules! on_elements {
-    ($name:ident, $function:ident) => {
-        fn $name(site: &Site) -> Steps {
-            let (site, (count, datatype, op)) = (*site, site.elements());
-            Steps::new(move || {
-                call!($function(
-                    site.outgoing,
-                    site.incoming,
-                    count,
-                    datatype,
-                    op,
-                    site.comm
-                ));
-            })
+impl Given {
+    /// Bytes for so many parties of a communicator.
+    fn new(site: &Site, parties: usize, comm: MPI_Comm) -> Given {
+        let (counts, begins) = site.counts(parties);
+        Given {
+            outgoing: site.outgoing,
+            incoming: site.incoming,
+            count: site.count(),
+            datatype: byte(),
+            offsets: begins.iter().map(|&begin| begin as MPI_Aint).collect(),
+            types: vec![byte(); parties],
+            counts,
+            begins,
+            op: constant!(RSMPI_SUM),
+            comm,
         }
+    }
+
+    /// The benchmark of a call with these arguments.
+    fn steps(self, mut timed: impl FnMut(&Given) + 'static) -> Steps {
+        Steps::new(move || timed(&self))
+    }
+}
+
+/// Blocks of bytes for all members.
+fn of_group(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
+    Given::new(site, site.size as usize, site.comm).steps(timed)
+}
+
+/// Elements that can be added up, as many for all members.
+fn of_elements(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
+    let (count, datatype, op) = site.elements();
+    let given = Given {
+        count,
+        datatype,
+        op,
+        counts: vec![count; site.size as usize],
+        ..Given::new(site, site.size as usize, site.comm)
     };
+    given.steps(timed)
 }
 
-on_elements!(allreduce, MPI_Allreduce);
-on_elements!(scan, MPI_Scan);
-on_elements!(exscan, MPI_Exscan);
-on_elements!(reduce_scatter_block, MPI_Reduce_scatter_block);
-
-fn reduce_scatter(site: &Site) -> Steps {
-    let (site, (count, datatype, op)) = (*site, site.elements());
-    let counts = vec![count; site.size as usize];
-    Steps::new(move || {
-        call!(MPI_Reduce_scatter(
-            site.outgoing,
-            site.incoming,
-            counts.as_ptr(),
-            datatype,
-            op,
-            site.comm
-        ));
-    })
-}
-
-macro_rules! of_blocks {
-    ($name:ident, $function:ident $(, $root:ident)?) => {
-        fn $name(site: &Site) -> Steps {
-            let (site, count) = (*site, site.count());
-            Steps::new(move || {
-                call!($function(
-                    site.outgoing,
-                    count,
-                    byte(),
-                    site.incoming,
-                    count,
-                    byte(),
-                    $($root,)?
-                    site.comm
-                ));
-            })
-        }
-    };
-}
-
-of_blocks!(gather, MPI_Gather, ROOT);
-of_blocks!(scatter, MPI_Scatter, ROOT);
-of_blocks!(allgather, MPI_Allgather);
-of_blocks!(alltoall, MPI_Alltoall);
-
-fn gatherv(site: &Site) -> Steps {
-    let (site, (counts, begins)) = (*site, site.counts(site.size as usize));
-    Steps::new(move || {
-        call!(MPI_Gatherv(
-            site.outgoing,
-            site.count(),
-            byte(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            ROOT,
-            site.comm
-        ));
-    })
-}
-
-fn scatterv(site: &Site) -> Steps {
-    let (site, (counts, begins)) = (*site, site.counts(site.size as usize));
-    Steps::new(move || {
-        call!(MPI_Scatterv(
-            site.outgoing,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            site.incoming,
-            site.count(),
-            byte(),
-            ROOT,
-            site.comm
-        ));
-    })
-}
-
-fn allgatherv(site: &Site) -> Steps {
-    let (site, (counts, begins)) = (*site, site.counts(site.size as usize));
-    Steps::new(move || {
-        call!(MPI_Allgatherv(
-            site.outgoing,
-            site.count(),
-            byte(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            site.comm
-        ));
-    })
-}
-
-fn alltoallv(site: &Site) -> Steps {
-    let (site, (counts, begins)) = (*site, site.counts(site.size as usize));
-    Steps::new(move || {
-        call!(MPI_Alltoallv(
-            site.outgoing,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            site.comm
-        ));
-    })
-}
-
-fn alltoallw(site: &Site) -> Steps {
-    let (site, (counts, begins)) = (*site, site.counts(site.size as usize));
-    let types = vec![byte(); counts.len()];
-    Steps::new(move || {
-        call!(MPI_Alltoallw(
-            site.outgoing,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            types.as_ptr(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            types.as_ptr(),
-            site.comm
-        ));
-    })
-}
-
-/// Neighbours of each member of a ring.
-pub const NEIGHBOURS: usize = 2;
-
-/// The members as a ring.
-pub fn ring(site: &Site) -> MPI_Comm {
+/// Blocks of bytes for the neighbours in a ring of the members.
+fn of_ring(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
     let mut ring = constant!(RSMPI_COMM_NULL);
     let (members, wraps) = (site.size, 1);
     call!(MPI_Cart_create(
         site.comm, 1, &members, &wraps, 0, &mut ring
     ));
-    ring
-}
-
-/// What gives a ring back.
-pub fn free(ring: MPI_Comm) -> impl FnMut() + 'static {
-    move || {
+    let steps = Given::new(site, NEIGHBOURS, ring).steps(timed);
+    steps.release(move || {
         let mut ring = ring;
         call!(MPI_Comm_free(&mut ring));
-    }
+    })
 }
 
-macro_rules! of_neighbours {
-    ($name:ident, $function:ident) => {
-        fn $name(site: &Site) -> Steps {
-            let (site, count, ring) = (*site, site.count(), ring(site));
-            Steps::new(move || {
-                call!($function(
-                    site.outgoing,
-                    count,
-                    byte(),
-                    site.incoming,
-                    count,
-                    byte(),
-                    ring
-                ));
-            })
-            .release(free(ring))
-        }
+/// Two rows for each collective: what is moved, the blocking form and the one with a request, on
+/// what, and their arguments.
+macro_rules! collectives {
+    ($($volume:ident $call:ident $start:ident $on:ident |$given:ident| $arguments:tt;)*) => {
+        /// Two rows each.
+        pub const ROWS: &[Benchmark] = &[$(
+            row(&[stringify!($call)], $volume, |site| {
+                $on(site, |$given| collectives!(@ $call $arguments))
+            }),
+            row(&[stringify!($start)], $volume, |site| {
+                $on(site, |$given| {
+                    let mut request = none();
+                    collectives!(@ $start $arguments &mut request);
+                    wait(&mut request);
+                })
+            }),
+        )*];
+    };
+    (@ $call:ident ($($argument:expr),*) $($request:expr)?) => {
+        call!($call($($argument,)* $($request)?))
     };
 }
 
-of_neighbours!(neighbor_allgather, MPI_Neighbor_allgather);
-of_neighbours!(neighbor_alltoall, MPI_Neighbor_alltoall);
-
-fn neighbor_allgatherv(site: &Site) -> Steps {
-    let (site, ring, (counts, begins)) = (*site, ring(site), site.counts(NEIGHBOURS));
-    Steps::new(move || {
-        call!(MPI_Neighbor_allgatherv(
-            site.outgoing,
-            site.count(),
-            byte(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            ring
-        ));
-    })
-    .release(free(ring))
-}
-
-fn neighbor_alltoallv(site: &Site) -> Steps {
-    let (site, ring, (counts, begins)) = (*site, ring(site), site.counts(NEIGHBOURS));
-    Steps::new(move || {
-        call!(MPI_Neighbor_alltoallv(
-            site.outgoing,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            byte(),
-            ring
-        ));
-    })
-    .release(free(ring))
-}
-
-/// Counts, beginnings in bytes and types of the neighbours' blocks.
-pub fn typed(site: &Site) -> (Vec<c_int>, Vec<MPI_Aint>, Vec<MPI_Datatype>) {
-    let (counts, begins) = site.counts(NEIGHBOURS);
-    let begins = begins.into_iter().map(|begin| begin as MPI_Aint);
-    (counts, begins.collect(), vec![byte(); NEIGHBOURS])
-}
-
-fn neighbor_alltoallw(site: &Site) -> Steps {
-    let (site, ring, (counts, begins, types)) = (*site, ring(site), typed(site));
-    Steps::new(move || {
-        call!(MPI_Neighbor_alltoallw(
-            site.outgoing,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            types.as_ptr(),
-            site.incoming,
-            counts.as_ptr(),
-            begins.as_ptr(),
-            types.as_ptr(),
-            ring
-        ));
-    })
-    .release(free(ring))
+collectives! {
+    Fixed MPI_Barrier MPI_Ibarrier of_group |g| (g.comm);
+    Sized MPI_Bcast MPI_Ibcast of_group |g| (g.outgoing, g.count, g.datatype, ROOT, g.comm);
+    Sized MPI_Reduce MPI_Ireduce of_elements |g|
+        (g.outgoing, g.incoming, g.count, g.datatype, g.op, ROOT, g.comm);
+    Sized MPI_Allreduce MPI_Iallreduce of_elements |g|
+        (g.outgoing, g.incoming, g.count, g.datatype, g.op, g.comm);
+    Sized MPI_Scan MPI_Iscan of_elements |g|
+        (g.outgoing, g.incoming, g.count, g.datatype, g.op, g.comm);
+    Sized MPI_Exscan MPI_Iexscan of_elements |g|
+        (g.outgoing, g.incoming, g.count, g.datatype, g.op, g.comm);
+    Blocks MPI_Gather MPI_Igather of_group |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, ROOT, g.comm);
+    Blocks MPI_Gatherv MPI_Igatherv of_group |g|
+        (g.outgoing, g.count, g.datatype,
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype, ROOT, g.comm);
+    Blocks MPI_Scatter MPI_Iscatter of_group |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, ROOT, g.comm);
+    Blocks MPI_Scatterv MPI_Iscatterv of_group |g|
+        (g.outgoing, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype,
+         g.incoming, g.count, g.datatype, ROOT, g.comm);
+    Blocks MPI_Allgather MPI_Iallgather of_group |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, g.comm);
+    Blocks MPI_Allgatherv MPI_Iallgatherv of_group |g|
+        (g.outgoing, g.count, g.datatype,
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype, g.comm);
+    Blocks MPI_Alltoall MPI_Ialltoall of_group |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, g.comm);
+    Blocks MPI_Alltoallv MPI_Ialltoallv of_group |g|
+        (g.outgoing, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype,
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype, g.comm);
+    Blocks MPI_Alltoallw MPI_Ialltoallw of_group |g|
+        (g.outgoing, g.counts.as_ptr(), g.begins.as_ptr(), g.types.as_ptr(),
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.types.as_ptr(), g.comm);
+    Blocks MPI_Reduce_scatter MPI_Ireduce_scatter of_elements |g|
+        (g.outgoing, g.incoming, g.counts.as_ptr(), g.datatype, g.op, g.comm);
+    Blocks MPI_Reduce_scatter_block MPI_Ireduce_scatter_block of_elements |g|
+        (g.outgoing, g.incoming, g.count, g.datatype, g.op, g.comm);
+    Sized MPI_Neighbor_allgather MPI_Ineighbor_allgather of_ring |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, g.comm);
+    Sized MPI_Neighbor_allgatherv MPI_Ineighbor_allgatherv of_ring |g|
+        (g.outgoing, g.count, g.datatype,
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype, g.comm);
+    Sized MPI_Neighbor_alltoall MPI_Ineighbor_alltoall of_ring |g|
+        (g.outgoing, g.count, g.datatype, g.incoming, g.count, g.datatype, g.comm);
+    Sized MPI_Neighbor_alltoallv MPI_Ineighbor_alltoallv of_ring |g|
+        (g.outgoing, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype,
+         g.incoming, g.counts.as_ptr(), g.begins.as_ptr(), g.datatype, g.comm);
+    Sized MPI_Neighbor_alltoallw MPI_Ineighbor_alltoallw of_ring |g|
+        (g.outgoing, g.counts.as_ptr(), g.offsets.as_ptr(), g.types.as_ptr(),
+         g.incoming, g.counts.as_ptr(), g.offsets.as_ptr(), g.types.as_ptr(), g.comm);
 }

@@ -7,7 +7,6 @@
 mod collectives;
 mod management;
 mod messages;
-mod nonblocking;
 mod requests;
 mod shmem;
 mod windows;
@@ -194,7 +193,6 @@ pub fn all(with_shmem: bool) -> Vec<&'static Benchmark> {
         messages::ROWS,
         requests::ROWS,
         collectives::ROWS,
-        nonblocking::ROWS,
         management::ROWS,
         windows::ROWS,
     ];

@@ -109,24 +109,48 @@ fn fence(site: &Site) -> Steps {
     Steps::new(move || close(window)).release(free(window))
 }
 
-fn put_into(site: &Site, window: MPI_Win) {
-    call!(MPI_Put(
-        site.outgoing,
-        site.count(),
-        byte(),
-        TARGET,
-        0,
-        site.count(),
-        byte(),
-        window
-    ));
+/// A transfer of bytes, with a request or without.
+macro_rules! transfer {
+    ($function:ident, $own:expr, $window:expr $(, $request:expr)?) => {
+        call!($function(
+            $own.outgoing,
+            $own.count(),
+            byte(),
+            TARGET,
+            0,
+            $own.count(),
+            byte(),
+            $window
+            $(, $request)?
+        ))
+    };
+}
+
+/// One that adds elements to those in the window, and may fetch what was there before.
+macro_rules! accumulation {
+    ($function:ident, $own:expr, [$($result:expr)?], $window:expr $(, $request:expr)?) => {{
+        let (count, datatype, op) = $own.elements();
+        call!($function(
+            $own.outgoing,
+            count,
+            datatype,
+            $($result.as_mut_ptr().cast(), count, datatype,)?
+            TARGET,
+            0,
+            count,
+            datatype,
+            op,
+            $window
+            $(, $request)?
+        ))
+    }};
 }
 
 fn fenced_put(site: &Site) -> Steps {
     let (site, window) = (*site, window(site));
     Steps::new(move || {
         if site.is_first() {
-            put_into(&site, window);
+            transfer!(MPI_Put, site, window);
         }
         close(window);
     })
@@ -139,7 +163,7 @@ fn exposed_put(site: &Site) -> Steps {
     Steps::new(move || match site.is_first() {
         true => {
             call!(MPI_Win_start(group, 0, window));
-            put_into(&site, window);
+            transfer!(MPI_Put, site, window);
             call!(MPI_Win_complete(window));
         }
         false => {
@@ -209,7 +233,7 @@ fn put(site: &Site) -> Steps {
     let (own, window) = (*site, window(site));
     passive(site, window, move || {
         lock(EXCLUSIVE, window);
-        put_into(&own, window);
+        transfer!(MPI_Put, own, window);
         call!(MPI_Win_flush(TARGET, window));
         unlock(window);
     })
@@ -219,60 +243,27 @@ fn get(site: &Site) -> Steps {
     let (own, window) = (*site, window(site));
     passive(site, window, move || {
         lock(SHARED, window);
-        call!(MPI_Get(
-            own.outgoing,
-            own.count(),
-            byte(),
-            TARGET,
-            0,
-            own.count(),
-            byte(),
-            window
-        ));
+        transfer!(MPI_Get, own, window);
         call!(MPI_Win_flush_local(TARGET, window));
         unlock(window);
     })
 }
 
 fn accumulate(site: &Site) -> Steps {
-    let (own, window, (count, datatype, op)) = (*site, window(site), site.elements());
+    let (own, window) = (*site, window(site));
     passive(site, window, move || {
         call!(MPI_Win_lock_all(0, window));
-        call!(MPI_Accumulate(
-            own.outgoing,
-            count,
-            datatype,
-            TARGET,
-            0,
-            count,
-            datatype,
-            op,
-            window
-        ));
+        accumulation!(MPI_Accumulate, own, [], window);
         call!(MPI_Win_flush_all(window));
         call!(MPI_Win_unlock_all(window));
     })
 }
 
 fn get_accumulate(site: &Site) -> Steps {
-    let (own, window, (count, datatype, op)) = (*site, window(site), site.elements());
-    let mut result = result(site);
+    let (own, window, mut result) = (*site, window(site), result(site));
     passive(site, window, move || {
         call!(MPI_Win_lock_all(0, window));
-        call!(MPI_Get_accumulate(
-            own.outgoing,
-            count,
-            datatype,
-            result.as_mut_ptr().cast(),
-            count,
-            datatype,
-            TARGET,
-            0,
-            count,
-            datatype,
-            op,
-            window
-        ));
+        accumulation!(MPI_Get_accumulate, own, [result], window);
         call!(MPI_Win_flush_local_all(window));
         call!(MPI_Win_unlock_all(window));
     })
@@ -313,74 +304,28 @@ fn in_epoch(steps: Steps, window: MPI_Win, site: Site) -> Steps {
 fn rput(site: &Site) -> Steps {
     let own = *site;
     requested(site, move |window, request| {
-        call!(MPI_Rput(
-            own.outgoing,
-            own.count(),
-            byte(),
-            TARGET,
-            0,
-            own.count(),
-            byte(),
-            window,
-            request
-        ));
+        transfer!(MPI_Rput, own, window, request)
     })
 }
 
 fn rget(site: &Site) -> Steps {
     let own = *site;
     requested(site, move |window, request| {
-        call!(MPI_Rget(
-            own.outgoing,
-            own.count(),
-            byte(),
-            TARGET,
-            0,
-            own.count(),
-            byte(),
-            window,
-            request
-        ));
+        transfer!(MPI_Rget, own, window, request)
     })
 }
 
 fn raccumulate(site: &Site) -> Steps {
-    let (own, (count, datatype, op)) = (*site, site.elements());
+    let own = *site;
     requested(site, move |window, request| {
-        call!(MPI_Raccumulate(
-            own.outgoing,
-            count,
-            datatype,
-            TARGET,
-            0,
-            count,
-            datatype,
-            op,
-            window,
-            request
-        ));
+        accumulation!(MPI_Raccumulate, own, [], window, request);
     })
 }
 
 fn rget_accumulate(site: &Site) -> Steps {
-    let (own, (count, datatype, op)) = (*site, site.elements());
-    let mut result = result(site);
+    let (own, mut result) = (*site, result(site));
     requested(site, move |window, request| {
-        call!(MPI_Rget_accumulate(
-            own.outgoing,
-            count,
-            datatype,
-            result.as_mut_ptr().cast(),
-            count,
-            datatype,
-            TARGET,
-            0,
-            count,
-            datatype,
-            op,
-            window,
-            request
-        ));
+        accumulation!(MPI_Rget_accumulate, own, [result], window, request);
     })
 }
 
