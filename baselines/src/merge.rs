@@ -22,6 +22,11 @@ impl Table {
                     if !sum.description.contains(&table.description) {
                         sum.description = format!("{}; {}", sum.description, table.description);
                     }
+                    for note in table.notes {
+                        if !sum.notes.contains(&note) {
+                            sum.notes.push(note);
+                        }
+                    }
                     table.entries.into_iter().for_each(|entry| sum.add(entry));
                 }
             }
@@ -110,7 +115,13 @@ mod tests {
         let first = table("x", 2, &[(1, 3e-6), (8, 4e-6)]);
         let again = table("x", 2, &[(1, 2e-6), (8, 5e-6), (64, 9e-6)]);
         let larger = table("x", 4, &[(1, 7e-6)]);
-        let merged = Table::merge(vec![larger, first, again]).unwrap();
+        let mut tables = vec![larger, first, again];
+        let notes = [&["four", "both"][..], &["both"], &["again"]];
+        for ((_, table), notes) in tables.iter_mut().zip(notes) {
+            table.notes = notes.iter().map(|&note| note.to_owned()).collect();
+        }
+        let merged = Table::merge(tables).unwrap();
+        assert_eq!(merged.notes, ["four", "both", "again"]);
         assert_eq!(merged.entries.len(), 2);
         let times = merged.entries[0].points.iter().map(|p| p.time_s);
         assert_eq!(times.collect::<Vec<_>>(), [2e-6, 4e-6, 9e-6]);

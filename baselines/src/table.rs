@@ -45,6 +45,9 @@ pub struct Table {
     /// The machine; `None`: nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
+    /// What is not in it, and why: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Measurements.
     pub entries: Vec<Entry>,
 }
@@ -56,6 +59,7 @@ impl Table {
             schema: SCHEMA.to_owned(),
             description: description.to_owned(),
             fingerprint: None,
+            notes: Vec::new(),
             entries,
         };
         table.sort();
@@ -334,6 +338,10 @@ mod tests {
             Table::from_json(&text, Path::new("b.json")).unwrap(),
             table()
         );
+        let mut with_notes = table();
+        with_notes.notes = vec!["one \"quoted\"".into(), "two".into()];
+        let again = Table::from_json(with_notes.to_json().as_bytes(), Path::new("b.json"));
+        assert_eq!(again.unwrap(), with_notes);
         let read = |text: &str| {
             let error = Table::from_json(text.as_bytes(), Path::new("b.json")).unwrap_err();
             error.to_string()

@@ -22,6 +22,11 @@ pub fn json(table: &Table) -> String {
         let pretty = pretty.replace('\n', "\n  ");
         text.push_str(&format!("  \"fingerprint\": {pretty},\n"));
     }
+    if !table.notes.is_empty() {
+        let notes: Vec<String> = table.notes.iter().map(line).collect();
+        let notes = notes.join(",\n    ");
+        text.push_str(&format!("  \"notes\": [\n    {notes}\n  ],\n"));
+    }
     text.push_str("  \"entries\": [");
     let entries: Vec<String> = table.entries.iter().map(entry).collect();
     text.push_str(&entries.join(","));

@@ -248,11 +248,27 @@ fn every_call_that_waits_is_measured() {
     ] {
         entry(&table, operation, 2);
     }
-    // Of groups with more members than cores it is chance which times are found again.
-    let of_three = table.entries.iter().filter(|e| e.group_size == 3).count();
-    assert!(of_three >= 10, "{of_three} calls");
-    let machine = table.fingerprint.expect("a fingerprint");
+    let machine = table.fingerprint.as_ref().expect("a fingerprint");
     assert_eq!(machine.oversubscribed, machine.cores < 3, "{machine:?}");
+    let of_three = table.entries.iter().filter(|e| e.group_size == 3).count();
+    let left_out = "of 3 ranks groups of 3 are left out: they have more members than a host";
+    let note = table.notes.iter().find(|note| note.starts_with(left_out));
+    // MPICH's ranks keep their cores: times would be the system's slices. Of such groups nothing is
+    // in the table, and who looks at it learns why. With Open MPI that must be other work's doing.
+    if machine.oversubscribed && Mpi::chosen() == Mpi::Mpich {
+        assert!(note.is_some(), "{:?}", table.notes);
+    } else if let Some(note) = note {
+        assert!(!note.contains("keeps its core"), "{note}");
+    }
+    let Some(note) = note else {
+        return assert!(of_three >= 10, "{of_three} calls");
+    };
+    assert_eq!(of_three, 0);
+    assert_eq!(table.lookup("MPI_Barrier", 0, 3), None);
+    let file = bench.path("baseline.json");
+    let words = ["baseline".as_ref(), "--show".as_ref(), file.as_os_str()];
+    let shown = laggard(&bench, &words).expect_success();
+    assert!(shown.stdout.contains(note.as_str()), "{shown}");
 }
 
 #[test]

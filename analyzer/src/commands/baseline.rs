@@ -47,7 +47,10 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
     };
     let table = measured.table;
     if table.entries.is_empty() {
-        bail!("nothing was measured in that time: give it more with --time");
+        match table.notes.first() {
+            Some(why) => bail!("nothing was measured: {why}"),
+            None => bail!("nothing was measured in that time: give it more with --time"),
+        }
     }
     write(options, &table, &output)?;
     if !options.quiet {
@@ -65,12 +68,7 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
                 measured.left_out, measured.cells
             );
         }
-        if measured.unstable > 0 {
-            println!(
-                "{} times of groups with more ranks than cores are left out, since they were not found again: these wait for the cores",
-                measured.unstable
-            );
-        }
+        table.notes.iter().for_each(|note| println!("{note}"));
         println!("next: laggard analyze --baseline {} DIR", output.display());
     }
     Ok(ExitCode::SUCCESS)

@@ -55,6 +55,9 @@ pub fn show(options: &Baseline, table: &Table) -> Result<ExitCode> {
             machine.cores
         )?;
     }
+    for note in &table.notes {
+        writeln!(out, "{note}")?;
+    }
     writeln!(out)?;
     list(&mut out, &entries)?;
     for entry in drawn.iter().filter(|entry| has_curve(entry)) {

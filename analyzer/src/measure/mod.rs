@@ -16,6 +16,7 @@ mod benchmarks;
 mod clock;
 mod command;
 mod cores;
+mod crowded;
 mod groups;
 mod machine;
 mod plan;
@@ -65,8 +66,6 @@ pub struct Measured {
     pub left_out: usize,
     /// Cells in all.
     pub cells: usize,
-    /// Times that are not in the table, since they differed from pass to pass.
-    pub unstable: usize,
 }
 
 /// Measures as all ranks of a job, whose collector [`start()`] has loaded. What comes of it is
@@ -154,13 +153,10 @@ fn of_job(
     let Some(series) = merged else {
         return Ok(None);
     };
-    let (cells, left_out) = (done.cells, done.left_out);
-    let (table, unstable) = tabulate::table(&done.runs, &plan, series, facts);
     Ok(Some(Measured {
-        table,
-        left_out,
-        cells,
-        unstable,
+        table: tabulate::table(&done, &plan, series, facts),
+        left_out: done.left_out,
+        cells: done.cells,
     }))
 }
 

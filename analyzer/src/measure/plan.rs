@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::benchmarks::{Benchmark, Kind, Shmem, Site, Volume};
 use super::command::Command;
 use super::cores::Cores;
+use super::crowded::{self, Kept};
 use super::groups::Group;
 use super::rounds::{self, Limits};
 use super::world::Members;
@@ -99,6 +100,8 @@ pub struct Done {
     pub cells: usize,
     /// Cells for which there was no time.
     pub left_out: usize,
+    /// Groups in which nothing is measured, at rank 0.
+    pub kept: Vec<Kept>,
 }
 
 /// Sizes up to `most`: 0, powers of two, and between every second two of these one for a check.
@@ -173,7 +176,10 @@ impl Plan<'_> {
     /// Measures. Collective.
     pub fn carry_out(&self, shown: Shown) -> Done {
         let memory = Memory::new(room(self.options));
-        let mut done = Done::default();
+        let mut done = Done {
+            kept: self.try_crowded(),
+            ..Done::default()
+        };
         let mut clocks = Clocks::default();
         match self.world.rank {
             0 => self.conduct(&memory, &mut clocks, &mut done, shown),
@@ -182,9 +188,25 @@ impl Plan<'_> {
         done
     }
 
+    /// Groups whose members keep their cores while they wait, at rank 0. Collective.
+    fn try_crowded(&self) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        for group in (0..self.groups.len()).filter(|&group| self.is_crowded(group)) {
+            if let Some(members) = &self.groups[group].members {
+                self.place(group);
+                let time = crowded::time_with_slices(members);
+                kept.extend(time.map(|time| Kept { group, time }));
+            }
+            // All others sleep meanwhile.
+            self.world.broadcast_patiently(&mut [0]);
+        }
+        kept
+    }
+
     /// Rank 0: decides what comes next.
     fn conduct(&self, memory: &Memory, clocks: &mut Clocks, done: &mut Done, shown: Shown) {
-        let cells = self.cells();
+        let mut cells = self.cells();
+        cells.retain(|cell| done.kept.iter().all(|kept| kept.group != cell.group));
         let began = Instant::now();
         let mut flat = Flat::default();
         let mut measured = vec![false; cells.len()];
@@ -258,11 +280,7 @@ impl Plan<'_> {
 
     /// Whether a host has more members of a group than cores, so that they cannot begin together.
     pub fn is_crowded(&self, group: usize) -> bool {
-        let mut members: BTreeMap<&str, usize> = BTreeMap::new();
-        for &rank in &self.groups[group].ranks {
-            *members.entry(&self.hosts[rank]).or_default() += 1;
-        }
-        members.values().any(|&count| count > crate::comm::cores())
+        crowded::is_crowded(&self.groups[group], self.hosts)
     }
 
     /// Rank 0: lets another group work, or none any more.

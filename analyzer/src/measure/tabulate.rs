@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use laggard_baselines::{Entry, Fingerprint, Point, Span, Table};
 use laggard_trace::calls::{self, Shape};
 
-use super::plan::{Cell, Plan, Run, is_check};
+use super::crowded;
+use super::plan::{Cell, Done, Plan, Run, is_check};
 use super::recorded::Series;
 use super::rounds;
 
@@ -21,6 +22,9 @@ const LEAST: usize = 3;
 const CROWDED: usize = 4;
 /// The same time again: at most so many times as long.
 const AGAIN: f32 = 1.25;
+/// Where more than one of so many times of a group was not found again, none of them is used: two
+/// passes agree now and then by chance.
+const CHANCE: usize = 3;
 
 /// What an entry is of.
 type Kind = (u16, Span, u32);
@@ -54,13 +58,49 @@ impl Measured {
     }
 }
 
-/// The table of all runs, and how many times are not in it since they were not stable.
-pub fn table(runs: &[Run], plan: &Plan, series: Series, machine: Fingerprint) -> (Table, usize) {
-    let (entries, unstable) = entries(runs, plan, series);
+/// Of the times in a group with more members than cores: those that were not stable, and all.
+type Again = (usize, usize);
+/// The same of all such groups.
+type Crowded = BTreeMap<(Span, u32), Again>;
+
+/// The table of all runs, with notes on what is not in it.
+pub fn table(done: &Done, plan: &Plan, series: Series, machine: Fingerprint) -> Table {
+    let (entries, crowded) = entries(&done.runs, plan, series);
     let mut table = Table::new(&description(&machine), entries);
     table.fingerprint = Some(machine);
+    let ranks = plan.hosts.len();
+    let kept = crowded::note(&done.kept, plan.groups, ranks);
+    table.notes.extend(kept);
+    table.notes.extend(notes(&crowded, ranks));
     table.fit();
-    (table, unstable)
+    table
+}
+
+/// Whether too many times were not found again for the others to be more than chance.
+fn is_chance(&(unstable, all): &Again) -> bool {
+    unstable * CHANCE > all
+}
+
+/// What is told of times that were not found again, a sentence each.
+fn notes(crowded: &Crowded, ranks: usize) -> Vec<String> {
+    let (chance, rest): (Vec<_>, Vec<_>) = crowded.iter().partition(|(_, again)| is_chance(again));
+    let mut notes = Vec::new();
+    for ((_, size), (unstable, all)) in chance {
+        notes.push(format!(
+            "of {ranks} ranks groups of {size} are left out: they have more members than a host has \
+             cores, and no second pass found {unstable} of {all} times again within 25 %; their \
+             calls are judged as without a table"
+        ));
+    }
+    let sum = |pick: fn(&Again) -> usize| rest.iter().map(|(_, again)| pick(again)).sum();
+    let (unstable, all): Again = (sum(|again| again.0), sum(|again| again.1));
+    if unstable > 0 {
+        notes.push(format!(
+            "of {ranks} ranks {unstable} of {all} times in groups that have more members than a host \
+             has cores are left out, since no second pass found them again within 25 %"
+        ));
+    }
+    notes
 }
 
 fn description(machine: &Fingerprint) -> String {
@@ -81,8 +121,8 @@ fn description(machine: &Fingerprint) -> String {
 #[derive(Default)]
 struct Roles([Curve; 2]);
 
-/// Entries, and how many times are not in them since they were not stable.
-fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, usize) {
+/// Entries, and what is not in them of groups with more members than cores.
+fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, Crowded) {
     let mut kinds: BTreeMap<Kind, Roles> = BTreeMap::new();
     for ((run, is_first, operation, bytes), times) in series {
         let Some(run) = runs.get(run as usize) else {
@@ -110,15 +150,24 @@ fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, usize) {
         }
         measured.times.extend(times);
     }
-    let mut unstable = 0;
-    for curve in kinds.values_mut().flat_map(|roles| &mut roles.0) {
-        let all = curve.len();
-        curve.retain(|_, measured| measured.is_stable());
-        unstable += all - curve.len();
+    let mut crowded = Crowded::new();
+    for ((_, span, size), roles) in &mut kinds {
+        for curve in &mut roles.0 {
+            curve.retain(|_, measured| {
+                let is_stable = measured.is_stable();
+                if !measured.crowded.is_empty() {
+                    let again = crowded.entry((*span, *size)).or_default();
+                    again.0 += usize::from(!is_stable);
+                    again.1 += 1;
+                }
+                is_stable
+            });
+        }
     }
+    kinds.retain(|(_, span, size), _| !crowded.get(&(*span, *size)).is_some_and(is_chance));
     let entries = kinds.into_iter().map(|(kind, roles)| entry(kind, roles));
     let entries = entries.filter(|entry| !entry.points.is_empty());
-    (entries.collect(), unstable)
+    (entries.collect(), crowded)
 }
 
 /// What a time counts as, as the analysis will ask for it.
@@ -253,6 +302,18 @@ mod tests {
         assert!(!is_stable(&[1000.0]));
         assert!(is_stable(&[9000.0, 1000.0, 1200.0]));
         assert!(!is_stable(&[9000.0, 1000.0, 1300.0]));
+    }
+
+    #[test]
+    fn groups_in_which_chance_decides_are_left_out() {
+        let groups = [(3, (40, 100)), (4, (20, 100))];
+        let groups = groups.map(|(size, again)| ((Span::IntraNode, size), again));
+        let notes = notes(&groups.into_iter().collect(), 4);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].starts_with("of 4 ranks groups of 3 are left out"));
+        assert!(notes[0].contains("no second pass found 40 of 100 times again"));
+        assert!(notes[1].starts_with("of 4 ranks 20 of 100 times"));
+        assert!(super::notes(&Crowded::new(), 4).is_empty());
     }
 
     #[test]
