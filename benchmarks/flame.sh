@@ -17,7 +17,7 @@ perf record -q -e cpu-clock -F 997 --call-graph dwarf,8192 -o "$work/perf.data" 
     "$laggard" analyze "$trace" --threads 1 --format none -o "$work/report.json" "$@"
 perf script -i "$work/perf.data" 2>/dev/null | inferno-collapse-perf >"$work/folded"
 # Only below the rounds, without what is the same in all: stacks stay readable.
-sed -n 's/^.*;\(laggard::engine::agent::Agent::round;\)/\1/p' "$work/folded" >"$work/rounds"
+sed -n 's/^.*;\(laggard::engine::rounds::Rounds::run;\)/\1/p' "$work/folded" >"$work/rounds"
 inferno-flamegraph --title "$(basename "$trace"), $*" --minwidth 0.2 <"$work/rounds" >"$out"
 # Share of each function by itself.
 awk '{ n = $NF; sub(/ [0-9]+$/, ""); k = split($0, f, ";"); s[f[k]] += n; t += n }
