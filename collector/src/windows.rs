@@ -104,8 +104,13 @@ fn among(memories: &[Memory], address: u64) -> Option<(&'static Group, u64)> {
 mod tests {
     use super::*;
 
+    /// Windows of the test; what is never freed must be known to somebody.
+    static WINDOWS: Mutex<Vec<&Group>> = Mutex::new(Vec::new());
+
     fn window(id: u64) -> &'static Group {
-        Box::leak(Box::new(Group::test(id, 0, &[0])))
+        let window = Box::leak(Box::new(Group::test(id, 0, &[0])));
+        WINDOWS.lock().unwrap().push(window);
+        window
     }
 
     #[test]
