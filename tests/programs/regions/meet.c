@@ -72,6 +72,8 @@ int main(int argc, char **argv)
         at(2 * round, rank == 1 ? 120 : 80);
         if (rank == 1 || rank == 2)
             meet_one("meet_some", SOME);
+        if (rank == 0)
+            serve_until(2 * round, 130);
         at(2 * round, rank == 0 ? 130 : rank == 1 ? 140 : rank == 2 ? 150 : 165);
         meet_one("meet_in_pairs", rank < 2 ? FIRST : SECOND);
         at(2 * round, 180);
