@@ -25,8 +25,17 @@ pub use rules::Rules;
 /// Analyses a trace directory; what comes of it is given on the head agent only.
 ///
 /// Under an MPI launcher all processes of the job are agents; elsewhere this process
-/// is the only one. An error is the same on all agents, and the head should say it.
+/// is the only one. An error is known to all agents, and the head should say it.
 pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
+    analyze_prepared(directory, || Ok(options.clone()))
+}
+
+/// The same as `prepare` says, which each agent calls as part of the job: launchers may let the
+/// others wait for ever for one that ends before.
+pub fn analyze_prepared(
+    directory: &Path,
+    prepare: impl FnOnce() -> anyhow::Result<AnalyzeOptions>,
+) -> anyhow::Result<Option<Analysis>> {
     let job: Box<dyn Job> = if comm::launched_by_mpi() {
         let job = MpiJob::new()
             .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?;
@@ -41,6 +50,7 @@ pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Opt
     } else {
         Box::new(Serial)
     };
+    let options = &comm::agree(job.as_ref(), prepare())?;
     signals::watch_files();
     if job.agent() == 0 && job.agents() > 1 {
         signals::watch_end();

@@ -57,7 +57,7 @@ HELPER void at(int round, double ms) { at_ms(round * PERIOD + ms); }
 
 /* The same, and goes on meanwhile with what others do to this rank's memory: MPICH does it in
  * calls only. */
-HELPER void serve_until(int round, int ms)
+HELPER void at_serving(int round, int ms)
 {
     struct timespec step = {.tv_nsec = 500000};
     for (int found; now() < origin + 1e-3 * (round * PERIOD + ms); nanosleep(&step, NULL))

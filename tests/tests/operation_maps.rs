@@ -101,7 +101,7 @@ fn home_made_barriers() {
         let bench = Bench::sharing(&format!("maps-meet-{attempt}"));
         let functions = [
             "-finstrument-functions",
-            "-finstrument-functions-exclude-function-list=now,at,serve_until,start,finish",
+            "-finstrument-functions-exclude-function-list=now,at,at_serving,start,finish",
         ];
         let flags = with_header(&functions);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

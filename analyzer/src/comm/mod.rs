@@ -107,6 +107,20 @@ where
     Ok(postcard::from_bytes(&bytes)?)
 }
 
+/// An error of any agent for all of them: its own, or that of the first that has one. Collective.
+///
+/// # Errors
+/// That one.
+pub fn agree<T>(job: &dyn Job, result: Result<T>) -> Result<T> {
+    let told = result.as_ref().err().map(|error| format!("{error:#}"));
+    for bytes in job.all_gather(postcard::to_stdvec(&told)?) {
+        if let Some(message) = postcard::from_bytes::<Option<String>>(&bytes)? {
+            return result.and(Err(anyhow::Error::msg(message)));
+        }
+    }
+    result
+}
+
 /// Element-wise minimum over all agents.
 pub fn reduce_min(job: &dyn Job, values: &mut [u64]) {
     values.iter_mut().for_each(|v| *v = !*v);

@@ -24,23 +24,8 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         .output
         .clone()
         .unwrap_or_else(|| laggard::directory::of(&options.directory).join("report.json"));
-    let settings = settings(options)?;
-    // Said before the work, not after it; an output that is no report is not touched.
-    if is_head() && (options.output.is_some() || output.exists()) {
-        Report::check_target(&output)?;
-    }
-    if is_head()
-        && let Some(table) = &options.per_rank
-    {
-        if std::path::absolute(table)? == std::path::absolute(&output)? {
-            bail!(
-                "{}: the report goes there; choose another file for --per-rank",
-                table.display()
-            );
-        }
-        PerRank::check_target(table)?;
-    }
-    let Some(analysis) = laggard::analyze(&options.directory, &settings)? else {
+    let prepare = || prepare(options, &output);
+    let Some(analysis) = laggard::analyze_prepared(&options.directory, prepare)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let Analysis { report, per_rank } = analysis;
@@ -71,6 +56,27 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is known to be wrong is said before the work, not after it; an output that is no report is
+/// not touched.
+fn prepare(options: &Analyze, output: &Path) -> Result<AnalyzeOptions> {
+    let settings = settings(options)?;
+    if is_head() && (options.output.is_some() || output.exists()) {
+        Report::check_target(output)?;
+    }
+    if is_head()
+        && let Some(table) = &options.per_rank
+    {
+        if std::path::absolute(table)? == std::path::absolute(output)? {
+            bail!(
+                "{}: the report goes there; choose another file for --per-rank",
+                table.display()
+            );
+        }
+        PerRank::check_target(table)?;
+    }
+    Ok(settings)
 }
 
 fn settings(options: &Analyze) -> Result<AnalyzeOptions> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use laggard_otf2::notes::{self, Notes};
 use laggard_otf2::world::Thread;
 use laggard_otf2::{Archive, Channel, Error, Transcoded, Transcoder};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::anomaly::{Anomalies, Level};
 use super::files::{Entry, Failure};
 use super::open::{Found, assign};
-use crate::comm::Job;
+use crate::comm::{self, Job};
 
 /// Extension of the anchor file of an OTF2 archive.
 const ANCHOR: &str = "otf2";
@@ -25,22 +25,11 @@ pub fn is_archive(path: &Path) -> bool {
         .is_some_and(|extension| extension == ANCHOR)
 }
 
-/// The same for all agents: the first error of any of them. Collective.
-fn agree<T>(job: &dyn Job, result: Result<T, String>) -> Result<T> {
-    let told = postcard::to_stdvec(&result.as_ref().err())?;
-    for bytes in job.all_gather(told) {
-        if let Some(message) = postcard::from_bytes::<Option<String>>(&bytes)? {
-            bail!(message);
-        }
-    }
-    result.map_err(anyhow::Error::msg)
-}
-
 /// Rewrites this agent's locations of an archive. Collective; the error is the same on all
 /// agents.
 pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Found> {
     let transcoder = Archive::open(path).and_then(Transcoder::new);
-    let transcoder = agree(job, transcoder.map_err(|error| error.to_string()))?;
+    let transcoder = comm::agree(job, transcoder.map_err(anyhow::Error::msg))?;
     let threads = &transcoder.world.threads;
     let agents = assign(&entries(threads), job.agents());
     let is_own = |agent: u32| agent as usize == job.agent();
@@ -67,10 +56,10 @@ pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Fou
                 why: error.to_string(),
                 is_newer: false,
             }),
-            Err(error) => fatal = Err(error.to_string()),
+            Err(error) => fatal = Err(anyhow::Error::msg(error)),
         }
     }
-    agree(job, fatal)?;
+    comm::agree(job, fatal)?;
     if job.agent() == 0 {
         add_notes(&transcoder.world.notes, anomalies);
     }

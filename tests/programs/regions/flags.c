@@ -57,7 +57,7 @@ int main(int argc, char **argv)
             spin_own(&memory[OWN], value); /* MARK own */
         }
         if (rank == 0)
-            serve_until(2 * round, 170);
+            at_serving(2 * round, 170);
         at(2 * round, rank == 1 ? 160 : rank == 0 ? 170 : 100);
         if (rank == 1)
             MPI_Accumulate(&one, 1, MPI_INT, 0, SHARED, 1, MPI_INT, MPI_SUM, window); /* MARK add */
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
         if (rank < 2)
             MPI_Win_flush(0, window);
         if (rank == 0)
-            serve_until(2 * round, 190);
+            at_serving(2 * round, 190);
     }
     at(2 * REPEATS, 0);
     MPI_Win_unlock_all(window);

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
         if (rank == 1 || rank == 2)
             meet_one("meet_some", SOME);
         if (rank == 0)
-            serve_until(2 * round, 130);
+            at_serving(2 * round, 130);
         at(2 * round, rank == 0 ? 130 : rank == 1 ? 140 : rank == 2 ? 150 : 165);
         meet_one("meet_in_pairs", rank < 2 ? FIRST : SECOND);
         at(2 * round, 180);
