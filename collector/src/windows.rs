@@ -23,6 +23,10 @@ struct Memory {
 }
 
 impl Memory {
+    fn is_freed(&self) -> bool {
+        self.window.is_freed.load(Ordering::Relaxed)
+    }
+
     fn displacement(&self, address: u64) -> Option<u64> {
         let is_inside = (self.start..self.end).contains(&address);
         is_inside.then(|| (address - self.start) / self.unit)
@@ -44,6 +48,7 @@ fn with<T>(act: impl FnOnce(&mut Vec<Memory>) -> T) -> Option<T> {
 
 fn note(memory: Memory) {
     with(|memories| {
+        forget(memories);
         if memories.len() < MOST {
             memories.push(memory);
         }
@@ -75,9 +80,15 @@ pub fn dynamic(window: &'static Group) {
     });
 }
 
-/// A window is freed.
+/// A window is freed: its memory may be that of something else from now on, also where it cannot be
+/// taken from what is known at this moment.
 pub fn freed(window: &'static Group) {
-    with(|memories| memories.retain(|memory| memory.window.id != window.id));
+    window.is_freed.store(true, Ordering::Relaxed);
+    with(forget);
+}
+
+fn forget(memories: &mut Vec<Memory>) {
+    memories.retain(|memory| !memory.is_freed());
 }
 
 /// The window that an address lies in, and the displacement. What is in no other is taken for
@@ -91,9 +102,10 @@ pub fn find(address: usize) -> Option<(&'static Group, u64)> {
 
 fn among(memories: &[Memory], address: u64) -> Option<(&'static Group, u64)> {
     // Of windows with the same memory the last one is in use, most likely.
-    let mut known = memories.iter().rev();
-    let found = known.find_map(|memory| Some((memory.window, memory.displacement(address)?)));
-    let mut dynamic = memories.iter().filter(|memory| memory.is_dynamic);
+    let known = memories.iter().filter(|memory| !memory.is_freed());
+    let mut latest = known.clone().rev();
+    let found = latest.find_map(|memory| Some((memory.window, memory.displacement(address)?)));
+    let mut dynamic = known.filter(|memory| memory.is_dynamic);
     found.or_else(|| match (dynamic.next(), dynamic.next()) {
         (Some(only), None) => Some((only.window, address)),
         _ => None,
@@ -142,5 +154,29 @@ mod tests {
         assert_eq!(find(&memories, 1500), Some((1, 62)));
         memories.push(dynamic(5));
         assert_eq!(find(&memories, 5000), None);
+        // Freed, and not yet forgotten.
+        memories[4].window.is_freed.store(true, Ordering::Relaxed);
+        memories[2].window.is_freed.store(true, Ordering::Relaxed);
+        assert_eq!(find(&memories, 5000), Some((4, 5000)));
+        assert_eq!(find(&memories, 1000), Some((1, 0)));
+    }
+
+    #[test]
+    fn a_window_is_freed_while_somebody_looks() {
+        static BYTES: [u8; 64] = [0; 64];
+        let start = BYTES.as_ptr().addr();
+        let window = window(100);
+        exposed(window, start, BYTES.len() as u64, 1);
+        assert_eq!(find(start + 8).map(|found| found.1), Some(8));
+        let looking = MEMORIES.lock().unwrap();
+        freed(window);
+        drop(looking);
+        assert_eq!(find(start + 8).map(|found| found.1), None);
+        // The next one is noted, and the freed one is gone.
+        let next = self::window(101);
+        exposed(next, start, 16, 1);
+        assert_eq!(MEMORIES.lock().unwrap().len(), 1);
+        freed(next);
+        assert_eq!(COUNT.load(Ordering::Relaxed), 0);
     }
 }

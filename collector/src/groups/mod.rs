@@ -11,7 +11,7 @@ mod registry;
 mod topology;
 
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use laggard_trace::{PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT};
 
@@ -61,6 +61,8 @@ pub struct Group {
     children: AtomicU32,
     /// Windows and files made on this one so far.
     attached: AtomicU32,
+    /// Whether it is a window whose memory is in it no longer.
+    pub is_freed: AtomicBool,
     /// This process's neighbours, in a communicator with a topology.
     pub topology: Option<Topology>,
     handle: usize,
@@ -77,6 +79,7 @@ impl Group {
             remote: members.remote,
             children: AtomicU32::new(0),
             attached: AtomicU32::new(0),
+            is_freed: AtomicBool::new(false),
             topology: members.topology,
             handle,
         }
