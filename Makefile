@@ -53,8 +53,9 @@ test-mpich: deps
 	$(FOR_MPICH) $(CARGO) clippy --release -p laggard-collector -- -D warnings
 	$(COMMAND_FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build --release -p laggard
 	LAGGARD_TEST_MPI=mpich $(TEST) --test patterns --test attacks --test symbols --test regions \
-		--test bad_input --test settings --test real_programs --test other_mpi \
-		--test baseline -- --skip _4 --skip _8
+		--test operation_maps --test bad_input --test settings --test real_programs \
+		--test other_mpi --test baseline --test kill --test node_files --test soak \
+		--test experiments --test per_rank --test export --test otf2 -- --skip _4 --skip _8
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all

@@ -100,8 +100,8 @@ impl Bench {
     /// Prepares a test. Waits until no other test uses the machine.
     ///
     /// Nothing in a trace depends on the MPI, nor does what is done with it. So with MPICH the
-    /// analysis is that of one agent built for Open MPI, which the tests with Open MPI have
-    /// compared with several; agents under MPICH's launcher are tested in `tests/other_mpi.rs`.
+    /// analysis is that of one agent, where a test does not ask for more; that several report the
+    /// same is tested in `tests/other_mpi.rs`.
     ///
     /// # Panics
     /// If the product has not been built.
@@ -126,16 +126,9 @@ impl Bench {
         Bench::of_chosen(test, Needs::Nothing)
     }
 
-    /// With the command that is built for its MPI, too, which is what its launcher can start.
-    pub fn whole(mut self) -> Bench {
-        self.command = built("LAGGARD_BIN", self.mpi, "laggard");
-        self
-    }
-
     fn of_chosen(test: &str, needs: Needs) -> Bench {
         let mut bench = Bench::prepare(test, Mpi::chosen(), needs);
         if bench.mpi == Mpi::Mpich {
-            bench.command = built("LAGGARD_BIN", Mpi::OpenMpi, "laggard");
             bench.agents = &[1];
         }
         bench

@@ -117,7 +117,7 @@ fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
 #[test]
 fn revisions() {
     until_right(|attempt| {
-        let bench = Bench::new(&format!("revisions-{attempt}")).whole();
+        let bench = Bench::new(&format!("revisions-{attempt}"));
         let mut lists: Vec<String> = Vec::new();
         for (name, flags) in [("before", &[][..]), ("after", &["-DREVISED"])] {
             let program = bench.compile(SOURCE, flags, &[]);
@@ -188,7 +188,7 @@ fn revisions() {
 #[test]
 fn sizes() {
     until_right(|attempt| {
-        let bench = Bench::new(&format!("sizes-{attempt}")).whole();
+        let bench = Bench::new(&format!("sizes-{attempt}"));
         let program = bench.compile(SOURCE, &[], &[]);
         let run = |ranks: u32, words: &[&str], kind: &str| {
             let report = recorded(&bench, &program, ranks, words, &format!("{kind}-{ranks}"));

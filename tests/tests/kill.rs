@@ -331,7 +331,7 @@ fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
 #[test]
 fn agents_are_killed_at_any_moment() {
     const AGENTS: u32 = 3;
-    let bench = Bench::beside("kill-agents").whole();
+    let bench = Bench::beside("kill-agents");
     let trace = long_trace(&bench, "1.5");
     let report = bench.path("report.json");
     let start = |n: usize| {
@@ -389,7 +389,7 @@ fn agents_are_killed_at_any_moment() {
 /// Shortened while it is mapped: one line that names the file, no core dump, no report.
 #[test]
 fn a_file_is_shortened_while_it_is_analysed() {
-    let bench = Bench::beside("shortened").whole();
+    let bench = Bench::beside("shortened");
     let trace = long_trace(&bench, "1.5");
     let mut files = locations(&trace);
     files.sort();
@@ -465,7 +465,7 @@ fn stop_while_mapped(job: &mut Job, agents: u32, program: &Path, file: &Path) ->
 /// The former report stays where the new one cannot be written, and nothing else.
 #[test]
 fn a_report_on_a_full_disk() {
-    let bench = Bench::beside("full-disk-report").whole();
+    let bench = Bench::beside("full-disk-report");
     let trace = long_trace(&bench, "0.1");
     let refused = |report: &Path, agents: u32| {
         let outcome = bench

@@ -246,7 +246,7 @@ fn verdict(bench: &Bench, trace: &Path) -> Result<String, String> {
 
 #[test]
 fn spoiled_files_are_not_hidden() {
-    let bench = Bench::beside("node-spoiled").whole();
+    let bench = Bench::beside("node-spoiled");
     record(&bench, "trace", "node", &["20000"], &[]);
     let trace = bench.path("trace");
     let path = node_file(&trace);
@@ -304,7 +304,7 @@ fn spoiled_files_are_not_hidden() {
 /// Files that stand where they do not belong are named; the rest is analysed.
 #[test]
 fn stray_files_are_named() {
-    let bench = Bench::beside("node-stray").whole();
+    let bench = Bench::beside("node-stray");
     record(&bench, "own", "location", &["100"], &[]);
     let trace = bench.path("trace");
     converted(&bench.path("own"), &trace, 0);

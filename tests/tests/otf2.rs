@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laggard_tests::archive::Archive;
+use laggard_tests::mpi::Mpi;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, difference, programs, python};
 use laggard_tests::report::Report;
@@ -455,6 +456,12 @@ fn eztrace(bench: &Bench) -> (PathBuf, [f64; 2]) {
 /// complete that MPI_Wait sets to null: those of C programs that are not persistent.
 #[test]
 fn archives_of_eztrace() {
+    if Mpi::is_left_out(
+        Mpi::Mpich,
+        "EZTrace, which Debian builds for Open MPI alone",
+    ) {
+        return;
+    }
     let bench = Bench::new("otf2-eztrace");
     let (anchor, waited) = eztrace(&bench);
     let report = Report::parse(&bench.analyze_all(&anchor)).expect("a report");

@@ -37,7 +37,7 @@ fn ns(seconds: &serde_json::Value) -> i64 {
 
 #[test]
 fn tables_of_all_numbers_of_agents_are_the_report() {
-    let bench = Bench::beside("per-rank").whole();
+    let bench = Bench::beside("per-rank");
     let program = bench.compile("attacks/tiny.c", &[], &[]);
     let run = bench.traced(4, &[program.as_os_str()], "trace");
     run.run().expect_orderly().expect_success();
@@ -81,7 +81,7 @@ fn tables_of_all_numbers_of_agents_are_the_report() {
 
 #[test]
 fn tables_that_cannot_be_written_are_refused_before_the_work() {
-    let bench = Bench::beside("per-rank-refused").whole();
+    let bench = Bench::beside("per-rank-refused");
     let program = bench.compile("attacks/tiny.c", &[], &[]);
     let run = bench.traced(2, &[program.as_os_str()], "trace");
     run.run().expect_orderly().expect_success();

@@ -165,7 +165,7 @@ fn run_in(bench: &Bench, command: &mut Command) -> Outcome {
 /// `laggard run … -- mpirun …`, and the commands that look at a trace and a report.
 #[test]
 fn run_and_look() {
-    let bench = Bench::beside("run-and-look").whole();
+    let bench = Bench::beside("run-and-look");
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
     let mut run = Command::new(&bench.command);
     run.args(["run", "-o", "recorded", "--"]);
@@ -196,7 +196,7 @@ fn run_and_look() {
 /// The program's exit code is the command's; a command that records nothing says so.
 #[test]
 fn run_passes_exit_codes_on() {
-    let bench = Bench::beside("run-exit-code").whole();
+    let bench = Bench::beside("run-exit-code");
     let program = bench.compile("attacks/ending.c", &["-pthread"], &[]);
     let mut run = Command::new(&bench.command);
     run.args(["run", "--", &*Mpi::chosen().launcher()]);
