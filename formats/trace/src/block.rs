@@ -119,6 +119,8 @@ pub enum BlockKind {
     Padding = 6,
     /// [`RegionEntry`]s.
     Regions = 7,
+    /// One [`OpenCall`](crate::OpenCall).
+    OpenCall = 8,
 }
 
 /// The header of a block.

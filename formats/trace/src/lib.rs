@@ -22,6 +22,7 @@ mod define;
 mod definitions;
 mod error;
 mod node;
+mod open_call;
 pub mod operations;
 mod read;
 mod record;
@@ -36,6 +37,7 @@ pub use node::{
     GRANULE, NODE_MAGIC, NODE_VERSION, NodeFile, NodePlace, NodeSpace, is_node_file_name,
     node_file_name,
 };
+pub use open_call::{OpenCall, OpenCallSlot, Subject};
 pub use read::{Chunk, Location};
 pub use record::*;
 pub use space::{FileSpace, MemorySpace, Space};

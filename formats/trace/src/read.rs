@@ -11,7 +11,7 @@ use zerocopy::FromBytes;
 
 use crate::block::*;
 use crate::node::{Joined, NODE_MAGIC};
-use crate::{Damage, DamageKind, Definition, Definitions, Error, Record};
+use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
 
 /// Bytes that checksums are tried over when the chain of blocks is broken, in sizes of the file.
 /// Bounds the search in a file made to slow it down.
@@ -49,6 +49,10 @@ pub struct Location {
     pub clock: Vec<ClockPoint>,
     /// How the recording ended; `None` if the file was not closed.
     pub end: Option<End>,
+    /// The call that was under way when the process ended or the file was closed.
+    pub open_call: Option<OpenCall>,
+    /// The file tells that there was none: that is no sign of one that could not be read.
+    pub is_outside: bool,
     /// What is wrong with the file.
     pub damage: Vec<Damage>,
 }
@@ -162,6 +166,8 @@ impl Location {
             regions: Vec::new(),
             clock: Vec::new(),
             end: None,
+            open_call: None,
+            is_outside: false,
             damage: Vec::new(),
         };
         location.walk();
@@ -372,11 +378,15 @@ impl Location {
     }
 
     fn open_block(&mut self, bytes: &[u8], at: usize, header: &BlockHeader, available: usize) {
+        let start = at + BLOCK_HEADER;
+        if header.kind == BlockKind::OpenCall as u16 {
+            self.take_open_call(&bytes[start..start + available]);
+            return;
+        }
         self.damage.push(Damage {
             offset: at as u64,
             what: DamageKind::OpenBlock,
         });
-        let start = at + BLOCK_HEADER;
         if header.kind == BlockKind::Definitions as u16 {
             self.take_definitions(at, &bytes[start..start + available], u32::MAX);
         }
@@ -433,10 +443,16 @@ impl Location {
                 self.regions.extend(entries::<RegionEntry>(payload))
             }
             k if k == BlockKind::Clock as u16 => self.clock.extend(entries::<ClockPoint>(payload)),
+            k if k == BlockKind::OpenCall as u16 => self.take_open_call(payload),
             k if k == BlockKind::End as u16 => self.end = entries::<End>(payload).next(),
             _ => {}
         }
         true
+    }
+
+    fn take_open_call(&mut self, payload: &[u8]) {
+        self.open_call = OpenCall::read(payload);
+        self.is_outside = OpenCall::is_none(payload);
     }
 
     /// Takes in `count` definitions, or those before the first of kind 0.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::PRIVATE_FILE;
+use crate::block::PAGE;
 
 /// Gives a writer one zeroed window after another; together they are the file.
 pub trait Space {
@@ -18,6 +19,11 @@ pub trait Space {
     /// The next window, at least `minimum` bytes, zeroed, a multiple of the page
     /// size; the pointer to the window before becomes invalid.
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)>;
+    /// The file's first page, once there is a first window, for as long as the space is there,
+    /// also when the window is not any more. Not every space can.
+    fn first_page(&mut self) -> io::Result<*mut u8> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Ends the file after `length` bytes.
     fn finish(&mut self, length: u64) -> io::Result<()>;
     /// `CLOCK_MONOTONIC` now, ns; 0 where there is none.
@@ -34,6 +40,8 @@ pub struct FileSpace {
     path: PathBuf,
     identity: Identity,
     map: Option<MmapMut>,
+    /// The first page, if it was asked for.
+    first: Option<MmapMut>,
     /// File size that has blocks on disk behind it.
     allocated: u64,
     /// End of the current window.
@@ -83,6 +91,7 @@ impl FileSpace {
             identity: Identity::of(&file)?,
             path,
             map: None,
+            first: None,
             allocated: 0,
             mapped: 0,
             window: FIRST_WINDOW,
@@ -168,6 +177,16 @@ pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Re
     Ok(map)
 }
 
+/// Maps a page of a file that has a block on disk.
+///
+/// # Safety
+/// Nobody else changes this part of the file as long as the map is there, but through other
+/// maps of the same thread's.
+pub(crate) unsafe fn map_page(file: &File, offset: u64) -> io::Result<MmapMut> {
+    // SAFETY: as the caller states.
+    unsafe { MmapOptions::new().offset(offset).len(PAGE).map_mut(file) }
+}
+
 fn is_memory(file: &File) -> bool {
     // SAFETY: all zeros are a valid `statfs`, and the call fills it in.
     unsafe {
@@ -208,6 +227,14 @@ impl Space for FileSpace {
         self.mapped += size as u64;
         self.window = (self.window * 2).min(self.largest);
         Ok((pointer, size))
+    }
+
+    fn first_page(&mut self) -> io::Result<*mut u8> {
+        let file = open_again(&self.path, self.identity)?;
+        // SAFETY: as above; windows of this space are the other map of the page, and the two
+        // are used by one thread.
+        let map = unsafe { map_page(&file, 0)? };
+        Ok(self.first.insert(map).as_mut_ptr())
     }
 
     fn finish(&mut self, length: u64) -> io::Result<()> {
@@ -266,6 +293,11 @@ impl Space for MemorySpace {
         self.full.push(vec![0u64; size / 8]);
         let last = self.full.last_mut().expect("just pushed");
         Ok((last.as_mut_ptr().cast(), size))
+    }
+
+    fn first_page(&mut self) -> io::Result<*mut u8> {
+        let first = self.full.first_mut().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(first.as_mut_ptr().cast())
     }
 
     fn finish(&mut self, length: u64) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use zerocopy::IntoBytes;
 
 use crate::block::*;
-use crate::{Definition, Extension, Record, Space};
+use crate::{Definition, Extension, OpenCallSlot, Record, Space};
 
 /// Bytes of records in one block at most.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -33,6 +33,7 @@ pub struct LocationWriter<S: Space> {
     definitions: Option<OpenDefinitions>,
     /// Payload of the next definitions block, bytes.
     definitions_room: usize,
+    open_call: OpenCallSlot,
     window: *mut u8,
     window_size: usize,
     /// Bytes of the window in sealed blocks.
@@ -95,6 +96,7 @@ impl<S: Space> LocationWriter<S> {
             chunk: None,
             definitions: None,
             definitions_room: FIRST_DEFINITIONS,
+            open_call: OpenCallSlot::default(),
             window,
             window_size,
             used: 128,
@@ -105,6 +107,27 @@ impl<S: Space> LocationWriter<S> {
             lost: 0,
             scratch: Vec::new(),
         })
+    }
+
+    /// Keeps a place for the call that is under way, right after the header of a file in which
+    /// nothing else stands yet. Without it, or where the space refuses, nobody learns of that
+    /// call if it never returns.
+    pub fn keep_open_call(&mut self) {
+        if self.used != size_of::<FileHeader>() {
+            return;
+        }
+        if let Ok(page) = self.space.first_page() {
+            // SAFETY: the page stays for as long as the space does, and nothing else is put
+            // where the block is, since `used` is moved past it.
+            self.open_call = unsafe { OpenCallSlot::begin(page, self.used) };
+            self.used = next_block(self.used + OpenCallSlot::BLOCK);
+        }
+    }
+
+    /// Where the call that is under way is noted.
+    #[inline(always)]
+    pub fn open_call(&mut self) -> &mut OpenCallSlot {
+        &mut self.open_call
     }
 
     /// Records a call without extensions. `enter` and `leave` are ticks.
@@ -481,6 +504,7 @@ impl<S: Space> LocationWriter<S> {
     pub fn finish(mut self, mut end: End) -> S {
         end.lost += self.lost;
         end.limits |= self.limits;
+        self.open_call.seal();
         self.seal_definitions();
         self.block(BlockKind::End, 1, end.as_bytes());
         let length = self.bytes();

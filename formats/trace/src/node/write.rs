@@ -14,7 +14,9 @@ use zerocopy::IntoBytes;
 
 use super::*;
 use crate::block::PAGE;
-use crate::space::{FIRST_WINDOW, Identity, Space, map_zeroed, monotonic_ns, open_again, reserve};
+use crate::space::{
+    FIRST_WINDOW, Identity, Space, map_page, map_zeroed, monotonic_ns, open_again, reserve,
+};
 use crate::{FileHeader, PRIVATE_FILE};
 
 /// Bytes of a location's first extent. Only what is used of an extent has blocks on disk;
@@ -29,6 +31,8 @@ const LARGEST_EXTENT: u64 = 64 << 20;
 pub struct NodeSpace {
     place: NodePlace,
     map: Option<MmapMut>,
+    /// The location's first page, if it was asked for.
+    first: Option<MmapMut>,
 }
 
 impl NodeSpace {
@@ -38,6 +42,7 @@ impl NodeSpace {
         Ok(NodeSpace {
             place: NodePlace::create(directory, header, largest)?,
             map: None,
+            first: None,
         })
     }
 }
@@ -55,6 +60,14 @@ impl Space for NodeSpace {
         let pointer = map.as_mut_ptr();
         self.map = Some(map);
         Ok((pointer, size))
+    }
+
+    fn first_page(&mut self) -> io::Result<*mut u8> {
+        let (file, offset) = self.place.first()?;
+        // SAFETY: the extent is this location's own; windows of this space are the other map
+        // of the page, and the two are used by one thread.
+        let map = unsafe { map_page(&file, offset)? };
+        Ok(self.first.insert(map).as_mut_ptr())
     }
 
     fn finish(&mut self, length: u64) -> io::Result<()> {
@@ -164,6 +177,14 @@ impl NodePlace {
         current.used = used;
         self.window = (self.window * 2).min(self.largest);
         Ok(())
+    }
+
+    /// Where the first page of the location lies, as long as it is in its first extent.
+    fn first(&self) -> io::Result<(File, u64)> {
+        match &self.current {
+            Some(extent) if self.before == 0 => Ok((self.open()?, extent.entry.offset)),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
     }
 
     /// Ends the location after `length` bytes, and gives back what it does not use.
