@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use laggard_callpath::CallSite;
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
 use crate::classes::completion::Scratch;
 use crate::clock;
@@ -29,7 +29,12 @@ pub struct Call {
     /// What it returned; what the wrapper will return.
     pub result: i32,
     state: u32,
+    /// Its call path, once that is known.
+    path: u32,
 }
+
+/// In place of a call path that is not known yet.
+const UNKNOWN_PATH: u32 = u32::MAX;
 
 impl Call {
     /// Begins a call, if it is to be recorded.
@@ -60,6 +65,7 @@ impl Call {
             leave: 0,
             result: 0,
             state,
+            path: UNKNOWN_PATH,
         })
     }
 
@@ -74,6 +80,7 @@ impl Call {
             leave: 0,
             result: 0,
             state: 0,
+            path: UNKNOWN_PATH,
         }
     }
 
@@ -93,10 +100,21 @@ impl Call {
         self.claim()
     }
 
-    /// Takes the time before the real call.
+    /// Takes the time before the real call, and notes in the trace that it is under way, in
+    /// case that it never returns.
     #[inline(always)]
-    pub fn enter(&mut self) {
+    pub fn enter(&mut self, subject: impl FnOnce(&mut Stream) -> Subject) {
+        if self.thread.is_null() || !self.claim() {
+            self.enter = clock::now();
+            return;
+        }
+        // SAFETY: `claim` found the process recording: nobody has closed the stream.
+        let stream = unsafe { (*self.thread).stream.as_mut().unwrap_unchecked() };
+        self.path = stream.path(&self.site);
+        let subject = subject(stream);
         self.enter = clock::now();
+        stream.enters(self.enter, self.number, self.path, &subject);
+        self.release();
     }
 
     /// Takes the time after the real call; `false` if recording ended meanwhile.
@@ -112,7 +130,11 @@ impl Call {
         thread.inside = thread
             .inside
             .wrapping_add(self.leave.wrapping_sub(self.enter));
-        self.claim()
+        let is_recorded = self.claim();
+        if is_recorded {
+            self.stream().returns();
+        }
+        is_recorded
     }
 
     /// Makes the stream this thread's to write, if recording goes on.
@@ -134,6 +156,7 @@ impl Call {
     }
 
     /// Leaves the stream before the call has ended.
+    #[inline(always)]
     pub fn release(&mut self) {
         // SAFETY: the thread's own state.
         unsafe { (*self.thread).busy.store(false, Ordering::Release) };
@@ -184,9 +207,11 @@ impl Call {
     /// The call's signature so far: number, call path, and whether it failed.
     #[inline(always)]
     pub fn raw(&mut self) -> Raw {
-        let (site, number) = (self.site, self.number);
-        let path = self.stream().path(site);
-        let mut raw = Raw::new(number, path);
+        if self.path == UNKNOWN_PATH {
+            let site = self.site;
+            self.path = self.stream().path(&site);
+        }
+        let mut raw = Raw::new(self.number, self.path);
         if self.is_paused() {
             raw.flags |= flags::PAUSED;
             self.stream().note_paused();

@@ -53,7 +53,7 @@ macro_rules! wrapper {
                 return result;
             };
             operation.before(&mut call);
-            call.enter();
+            call.enter(|stream| operation.subject(stream));
             // SAFETY: as above; `before` replaced no argument but an ignored status.
             let result = unsafe { super::$slots::$name.get()($($p.passed(whole.$p)),*) };
             if call.returned(Argument::seen(result)) {

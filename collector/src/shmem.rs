@@ -48,7 +48,7 @@ macro_rules! wrapper {
                     return unsafe { REAL.get()($($p),*) };
                 };
                 operation.before(&mut call);
-                call.enter();
+                call.enter(|stream| operation.subject(stream));
                 // SAFETY: as above.
                 let result = unsafe { REAL.get()($($p),*) };
                 if call.returned(SUCCESS) {

@@ -33,7 +33,7 @@ extern "C" fn nothing() {
 extern "C" fn capture() {
     let site = CallSite::here();
     // SAFETY: this call has not returned.
-    TRACER.with_borrow_mut(|tracer| black_box(unsafe { tracer.capture(site, DEPTH.get()) }));
+    TRACER.with_borrow_mut(|tracer| black_box(unsafe { tracer.capture(&site, DEPTH.get()) }));
 }
 
 #[inline(never)]

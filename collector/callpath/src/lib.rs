@@ -16,7 +16,7 @@
 //!     let site = CallSite::here();
 //!     TRACER.with_borrow_mut(|tracer| {
 //!         // SAFETY: this call has not returned.
-//!         let path = unsafe { tracer.capture(site, 16) };
+//!         let path = unsafe { tracer.capture(&site, 16) };
 //!         for id in tracer.take_new() {
 //!             // write the definition of `id`: tracer.frames(id)
 //!         }

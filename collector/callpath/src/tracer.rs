@@ -77,11 +77,14 @@ impl Tracer {
     ///
     /// Use one depth throughout: a change drops what is remembered.
     ///
+    /// The site is taken by reference: it was written just now, word by word, and a copy made of
+    /// it in larger pieces would have to wait for these words.
+    ///
     /// # Safety
     /// `site` is of a call of the current thread that has not returned: what it
     /// says of the stack is true now.
     #[inline(always)]
-    pub unsafe fn capture(&mut self, site: CallSite, depth: usize) -> PathId {
+    pub unsafe fn capture(&mut self, site: &CallSite, depth: usize) -> PathId {
         if depth == 0 {
             return PathId::EMPTY;
         }
@@ -93,11 +96,11 @@ impl Tracer {
                 1 => self.cache.recent(site.ra),
                 _ => None,
             };
-            if let Some(path) = recent.or_else(|| self.remembered(&site, depth)) {
+            if let Some(path) = recent.or_else(|| self.remembered(site, depth)) {
                 return path;
             }
         }
-        self.capture_slowly(site, depth)
+        self.capture_slowly(*site, depth)
     }
 
     #[inline(never)]

@@ -20,9 +20,9 @@ extern "C" fn python_hook() {
     let site = CallSite::here();
     let lines = TRACER.with_borrow_mut(|tracer| {
         // SAFETY: the site is this function's, which has not returned.
-        let path = unsafe { tracer.capture(site, 16) };
+        let path = unsafe { tracer.capture(&site, 16) };
         // SAFETY: as above.
-        assert_eq!(unsafe { tracer.capture(site, 16) }, path);
+        assert_eq!(unsafe { tracer.capture(&site, 16) }, path);
         let line = |frame: &Frame| match *frame {
             Frame::Native { offset, .. } => (String::new(), String::new(), offset as u32),
             Frame::Source {

@@ -221,13 +221,13 @@ fn garbage_registers_do_no_harm() {
         for depth in [1, 16, usize::MAX] {
             // Not true, but all of the stack that is read is mapped.
             // SAFETY: the site is not true, but all of the stack that is read is mapped.
-            let first = unsafe { tracer.capture(site, depth) };
+            let first = unsafe { tracer.capture(&site, depth) };
             // SAFETY: the site is not true, but all of the stack that is read is mapped.
-            let again = unsafe { tracer.capture(site, depth) };
+            let again = unsafe { tracer.capture(&site, depth) };
             assert_eq!(again, first, "{site:?}");
         }
     }
     // SAFETY: no address of the site is read where no code is known.
-    let nowhere = unsafe { tracer.capture(CallSite { ra: 1, ..here }, 8) };
+    let nowhere = unsafe { tracer.capture(&CallSite { ra: 1, ..here }, 8) };
     assert_eq!(nowhere, PathId::EMPTY);
 }

@@ -2,10 +2,10 @@
 
 use std::ffi::c_int;
 
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
 use super::Operation;
-use super::send::post;
+use super::send::{post, subject_of};
 use super::volume::{Role, Scope, Volume};
 use crate::call::Call;
 use crate::constants::{MPI_PROC_NULL, MPI_ROOT};
@@ -14,6 +14,7 @@ use crate::groups::{Group, Kind, NO_ROOT};
 use crate::periodic;
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
+use crate::stream::Stream;
 
 /// A collective on a communicator.
 pub struct Collective<S, R> {
@@ -179,6 +180,11 @@ impl<S: Volume, R: Volume> Collective<S, R> {
 }
 
 impl<S: Volume, R: Volume> Operation for Collective<S, R> {
+    #[inline(always)]
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        subject_of(stream, self.comm, self.root, 0)
+    }
+
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();

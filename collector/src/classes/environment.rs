@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use laggard_callpath::CallSite;
-use laggard_trace::flags;
+use laggard_trace::{PEER_ANY, Subject, WORLD, flags};
 
 use super::Operation;
 use crate::call::Call;
@@ -16,6 +16,7 @@ use crate::groups::{self, NO_ROOT};
 use crate::presence;
 use crate::run;
 use crate::signature::Half;
+use crate::stream::Stream;
 use crate::thread::{STATE, state};
 use crate::types;
 
@@ -69,6 +70,15 @@ fn record_on_world(call: &mut Call) {
     call.record(&raw);
 }
 
+/// The subject of a call that all processes of the job take part in.
+fn on_world() -> Subject {
+    Subject {
+        group: WORLD,
+        peer: PEER_ANY,
+        ..Subject::NONE
+    }
+}
+
 /// MPI_Finalize.
 pub struct Finalize {
     enter: u64,
@@ -87,8 +97,13 @@ impl Operation for Finalize {
 
     fn before(&mut self, call: &mut Call) {
         // The program is in the call while the clocks are compared.
-        self.enter = clock::now();
+        call.enter(|_| on_world());
+        self.enter = call.enter;
         run::before_finalize(call);
+    }
+
+    fn subject(&self, _stream: &mut Stream) -> Subject {
+        on_world()
     }
 
     fn after(&mut self, call: &mut Call) {
@@ -126,7 +141,7 @@ impl Abort {
 impl Operation for Abort {
     fn before(&mut self, call: &mut Call) {
         // It does not return.
-        call.enter();
+        call.enter(|_| Subject::NONE);
         call.leave = call.enter;
         if call.claim() {
             call.guarded(|call| {

@@ -21,8 +21,10 @@ pub mod window;
 use std::ffi::c_int;
 
 use laggard_callpath::CallSite;
+use laggard_trace::Subject;
 
 use crate::call::Call;
+use crate::stream::Stream;
 
 /// A call of some class, made of the program's arguments.
 pub trait Operation {
@@ -34,6 +36,12 @@ pub trait Operation {
     /// Before the real call: keeps what the call will change.
     #[inline(always)]
     fn before(&mut self, _call: &mut Call) {}
+    /// What the call is about, in case that it never returns. Nothing may be asked of the MPI
+    /// library here: whether the arguments are valid is not known yet.
+    #[inline(always)]
+    fn subject(&self, _stream: &mut Stream) -> Subject {
+        Subject::NONE
+    }
     /// What a real call gave that is no MPI call, with no code for success.
     #[inline(always)]
     fn returned(&mut self, _value: u64) {}

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
 
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
 use super::Operation;
 use super::receive::{Status, Wanted, is_truncated};
@@ -14,6 +14,7 @@ use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 use crate::groups::Group;
 use crate::hash::FastMap;
 use crate::signature::{Half, Raw};
+use crate::stream::Stream;
 
 /// A look at the next message.
 pub struct Probe {
@@ -87,6 +88,11 @@ impl Operation for Probe {
     #[inline(always)]
     fn before(&mut self, _call: &mut Call) {
         self.status.prepare();
+    }
+
+    #[inline(always)]
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        self.wanted.subject(stream)
     }
 
     fn after(&mut self, call: &mut Call) {

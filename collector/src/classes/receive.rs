@@ -4,10 +4,10 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
 use super::Operation;
-use super::send::{Message, post};
+use super::send::{Message, post, subject_of};
 use crate::call::Call;
 use crate::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, SUCCESS, constants, status_bytes,
@@ -16,6 +16,7 @@ use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
+use crate::stream::Stream;
 
 /// The status of one call: the program's, or our own where it ignores it.
 pub struct Status {
@@ -80,6 +81,12 @@ impl Wanted {
             found |= flags::ANY_TAG;
         }
         found
+    }
+
+    /// Whose message is waited for.
+    #[inline(always)]
+    pub fn subject(&self, stream: &mut Stream) -> Subject {
+        subject_of(stream, self.comm, self.source, self.tag)
     }
 
     /// Fills in the receive half of a call that returned, if a message arrived.
@@ -185,6 +192,11 @@ impl Operation for Recv {
         self.1.prepare();
     }
 
+    #[inline(always)]
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        self.0.subject(stream)
+    }
+
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
@@ -233,6 +245,11 @@ impl Operation for Sendrecv {
     #[inline(always)]
     fn before(&mut self, _call: &mut Call) {
         self.2.prepare();
+    }
+
+    #[inline(always)]
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        self.1.subject(stream)
     }
 
     #[inline]

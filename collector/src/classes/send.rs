@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
 use super::Operation;
 use crate::call::Call;
@@ -10,6 +10,7 @@ use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Request};
 use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
+use crate::stream::Stream;
 
 /// What is sent, and to whom.
 #[derive(Clone, Copy)]
@@ -40,6 +41,20 @@ impl Message {
     }
 }
 
+/// The subject of a call that waits for a rank of a communicator.
+#[inline(always)]
+pub fn subject_of(stream: &mut Stream, comm: MPI_Comm, peer: c_int, tag: c_int) -> Subject {
+    match stream.known_communicator(comm) {
+        Some(group) => Subject {
+            group: group.id,
+            peer: group.world_rank(peer),
+            tag,
+            ..Subject::NONE
+        },
+        None => Subject::NONE,
+    }
+}
+
 /// A blocking send.
 pub struct Send(Message);
 
@@ -56,6 +71,12 @@ pub fn send(count: c_int, datatype: MPI_Datatype, peer: c_int, tag: c_int, comm:
 }
 
 impl Operation for Send {
+    #[inline(always)]
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        let message = &self.0;
+        subject_of(stream, message.comm, message.peer, message.tag)
+    }
+
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();

@@ -6,13 +6,14 @@ mod regions;
 
 use std::io;
 
-use laggard_callpath::{CallSite, ModuleId, Tracer};
+use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
 use laggard_trace::{
-    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
+    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature, Subject,
     calls::{self, Call, GenericType},
     flags,
 };
 
+use crate::call::guarded;
 use crate::clock;
 use crate::constants::Handle;
 use crate::ffi::{MPI_Comm, MPI_Datatype};
@@ -98,8 +99,10 @@ impl Stream {
         header.thread = thread;
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
         let space = Place::create(settings, &header)?;
+        let mut writer = LocationWriter::new(space, header, settings.max_bytes)?;
+        writer.keep_open_call();
         Ok(Stream {
-            writer: LocationWriter::new(space, header, settings.max_bytes)?,
+            writer,
             records: settings.records,
             depth: settings.depth,
             polling_gap: clock::ticks(POLLING_GAP),
@@ -124,16 +127,49 @@ impl Stream {
 
     /// The call path of a call.
     #[inline(always)]
-    pub fn path(&mut self, site: CallSite) -> u32 {
+    pub fn path(&mut self, site: &CallSite) -> u32 {
         // SAFETY: `site` is the wrapper's that is running now, on this thread.
-        let mut path = unsafe { self.tracer.capture(site, self.depth) };
-        if self.within != 0 {
-            path = self.path_within(path);
-        }
-        if self.tracer.has_new() {
-            self.define_paths();
+        let path = unsafe { self.tracer.capture(site, self.depth) };
+        if self.within != 0 || self.tracer.has_new() {
+            return self.complete(path);
         }
         path.0
+    }
+
+    /// Puts the named regions that are open into a path, and defines what is new.
+    #[inline(never)]
+    fn complete(&mut self, path: PathId) -> u32 {
+        let completed = guarded(|| {
+            let path = match self.within {
+                0 => path,
+                _ => self.path_within(path),
+            };
+            if self.tracer.has_new() {
+                self.define_paths();
+            }
+            path
+        });
+        completed.unwrap_or(PathId::EMPTY).0
+    }
+
+    /// Notes that a call is under way.
+    #[inline(always)]
+    pub fn enters(&mut self, enter: u64, number: u16, path: u32, subject: &Subject) {
+        self.writer.open_call().enter(enter, number, path, subject);
+    }
+
+    /// Notes that it has returned.
+    #[inline(always)]
+    pub fn returns(&mut self) {
+        self.writer.open_call().leave();
+    }
+
+    /// The group of a handle that may be no valid communicator, if it is known.
+    #[inline(always)]
+    pub fn known_communicator(&mut self, comm: MPI_Comm) -> Option<&'static Group> {
+        let handle = comm.bits();
+        self.handles
+            .find(handle, || groups::known(Kind::Intra, handle))
     }
 
     /// The group of a valid communicator.

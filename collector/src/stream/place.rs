@@ -74,6 +74,13 @@ impl Space for Place {
         }
     }
 
+    fn first_page(&mut self) -> io::Result<*mut u8> {
+        match self {
+            Place::Own(space) => space.first_page(),
+            Place::Shared(space) => space.first_page(),
+        }
+    }
+
     fn finish(&mut self, length: u64) -> io::Result<()> {
         match self {
             Place::Own(space) => space.finish(length),

@@ -92,7 +92,7 @@ pub extern "C" fn hook() {
     let depth = DEPTH.get();
     let (path, frames) = TRACER.with_borrow_mut(|tracer| {
         // SAFETY: the site is this function's, which has not returned.
-        let path = unsafe { tracer.capture(site, depth) };
+        let path = unsafe { tracer.capture(&site, depth) };
         (path, addresses(tracer.frames(path)))
     });
     PATHS.with_borrow_mut(|paths| paths.push(path));

@@ -3,13 +3,14 @@
 use std::ffi::c_int;
 use std::ptr;
 
-use laggard_trace::flags;
+use laggard_trace::{Subject, flags};
 
-use crate::call::Call;
+use crate::call::{Call, guarded};
 use crate::classes::Operation;
 use crate::groups::Pes;
 use crate::groups::{Group, NO_ROOT};
 use crate::signature::Half;
+use crate::stream::Stream;
 use crate::symmetric;
 
 /// All PEs.
@@ -71,6 +72,17 @@ impl Meeting {
 }
 
 impl Operation for Meeting {
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        match guarded(|| stream.pes(self.pes)).flatten() {
+            Some(group) => Subject {
+                group: group.id,
+                peer: group.world_rank(self.root),
+                ..Subject::NONE
+            },
+            None => Subject::NONE,
+        }
+    }
+
     #[inline(never)]
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
@@ -102,6 +114,10 @@ pub fn memory() -> Memory {
 impl Operation for Memory {
     fn returned(&mut self, value: u64) {
         self.given = value;
+    }
+
+    fn subject(&self, stream: &mut Stream) -> Subject {
+        self.meeting.subject(stream)
     }
 
     #[inline(never)]

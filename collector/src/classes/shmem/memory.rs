@@ -2,12 +2,13 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use laggard_trace::flags;
+use laggard_trace::{OpenCall, Subject, flags};
 
 use crate::call::Call;
 use crate::classes::Operation;
 use crate::constants::MPI_PROC_NULL;
 use crate::signature::{Half, NOBODY};
+use crate::stream::Stream;
 use crate::symmetric;
 
 /// `SHMEM_CMP_NE`, for the calls that have no comparison.
@@ -112,6 +113,18 @@ pub fn compare_swap(
 
 impl Operation for Transfer {
     #[inline(always)]
+    fn subject(&self, _stream: &mut Stream) -> Subject {
+        let peer = match self.send.peer() {
+            MPI_PROC_NULL => self.receive.peer(),
+            target => target,
+        };
+        Subject {
+            peer,
+            ..Subject::NONE
+        }
+    }
+
+    #[inline(always)]
     fn returned(&mut self, value: u64) {
         self.failed = self.condition.is_some_and(|condition| condition != value);
     }
@@ -154,6 +167,15 @@ pub fn test_lock(address: *mut c_long) -> Lock {
 }
 
 impl Operation for Lock {
+    #[inline(always)]
+    fn subject(&self, _stream: &mut Stream) -> Subject {
+        Subject {
+            flags: OpenCall::HAS_ADDRESS,
+            address: symmetric::address(self.address),
+            ..Subject::NONE
+        }
+    }
+
     fn returned(&mut self, value: u64) {
         self.failed = self.may_fail && value != 0;
     }
@@ -205,6 +227,17 @@ pub fn test(address: *mut c_void, comparison: c_int, bytes: usize, value: u64) -
 }
 
 impl Operation for Watch {
+    #[inline(always)]
+    fn subject(&self, _stream: &mut Stream) -> Subject {
+        Subject {
+            flags: OpenCall::HAS_ADDRESS | OpenCall::HAS_VALUE,
+            tag: self.comparison,
+            address: symmetric::address(self.address),
+            value: self.value,
+            ..Subject::NONE
+        }
+    }
+
     fn returned(&mut self, value: u64) {
         self.failed = self.looks && value == 0;
     }

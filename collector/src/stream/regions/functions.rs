@@ -115,7 +115,7 @@ impl Stream {
         regions.end(open, position, at);
         let duration = at.now.saturating_sub(open.enter);
         if regions.is_recorded(&open, duration) && self.is_writing() {
-            let path = self.path(site);
+            let path = self.path(&site);
             // Who called it is the place, as of a call.
             let path = self.tracer.caller(PathId(path));
             if self.tracer.has_new() {

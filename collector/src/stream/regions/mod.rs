@@ -196,8 +196,8 @@ impl Stream {
             return;
         };
         // SAFETY: `site` is the caller's, which is running now, on this thread.
-        let begun = unsafe { self.tracer.capture(site, self.depth) };
-        let path = self.path(site);
+        let begun = unsafe { self.tracer.capture(&site, self.depth) };
+        let path = self.path(&site);
         let outer = self.within;
         let regions = self.regions();
         let next = regions.nodes.len() as u32 + 1;
@@ -376,7 +376,7 @@ impl Stream {
             Kind::Phase => regions.phases.insert(name.into(), region),
             _ => regions.named.insert(name.into(), region),
         };
-        let path = self.path(site);
+        let path = self.path(&site);
         let mut definitions = Vec::new();
         let name = self.string(name, &mut definitions);
         self.define_region(region, kind, name, path, definitions);
