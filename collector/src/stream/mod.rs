@@ -101,6 +101,9 @@ impl Stream {
         let space = Place::create(settings, &header)?;
         let mut writer = LocationWriter::new(space, header, settings.max_bytes)?;
         writer.keep_open_call();
+        if !settings.records {
+            writer.open_call().note_incomplete();
+        }
         Ok(Stream {
             writer,
             records: settings.records,
@@ -204,11 +207,12 @@ impl Stream {
     /// Notes that the location was paused.
     pub fn note_paused(&mut self) {
         self.paused = true;
+        self.writer.open_call().note_incomplete();
     }
 
     /// Notes a call that was left out while paused.
     pub fn skip(&mut self) {
-        self.paused = true;
+        self.note_paused();
         self.skipped += 1;
     }
 

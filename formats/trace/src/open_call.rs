@@ -19,7 +19,7 @@ pub struct OpenCall {
     pub enter: u64,
     /// Number of the call, see [`calls`](crate::calls).
     pub operation: u16,
-    /// [`OpenCall::HAS_ADDRESS`], [`OpenCall::HAS_VALUE`].
+    /// [`OpenCall::HAS_ADDRESS`], [`OpenCall::HAS_VALUE`], [`OpenCall::INCOMPLETE`].
     pub flags: u16,
     /// Call path id.
     pub call_path: u32,
@@ -79,6 +79,8 @@ impl OpenCall {
     pub const HAS_ADDRESS: u16 = 1;
     /// [`OpenCall::flags`]: `value` is what the variable there is compared with.
     pub const HAS_VALUE: u16 = 2;
+    /// [`OpenCall::flags`]: of the calls before it some are not in the file.
+    pub const INCOMPLETE: u16 = 4;
 
     /// The call in the payload of a block, if one is under way and its check holds.
     pub fn read(payload: &[u8]) -> Option<OpenCall> {
@@ -111,6 +113,8 @@ impl OpenCall {
 #[derive(Debug)]
 pub struct OpenCallSlot {
     words: *mut u64,
+    /// Flags of every call.
+    flags: u16,
     /// The block in the file's page; null if the notes go nowhere.
     block: *mut u8,
 }
@@ -123,6 +127,7 @@ impl Default for OpenCallSlot {
     fn default() -> Self {
         OpenCallSlot {
             words: NOWHERE[0].as_ptr(),
+            flags: 0,
             block: ptr::null_mut(),
         }
     }
@@ -151,6 +156,7 @@ impl OpenCallSlot {
             ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), block, BLOCK_HEADER);
             OpenCallSlot {
                 words: block.add(BLOCK_HEADER + BEFORE).cast(),
+                flags: 0,
                 block,
             }
         }
@@ -165,8 +171,9 @@ impl OpenCallSlot {
     /// Notes a call that is entered.
     #[inline(always)]
     pub fn enter(&mut self, enter: u64, operation: u16, call_path: u32, subject: &Subject) {
-        let what =
-            u64::from(operation) | u64::from(subject.flags) << 16 | u64::from(call_path) << 32;
+        let what = u64::from(operation)
+            | u64::from(subject.flags | self.flags) << 16
+            | u64::from(call_path) << 32;
         let who = u64::from(subject.peer as u32) | u64::from(subject.tag as u32) << 32;
         let check = enter ^ what ^ subject.group ^ who ^ subject.address ^ subject.value;
         self.store(1, what, Ordering::Relaxed);
@@ -177,6 +184,11 @@ impl OpenCallSlot {
         self.store(7, check, Ordering::Relaxed);
         // The rest is the call's once this is there; a plain store where that is all it takes.
         self.store(0, enter, Ordering::Release);
+    }
+
+    /// From here on the file lacks calls.
+    pub fn note_incomplete(&mut self) {
+        self.flags |= OpenCall::INCOMPLETE;
     }
 
     /// Notes that it has returned.

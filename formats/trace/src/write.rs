@@ -180,7 +180,7 @@ impl<S: Space> LocationWriter<S> {
     #[inline(never)]
     fn push_slowly(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
         if extensions.len() > MAX_EXTENSIONS {
-            self.lost += 1;
+            self.lose();
             return;
         }
         let duration = leave.saturating_sub(enter);
@@ -189,7 +189,7 @@ impl<S: Space> LocationWriter<S> {
         if room < needed || enter < self.base {
             self.seal_chunk();
             if !self.open_chunk(needed, enter) {
-                self.lost += 1;
+                self.lose();
                 return;
             }
         }
@@ -213,6 +213,11 @@ impl<S: Space> LocationWriter<S> {
             duration: duration as u32,
             signature,
         });
+    }
+
+    fn lose(&mut self) {
+        self.lost += 1;
+        self.open_call.note_incomplete();
     }
 
     /// Stores a record for which `push_slowly` made room.
