@@ -223,7 +223,7 @@ fn a_pe_that_dies_with_a_lock_is_named() {
     }
 }
 
-/// A call that hangs is in no trace; where its rank came back last, is.
+/// The call that hangs is named, with what it waits for.
 #[test]
 fn a_pe_that_waits_forever_is_named() {
     let bench = Bench::sharing("shmem-waits-forever");
@@ -238,19 +238,25 @@ fn a_pe_that_waits_forever_is_named() {
     let json = bench.analyze_all(&trace);
     let report = Report::parse(&json).expect("a report of the promised shape");
     // The others may have been ended in shmem_finalize.
-    let mut cut_off = report.anomalies.iter().filter(|a| a.id == "cut_off_after");
+    let mut cut_off = report.anomalies.iter().filter(|a| a.id == "cut_off_in");
     let hang = cut_off.find(|a| a.detail.starts_with("rank 1 "));
     let detail = &hang.expect("an anomaly").detail;
-    assert!(
-        detail.starts_with("rank 1 was cut off in a call that never returned"),
-        "{detail}"
-    );
     let source = std::fs::read_to_string(programs().join(source)).expect("a source");
     let line = source
         .lines()
-        .position(|line| line.contains("shmem_int_p("));
-    let place = format!("shmem_int_p at shmem_hangs.c:{}", line.expect("a line") + 1);
-    assert!(detail.ends_with(&place), "{detail}");
+        .position(|line| line.contains("shmem_long_wait_until("));
+    let place = format!("shmem_hangs.c:{}", line.expect("a line") + 1);
+    let begin = format!("rank 1 was in shmem_long_wait_until at {place} when its trace ended");
+    assert!(detail.starts_with(&begin), "{detail}");
+    // Others went on for some time.
+    assert!(detail.contains(", so for at least "), "{detail}");
+    let waits = ", waiting until the variable at data+0x";
+    assert!(
+        detail.contains(waits) && detail.ends_with(" is != 0"),
+        "{detail}"
+    );
+    let mut after = report.anomalies.iter().filter(|a| a.id == "cut_off_after");
+    assert!(after.all(|a| !a.detail.starts_with("rank 1 ")));
     // It is no wait for what somebody wrote late, since nobody did.
     let mut found = report.bottlenecks.iter();
     assert!(
@@ -263,12 +269,9 @@ fn a_pe_that_waits_forever_is_named() {
         let said = outcome.expect_orderly().expect_success().stdout.clone();
         let said: Vec<&str> = said.split_whitespace().collect();
         let said = said.join(" ");
+        assert!(said.contains("It did not end by itself: "), "{said}");
         assert!(
-            said.contains("a call that never returned is in none."),
-            "{said}"
-        );
-        assert!(
-            said.contains("cut off after: rank 1 was cut off"),
+            said.contains("cut off in: rank 1 was in shmem_long_wait_until"),
             "{agents} agents: {said}"
         );
     }

@@ -154,6 +154,11 @@ impl<'a> Stream<'a> {
         self.clock.length_ns(ticks) as i64
     }
 
+    /// Global time of a moment of the location's clock, ns.
+    pub fn moment_ns(&self, ticks: u64) -> i64 {
+        self.clock.ns(ticks)
+    }
+
     /// The location that is read.
     pub fn location(&self) -> &'a Location {
         self.location

@@ -67,6 +67,11 @@ impl Locks {
         self.taken.get(&object).map(|taken| taken.is_shared)
     }
 
+    /// Whether the rank holds a lock.
+    pub fn holds(&self, object: Object) -> bool {
+        self.taken.contains_key(&object)
+    }
+
     /// A lock is given back from when the call is entered. Who gives back one of OpenSHMEM that
     /// another PE took ends the waits for it as well: it counts as the holder, since whenever
     /// others have waited.

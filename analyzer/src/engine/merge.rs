@@ -10,6 +10,7 @@ use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
 use super::following::{self, Followers};
 use super::group::Owned;
+use super::hanging::{self, Hanging, Known};
 use super::intern::PathKey;
 use super::listing;
 use super::per_rank::Rows;
@@ -35,6 +36,10 @@ pub struct Own {
     pub locations: Vec<LocationTimes>,
     /// What is odd.
     pub anomalies: Anomalies,
+    /// Calls that never returned.
+    pub hanging: Vec<Hanging>,
+    /// What its ranks know of what such calls wait for.
+    pub known: Known,
     /// Questions sent.
     pub requests: u64,
     /// What is known of single ranks, if it is asked for.
@@ -56,6 +61,10 @@ pub struct Partial {
     pub locations: Locations,
     /// What is odd.
     pub anomalies: Anomalies,
+    /// Calls that never returned.
+    pub hanging: Vec<Hanging>,
+    /// What ranks know of what these wait for.
+    pub known: Known,
     /// Questions sent.
     pub requests: u64,
     /// Bytes that agents sent to each other.
@@ -77,6 +86,8 @@ impl Partial {
         following::merge(&mut self.followers, other.followers);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
+        self.hanging.extend(other.hanging);
+        self.known.merge(other.known);
         self.requests += other.requests;
         self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
@@ -115,6 +126,7 @@ impl Own {
         if let Some(rows) = &mut self.rows {
             rows.rename_paths(&name);
         }
+        hanging::rename_paths(&mut self.hanging, &name);
         self.anomalies.rename_paths(name);
     }
 
@@ -168,6 +180,8 @@ impl Own {
             followers: self.followers,
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
+            hanging: self.hanging,
+            known: self.known,
             requests: self.requests,
             bytes_exchanged: job.sent().bytes,
             peak_memory: comm::peak_memory(),
@@ -357,12 +371,15 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     }
 }
 
-/// Notes after which call the traces of a rank are cut off. The call in which a process hangs when
-/// it is killed is in no trace: what was before it is all that tells where it hangs. `end` is when
-/// the last call of all ranks returned, ns.
+/// Notes after which call the traces of a rank are cut off that do not tell in which call it was
+/// then: it computed, or the trace is of a recorder that does not note calls before they return.
+/// `end` is when the last call of all ranks returned, ns.
 pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
     let threads = rank.threads.iter();
-    for thread in threads.filter(|thread| thread.stream.location().end.is_none()) {
+    let is_cut = |thread: &&Thread| {
+        thread.stream.location().end.is_none() && hanging::open_call(thread).is_none()
+    };
+    for thread in threads.filter(is_cut) {
         let columns = &thread.columns;
         let row = |signature: u32| thread.rows.get(signature as usize);
         let is_call =
@@ -372,9 +389,13 @@ pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
             continue;
         };
         let (signature, leave) = (columns.signature[at] as usize, columns.leave[at]);
+        let how = match thread.stream.location().is_outside {
+            true => "in no call, so while it computed,",
+            false => "while it computed or in a call that is not known",
+        };
         let detail = format!(
-            "rank {} was cut off in a call that never returned and so is in no trace, or while it \
-             computed, after its last recorded call ({:.3} s before the last one of all ranks)",
+            "rank {} was cut off {how} after its last recorded call ({:.3} s before the last one \
+             of all ranks)",
             rank.rank,
             seconds(end.saturating_sub(leave).max(0)),
         );
@@ -418,6 +439,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     paths.extend(regions::paths(&own.regions));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.anomalies.places().map(|place| place.1));
+    paths.extend(hanging::paths(&own.hanging));
     let named = own.profile.iter().filter(|((operation, _), sums)| {
         let is_lossy = lossy.binary_search(operation).is_ok();
         is_lossy || sums.polls > 0 || sums.once.0 > 0

@@ -22,6 +22,7 @@ pub(crate) mod clock;
 mod columns;
 mod competing;
 mod completion;
+mod deadlock;
 mod detect;
 mod eager;
 mod epochs;
@@ -33,6 +34,7 @@ mod finding;
 mod fold;
 mod following;
 mod group;
+mod hanging;
 mod hints;
 pub(crate) mod import;
 mod interests;
@@ -198,6 +200,10 @@ pub fn analyze(
             .map(|_| Rows::new(opened.locations.len())),
         ..Own::default()
     };
+    let hanging_in = |rank| hanging::of_rank(rank, &numbers);
+    own.hanging = agent.ranks.iter().flat_map(hanging_in).collect();
+    let (ranks, locations) = (&agent.ranks, &opened.locations);
+    own.known = hanging::ask(job, &own.hanging, ranks, locations, &numbers)?;
     // What is collected is given back at once: there may be many ranks.
     for mut rank in std::mem::take(&mut agent.ranks) {
         merge::collect(&mut rank, &mut own);

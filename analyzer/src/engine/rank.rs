@@ -478,6 +478,13 @@ impl<'a> Rank<'a> {
         self.group_next.resize(self.own_groups.len(), 0);
     }
 
+    /// Collectives that it has begun on a group, by the agent's number.
+    pub fn collectives_on(&self, group: u32) -> u64 {
+        let own = self.own_groups.get(&group);
+        let next = own.and_then(|&own| self.group_next.get(own as usize));
+        next.copied().unwrap_or(0)
+    }
+
     #[inline]
     pub(super) fn collective(
         &mut self,

@@ -17,6 +17,7 @@ use super::around::Around;
 use super::because::{Reason, because};
 use super::by_operation;
 use super::causality::{Count, Violations};
+use super::deadlock::Scene;
 use super::detect::Filter;
 use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
@@ -183,6 +184,8 @@ pub fn build(
             .add("rule_error", Level::Warning, 1, detail)
             .origin(options.rules.file.clone());
     }
+    let scene = Scene::new(merged.hanging, merged.known, opened, end);
+    let hanging = scene.rows(|path| places.short(path));
     let rows = anomalies.into_rows().into_iter().map(|row| {
         let place = row.place.map(|(operation, path)| {
             format!(", {} at {}", calls::name(operation), places.short(path))
@@ -200,6 +203,10 @@ pub fn build(
         }
     });
     let mut rows: Vec<_> = rows.collect();
+    // The worst first; and why a program did not end is more than any other warning.
+    let is_error = |row: &laggard_report::Anomaly| row.severity == AnomalySeverity::Error;
+    let errors = rows.iter().take_while(|row| is_error(row)).count();
+    rows.splice(errors..errors, hanging);
     rows.extend(places.symbols.anomalies());
     let mut program = opened.run.program.iter().cloned();
     Report {

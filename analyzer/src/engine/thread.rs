@@ -102,6 +102,12 @@ impl<'a> Thread<'a> {
         self.lists.get(list as usize).map_or(0, Vec::len)
     }
 
+    /// Requests that did not end, in order of posting.
+    pub(super) fn under_way(&self) -> impl Iterator<Item = &Posted> {
+        let posted = self.posted.iter();
+        posted.filter(|posted| !matches!(posted, Posted::Done))
+    }
+
     /// The request with this number, if it is under way.
     #[inline]
     pub(super) fn posted(&mut self, number: u64) -> Option<&mut Posted> {

@@ -91,7 +91,7 @@ impl Report {
     }
 
     /// Whether traces end before the program did: it was killed or aborted, or ended
-    /// without saying so. Calls that never returned are in none.
+    /// without saying so. Of calls that never returned anomalies tell.
     pub fn is_cut_off(&self) -> bool {
         let mut ids = self.anomalies.iter().map(|anomaly| anomaly.id.as_str());
         ids.any(|id| id == "truncated_trace")

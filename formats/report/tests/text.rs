@@ -183,6 +183,29 @@ fn what_killed_programs_did_in_the_end_is_not_nothing() {
 }
 
 #[test]
+fn where_a_run_hung_is_the_headline() {
+    let mut report = example();
+    let mut add = |id: &str, detail: &str| {
+        report.anomalies.push(laggard_report::Anomaly {
+            id: id.to_owned(),
+            detail: detail.to_owned(),
+            ..Default::default()
+        });
+        words(&report)
+    };
+    let text = add("cut_off_in", "rank 1 was in MPI_Recv");
+    let headline = "It did not end by itself: rank 1 was in MPI_Recv.";
+    assert!(text.contains(headline), "{text}");
+    let text = add("cut_off_in", "rank 2 was in MPI_Send");
+    let headline = "rank 1 was in MPI_Recv (1 more such call below).";
+    assert!(text.contains(headline), "{text}");
+    let text = add("deadlock", "ranks 0-1 wait for each other");
+    let headline = "It ended in a deadlock: ranks 0-1 wait for each other.";
+    assert!(text.contains(headline), "{text}");
+    assert!(!text.contains("It did not end by itself"), "{text}");
+}
+
+#[test]
 fn polling_is_said_in_the_headline_but_is_no_defect_of_the_recording() {
     let mut report = example();
     report.anomalies.clear();

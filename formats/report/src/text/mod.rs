@@ -138,13 +138,30 @@ pub(crate) fn waiting(report: &Report) -> String {
             format!("How much of the time was spent waiting is unknown: {unknown}.")
         }
     };
-    if report.is_cut_off() {
-        text.push_str(
-            " What happened in the end is not known: traces are cut off, and a call that never \
-             returned is in none.",
-        );
-    }
+    text.push_str(&how_it_ended(report));
     text
+}
+
+/// Where a run hung, or that this is not known; nothing of a run that ended.
+fn how_it_ended(report: &Report) -> String {
+    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
+    if let Some(deadlock) = of_kind("deadlock").next() {
+        return format!(" It ended in a deadlock: {}.", deadlock.detail);
+    }
+    let more = of_kind("cut_off_in").count().saturating_sub(1);
+    match of_kind("cut_off_in").next() {
+        Some(first) => {
+            let more = match more {
+                0 => String::new(),
+                more => format!(" ({} below)", plural(more as u64, "more such call")),
+            };
+            format!(" It did not end by itself: {}{more}.", first.detail)
+        }
+        None if report.is_cut_off() => {
+            " What happened in the end is not known: traces are cut off.".to_owned()
+        }
+        None => String::new(),
+    }
 }
 
 /// The findings that are worth a line.

@@ -1,0 +1,228 @@
+//! Programs that hang until they are killed: the report tells in which call each rank was, since
+//! when, and who waits for whom; of those that do not hang it tells nothing of the kind.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use laggard_tests::product::{Bench, programs};
+use laggard_tests::report::Report;
+use laggard_trace::{FILE_EXTENSION, Location, OpenCall};
+use zerocopy::{FromBytes, IntoBytes};
+
+const SOURCE: &str = "attacks/hangs.c";
+/// Where the call that is under way is in a file.
+const OPEN_CALL: usize = 192;
+
+/// `hangs.c:27`, the first line with this text.
+fn line(text: &str) -> String {
+    let source = fs::read_to_string(programs().join(SOURCE)).expect("a source");
+    let at = source.lines().position(|line| line.contains(text));
+    format!("hangs.c:{}", at.expect("a line") + 1)
+}
+
+/// Records a scene with three ranks; gives the trace.
+fn recorded(scene: &str, files: &str) -> (Bench, PathBuf) {
+    recorded_as(&format!("hangs-{scene}"), scene, files)
+}
+
+fn recorded_as(test: &str, scene: &str, files: &str) -> (Bench, PathBuf) {
+    let bench = Bench::sharing(test);
+    let program = bench.compile(SOURCE, &[], &[]);
+    let words = [program.as_os_str(), OsStr::new(scene)];
+    let run = bench.traced(3, &words, "trace");
+    run.env("LAGGARD_FILE_PER", files).run().expect_orderly();
+    let trace = bench.path("trace");
+    (bench, trace)
+}
+
+/// What the report says of a kind, with the times taken out; and whether the text begins with it.
+fn said(bench: &Bench, trace: &Path, id: &str) -> Vec<String> {
+    let report = bench.analyze_all(trace);
+    let report = Report::parse(&report).expect("a report of the promised shape");
+    let rows = report.anomalies.iter().filter(|row| row.id == id);
+    rows.map(|row| without_times(&row.detail)).collect()
+}
+
+/// Takes out `, since 0.301 s` and `, so for at least 1.2 ms`.
+fn without_times(detail: &str) -> String {
+    let mut text = detail.to_owned();
+    for begin in ["since ", ", so for at least "] {
+        while let Some(at) = text.find(begin) {
+            let rest = &text[at + begin.len()..];
+            let words = rest.split_inclusive([' ', ',']).take(2).map(str::len);
+            let mut length: usize = words.sum();
+            length -= usize::from(rest[..length].ends_with([',', ' ']));
+            let number = rest.split(' ').next().expect("a word");
+            assert!(
+                number
+                    .parse::<f64>()
+                    .is_ok_and(|s| (0.0..60.0).contains(&s)),
+                "{detail}"
+            );
+            text.replace_range(at..at + begin.len() + length, "");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_rank_that_waits_for_one_that_computes_is_named() {
+    let (bench, trace) = recorded("one", "node");
+    let receive = line("MPI_Recv(&value, 1, MPI_INT, from, 7");
+    let finalize = line("MPI_Finalize()");
+    let hangs = said(&bench, &trace, "cut_off_in");
+    let expected = [
+        format!(
+            "rank 1 was in MPI_Recv at {receive} when its trace ended, , waiting for a message \
+             with tag 7 of rank 2; rank 2 was in no call that is known"
+        ),
+        format!(
+            "rank 0 was in MPI_Finalize at {finalize} when its trace ended, , waiting for ranks \
+             1-2 to enter it; rank 1 was in MPI_Recv at {receive}"
+        ),
+    ];
+    assert_eq!(hangs, expected);
+    assert_eq!(said(&bench, &trace, "deadlock"), [""; 0]);
+    let computes = said(&bench, &trace, "cut_off_after");
+    assert_eq!(computes.len(), 1, "{computes:?}");
+    assert!(computes[0].starts_with("rank 2 was cut off in no call, so while it computed,"));
+    let path = bench.path("said.json");
+    let outcome = bench.analyze(&trace, 1, &path, &[]);
+    let text = outcome.expect_orderly().expect_success().stdout.clone();
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    let begins = format!("It did not end by itself: rank 1 was in MPI_Recv at {receive} when");
+    assert!(text.contains(&begins), "{text}");
+    assert!(text.contains("(1 more such call below)"), "{text}");
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_named() {
+    let receive = line("MPI_Recv(&value, 1, MPI_INT, from, 7");
+    let (bench, trace) = recorded("circle", "location");
+    let circle = |call: &str| {
+        format!(
+            "ranks 0-2 wait for each other, so that none can go on: rank 0 in {call} for rank 1, \
+             rank 1 in {call} for rank 2, rank 2 in {call} for rank 0"
+        )
+    };
+    let found = said(&bench, &trace, "deadlock");
+    assert_eq!(found, [circle(&format!("MPI_Recv at {receive}"))]);
+    let hangs = said(&bench, &trace, "cut_off_in");
+    assert_eq!(hangs.len(), 1, "{hangs:?}");
+    let begins = format!("ranks 0-2 were in MPI_Recv at {receive} when their traces ended, rank ");
+    assert!(hangs[0].starts_with(&begins), "{hangs:?}");
+
+    // Two at once would wait for each other.
+    drop(bench);
+    let (bench, trace) = recorded("sends", "location");
+    let send = line("MPI_Send(large");
+    let found = said(&bench, &trace, "deadlock");
+    assert_eq!(found, [circle(&format!("MPI_Send at {send}"))]);
+}
+
+/// One of two is in a collective of theirs; a third waits for a request.
+#[test]
+fn a_message_may_wait_for_a_collective() {
+    let (bench, trace) = recorded("barrier", "location");
+    let receive = line("MPI_Recv(&value, 1, MPI_INT, from, 7");
+    let barrier = line("MPI_Barrier(pair)");
+    let (wait, posted) = (line("MPI_Wait("), line("MPI_Irecv("));
+    let found = said(&bench, &trace, "deadlock");
+    let expected = format!(
+        "ranks 0-1 wait for each other, so that none can go on: rank 0 in MPI_Recv at {receive} \
+         for rank 1, rank 1 in MPI_Barrier at {barrier} for rank 0"
+    );
+    assert_eq!(found, [expected]);
+    let hangs = said(&bench, &trace, "cut_off_in");
+    let expected = [
+        format!(
+            "rank 0 was in MPI_Recv at {receive} when its trace ended, , waiting for a message \
+             with tag 7 of rank 1; rank 1 was in MPI_Barrier at {barrier}"
+        ),
+        format!(
+            "rank 1 was in MPI_Barrier at {barrier} when its trace ended, , waiting for rank 0 \
+             to enter it; rank 0 was in MPI_Recv at {receive}"
+        ),
+        format!(
+            "rank 2 was in MPI_Wait at {wait} when its trace ended, , while nobody had sent a \
+             message with tag 9 of rank 0 (MPI_Irecv at {posted}); rank 0 was in MPI_Recv at \
+             {receive}"
+        ),
+    ];
+    assert_eq!(hangs, expected);
+}
+
+/// Killed while they compute, while they are in calls that would go on, or not at all.
+#[test]
+fn who_does_not_hang_is_in_no_deadlock() {
+    for scene in ["computes", "exchanges", "ends"] {
+        let (bench, trace) = recorded(scene, "location");
+        assert_eq!(said(&bench, &trace, "deadlock"), [""; 0], "{scene}");
+        let hangs = said(&bench, &trace, "cut_off_in");
+        let exchanges = |row: &String| scene == "exchanges" && row.contains("MPI_Sendrecv at ");
+        assert!(hangs.iter().all(exchanges), "{scene}: {hangs:?}");
+        let after = said(&bench, &trace, "cut_off_after");
+        let is_in_none = |row: &String| row.contains(" was cut off in no call");
+        assert!(after.iter().all(is_in_none), "{scene}: {after:?}");
+        assert!(scene != "computes" || !after.is_empty());
+    }
+}
+
+/// What was never stored there is no call, and no rank that computed either.
+#[test]
+fn damage_is_no_call() {
+    let (bench, trace) = recorded_as("hangs-damaged", "circle", "location");
+    let files = fs::read_dir(&trace).expect("a trace");
+    let files = files.map(|entry| entry.expect("an entry").path());
+    let is_location = |path: &PathBuf| path.extension() == Some(OsStr::new(FILE_EXTENSION));
+    let mut files: Vec<PathBuf> = files.filter(is_location).collect();
+    files.sort();
+    let change = |file: &Path, change: &dyn Fn(&mut OpenCall)| {
+        let mut bytes = fs::read(file).expect("a file");
+        let range = OPEN_CALL..OPEN_CALL + size_of::<OpenCall>();
+        let mut call = OpenCall::read_from_bytes(&bytes[range.clone()]).expect("a call");
+        change(&mut call);
+        bytes[range].copy_from_slice(call.as_bytes());
+        fs::write(file, bytes).expect("written");
+    };
+    let hangs = || said(&bench, &trace, "cut_off_in");
+    assert_eq!(hangs().len(), 1);
+    // A year that is far away, and a number that is no call's: both with a check that holds.
+    change(&files[0], &|call| {
+        call.check ^= call.enter;
+        call.enter = u64::MAX / 2;
+        call.check ^= call.enter;
+    });
+    change(&files[1], &|call| {
+        call.check ^= u64::from(call.operation ^ 60_000);
+        call.operation = 60_000;
+    });
+    let opened = Location::open(&files[1]).expect("a location");
+    assert_eq!(opened.open_call.map(|call| call.operation), Some(60_000));
+    // A call path that is not defined, and a rank that is none.
+    change(&files[2], &|call| {
+        call.check ^= u64::from(call.call_path ^ 0xffff) << 32;
+        call.call_path = 0xffff;
+        call.check ^= u64::from(call.peer as u32 ^ 0x7000_0000);
+        call.peer = 0x7000_0000;
+    });
+    let found = hangs();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = "rank 2 was in MPI_Recv at an unknown place when its trace ended, ";
+    assert!(found[0].starts_with(expected), "{found:?}");
+    assert!(
+        found[0].ends_with("of rank 1879048192 there is no trace"),
+        "{found:?}"
+    );
+    assert_eq!(said(&bench, &trace, "deadlock"), [""; 0]);
+    let after = said(&bench, &trace, "cut_off_after");
+    assert!(
+        after[0].contains("while it computed or in a call that is not known"),
+        "{after:?}"
+    );
+    // Without a check that holds nothing is left.
+    change(&files[2], &|call| call.tag ^= 1);
+    assert_eq!(hangs(), [""; 0]);
+}
