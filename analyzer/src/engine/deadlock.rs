@@ -9,7 +9,6 @@ use laggard_trace::{SymmetricAddress, WORLD};
 
 use super::hanging::{Hanging, Known, Wait};
 use super::intern::PathKey;
-use super::open::Opened;
 use super::table::NONE;
 
 /// Rows of one kind.
@@ -39,14 +38,22 @@ pub struct Scene<'a> {
     known: Known,
     /// By communicator and number of a collective on it.
     missing: BTreeMap<(u64, u64), Missing>,
-    opened: &'a Opened,
+    /// The agent that holds a rank, by world rank.
+    agent_of: &'a [u32],
+    /// Ranks whose trace is cut off.
+    truncated: &'a [bool],
     /// When the last call of all ranks returned, ns.
     end: i64,
 }
 
 impl<'a> Scene<'a> {
     /// Puts together what the agents found.
-    pub fn new(mut calls: Vec<Hanging>, known: Known, opened: &'a Opened, end: i64) -> Self {
+    pub fn new(
+        mut calls: Vec<Hanging>,
+        known: Known,
+        (agent_of, truncated): (&'a [u32], &'a [bool]),
+        end: i64,
+    ) -> Self {
         calls.sort_by_key(|call| (call.rank, call.thread));
         let mut of_rank = BTreeMap::new();
         for (at, call) in calls.iter().enumerate() {
@@ -57,7 +64,8 @@ impl<'a> Scene<'a> {
             of_rank,
             known,
             missing: BTreeMap::new(),
-            opened,
+            agent_of,
+            truncated,
             end,
         };
         scene.find_missing();
@@ -282,7 +290,7 @@ impl<'a> Scene<'a> {
         let everybody;
         let members = match group {
             WORLD | ALL_PES => {
-                everybody = (0..self.opened.agent_of.len() as u32).collect();
+                everybody = (0..self.agent_of.len() as u32).collect();
                 &everybody
             }
             _ => self.known.members.get(&group)?,
@@ -297,7 +305,7 @@ impl<'a> Scene<'a> {
     }
 
     fn has_trace(&self, rank: u32) -> bool {
-        let agent = self.opened.agent_of.get(rank as usize);
+        let agent = self.agent_of.get(rank as usize);
         agent.is_some_and(|&agent| agent != NONE)
     }
 
@@ -320,7 +328,7 @@ impl<'a> Scene<'a> {
         if let Some(call) = self.of(rank).next() {
             return format!("rank {rank} was in {}", self.call(call, place));
         }
-        let is_cut = self.opened.truncated.get(rank as usize).copied();
+        let is_cut = self.truncated.get(rank as usize).copied();
         let what = match (self.has_trace(rank), is_cut.unwrap_or(true)) {
             (false, _) => return format!("of rank {rank} there is no trace"),
             (true, true) => "was in no call that is known",
@@ -495,3 +503,6 @@ fn warning(id: &str, count: usize, detail: String) -> Anomaly {
         origin: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

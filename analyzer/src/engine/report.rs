@@ -184,7 +184,12 @@ pub fn build(
             .add("rule_error", Level::Warning, 1, detail)
             .origin(options.rules.file.clone());
     }
-    let scene = Scene::new(merged.hanging, merged.known, opened, end);
+    let scene = Scene::new(
+        merged.hanging,
+        merged.known,
+        (&opened.agent_of, &opened.truncated),
+        end,
+    );
     let hanging = scene.rows(|path| places.short(path));
     let rows = anomalies.into_rows().into_iter().map(|row| {
         let place = row.place.map(|(operation, path)| {
