@@ -277,6 +277,44 @@ fn a_pe_that_waits_forever_is_named() {
     }
 }
 
+/// Each holds the lock that the other one wants.
+#[test]
+fn pes_that_wait_for_each_others_locks_are_named() {
+    let bench = Bench::sharing("shmem-locks-hang");
+    let source = "attacks/shmem_locks_hang.c";
+    let program = bench.compile_with("oshcc", source, &[], &[]);
+    let run = bench.traced(3, &[program.as_os_str()], "trace").shmem();
+    run.run().expect_orderly();
+    let json = bench.analyze_all(&bench.path("trace"));
+    let report = Report::parse(&json).expect("a report of the promised shape");
+    let details = |id: &str| -> Vec<String> {
+        let rows = report.anomalies.iter().filter(|row| row.id == id);
+        rows.map(|row| row.detail.clone()).collect()
+    };
+    let source = std::fs::read_to_string(programs().join(source)).expect("a source");
+    let place = |text: &str| {
+        let line = source.lines().position(|line| line.contains(text));
+        format!("shmem_locks_hang.c:{}", line.expect("a line") + 1)
+    };
+    let lock = place("shmem_set_lock(&locks[1 - mine])");
+    let circle = format!(
+        "ranks 0-1 wait for each other, so that none can go on: rank 0 in shmem_set_lock at {lock} \
+         for rank 1, rank 1 in shmem_set_lock at {lock} for rank 0"
+    );
+    assert_eq!(details("deadlock"), [circle]);
+    let hangs = details("cut_off_in");
+    assert_eq!(hangs.len(), 2, "{hangs:?}");
+    let wait = place("shmem_long_wait_until(");
+    let begin = format!("rank 2 was in shmem_long_wait_until at {wait} when its trace ended");
+    assert!(hangs[0].starts_with(&begin), "{hangs:?}");
+    assert!(hangs[0].ends_with(" is >= 3"), "{hangs:?}");
+    assert!(
+        hangs[1].contains(", waiting for the lock at data+0x"),
+        "{hangs:?}"
+    );
+    assert!(hangs[1].contains(", which rank "), "{hangs:?}");
+}
+
 /// Bytes of records per put, definitions included.
 #[test]
 fn transfers_take_few_bytes() {
