@@ -254,21 +254,26 @@ pub fn ask(
     if questions.is_empty() {
         return Ok(known);
     }
+    let groups = questions.iter().filter_map(|question| match question {
+        Question::Group(group) => Some((numbers.find(group)?, *group)),
+        _ => None,
+    });
+    let groups: BTreeMap<u32, u64> = groups.collect();
+    for rank in ranks {
+        for (number, count) in rank.collectives() {
+            if let Some(&group) = groups.get(&number) {
+                known.collectives.insert((group, rank.rank), count);
+            }
+        }
+    }
     let rank_of = |rank: u32| {
         let at = ranks.binary_search_by_key(&rank, |known| known.rank);
         at.ok().map(|at| &ranks[at])
     };
     for &question in &questions {
         match question {
-            Question::Group(group) => {
-                for rank in ranks {
-                    let Some(number) = numbers.find(&group) else {
-                        break;
-                    };
-                    let count = rank.collectives_on(number);
-                    known.collectives.insert((group, rank.rank), count);
-                }
-            }
+            // Of all at once below: each rank is in few of them.
+            Question::Group(_) => {}
             Question::Lock(address) => {
                 let holds = |rank: &&Rank| rank.locks.holds(Object::Address(address));
                 let holders = ranks.iter().filter(holds).map(|rank| rank.rank).collect();

@@ -478,6 +478,12 @@ impl<'a> Rank<'a> {
         self.group_next.resize(self.own_groups.len(), 0);
     }
 
+    /// Collectives that it has begun, by the agent's number of their group.
+    pub fn collectives(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let own = self.own_groups.iter();
+        own.filter_map(|(&group, &own)| Some((group, *self.group_next.get(own as usize)?)))
+    }
+
     /// Collectives that it has begun on a group, by the agent's number.
     pub fn collectives_on(&self, group: u32) -> u64 {
         let own = self.own_groups.get(&group);
