@@ -224,23 +224,14 @@ fn create() -> Option<*mut Thread> {
         threads.next += 1;
         threads.next - 1
     };
-    let stream = match Stream::create(settings, number) {
-        Ok(stream) => stream,
-        Err(error) => {
-            let place = settings.directory.display();
-            return give_up(format_args!("{place}: {error}"));
-        }
-    };
-    let thread = Box::into_raw(Box::new(Thread {
-        active: 0,
-        frame: [0; 2],
-        stack,
-        inside: 0,
-        busy: AtomicBool::new(false),
-        number,
-        stream: Some(stream),
-        scratch: Scratch::default(),
-    }));
+    let thread = boxed(stack, number);
+    // SAFETY: just made, and known to nobody else.
+    if let Err(error) = Stream::create(unsafe { &mut (*thread).stream }, settings, number) {
+        // SAFETY: as above, and made by a `Box`.
+        drop(unsafe { Box::from_raw(thread) });
+        let place = settings.directory.display();
+        return give_up(format_args!("{place}: {error}"));
+    }
     let mut threads = threads();
     threads.all.push(thread);
     if let Some(key) = threads.key {
@@ -248,6 +239,22 @@ fn create() -> Option<*mut Thread> {
         unsafe { libc::pthread_setspecific(key, thread.cast()) };
     }
     Some(thread)
+}
+
+/// A state without a location. Apart, so that it is not moved on a small stack on which files are
+/// made.
+#[inline(never)]
+fn boxed(stack: std::ops::Range<u64>, number: u32) -> *mut Thread {
+    Box::into_raw(Box::new(Thread {
+        active: 0,
+        frame: [0; 2],
+        stack,
+        inside: 0,
+        busy: AtomicBool::new(false),
+        number,
+        stream: None,
+        scratch: Scratch::default(),
+    }))
 }
 
 /// Gives the thread that initialised MPI its location, number 0; `false` if that fails.

@@ -306,10 +306,10 @@ fn check(bench: &Bench, name: &str) -> Result<u64, String> {
     }
     let text = fs::read_to_string(&report).expect("a report");
     let report = Report::parse(&text).expect("a report of the promised shape");
-    let errors = report.errors();
-    match errors.is_empty() {
+    // Who waits for a rank that was killed is not in a circle with it.
+    match report.errors().is_empty() && report.anomaly("deadlock") == 0 {
         true => Ok(calls),
-        false => Err(format!("{errors:#?}")),
+        false => Err(format!("{:#?}", report.anomalies)),
     }
 }
 

@@ -93,8 +93,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Makes the file of a location.
-    pub fn create(settings: &Settings, thread: u32) -> io::Result<Stream> {
+    /// Makes the file of a location, and the stream where it stays.
+    #[inline(never)]
+    pub fn create(stream: &mut Option<Stream>, settings: &Settings, thread: u32) -> io::Result<()> {
         let mut header = settings.header;
         header.thread = thread;
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
@@ -104,7 +105,7 @@ impl Stream {
         if !settings.records {
             writer.open_call().note_incomplete();
         }
-        Ok(Stream {
+        *stream = Some(Stream {
             writer,
             records: settings.records,
             depth: settings.depth,
@@ -125,7 +126,8 @@ impl Stream {
             modules: FastMap::default(),
             defined: FastSet::default(),
             peers: FastMap::default(),
-        })
+        });
+        Ok(())
     }
 
     /// The call path of a call.

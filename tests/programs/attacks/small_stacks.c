@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     pthread_attr_t small;
     pthread_attr_init(&small);
     REQUIRE(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN) == 0);
-    for (long bytes = 1; bytes < 6000; bytes += 500) {
+    for (long bytes = 1; bytes < 6000; bytes += 200) {
         pthread_t thread;
         REQUIRE(pthread_create(&thread, &small, call, (void *)bytes) == 0);
         pthread_join(thread, NULL);
