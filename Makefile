@@ -2,11 +2,10 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
-# For MPICH where its tools have the suffix .mpich. What the collector needs is small and built
-# anew; the command shares what it needs with the one for Open MPI (cargo 1.91 or newer; older
-# ones build it anew as well). Both are in $(BUILT)/mpich/release.
-FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich MPICC=mpicc.mpich
-COMMAND_FOR_MPICH := $(FOR_MPICH) CARGO_BUILD_BUILD_DIR=$(BUILT) $(CARGO) --config tests/mpich/cargo.toml
+# For MPICH where its tools have the suffix .mpich. It shares what it needs with what is built for
+# Open MPI (cargo 1.91 or newer; older ones build it anew). The product is in $(BUILT)/mpich/release.
+FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich CARGO_BUILD_BUILD_DIR=$(BUILT) MPICC=mpicc.mpich \
+	$(CARGO) --config tests/mpich/cargo.toml
 # Tests take turns where times matter, and mostly wait for launchers and ranks: more than there are
 # cores.
 TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --release
@@ -27,8 +26,7 @@ build:
 # The same for MPICH, in target/mpich/release.
 build-mpich:
 	tests/install-deps.sh mpich
-	$(FOR_MPICH) $(CARGO) build --release -p laggard-collector
-	$(COMMAND_FOR_MPICH) build --release -p laggard
+	$(FOR_MPICH) build --release -p laggard-collector -p laggard
 
 # Records and analyses a real program, prints the report.
 demo:
@@ -46,16 +44,18 @@ test: deps
 	tests/checkers.sh quick
 	$(MAKE) --no-print-directory test-mpich
 
-# What depends on the MPI, once more with MPICH; and what was built for one meets the other. 4 real
-# ranks of MPICH on 2 cores take long, whatever records them.
+# What depends on the MPI, once more with MPICH; and what was built for one meets the other. Libraries
+# are built as for the tests with Open MPI, or they would be built anew. 4 real ranks of MPICH on
+# 2 cores take long, whatever records them.
 test-mpich: deps
-	$(FOR_MPICH) $(CARGO) build --release -p laggard-collector
-	$(FOR_MPICH) $(CARGO) clippy --release -p laggard-collector -- -D warnings
-	$(COMMAND_FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build --release -p laggard
+	$(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
+	$(FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build --release \
+		--workspace --exclude laggard-fuzz --lib --bin laggard
 	LAGGARD_TEST_MPI=mpich $(TEST) --test patterns --test attacks --test symbols --test regions \
 		--test operation_maps --test bad_input --test settings --test real_programs \
 		--test other_mpi --test baseline --test kill --test node_files --test soak \
-		--test experiments --test per_rank --test export --test otf2 -- --skip _4 --skip _8
+		--test experiments --test per_rank --test export --test otf2 --test clocks \
+		--test hints -- --skip _4 --skip _8
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all
