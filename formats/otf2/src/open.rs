@@ -153,7 +153,12 @@ impl Open {
     /// Whether it is a collective of which nothing is known.
     pub fn lacks_group(&self) -> bool {
         let silent = matches!(self.shape(), Shape::Single | Shape::Init | Shape::Finalize);
+        // Who gets no symmetric memory meets nobody.
+        let name = laggard_trace::calls::name(self.number);
+        let takes_memory = self.shape() == Shape::PeBarrier
+            && ["alloc", "align"].iter().any(|word| name.contains(word));
         !silent
+            && !takes_memory
             && self
                 .parts
                 .iter()

@@ -100,13 +100,16 @@ impl Operation for Meeting {
 /// Takes or gives back symmetric memory, which all PEs do together.
 pub struct Memory {
     meeting: Meeting,
+    wanted: usize,
     given: u64,
 }
 
-/// Takes or gives back symmetric memory.
-pub fn memory() -> Memory {
+/// Takes so many bytes of symmetric memory, or gives some back.
+#[inline(always)]
+pub fn memory(wanted: usize) -> Memory {
     Memory {
         meeting: meeting(Pes::All, 0, 0),
+        wanted,
         given: 0,
     }
 }
@@ -122,6 +125,12 @@ impl Operation for Memory {
 
     #[inline(never)]
     fn after(&mut self, call: &mut Call) {
+        if self.wanted > 0 && self.given == 0 {
+            // There is too little on any PE, and none waits for the others.
+            let mut raw = call.raw();
+            raw.flags |= flags::FAILED;
+            return call.record(&raw);
+        }
         symmetric::note_heap(self.given);
         self.meeting.after(call);
     }

@@ -22,16 +22,16 @@ macro_rules! shmem_calls {
             1027 none "" "shmem_finalize" GroupSync Finalize finalize() () -> ();
             1028 none "" "shmem_global_exit" Setup Single global_exit(status) (status: c_int) -> ();
             // Symmetric memory: all PEs take part.
-            1030 none "" "shmem_malloc" GroupSync PeBarrier memory() (size: usize) -> *mut c_void;
-            1031 none "" "shmem_calloc" GroupSync PeBarrier memory() (count: usize, size: usize) -> *mut c_void;
-            1032 none "" "shmem_align" GroupSync PeBarrier memory() (alignment: usize, size: usize) -> *mut c_void;
-            1033 none "" "shmem_realloc" GroupSync PeBarrier memory() (pointer: *mut c_void, size: usize) -> *mut c_void;
-            1034 none "" "shmem_free" GroupSync PeBarrier memory() (pointer: *mut c_void) -> ();
-            1035 none "" "shmalloc" GroupSync PeBarrier memory() (size: usize) -> *mut c_void;
-            1036 none "" "shmemalign" GroupSync PeBarrier memory() (alignment: usize, size: usize) -> *mut c_void;
-            1037 none "" "shrealloc" GroupSync PeBarrier memory() (pointer: *mut c_void, size: usize) -> *mut c_void;
-            1038 none "" "shfree" GroupSync PeBarrier memory() (pointer: *mut c_void) -> ();
-            1039 none "" "shmemx_malloc_with_hint" GroupSync PeBarrier memory() (size: usize, hint: c_long) -> *mut c_void;
+            1030 none "" "shmem_malloc" GroupSync PeBarrier memory(size) (size: usize) -> *mut c_void;
+            1031 none "" "shmem_calloc" GroupSync PeBarrier memory(size.saturating_mul(count)) (count: usize, size: usize) -> *mut c_void;
+            1032 none "" "shmem_align" GroupSync PeBarrier memory(size) (alignment: usize, size: usize) -> *mut c_void;
+            1033 none "" "shmem_realloc" GroupSync PeBarrier memory(size) (pointer: *mut c_void, size: usize) -> *mut c_void;
+            1034 none "" "shmem_free" GroupSync PeBarrier memory(0) (pointer: *mut c_void) -> ();
+            1035 none "" "shmalloc" GroupSync PeBarrier memory(size) (size: usize) -> *mut c_void;
+            1036 none "" "shmemalign" GroupSync PeBarrier memory(size) (alignment: usize, size: usize) -> *mut c_void;
+            1037 none "" "shrealloc" GroupSync PeBarrier memory(size) (pointer: *mut c_void, size: usize) -> *mut c_void;
+            1038 none "" "shfree" GroupSync PeBarrier memory(0) (pointer: *mut c_void) -> ();
+            1039 none "" "shmemx_malloc_with_hint" GroupSync PeBarrier memory(size) (size: usize, hint: c_long) -> *mut c_void;
             // Meetings.
             1040 none "" "shmem_barrier_all" GroupSync PeBarrier meeting(everybody(), 0, 0) () -> ();
             1041 none "" "shmem_barrier" GroupSync PeBarrier meeting(active_set(pe_start, log_stride, pe_size), 0, 0) (pe_start: c_int, log_stride: c_int, pe_size: c_int, psync: *mut c_long) -> ();
