@@ -3,7 +3,7 @@
 use laggard_trace::calls::Shape;
 
 use crate::rules::RuleBase;
-use crate::{group, one_sided, two_sided, window};
+use crate::{group, one_sided, progress, two_sided, window};
 
 /// What a pattern's total is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ patterns! {
     26 WaitOnValue = one_sided::WAIT_ON_VALUE;
     27 WaitOnLock = one_sided::WAIT_ON_LOCK;
     28 LockContention = window::LOCK_CONTENTION;
-    29 WaitForProgress = window::WAIT_FOR_PROGRESS;
+    29 WaitForProgress = progress::WAIT_FOR_PROGRESS;
     30 Unexplained = one_sided::UNEXPLAINED;
     31 CompetingPut = one_sided::COMPETING_PUT;
     32 CompetingGet = one_sided::COMPETING_GET;
@@ -199,7 +199,7 @@ impl PatternId {
     pub fn is_about_group(self) -> bool {
         !matches!(
             self.row().parent,
-            "two_sided" | "late_sender" | "one_sided" | "early_wait" | "defects"
+            "two_sided" | "late_sender" | "one_sided" | "early_wait" | "lost" | "defects"
         )
     }
 

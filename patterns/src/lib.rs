@@ -23,6 +23,7 @@ mod catalogue;
 mod confidence;
 pub mod group;
 pub mod one_sided;
+pub mod progress;
 pub mod rules;
 pub mod two_sided;
 pub mod window;

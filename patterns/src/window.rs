@@ -87,17 +87,6 @@ pub(crate) static LOCK_CONTENTION: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
-pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
-    id: "wait_for_progress",
-    parent: "one_sided",
-    name: "Wait for progress",
-    summary: "An origin waited until its target entered the MPI library.",
-    description: "Passive target access needs no call of the target, but some libraries and         networks move the data, or give the lock, only while the target is inside MPI. A target         that computed held the origin up; when it entered a call the access went on.",
-    condition: "a call of passive target access began while the target was outside of MPI, and         the target entered its next call before it was over",
-    severity: "enter of the target's next call - enter, without lock contention",
-    unit: Unit::Seconds,
-};
-
 /// Late post: ns that `own`, a call of the origin's epoch, waited for a post entered at
 /// `post`. `min(post, leave) - enter`.
 #[inline]
@@ -118,14 +107,6 @@ pub fn early_wait(wait: Interval, complete: i64) -> i64 {
 pub fn late_complete(wait: Interval, complete: i64, transfer: i64) -> i64 {
     let after = complete.saturating_sub(transfer).max(0);
     early_wait(wait, complete).min(after)
-}
-
-/// Wait for progress: ns that `own`, a passive access, waited for a target that `entered` a call
-/// then; not counted is what is lock contention, until `contended`.
-#[inline]
-pub fn wait_for_progress(own: Interval, contended: Option<i64>, entered: i64) -> i64 {
-    let from = contended.map_or(own.enter, |until| until.max(own.enter));
-    own.before(entered).min(entered.saturating_sub(from)).max(0)
 }
 
 /// Early fence: ns that `fence` lasted before the last `transfer` into this location left.
@@ -160,15 +141,6 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_waited_for_after_the_lock() {
-        let own = Interval::new(100, 180);
-        assert_eq!(wait_for_progress(own, None, 150), 50);
-        assert_eq!(wait_for_progress(own, Some(120), 150), 30);
-        assert_eq!(wait_for_progress(own, Some(160), 150), 0);
-        assert_eq!(wait_for_progress(own, None, 90), 0);
-    }
-
-    #[test]
     fn a_fence_waits_for_transfers() {
         assert_eq!(early_fence(Interval::new(100, 180), 130), 30);
         assert_eq!(early_fence(Interval::new(100, 180), 90), 0);
@@ -183,8 +155,6 @@ mod tests {
                 early_wait(own, other),
                 late_complete(own, other, third),
                 early_fence(own, other),
-                wait_for_progress(own, Some(third), other),
-                wait_for_progress(own, None, other),
             ];
             for severity in parts {
                 prop_assert!((0..=own.duration()).contains(&severity));

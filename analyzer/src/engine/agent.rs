@@ -12,11 +12,13 @@ use super::channel::Channel;
 use super::exchange::Asked;
 use super::finding::Instance;
 use super::group::{Groups, Owned, losses, name_late, owner};
+use super::progress::Progress;
 use super::rank::Rank;
 use super::table::NONE;
 use super::watching::Watching;
+use super::wire;
 use super::wire::{
-    Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Parcel, Party, Progress,
+    Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,
     Question, Requesting, Side, Told, exchange, recycle,
 };
 use crate::comm::Job;
@@ -47,6 +49,7 @@ pub struct Agent<'a> {
     requested: Vec<Vec<(u32, u32)>>,
     describing: Vec<Describing>,
     watching: Watching,
+    progress: Progress,
 }
 
 /// Requests that one thread answers at a time, at least.
@@ -88,6 +91,7 @@ impl<'a> Agent<'a> {
             requested: vec![Vec::new(); job.agents()],
             describing: empty(job),
             watching,
+            progress: Progress::default(),
         }
     }
 
@@ -138,6 +142,7 @@ impl<'a> Agent<'a> {
             self.exchange(until);
         } else {
             self.look_at_memory(until);
+            self.settle_needs(until);
         }
         self.watching
             .charge(&mut self.ranks, &self.positions, self.hosts);
@@ -171,10 +176,15 @@ impl<'a> Agent<'a> {
         }
         recycle(self.job, &mut self.answering, received);
         self.request();
+        self.tell_needs();
         let received = exchange(self.job, &mut self.requesting);
         let told = received.iter().flat_map(|parcel| &parcel.told);
         told.for_each(|told| self.groups.detail(told));
         self.describe(&received);
+        for (agent, parcel) in received.iter().enumerate() {
+            self.hear_needs(agent, &parcel.needs);
+        }
+        self.answer_needs(until);
         recycle(self.job, &mut self.requesting, received);
         let received = exchange(self.job, &mut self.describing);
         for (requested, parcel) in self.requested.iter_mut().zip(&received) {
@@ -184,7 +194,64 @@ impl<'a> Agent<'a> {
                 calls.describe(late, detail);
             }
         }
+        received.iter().for_each(|parcel| self.take_absences(parcel));
         recycle(self.job, &mut self.describing, received);
+    }
+
+    /// The same as the legs between agents do about needs, where all ranks are at this one.
+    fn settle_needs(&mut self, until: i64) {
+        self.tell_needs();
+        let own = self.job.agent();
+        let mut asked = std::mem::take(&mut self.requesting[own]);
+        self.hear_needs(own, &asked.needs);
+        self.answer_needs(until);
+        let mut answers = std::mem::take(&mut self.describing[own]);
+        self.take_absences(&answers);
+        asked.clear();
+        answers.clear();
+        (self.requesting[own], self.describing[own]) = (asked, answers);
+    }
+
+    /// Tells the agents that hold them whose progress calls of the own ranks needed.
+    fn tell_needs(&mut self) {
+        let requesting = &mut self.requesting;
+        for rank in &mut self.ranks {
+            rank.take_needs(|agent, need| requesting[agent as usize].needs.push(need));
+        }
+    }
+
+    fn hear_needs(&mut self, agent: usize, needs: &[Need]) {
+        let (ranks, declared, positions) = (&self.ranks, &self.declared[agent], &self.positions);
+        self.progress.hear(agent, needs, |need| {
+            if need.channel == NONE {
+                return positions.get(&need.peer).copied();
+            }
+            let (position, side, channel) = declared[need.channel as usize];
+            let rank = ranks.get(position as usize)?;
+            let end = rank.end(channel, side, need.n)?;
+            let tag = rank.tag_of(side, channel);
+            rank.may_be_needed(end, tag).then_some(position)
+        });
+    }
+
+    fn answer_needs(&mut self, until: i64) {
+        let describing = &mut self.describing;
+        self.progress
+            .look(&self.ranks, until, |agent, absence, times| {
+                let to = &mut describing[agent as usize];
+                to.absences.push(absence);
+                to.times.extend(times);
+            });
+    }
+
+    fn take_absences(&mut self, answers: &Describing) {
+        let mut times = &answers.times[..];
+        for absence in &answers.absences {
+            let own;
+            (own, times) = times.split_at(2 * absence.count as usize);
+            let rank = &mut self.ranks[self.positions[&absence.rank] as usize];
+            rank.asker.calls.take_absence(absence, own);
+        }
     }
 
     /// Who ended waits for values and locks, as far as this slab tells.
@@ -295,7 +362,7 @@ impl<'a> Agent<'a> {
                     return;
                 }
                 let (agent, declared) = declares(asking, number, channel, side);
-                asking[agent].progress.push(Progress {
+                asking[agent].progress.push(wire::Progress {
                     channel: declared,
                     last: u32::from(last),
                     n,
@@ -309,7 +376,7 @@ impl<'a> Agent<'a> {
             let channel = &self.ranks[at].asks_on(side).list[number as usize];
             let (peer, channel) = (channel.peer as usize, channel.declared);
             let last = u32::from(last);
-            self.ranks[peer].note_progress(channel, side, &Progress { channel, last, n });
+            self.ranks[peer].note_progress(channel, side, &wire::Progress { channel, last, n });
         }
         let asking = &mut self.asking;
         self.watching
@@ -534,6 +601,7 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
                             severity,
                             late: late.copied(),
                             shares: Vec::new(),
+                            doubt: 0,
                         });
                     },
                 );
@@ -556,6 +624,7 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
                             leave: waiter.leave,
                             late,
                             inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
+                            doubt: 0,
                         },
                     );
                 },

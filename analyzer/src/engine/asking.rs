@@ -2,17 +2,18 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
+use laggard_patterns::progress::REST_NS;
 use laggard_patterns::{Interval, two_sided};
 
 use super::calls::{Calls, EPOCHS, Late, Token, make_room};
 use super::channel::{Channel, ChannelKey, Channels, End};
-use super::epochs::TRANSFERRED;
+use super::epochs::{COMPLETED, TRANSFERRED};
 use super::finding::{Instance, LocalFindings};
 use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::repair::Slacks;
 use super::table::NONE;
 use super::wildcard::Receipt;
-use super::wire::{Detail, POST, Request, SEND, Side};
+use super::wire::{Detail, Need, POST, Request, SEND, Side};
 
 /// A question about a message's other end.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +115,16 @@ struct Candidate {
     window: i64,
 }
 
+/// Where a rank and its partner meet.
+struct Meeting {
+    /// World rank that asks.
+    rank: u32,
+    /// The agent that holds the partner.
+    agent: u32,
+    /// See [`Need::channel`].
+    channel: u32,
+}
+
 /// What a rank asks, and what waits for the answers.
 #[derive(Debug, Default)]
 pub struct Asker {
@@ -134,6 +145,8 @@ pub struct Asker {
     pub unsent: Vec<(Side, u32)>,
     /// Late parties of other agents that are to be described.
     candidates: Vec<Candidate>,
+    /// Whose progress calls may have needed, with the agents that hold them: of this round.
+    needs: Vec<(u32, Need)>,
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
     /// What was found, by thread.
@@ -180,20 +193,40 @@ impl Rank<'_> {
             _ => (&mut self.sends, &mut self.asker),
         };
         let channel = &mut channels.list[reply.channel as usize];
+        let at = Meeting {
+            rank: self.rank,
+            agent: channel.agent,
+            channel: channel.declared,
+        };
         // Mostly in the order in which it was asked.
         let asked = (reply.n..).zip(reply.times).zip(channel.asked.iter());
         let in_order = asked.take_while(|((n, _), query)| query.n == *n);
         let mut taken = 0;
         for ((_, &time), query) in in_order {
-            asker.take_time(query, channel.key, time);
+            asker.take_time(query, channel.key, time, &at);
             taken += 1;
         }
         channel.asked.drop_first(taken);
         for (n, &time) in (reply.n..).zip(reply.times).skip(taken) {
             if let Some(query) = channel.take_asked(n) {
-                asker.take_time(&query, channel.key, time);
+                asker.take_time(&query, channel.key, time, &at);
             }
         }
+    }
+
+    /// Whose progress calls of this round may have needed: the agents that hold them, and what
+    /// is asked. A call that is over soon after the last party came needed nobody.
+    pub fn take_needs(&mut self, mut tell: impl FnMut(u32, Need)) {
+        let mut needs = std::mem::take(&mut self.asker.needs);
+        for (agent, need) in needs.drain(..) {
+            if need.leave - self.asker.calls.charged_at_least(need.call) < REST_NS {
+                self.asker.calls.answer(need.call, 1, None);
+            } else {
+                self.asker.requests += 1;
+                tell(agent, need);
+            }
+        }
+        self.asker.needs = needs;
     }
 
     /// The late parties at other agents that calls are charged with, as far as is known:
@@ -385,6 +418,9 @@ impl Asker {
             if call == NONE {
                 continue;
             }
+            if interval.leave - latest >= REST_NS {
+                self.need(queries, interval, own, ranks);
+            }
             if worst.is_some_and(|_| interval.leave <= interval.enter) {
                 // It did not wait, whenever the message was sent.
                 worst = None;
@@ -403,6 +439,60 @@ impl Asker {
                 }
             }
         }
+    }
+
+    /// Asks where those partners at this agent were, while the call in this `interval` lasted,
+    /// whose parts may not have been done when they left their calls.
+    #[cold]
+    #[inline(never)]
+    fn need(&mut self, queries: &[Query], interval: Interval, own: &Rank, ranks: &[Rank]) {
+        for query in queries.iter().filter(|query| !query.is_bare()) {
+            let channels = match query.side() {
+                SEND => &own.receives,
+                _ => &own.sends,
+            };
+            let Some((channel, end)) = query.other_end(channels, ranks) else {
+                continue;
+            };
+            let peer = &ranks[channel.peer as usize];
+            if peer.may_be_needed(end, channel.key.2) {
+                let at = Meeting {
+                    rank: own.rank,
+                    agent: self.agent,
+                    channel: NONE,
+                };
+                self.note_need(query, channel.key, end.time, interval, &at);
+            }
+        }
+    }
+
+    /// Notes that a call may have needed the progress of its partner, whose part began at
+    /// `time`, if it went on for long enough.
+    fn note_need(
+        &mut self,
+        query: &Query,
+        key: ChannelKey,
+        time: i64,
+        interval: Interval,
+        at: &Meeting,
+    ) {
+        let from = time.max(interval.enter);
+        let is_own = key.1 == at.rank as i32;
+        if is_own || query.is_bare() || interval.leave.saturating_sub(from) < REST_NS {
+            return;
+        }
+        self.calls.hold(query.call);
+        let need = Need {
+            call: query.call,
+            rank: at.rank,
+            peer: key.1 as u32,
+            channel: at.channel,
+            side: query.side(),
+            n: query.n,
+            from,
+            leave: interval.leave,
+        };
+        self.needs.push((at.agent, need));
     }
 
     /// Whether the end tells when the last transfer of an epoch was through; noted then.
@@ -474,7 +564,7 @@ impl Asker {
 
     /// Takes in when the other end of a message at another agent happened.
     #[inline]
-    fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64) {
+    fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64, at: &Meeting) {
         let (call, side) = (query.call, query.side());
         if side == SEND {
             self.calls.note_sent(query.message, time);
@@ -502,6 +592,10 @@ impl Asker {
             _ if self.calls.has_sender(call) => 0,
             _ => two_sided::late_receiver(interval, time),
         };
+        // Of origins that ended their epochs nothing more is needed.
+        if key.2 != COMPLETED && key.2 != TRANSFERRED {
+            self.note_need(query, key, time, interval, at);
+        }
         let late = (severity > 0).then_some(Late {
             severity,
             time,
@@ -543,6 +637,7 @@ impl Asker {
                 leave: named.leave,
                 late: named.late,
                 inter_host: late.any(|late| differ(hosts, rank, late.rank)),
+                doubt: named.doubt,
             };
             findings.add_shared(named.pattern, named.signature, &instance, named.shares);
         });

@@ -5,13 +5,15 @@
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
+use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
 use laggard_patterns::{Interval, PatternId, window};
+use rustc_hash::FxHashMap;
 
 use super::causality::Violations;
 use super::epochs::COMPLETED;
 use super::rank::{CallAt, ORDER_WINDOW};
 use super::table::NONE;
-use super::wire::{Detail, SEND, Side};
+use super::wire::{Absence, Detail, SEND, Side};
 
 /// A blocking call that waits for answers.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +95,16 @@ pub struct Lost {
     pub late: Option<Detail>,
     /// Where several were: who, and its share, ns.
     pub shares: Vec<(i64, Detail)>,
+    /// Of the severity, what is in doubt, ns.
+    pub doubt: i64,
+}
+
+/// A partner whose progress a call needed.
+#[derive(Debug)]
+struct Partner {
+    absence: Absence,
+    /// Begin and end of each absence, ns.
+    times: Vec<(i64, i64)>,
 }
 
 /// What a call lost in a non-blocking collective that it completed, or in transfers under locks.
@@ -156,6 +168,8 @@ pub struct Named<'a> {
     pub late: Option<&'a Detail>,
     /// Where there are several, each with its share, ns.
     pub shares: &'a [(i64, Detail)],
+    /// Of the severity, what is in doubt, ns.
+    pub doubt: i64,
 }
 
 /// Entries that come and go, by number.
@@ -245,6 +259,8 @@ pub struct Calls {
     message_base: u64,
     /// When the last transfers left of the epochs that calls waited for: call, origin, ns.
     transfers: Vec<(u32, i32, i64)>,
+    /// Partners that were absent while calls lasted, by call.
+    partners: FxHashMap<u32, Vec<Partner>>,
     /// Questions of the call being taken in.
     opened: u32,
     /// Whether there is something new since calls were named.
@@ -377,6 +393,65 @@ impl Calls {
         call.is_some_and(|call| call.sender != NONE)
     }
 
+    /// One more question of a call that has some without an answer.
+    pub fn hold(&mut self, call: u32) {
+        self.calls.list[call as usize].open += 1;
+    }
+
+    /// Until when, ns, a call will be charged at least. A late receiver is charged only where no
+    /// sender turns out to be late.
+    pub fn charged_at_least(&self, call: u32) -> i64 {
+        let sender = self.calls[call].sender;
+        self.charged_with(call, sender)
+    }
+
+    /// Until when, ns, a call is charged that has all its answers.
+    fn charged_until(&self, call: u32) -> i64 {
+        let Call {
+            sender, receiver, ..
+        } = self.calls[call];
+        self.charged_with(call, if sender == NONE { receiver } else { sender })
+    }
+
+    fn charged_with(&self, call: u32, late: u32) -> i64 {
+        let call = &self.calls[call];
+        let message = self.lates.list.get(late as usize);
+        let group = self.groups.list.get(call.group as usize);
+        let charged = message.map_or(0, |late| late.severity);
+        let charged = charged.max(group.map_or(0, Losses::total));
+        call.enter.saturating_add(charged)
+    }
+
+    /// When a partner was absent while a call lasted.
+    pub fn take_absence(&mut self, absence: &Absence, times: &[i64]) {
+        if !times.is_empty() {
+            let partner = Partner {
+                absence: *absence,
+                times: times.chunks_exact(2).map(|two| (two[0], two[1])).collect(),
+            };
+            self.partners.entry(absence.call).or_default().push(partner);
+        }
+        self.answer(absence.call, 1, None);
+    }
+
+    /// What a call lost while a partner was absent, after what it is charged with otherwise: with
+    /// the partner that it lost most for.
+    fn stalled(&self, slot: u32) -> Option<(Stall, &Detail)> {
+        let partners = self.partners.get(&slot)?;
+        let (own, until) = (self.calls[slot].interval(), self.charged_until(slot));
+        if own.leave.saturating_sub(until) < REST_NS {
+            return None;
+        }
+        let stalls = partners.iter().filter_map(|Partner { absence, times }| {
+            let stall = wait_for_progress(own, until.max(absence.from), times)?;
+            Some((stall, &absence.detail))
+        });
+        stalls.max_by_key(|(stall, detail)| {
+            let sure = std::cmp::Reverse((stall.doubt, detail.rank, detail.path));
+            (stall.severity, sure)
+        })
+    }
+
     /// A question that nobody can answer: the peer has no trace.
     pub fn unanswerable(&mut self, token: Token) {
         self.note_sent(token.message, UNKNOWN);
@@ -442,7 +517,8 @@ impl Calls {
     #[inline(always)]
     fn conclude(&mut self, slot: u32) {
         let call = &self.calls[slot];
-        if call.sender != NONE || call.receiver != NONE || call.group != NONE {
+        let is_late = call.sender != NONE || call.receiver != NONE || call.group != NONE;
+        if is_late || !self.partners.is_empty() && self.partners.contains_key(&slot) {
             make_room(&mut self.concluded, 1, 0);
             self.concluded.push(slot);
         } else {
@@ -477,7 +553,7 @@ impl Calls {
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
-            let mut named = |pattern, severity, late, shares| {
+            let mut named = |pattern, severity, late, shares, doubt| {
                 found(Named {
                     pattern,
                     severity,
@@ -487,6 +563,7 @@ impl Calls {
                     signature: call.signature,
                     late,
                     shares,
+                    doubt,
                 });
             };
             let sender = self.lates.list.get(call.sender as usize);
@@ -502,7 +579,7 @@ impl Calls {
                 (Some(losses), _) => {
                     for lost in &losses.0 {
                         let late = lost.late.as_ref();
-                        named(lost.pattern, lost.severity, late, &lost.shares[..]);
+                        named(lost.pattern, lost.severity, late, &lost.shares[..], lost.doubt);
                     }
                 }
                 (None, Some(late)) => {
@@ -512,7 +589,7 @@ impl Calls {
                         None => Some(PatternId::LateReceiver),
                         Some(late) if late.tag < 0 => {
                             let (pattern, after) = self.epoch_of(slot, late);
-                            named(PatternId::LateComplete, after, known, &[]);
+                            named(PatternId::LateComplete, after, known, &[], 0);
                             severity -= after;
                             Some(pattern)
                         }
@@ -521,9 +598,16 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, severity, known, &[]);
+                    named(pattern, severity, known, &[], 0);
                 }
                 (None, None) => {}
+            }
+            if let Some((stall, detail)) = self.stalled(slot) {
+                let pattern = PatternId::WaitForProgress;
+                named(pattern, stall.severity, Some(detail), &[], stall.doubt);
+            }
+            if !self.partners.is_empty() {
+                self.partners.remove(&slot);
             }
             if !self.transfers.is_empty() {
                 self.transfers.retain(|transfer| transfer.0 != slot);

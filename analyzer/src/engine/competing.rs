@@ -229,6 +229,7 @@ pub fn charge(
             leave: watch.leave,
             late: None,
             inter_host: rivals.iter().any(|rival| is_far(&rival.detail)),
+            doubt: 0,
         };
         findings.add_shared(pattern, watch.signature, &instance, &shares);
     }

@@ -65,6 +65,11 @@ impl Rank<'_> {
         self.answers_on_mut(side).number(key, agent_of)
     }
 
+    /// Tag of a channel on which this rank answers.
+    pub fn tag_of(&self, side: Side, channel: u32) -> i32 {
+        self.answers_on(side).list[channel as usize].key.2
+    }
+
     #[inline]
     fn answers_on(&self, side: Side) -> &Channels {
         match side {

@@ -155,6 +155,8 @@ pub struct Sums {
     pub instances: u64,
     /// The part lost to a member on another host.
     pub inter_host: u64,
+    /// The part that is in doubt, since it ends otherwise than the pattern says.
+    pub doubt: u64,
     /// Per world rank: time lost and instances, ascending. Not known to a location's own
     /// sums: see [`LocalFindings::drain_into`].
     pub ranks: Vec<(u32, u64, u64)>,
@@ -179,6 +181,8 @@ pub struct Instance<'a> {
     pub late: Option<&'a Detail>,
     /// Whether the late party is on another host.
     pub inter_host: bool,
+    /// Of the severity, what is in doubt, ns.
+    pub doubt: i64,
 }
 
 impl Sums {
@@ -188,6 +192,7 @@ impl Sums {
         let severity = instance.severity.max(0) as u64;
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
+        self.doubt = self.doubt.saturating_add(instance.doubt.max(0) as u64);
         if instance.inter_host {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
@@ -221,6 +226,7 @@ impl Sums {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.doubt = self.doubt.saturating_add(other.doubt);
         for rank in other.ranks {
             add_rank(&mut self.ranks, rank);
         }

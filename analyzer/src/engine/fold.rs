@@ -134,6 +134,8 @@ pub struct Folded {
     pub instances: u64,
     /// The part lost to a member on another host.
     pub inter_host: u64,
+    /// The part that is in doubt.
+    pub doubt: u64,
     /// Who lost.
     pub rank_set: RankSet,
     /// What the one of them lost who lost least.
@@ -192,6 +194,7 @@ impl Folded {
             severity: sums.severity,
             instances: sums.instances,
             inter_host: sums.inter_host,
+            doubt: sums.doubt,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
             ranks: sums.ranks,
             classes: joined(classes, |one| one.class, LossClass::add),
@@ -207,6 +210,7 @@ impl Folded {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.doubt = self.doubt.saturating_add(other.doubt);
         self.rank_set.merge(other.rank_set);
         self.ranks.extend(other.ranks);
         self.classes.extend(other.classes);

@@ -52,6 +52,7 @@ mod phases;
 mod places;
 mod polling;
 mod prepare;
+mod progress;
 mod queue;
 mod rank;
 pub(crate) mod regions;

@@ -4,7 +4,6 @@
 use laggard_trace::calls::number;
 use laggard_trace::{Event, PEER_NONE};
 
-use super::channel::End;
 use super::lock::Object;
 use super::rank::{CallAt, Rank};
 use super::table::Row;
@@ -126,20 +125,7 @@ impl Rank<'_> {
     /// When this rank, the target of a passive access, next entered a call after that began, if
     /// it was outside of all calls then; not known yet if it entered none in this slab.
     pub(super) fn progressed(&self, watch: &Watch) -> Option<Written> {
-        let mut found: Option<(End, bool)> = None;
-        for (number, thread) in self.threads.iter().enumerate() {
-            let columns = &thread.columns;
-            let at = columns.enter.partition_point(|&enter| enter <= watch.enter);
-            let is_inside = at > 0 && columns.leave[at - 1] > watch.enter;
-            if is_inside || at < columns.enter.len() {
-                let (end, _) = columns.begin(number, at - usize::from(is_inside));
-                let is_first = |(other, _): (End, bool)| end.time < other.time;
-                if found.is_none_or(is_first) {
-                    found = Some((end, is_inside));
-                }
-            }
-        }
-        let (end, is_inside) = found?;
+        let (end, is_inside) = self.next_progress(watch.enter)?;
         // Who was inside, or came only when all was over, was not waited for.
         let time = match is_inside || end.time > watch.leave {
             true => watch.enter,

@@ -468,6 +468,7 @@ mod tests {
                 leave: 100,
                 late,
                 inter_host: false,
+                doubt: 0,
             };
             findings.add(PatternId::LateSender, signature, &instance);
         };

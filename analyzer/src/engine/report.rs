@@ -468,7 +468,10 @@ fn bottleneck(
         severity_s: seconds(severity as i64),
         percent: percent(severity as f64, context.total),
         rank_percent: Some(ratio(sums.rank_percent, 1.0)),
-        confidence: ratio(confidence(mean_loss as i64, &evidence), 1.0),
+        confidence: ratio(
+            confidence(mean_loss as i64, &evidence) * (1.0 - sums.doubt as f64 / severity.max(1) as f64),
+            1.0,
+        ),
         calls: profile.count,
         instances: sums.instances,
         mean_s: mean,

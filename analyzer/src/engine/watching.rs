@@ -6,7 +6,8 @@
 //! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
 //! PEs did is kept for one slab only, however long a wait lasts.
 
-use laggard_patterns::{Interval, PatternId, one_sided, window};
+use laggard_patterns::progress::{self, Stall};
+use laggard_patterns::{Interval, PatternId, one_sided};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -127,18 +128,19 @@ impl Open {
                 severity: parts.fold(0, i64::saturating_add),
                 late: None,
                 shares,
+                doubt: 0,
             });
         }
         if let Some(best) = &self.best {
             let since = self.held.iter().map(|held| held.until).max();
-            let (pattern, severity) = match of_window {
+            let (pattern, Stall { severity, doubt }) = match of_window {
                 true => {
-                    let severity = window::wait_for_progress(interval, since, best.time);
-                    (PatternId::WaitForProgress, severity)
+                    let stall = progress::passive(interval, since, best.time);
+                    (PatternId::WaitForProgress, stall)
                 }
                 false => {
                     let severity = one_sided::wait_on_value(interval, best.time);
-                    (PatternId::WaitOnValue, severity)
+                    (PatternId::WaitOnValue, Stall { severity, doubt: 0 })
                 }
             };
             losses.0.push(Lost {
@@ -146,6 +148,7 @@ impl Open {
                 severity,
                 late: Some(best.detail),
                 shares: Vec::new(),
+                doubt,
             });
         }
         losses.0.retain(|lost| lost.severity > 0);
@@ -311,6 +314,7 @@ impl Watching {
                 leave: watch.leave,
                 late: None,
                 inter_host: false,
+                doubt: 0,
             };
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
@@ -336,6 +340,7 @@ impl Watching {
                     severity: one.severity,
                     late: one.late.as_ref(),
                     inter_host: one.late.iter().chain(shares).any(is_far),
+                    doubt: one.doubt,
                     ..instance
                 };
                 findings.add_shared(one.pattern, watch.signature, &loss, &one.shares);

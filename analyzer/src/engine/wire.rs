@@ -59,6 +59,43 @@ entries! {
         /// So long before it was late is asked for, ns.
         window: i64,
     }
+    /// A call that may have gone on only when another rank was inside the library again.
+    #[derive(Default)]
+    Need {
+        /// Number of the call among those of its rank that ask.
+        call: u32,
+        /// World rank that waits.
+        rank: u32,
+        /// World rank that was needed.
+        peer: u32,
+        /// Declared number of the channel on which the two meet; `NONE` if the peer's part is
+        /// known to need it.
+        channel: u32,
+        /// Which end of the message is the peer's.
+        side: Side,
+        /// Number of the message on the channel.
+        n: u64,
+        /// When both had come, ns.
+        from: i64,
+        /// When the call was left, ns.
+        leave: i64,
+    }
+    /// When a rank was outside of the library that a call needed.
+    #[derive(Default)]
+    Absence {
+        /// Of the [`Need`].
+        call: u32,
+        /// Of the need.
+        rank: u32,
+        /// Of the need.
+        peer: u32,
+        /// Of the need, ns.
+        from: i64,
+        /// Begin and end of so many absences follow in a list of their own, ns.
+        count: u32,
+        /// What the peer did before the call that ended the last one.
+        detail: Detail,
+    }
     /// A late party's call and what it did before. What differs most comes first: it
     /// makes for a short mask.
     #[derive(Default)]
@@ -246,11 +283,17 @@ parcels! {
         requests: Request,
         /// About late members of collectives, to those who want to know.
         told: Told,
+        /// Whose progress calls needed.
+        needs: Need,
     }
     /// Fourth leg of a round.
     Describing {
         /// To the third leg's requests, in their order.
         descriptions: Detail,
+        /// When those were absent whose progress was needed.
+        absences: Absence,
+        /// Begins and ends, ns, of each in order.
+        times: i64,
     }
     /// Lists of neighbours, to everybody.
     Edges {
