@@ -171,6 +171,36 @@ pub fn clock_colour(clock: u32) -> i32 {
     (id.id() >> 33) as i32
 }
 
+/// Numbers of the processors that this thread may run on, ascending; none if the system does not
+/// say.
+fn affinity() -> Vec<usize> {
+    // More than `cpu_set_t` has room for.
+    let mut mask = [0u64; 256];
+    // SAFETY: the system writes so many bytes at most.
+    let written = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&mask),
+            mask.as_mut_ptr(),
+        )
+    };
+    if written <= 0 {
+        return Vec::new();
+    }
+    let is_set = |&number: &usize| mask[number / 64] >> (number % 64) & 1 != 0;
+    (0..64 * mask.len()).filter(is_set).collect()
+}
+
+/// Ascending numbers as the system writes them: `0-3,8`.
+fn ranges(numbers: &[usize]) -> String {
+    let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    parts.collect::<Vec<_>>().join(",")
+}
+
 /// Properties that every location carries.
 pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> {
     let mut level = 0;
@@ -201,6 +231,12 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
             options.callpath_depth.to_string().into_bytes(),
         ),
     ]);
+    let affinity = affinity();
+    let quota = std::thread::available_parallelism().map_or(0, usize::from);
+    if (1..affinity.len()).contains(&quota) {
+        properties.push(("processor_quota", quota.to_string().into_bytes()));
+    }
+    properties.push(("affinity", ranges(&affinity).into_bytes()));
     properties
         .extend(Some(("mpi_device", mpi_device().into_bytes())).filter(|told| !told.1.is_empty()));
     properties.extend(settings().map(|setting| ("setting", setting)));
@@ -210,6 +246,18 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_are_listed_as_the_system_does() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+        assert_eq!(ranges(&[]), "");
+        let own = affinity();
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let allowed = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(ranges(&own), allowed.unwrap().trim());
+    }
 
     #[test]
     fn processors_tell_their_model_or_part() {

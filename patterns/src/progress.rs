@@ -51,7 +51,10 @@ pub struct Stall {
 pub fn wait_for_progress(own: Interval, from: i64, absences: &[(i64, i64)]) -> Option<Stall> {
     let from = from.max(own.enter);
     let within = |&(begin, end): &(i64, i64)| (begin.max(from), end.min(own.leave));
-    let counted = absences.iter().map(within).filter(|(begin, end)| end > begin);
+    let counted = absences
+        .iter()
+        .map(within)
+        .filter(|(begin, end)| end > begin);
     let lengths = counted.clone().map(|(begin, end)| end - begin);
     let longest = lengths.clone().max()?;
     let severity = lengths.fold(0, i64::saturating_add);
@@ -94,7 +97,10 @@ mod tests {
         assert_eq!(stall(100, &[(90, 180)]), Some((80, 0)));
         assert_eq!(stall(120, &[(90, 178)]), Some((58, 1)));
         // In several steps.
-        assert_eq!(stall(0, &[(100, 130), (132, 160), (162, 180)]), Some((76, 0)));
+        assert_eq!(
+            stall(0, &[(100, 130), (132, 160), (162, 180)]),
+            Some((76, 0))
+        );
         // The last step may be short.
         assert_eq!(stall(100, &[(100, 160), (162, 163)]), Some((61, 13)));
         // It came back, and the call took long all the same.

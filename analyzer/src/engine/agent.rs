@@ -194,7 +194,9 @@ impl<'a> Agent<'a> {
                 calls.describe(late, detail);
             }
         }
-        received.iter().for_each(|parcel| self.take_absences(parcel));
+        received
+            .iter()
+            .for_each(|parcel| self.take_absences(parcel));
         recycle(self.job, &mut self.describing, received);
     }
 

@@ -579,7 +579,13 @@ impl Calls {
                 (Some(losses), _) => {
                     for lost in &losses.0 {
                         let late = lost.late.as_ref();
-                        named(lost.pattern, lost.severity, late, &lost.shares[..], lost.doubt);
+                        named(
+                            lost.pattern,
+                            lost.severity,
+                            late,
+                            &lost.shares[..],
+                            lost.doubt,
+                        );
                     }
                 }
                 (None, Some(late)) => {

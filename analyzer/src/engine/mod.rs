@@ -22,6 +22,7 @@ pub(crate) mod clock;
 mod columns;
 mod competing;
 mod completion;
+mod crowd;
 mod deadlock;
 mod detect;
 mod eager;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
 use super::clock::{self, ClockEvidence, ClockKey, Clocks};
+use super::crowd::{self, Crowd, Room};
 use super::files::{self, Entry, Failure, Listing};
 use super::import;
 use super::table::NONE;
@@ -64,6 +65,8 @@ struct Told {
     began_unix_ms: u64,
     /// Models of processors, ascending.
     processors: Vec<String>,
+    /// What the ranks of each host may run on.
+    rooms: BTreeMap<u64, Room>,
     locations: u64,
     /// Locations with a profile but no events.
     silent: u64,
@@ -89,6 +92,8 @@ pub struct Recorded {
     pub began_unix_ms: Option<u64>,
     /// Models of processors, ascending; empty if it is not known.
     pub processors: Vec<String>,
+    /// The host that is most crowded, if one is.
+    pub crowd: Option<Crowd>,
     /// Locations in all.
     pub locations: u64,
     /// Bytes of all files.
@@ -361,6 +366,7 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
                 .iter()
                 .flat_map(|location| property(location, "cpu")),
         ),
+        rooms: crowd::rooms(locations),
         locations: infos.len() as u64,
         silent: infos
             .iter()
@@ -530,6 +536,7 @@ fn share(
         settings: first.map_or(Vec::new(), |told| told.settings.clone()),
         began_unix_ms: first.map(|told| told.began_unix_ms).filter(|&ms| ms > 0),
         processors: sorted(all.iter().flat_map(|told| told.processors.clone())),
+        crowd: crowd::most_crowded(all.iter().flat_map(|told| &told.rooms)),
         locations: all.iter().map(|told| told.locations).sum(),
         bytes: all
             .iter()

@@ -469,7 +469,8 @@ fn bottleneck(
         percent: percent(severity as f64, context.total),
         rank_percent: Some(ratio(sums.rank_percent, 1.0)),
         confidence: ratio(
-            confidence(mean_loss as i64, &evidence) * (1.0 - sums.doubt as f64 / severity.max(1) as f64),
+            confidence(mean_loss as i64, &evidence)
+                * (1.0 - sums.doubt as f64 / severity.max(1) as f64),
             1.0,
         ),
         calls: profile.count,

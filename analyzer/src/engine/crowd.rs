@@ -1,0 +1,136 @@
+//! Hosts on which more ranks run than there are processors for: much of what takes long there is
+//! waiting for a processor, not for another rank.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use laggard_trace::Location;
+use serde::{Deserialize, Serialize};
+
+/// The processors of a host that ranks of the run may use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Room {
+    /// Different ranks.
+    ranks: u32,
+    /// Lists of processors as the collector tells them, each once; none if that is not known.
+    affinities: BTreeSet<String>,
+    /// The least that a rank may use at a time, where something limits that.
+    quota: Option<u32>,
+}
+
+impl Room {
+    fn merge(&mut self, other: &Room) {
+        self.ranks += other.ranks;
+        self.affinities.extend(other.affinities.iter().cloned());
+        self.quota = self.quota.into_iter().chain(other.quota).min();
+    }
+
+    /// How many processors there are for all; `None` if that is not known.
+    fn cores(&self) -> Option<u32> {
+        let mut cores = BTreeSet::new();
+        for range in self.affinities.iter().flat_map(|list| list.split(',')) {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            // No machine has more, whatever a file says.
+            cores.extend(first.min(MOST_PROCESSORS)..=last.min(MOST_PROCESSORS));
+        }
+        let cores = (!cores.is_empty()).then_some(cores.len() as u32)?;
+        Some(self.quota.map_or(cores, |quota| quota.min(cores)))
+    }
+}
+
+/// Processors of a host, at most.
+const MOST_PROCESSORS: u32 = 1 << 16;
+
+/// A host on which more ranks run than it has processors for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crowd {
+    /// World ranks on it.
+    pub ranks: u32,
+    /// Processors that they may use.
+    pub cores: u32,
+    /// How many hosts there are of that kind.
+    pub hosts: u32,
+}
+
+/// The host with the most ranks for each of its processors, if that is more than one; agents tell
+/// the `rooms` of their ranks.
+pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Option<Crowd> {
+    let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
+    for (host, room) in told {
+        rooms.entry(*host).or_default().merge(room);
+    }
+    let known = rooms
+        .values()
+        .filter_map(|room| Some((room.ranks, room.cores()?)));
+    let crowded: Vec<(u32, u32)> = known.filter(|(ranks, cores)| ranks > cores).collect();
+    let more = |a: &&(u32, u32), b: &&(u32, u32)| {
+        let of = |one: &(u32, u32), other: &(u32, u32)| u64::from(one.0) * u64::from(other.1);
+        of(a, b).cmp(&of(b, a)).then(a.0.cmp(&b.0))
+    };
+    let &(ranks, cores) = crowded.iter().max_by(more)?;
+    Some(Crowd {
+        ranks,
+        cores,
+        hosts: crowded.len() as u32,
+    })
+}
+
+/// What the ranks of these locations may run on, by host; a rank is at one agent.
+pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
+    let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
+    let ranks = locations.chunk_by(|a, b| a.header.rank == b.header.rank);
+    for location in ranks.filter_map(<[Location]>::first) {
+        let property = |key| location.definitions.properties(key).into_iter().next();
+        let quota = property("processor_quota").and_then(|quota| quota.parse().ok());
+        let affinity = property("affinity").filter(|list| !list.is_empty());
+        rooms
+            .entry(location.header.host_id)
+            .or_default()
+            .merge(&Room {
+                ranks: 1,
+                affinities: affinity.into_iter().collect(),
+                quota,
+            });
+    }
+    rooms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(ranks: u32, affinities: &[&str], quota: Option<u32>) -> Room {
+        Room {
+            ranks,
+            affinities: affinities.iter().map(|&list| list.to_owned()).collect(),
+            quota,
+        }
+    }
+
+    #[test]
+    fn ranks_that_share_processors_are_crowded() {
+        let of = |rooms: &[Room]| {
+            let told: Vec<(u64, Room)> = (0..).zip(rooms.iter().cloned()).collect();
+            let crowd = most_crowded(told.iter().map(|(host, room)| (host, room)));
+            crowd.map(|crowd| (crowd.ranks, crowd.cores, crowd.hosts))
+        };
+        assert_eq!(of(&[room(4, &["0-1"], None)]), Some((4, 2, 1)));
+        assert_eq!(of(&[room(2, &["0-1"], None)]), None);
+        // Each has its own, or all have the same one.
+        assert_eq!(of(&[room(2, &["0", "1"], None)]), None);
+        assert_eq!(of(&[room(2, &["1"], None)]), Some((2, 1, 1)));
+        // A quota, and a recorder that does not tell.
+        assert_eq!(of(&[room(4, &["0-7"], Some(2))]), Some((4, 2, 1)));
+        assert_eq!(of(&[room(4, &[], None)]), None);
+        assert_eq!(of(&[room(4, &["x"], None)]), None);
+        let two = [room(8, &["0-3"], None), room(6, &["0-1"], None)];
+        assert_eq!(of(&two), Some((6, 2, 2)));
+    }
+
+    #[test]
+    fn one_host_is_told_by_several_agents() {
+        let (one, other) = (room(1, &["0"], None), room(2, &["0", "1"], None));
+        let crowd = most_crowded([(&7, &one), (&7, &other)].into_iter()).unwrap();
+        assert_eq!((crowd.ranks, crowd.cores), (3, 2));
+    }
+}
