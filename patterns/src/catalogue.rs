@@ -3,7 +3,7 @@
 use laggard_trace::calls::Shape;
 
 use crate::rules::RuleBase;
-use crate::{group, one_sided, progress, two_sided, window};
+use crate::{group, one_sided, progress, two_sided, unexplained, window};
 
 /// What a pattern's total is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ patterns! {
     27 WaitOnLock = one_sided::WAIT_ON_LOCK;
     28 LockContention = window::LOCK_CONTENTION;
     29 WaitForProgress = progress::WAIT_FOR_PROGRESS;
-    30 Unexplained = one_sided::UNEXPLAINED;
+    30 Unexplained = unexplained::UNEXPLAINED;
     31 CompetingPut = one_sided::COMPETING_PUT;
     32 CompetingGet = one_sided::COMPETING_GET;
 }
@@ -207,7 +207,10 @@ impl PatternId {
     pub fn is_waiting(self) -> bool {
         !matches!(
             self,
-            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion
+            PatternId::BarrierCompletion
+                | PatternId::NxnCompletion
+                | PatternId::InitCompletion
+                | PatternId::Unexplained
         )
     }
 

@@ -26,6 +26,7 @@ pub mod one_sided;
 pub mod progress;
 pub mod rules;
 pub mod two_sided;
+mod unexplained;
 pub mod window;
 
 pub use catalogue::{GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};

@@ -63,22 +63,6 @@ pub(crate) static COMPETING_GET: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
-pub(crate) static UNEXPLAINED: Pattern = Pattern {
-    id: "unexplained",
-    parent: "one_sided",
-    name: "Unexplained wait",
-    summary: "Time went by for which no recorded call of another process can account.",
-    description: "No PE's put, atomic or signal touched the variable during the wait, and no PE \
-        had the lock; or a transfer was slow though nobody else transferred to or from its \
-        target. The cause is outside of what is recorded: another thread or process that stored \
-        there (shmem_ptr), a PE without a trace, the network, another job. Of calls that \
-        found all as they wanted it, it is what a call costs.",
-    condition: "a wait for a value without a write, or for a lock without a holder; or a transfer \
-        without a competitor that is slower by the ratio of the filter and by 50 us or more",
-    severity: "leave - enter: all of the wait; of a transfer, what it took longer than expected",
-    unit: Unit::Seconds,
-};
-
 /// Wait for a value that was written: `enter(write) - enter`, ns, within the wait.
 #[inline]
 pub fn wait_on_value(own: Interval, write_enter: i64) -> i64 {

@@ -52,6 +52,11 @@ impl Entry {
         self.bytes / self.count.max(1)
     }
 
+    /// Moving the bytes of all calls on a slow network, ns.
+    pub fn moving(&self) -> f64 {
+        self.bytes as f64 * SLOW_NS_PER_BYTE
+    }
+
     /// What a slow network would take, ns. Collectives by a tree have a step for every
     /// doubling of the group.
     fn on_a_slow_network(&self) -> f64 {
@@ -188,6 +193,20 @@ impl Kinds {
             extremes,
             transfers,
         })
+    }
+
+    /// What a call of the entry costs when it waits for nobody, and what it would on a slow
+    /// network, ns: by the table, if it covers such calls, else by the fastest of its kind, which
+    /// may itself have waited if it took longer than that.
+    pub fn cost(&self, entry: &Entry, baseline: &dyn Baseline) -> (f64, f64) {
+        let name = calls::name(entry.operation);
+        let (bytes, slow) = (entry.bytes_per_call(), entry.on_a_slow_network());
+        let by_table = baseline.lookup_within(name, bytes, entry.members, entry.span);
+        let cost = match by_table {
+            Some(seconds) => (seconds * 1e9).max(1.0),
+            None => slow.min(self.of(entry).0.max(1) as f64),
+        };
+        (cost, slow)
     }
 
     /// The fastest and the slowest call of the entry's kind, ns.

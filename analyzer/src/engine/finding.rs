@@ -157,6 +157,8 @@ pub struct Sums {
     pub inter_host: u64,
     /// The part that is in doubt, since it ends otherwise than the pattern says.
     pub doubt: u64,
+    /// The least that an instance's call took beyond what it lost.
+    pub rest: Option<u64>,
     /// Per world rank: time lost and instances, ascending. Not known to a location's own
     /// sums: see [`LocalFindings::drain_into`].
     pub ranks: Vec<(u32, u64, u64)>,
@@ -193,6 +195,9 @@ impl Sums {
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
         self.doubt = self.doubt.saturating_add(instance.doubt.max(0) as u64);
+        let whole = instance.leave.saturating_sub(instance.enter).max(0) as u64;
+        let rest = whole.saturating_sub(severity);
+        self.rest = Some(self.rest.map_or(rest, |least| least.min(rest)));
         if instance.inter_host {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
@@ -227,6 +232,7 @@ impl Sums {
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
         self.doubt = self.doubt.saturating_add(other.doubt);
+        self.rest = self.rest.into_iter().chain(other.rest).min();
         for rank in other.ranks {
             add_rank(&mut self.ranks, rank);
         }
@@ -361,18 +367,7 @@ impl LocalFindings {
         if self.losses.is_some() {
             self.note(pattern, signature, instance);
         }
-        let (number, signature) = (pattern as u8, signature as usize);
-        if signature >= self.by_signature.len() {
-            self.by_signature.resize_with(signature + 1, Vec::new);
-        }
-        let patterns = &mut self.by_signature[signature];
-        let at = patterns.iter().position(|(other, _)| *other == number);
-        let at = at.unwrap_or_else(|| {
-            patterns.reserve_exact(1);
-            patterns.push((number, Sums::default()));
-            patterns.len() - 1
-        });
-        patterns[at].1.add(instance);
+        self.of(pattern, signature).add(instance);
         if pattern.is_waiting() {
             self.waiting = self.waiting.saturating_add(instance.severity as u64);
         }
@@ -413,6 +408,36 @@ impl LocalFindings {
         {
             worst.late = late.rank;
         }
+    }
+
+    /// Adds what is unexplained of all `calls` with a signature together, ns: of none in
+    /// particular.
+    pub fn add_rest(&mut self, signature: u32, severity: u64, calls: u64) {
+        if severity == 0 {
+            return;
+        }
+        let sums = self.of(PatternId::Unexplained, signature);
+        sums.severity = sums.severity.saturating_add(severity);
+        if sums.instances == 0 {
+            sums.instances = calls;
+        }
+    }
+
+    /// The sums of a pattern in calls with this signature, which are begun if need be.
+    #[inline(always)]
+    fn of(&mut self, pattern: PatternId, signature: u32) -> &mut Sums {
+        let (number, signature) = (pattern as u8, signature as usize);
+        if signature >= self.by_signature.len() {
+            self.by_signature.resize_with(signature + 1, Vec::new);
+        }
+        let patterns = &mut self.by_signature[signature];
+        let at = patterns.iter().position(|(other, _)| *other == number);
+        let at = at.unwrap_or_else(|| {
+            patterns.reserve_exact(1);
+            patterns.push((number, Sums::default()));
+            patterns.len() - 1
+        });
+        &mut patterns[at].1
     }
 
     #[cold]

@@ -5,6 +5,7 @@ use laggard_report::seconds;
 use laggard_trace::calls::user;
 use serde::{Deserialize, Serialize};
 
+use super::account;
 use super::anomaly::{Anomalies, Level};
 use super::finding::{Cause, CauseKey, FindingKey, Findings};
 use super::fold::{self, FoldedFindings, Locations};
@@ -14,7 +15,7 @@ use super::hanging::{self, Hanging, Known};
 use super::intern::PathKey;
 use super::listing;
 use super::per_rank::Rows;
-use super::prepare::{LocationTimes, Profile, ProfileSums};
+use super::prepare::{LocationTimes, Profile, ProfileSums, Profiled};
 use super::rank::Rank;
 use super::regions::{self, Regions};
 use super::table::NONE;
@@ -206,8 +207,9 @@ impl ProfileSums {
     }
 }
 
-/// Takes the findings of a rank's threads, and its time lost per thread.
-pub fn collect(rank: &mut Rank, partial: &mut Own) {
+/// Takes the findings of a rank's threads, and its time lost per thread. `profiled` are the
+/// locations of `partial`.
+pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     let number = rank.rank;
     for (thread, findings) in rank.threads.iter_mut().zip(&mut rank.asker.findings) {
         let following = std::mem::take(&mut thread.following);
@@ -221,6 +223,13 @@ pub fn collect(rank: &mut Rank, partial: &mut Own) {
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+        if let Ok(at) = place {
+            let Profiled {
+                accounts, paths, ..
+            } = &profiled[at];
+            let signatures = (&thread.rows[..], &thread.paths[..]);
+            partial.locations[at].settled = account::settle(accounts, findings, signatures, paths);
+        }
         if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
             rows.take(at, findings, name);
         }

@@ -8,6 +8,7 @@
 //! the same for every number of agents is kept in integers (ns), so that the order
 //! of adding does not matter.
 
+mod account;
 mod activity;
 mod agent;
 pub(crate) mod anomaly;
@@ -160,7 +161,10 @@ pub fn analyze(
         &groups,
         &mut profile,
     );
-    profiled.iter_mut().for_each(|one| one.entries = Vec::new());
+    profiled.iter_mut().for_each(|one| {
+        let entries = std::mem::take(&mut one.entries);
+        one.accounts = account::open(&entries, &kinds, options.baseline.as_ref());
+    });
 
     phases.begin("causes");
     let round = match options.round_records {
@@ -208,7 +212,7 @@ pub fn analyze(
     own.known = hanging::ask(job, &own.hanging, ranks, locations, &numbers)?;
     // What is collected is given back at once: there may be many ranks.
     for mut rank in std::mem::take(&mut agent.ranks) {
-        merge::collect(&mut rank, &mut own);
+        merge::collect(&mut rank, &profiled, &mut own);
         merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
         merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
         merge::cut_off(&rank, end, &mut own.anomalies);

@@ -9,6 +9,7 @@ use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Location, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
+use super::account::{Account, Settled};
 use super::clock::ClockMap;
 use super::columns::Stream;
 use super::detect::{Entry, Filter, Kinds, Usual, Verdict, hotspot_share, judge};
@@ -40,6 +41,8 @@ pub struct LocationTimes {
     pub calls: u64,
     /// Charged by patterns.
     pub waiting: u64,
+    /// The time inside, as far as it is settled, see [`account::settle`].
+    pub settled: Settled,
 }
 
 /// Sums of one (operation, call path) over locations. ns.
@@ -75,6 +78,8 @@ pub struct Profiled {
     pub paths: Vec<PathKey>,
     /// Entries with their call path's id.
     pub entries: Vec<(u32, Entry)>,
+    /// What these calls should take, once that is known of all locations.
+    pub accounts: Vec<Account>,
     /// Where its time went.
     pub times: LocationTimes,
     /// What one-sided transfers it made.
@@ -190,6 +195,7 @@ pub fn profile(
         transfers: transfers(location, &entries, &spans),
         paths,
         entries,
+        accounts: Vec::new(),
         times,
     }
 }

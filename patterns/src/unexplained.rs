@@ -1,0 +1,21 @@
+//! Time in calls that nobody can account for.
+
+use crate::catalogue::{Pattern, Unit};
+
+pub(crate) static UNEXPLAINED: Pattern = Pattern {
+    id: "unexplained",
+    parent: "lost",
+    name: "Unexplained",
+    summary: "Calls took longer than they cost, and no pattern says why.",
+    description: "What is left of the time in calls beyond what patterns charge and beyond what \
+        the calls cost. With more ranks than processors it probably is waiting for a processor; \
+        else data still under way, the network, another job, or a process without a trace. \
+        In OpenSHMEM also a single wait for a value that no recorded call wrote (shmem_ptr), for a \
+        lock that nobody held, or a slow transfer that met nobody.",
+    condition: "the calls of an operation at a place took longer, all together, than what \
+        patterns charge there and what they cost: by the baseline table, or else the fastest of \
+        the kind in the run",
+    severity: "time in the calls - what patterns charge - calls x cost. Single waits for a value \
+        or a lock: leave - enter; transfers: what they took longer than expected",
+    unit: Unit::Seconds,
+};
