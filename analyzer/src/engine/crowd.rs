@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use laggard_report::Crowd;
 use laggard_trace::Location;
 use serde::{Deserialize, Serialize};
 
@@ -40,17 +41,6 @@ impl Room {
 
 /// Processors of a host, at most.
 const MOST_PROCESSORS: u32 = 1 << 16;
-
-/// A host on which more ranks run than it has processors for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Crowd {
-    /// World ranks on it.
-    pub ranks: u32,
-    /// Processors that they may use.
-    pub cores: u32,
-    /// How many hosts there are of that kind.
-    pub hosts: u32,
-}
 
 /// The host with the most ranks for each of its processors, if that is more than one; agents tell
 /// the `rooms` of their ranks.

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::account::Settled;
 use super::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
 use super::listing::{Walls, listed};
 use super::prepare::LocationTimes;
@@ -304,6 +305,8 @@ impl TimesClass {
 pub struct Times {
     /// From first call to last.
     pub wall: u64,
+    /// What the time inside was.
+    pub settled: Settled,
     /// Outside of calls.
     pub computation: u64,
     /// Inside calls that move data or manage handles.
@@ -339,6 +342,7 @@ impl Times {
             inside(TimeClass::Communication).saturating_add(inside(TimeClass::Setup));
         Times {
             wall: location.wall,
+            settled: location.settled,
             computation: location.computation(),
             communication,
             synchronization: inside(TimeClass::Synchronization),
@@ -348,10 +352,18 @@ impl Times {
         }
     }
 
+    /// Inside calls.
+    pub fn in_calls(&self) -> u64 {
+        let classes = [self.communication, self.synchronization, self.io];
+        classes.into_iter().fold(0, u64::saturating_add)
+    }
+
     fn add(&mut self, other: &Times) {
         let pairs = [
             (&mut self.wall, other.wall),
             (&mut self.computation, other.computation),
+            (&mut self.settled.explained, other.settled.explained),
+            (&mut self.settled.unexplained, other.settled.unexplained),
             (&mut self.communication, other.communication),
             (&mut self.synchronization, other.synchronization),
             (&mut self.io, other.io),

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use laggard_report::AnomalySeverity;
+use laggard_report::{AnomalySeverity, Crowd};
 use laggard_trace::{Location, NodeFile, ProfileEntry, calls};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomalies, Level};
 use super::clock::{self, ClockEvidence, ClockKey, Clocks};
-use super::crowd::{self, Crowd, Room};
+use super::crowd::{self, Room};
 use super::files::{self, Entry, Failure, Listing};
 use super::import;
 use super::table::NONE;

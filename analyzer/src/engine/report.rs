@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, Instance,
-    LocationClass, LocationSums, LocationTimes as Times, Metric, RankClass, RankShare, Report, Run,
-    Unlisted, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, InCalls,
+    Instance, LocationClass, LocationSums, LocationTimes as Times, Metric, RankClass, RankShare,
+    Report, Run, Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
 
+use super::account::Settled;
 use super::anomaly::Level;
 use super::around::Around;
 use super::because::{Reason, because};
@@ -229,6 +230,7 @@ pub fn build(
             operations: locations.sums.calls,
             mpi_library: opened.run.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error as i64)),
+            crowd: opened.run.crowd,
             clock_violations: (before.all().count > 0).then(|| ClockViolations {
                 before: causality(&before),
                 after: causality(&after),
@@ -332,8 +334,26 @@ fn location_sums(locations: &Locations) -> LocationSums {
         io_s: seconds(sums.io),
         wait_s: seconds(sums.waiting),
         inter_node_wait_s: None,
+        in_calls: Some(in_calls(sums)),
         wall_s: seconds(sums.wall),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
+    }
+}
+
+/// What the time in calls was.
+fn in_calls(times: &fold::Times) -> InCalls {
+    let Settled {
+        explained,
+        unexplained,
+    } = times.settled;
+    let known = explained.saturating_add(unexplained);
+    let total = times.in_calls();
+    let seconds = |ns: u64| seconds(ns as i64);
+    InCalls {
+        total_s: seconds(total),
+        explained_s: seconds(explained),
+        unexplained_s: seconds(unexplained),
+        cost_s: seconds(total.saturating_sub(known)),
     }
 }
 
@@ -356,6 +376,7 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             bottleneck: busiest.contains(&location.rank)
                 && times.computation as f64 >= most * fold::BOTTLENECK_SHARE,
             wall_s: Some(seconds(times.wall)),
+            in_calls: Some(in_calls(&times)),
         }
     });
     listed.collect()

@@ -79,7 +79,7 @@ fn causes(found: &Bottleneck) -> Markup {
         @if found.is_unexplained() {
             div {
                 h3 { "Waits for" }
-                p { (capital(words::OUTSIDE)) "." }
+                p { (capital(words::whom_unexplained(found))) "." }
             }
         }
         @if !found.causes.is_empty() {

@@ -111,6 +111,7 @@ impl Report {
             io_s: sum(&|l| l.io_s),
             wait_s: sum(&|l| l.wait_s),
             inter_node_wait_s: None,
+            in_calls: InCalls::sum(self.locations.iter().map(|l| l.in_calls)),
             wall_s: sum(&|l| l.wall_s.unwrap_or(self.run.wall_time_s)),
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
         }
@@ -197,6 +198,9 @@ pub struct Run {
     /// were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_violations: Option<ClockViolations>,
+    /// The most crowded host, if ranks share processors: they wait for these, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<Crowd>,
 }
 
 /// Effects that seem to come before their causes, since clocks are not exactly compared.
@@ -324,6 +328,46 @@ pub struct Efficiency {
     pub communication: f64,
 }
 
+/// What the time in calls was: `total_s = explained_s + unexplained_s + cost_s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InCalls {
+    /// Inside calls, those that only manage handles included.
+    pub total_s: f64,
+    /// What patterns charge: waiting, and the completion of collectives.
+    pub explained_s: f64,
+    /// Beyond that and beyond what the calls cost: the findings `unexplained`.
+    pub unexplained_s: f64,
+    /// What the calls cost.
+    pub cost_s: f64,
+}
+
+impl InCalls {
+    /// All together, if it is known of each.
+    fn sum(all: impl Iterator<Item = Option<InCalls>>) -> Option<InCalls> {
+        all.reduce(|one, other| {
+            let (one, other) = (one?, other?);
+            Some(InCalls {
+                total_s: one.total_s + other.total_s,
+                explained_s: one.explained_s + other.explained_s,
+                unexplained_s: one.unexplained_s + other.unexplained_s,
+                cost_s: one.cost_s + other.cost_s,
+            })
+        })
+        .flatten()
+    }
+}
+
+/// A host on which ranks share processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// Ranks on it.
+    pub ranks: u32,
+    /// Processors that they may use.
+    pub cores: u32,
+    /// Hosts with more ranks than processors; this is the one with the most ranks for each.
+    pub hosts: u32,
+}
+
 /// How one location spent its time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocationTimes {
@@ -348,6 +392,9 @@ pub struct LocationTimes {
     /// From its first to its last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
+    /// What the time in calls was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_calls: Option<InCalls>,
 }
 
 /// Times of the locations of successive ranks, added up.
@@ -391,6 +438,9 @@ pub struct LocationSums {
     /// Of `wait_s`, what was lost to ranks on other hosts, if the run had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inter_node_wait_s: Option<f64>,
+    /// What the time in calls was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_calls: Option<InCalls>,
     /// From first to last record.
     pub wall_s: f64,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.

@@ -6,8 +6,19 @@ use crate::text::{self, finding};
 use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
 
 /// Whom a wait is for that no recorded call accounts for.
-pub const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
+const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
     network, other jobs), or it changes memory without the library";
+
+/// Why time is unexplained: of single waits that is nobody, of all calls together not known.
+pub fn whom_unexplained(finding: &Bottleneck) -> &'static str {
+    match finding.worst_instance {
+        Some(_) => OUTSIDE,
+        None => {
+            "nobody knows: no pattern names it, and calls cost less (a core, data under way, the \
+             network)"
+        }
+    }
+}
 
 /// Program, without its directory, and arguments.
 pub fn command(run: &Run) -> String {

@@ -82,7 +82,7 @@ pub(super) fn paragraph(
         item("", &format!("and {hidden} more"));
     }
     if finding.is_unexplained() {
-        item("Waits for", words::OUTSIDE);
+        item("Waits for", words::whom_unexplained(finding));
     }
     if let Some(worst) = &finding.worst_instance {
         let text = format!(

@@ -39,6 +39,11 @@ const EXPLAINED: usize = 3;
 /// Share of all time, in percent, below which findings are counted, not listed: they are
 /// not worth a change of the program, and often within what clocks and scheduling blur.
 pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
+/// Share of all time, in percent, from which what is unexplained is in the headline; if it is more
+/// than the waiting, from this on.
+const MUCH_PERCENT: f64 = 5.0;
+/// See [`MUCH_PERCENT`].
+const NOTABLE_PERCENT: f64 = 1.0;
 /// Calls shown that were made once.
 const ONCE: usize = 3;
 /// Anomalies shown.
@@ -124,6 +129,7 @@ pub(crate) fn waiting(report: &Report) -> String {
             worst.causes[0].rank
         )
     });
+    let unexplained = self::unexplained(report);
     let mut text = match (place, unknown.is_empty()) {
         (Some(place), true) => format!("{share} of the time was spent waiting; {place}."),
         (Some(place), false) => format!(
@@ -133,13 +139,54 @@ pub(crate) fn waiting(report: &Report) -> String {
         (None, true) if report.is_cut_off() => {
             format!("{share} of the time was spent waiting, as far as the traces reach.")
         }
+        (None, true) if unexplained.is_some() => {
+            format!("{share} of the time was spent waiting.")
+        }
         (None, true) => format!("{share} of the time was spent waiting: nothing to report."),
         (None, false) => {
             format!("How much of the time was spent waiting is unknown: {unknown}.")
         }
     };
+    text.push_str(&unexplained.unwrap_or_default());
     text.push_str(&how_it_ended(report));
     text
+}
+
+/// `4 ranks share 2 cores`, where they do.
+fn crowd(report: &Report) -> Option<String> {
+    let crowd = report.run.crowd?;
+    let hosts = match crowd.hosts {
+        1 if report.run.hosts.len() <= 1 => String::new(),
+        1 => " on one host".to_owned(),
+        many => format!(" on the most crowded of {many} such hosts"),
+    };
+    Some(format!(
+        "{} share {}{hosts}",
+        plural(crowd.ranks.into(), "rank"),
+        plural(crowd.cores.into(), "core")
+    ))
+}
+
+/// What of the time nobody knows, where that is much.
+fn unexplained(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let calls = sums.in_calls?;
+    let share = crate::percent(calls.unexplained_s, sums.wall_s);
+    if share < MUCH_PERCENT && calls.unexplained_s <= sums.wait_s || share < NOTABLE_PERCENT {
+        return None;
+    }
+    let worst = listed(report).iter().find(|found| found.is_unexplained())?;
+    let why = match crowd(report) {
+        Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
+        None => String::new(),
+    };
+    Some(format!(
+        " {} of the time in calls is unexplained, {} of it in {} at {}{why}.",
+        percent(share),
+        part_of(worst.severity_s, calls.unexplained_s),
+        worst.operation,
+        finding::place(&worst.location)
+    ))
 }
 
 /// Where a run hung, or that this is not known; nothing of a run that ended.
@@ -227,6 +274,21 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         let share = percent(crate::percent(between, sums.wait_s));
         let text = format!("{share} of the waiting was for ranks on other hosts");
         finding::labelled(out, "Hosts", &text, screen, style);
+    }
+    if let Some(calls) = sums.in_calls.filter(|_| sums.wall_s > 0.0) {
+        let share = |part| percent(crate::percent(part, sums.wall_s));
+        let text = format!(
+            "{} of all time = {} that patterns explain + {} that calls cost + {} unexplained",
+            share(calls.total_s),
+            share(calls.explained_s),
+            share(calls.cost_s),
+            share(calls.unexplained_s)
+        );
+        finding::labelled(out, "In calls", &text, screen, style);
+    }
+    if let Some(crowd) = crowd(report) {
+        let text = format!("{crowd}: ranks wait for these, too");
+        finding::labelled(out, "Cores", &text, screen, style);
     }
     let trace = format!(
         "{} in {}, read by {} in {}",
