@@ -20,7 +20,9 @@
 
 enum { ROUNDS = 3, STEPS = 4, MOST = 4 };
 
-static long given[MOST], got[2 * MOST], collect_sync[SHMEM_COLLECT_SYNC_SIZE];
+/* What one operation gives is not what the next one writes to, which others may have begun. */
+static long given[MOST], collected[2 * MOST], exchanged[MOST];
+static long collect_sync[SHMEM_COLLECT_SYNC_SIZE];
 static long alltoall_sync[SHMEM_ALLTOALL_SYNC_SIZE];
 
 static void synchronise(int round)
@@ -48,12 +50,12 @@ int main(void)
         synchronise(round);
         at(STEPS * round + 1, rank == 0 ? 50 + DELAY : 50);
         /* One of the first PE, two of all others. */
-        shmem_collect64(got, given, rank == 0 ? 1 : 2, 0, 0, 4, collect_sync); /* MARK collect */
-        REQUIRE(got[0] == 100 * round && got[6] == 100 * round + 31);
+        shmem_collect64(collected, given, rank == 0 ? 1 : 2, 0, 0, 4, collect_sync); /* MARK collect */
+        REQUIRE(collected[0] == 100 * round && collected[6] == 100 * round + 31);
         at(STEPS * round + 2, rank == 2 ? 20 + DELAY : 20);
-        shmem_alltoall64(got, given, 1, 0, 0, 4, alltoall_sync); /* MARK alltoall */
-        REQUIRE(got[3] == 100 * round + 30 + rank);
-        checksum += got[1];
+        shmem_alltoall64(exchanged, given, 1, 0, 0, 4, alltoall_sync); /* MARK alltoall */
+        REQUIRE(exchanged[3] == 100 * round + 30 + rank);
+        checksum += exchanged[1];
         at(STEPS * round + 3, rank == 1 ? DELAY : 0);
         long *memory = shmem_malloc(1 << 16); /* MARK malloc */
         REQUIRE(memory != NULL);
