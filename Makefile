@@ -8,7 +8,10 @@ FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich CARGO_BUILD_BUILD_DIR=$(BUILT) MPIC
 	$(CARGO) --config tests/mpich/cargo.toml
 # Tests take turns where times matter, and mostly wait for launchers and ranks: more than there are
 # cores.
-TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --release
+TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --release --no-fail-fast
+# Whatever fails, the other steps run; in the end all that failed is listed.
+FAILED := $(BUILT)/failed
+STEP := tests/step.sh $(FAILED)
 
 .PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
 
@@ -34,28 +37,41 @@ demo:
 	$(MAKE) --no-print-directory build
 	tests/demo.sh $(BUILT)/release $(BUILT)/demo
 
-# Everything is built as the tests need it, once.
-test: deps
-	$(CARGO) build --release --workspace --all-targets
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
-	$(TEST)
-	tests/checkers.sh quick
-	$(MAKE) --no-print-directory test-mpich
+define OPENMPI_STEPS
+$(CARGO) build --release --workspace --all-targets
+$(STEP) format $(CARGO) fmt --all --check
+$(STEP) clippy $(CARGO) clippy --release --workspace --all-targets -- -D warnings
+$(STEP) documentation env RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
+$(STEP) tests env $(TEST)
+$(STEP) checkers tests/checkers.sh quick
+endef
 
 # What depends on the MPI, once more with MPICH; and what was built for one meets the other. Libraries
 # are built as for the tests with Open MPI, or they would be built anew. 4 real ranks of MPICH on
 # 2 cores take long, whatever records them.
+define MPICH_STEPS
+$(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
+$(STEP) "build for MPICH" env $(FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build \
+	--release --workspace --exclude laggard-fuzz --lib --bin laggard
+$(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
+	--test patterns --test attacks --test symbols --test regions \
+	--test operation_maps --test bad_input --test settings --test real_programs \
+	--test other_mpi --test baseline --test kill --test node_files --test soak \
+	--test experiments --test per_rank --test export --test otf2 --test clocks \
+	--test hints -- --skip _4 --skip _8
+endef
+
+# Everything is built as the tests need it, once.
+test: deps
+	@mkdir -p $(BUILT) && : >$(FAILED)
+	$(OPENMPI_STEPS)
+	$(MPICH_STEPS)
+	@$(STEP)
+
 test-mpich: deps
-	$(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
-	$(FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build --release \
-		--workspace --exclude laggard-fuzz --lib --bin laggard
-	LAGGARD_TEST_MPI=mpich $(TEST) --test patterns --test attacks --test symbols --test regions \
-		--test operation_maps --test bad_input --test settings --test real_programs \
-		--test other_mpi --test baseline --test kill --test node_files --test soak \
-		--test experiments --test per_rank --test export --test otf2 --test clocks \
-		--test hints -- --skip _4 --skip _8
+	@mkdir -p $(BUILT) && : >$(FAILED)
+	$(MPICH_STEPS)
+	@$(STEP)
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all
