@@ -18,10 +18,13 @@ int main(void)
     if (rank == 3)
         serve_until(&done);
     at(0, rank == 2 ? 60 : 0);
-    if (rank == 0)
+    if (rank == 0) {
         shmem_set_lock(lock);
-    else if (rank == 2)
+        let_go_on(2);
+    } else if (rank == 2) {
+        go_on_after(0);
         shmem_clear_lock(lock);
+    }
     at(1, 0);
     if (rank == 0)
         shmem_long_p(&done, 1, 3);

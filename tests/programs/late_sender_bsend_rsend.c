@@ -1,4 +1,5 @@
-/* Buffered and ready sends are sends: their receivers wait for them too.
+/* Buffered and ready sends are sends: their receivers wait for them too. The receive of a ready one
+ * is posted before.
  *
  * RUN np=2
  * EXPECT late_sender at=@recv_buffered ranks=1 severity=0.180 instances=3
@@ -21,6 +22,8 @@ int main(int argc, char **argv)
     for (int round = 0; round < 6; round++) {
         int value = round;
         if (rank == 0) {
+            if (round % 2)
+                go_on_after(1);
             at(round, DELAY + 10);
             if (round % 2 == 0)
                 MPI_Bsend(&value, 1, MPI_INT, 1, 0, WORLD); /* MARK bsend */
@@ -36,6 +39,7 @@ int main(int argc, char **argv)
             MPI_Request request;
             at(round, 0);
             MPI_Irecv(&value, 1, MPI_INT, 0, 0, WORLD, &request);
+            let_go_on(0);
             at(round, 10);
             MPI_Wait(&request, MPI_STATUS_IGNORE); /* MARK wait_ready */
         }

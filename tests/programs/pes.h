@@ -13,8 +13,13 @@
 #include "common.h"
 #include <shmem.h>
 
-static long pes_sync[2][SHMEM_SYNC_SIZE];
+/* The first is start_pes_clock()'s. */
+static long pes_sync[4][SHMEM_SYNC_SIZE];
 static double pes_mine, pes_latest, pes_work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+
+/* The same functions for what is not recorded. */
+void pshmem_barrier_all(void);
+void pshmem_quiet(void);
 
 /* Agrees on the origin of the schedule. */
 HELPER void start_pes_clock(void)
@@ -22,7 +27,8 @@ HELPER void start_pes_clock(void)
     rank = shmem_my_pe();
     size = shmem_n_pes();
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++)
-        pes_sync[0][i] = pes_sync[1][i] = SHMEM_SYNC_VALUE;
+        for (int which = 0; which < 4; which++)
+            pes_sync[which][i] = SHMEM_SYNC_VALUE;
     shmem_barrier_all();
     pes_mine = now();
     shmem_double_max_to_all(&pes_latest, &pes_mine, 1, 0, 0, size, pes_work, pes_sync[0]);

@@ -10,22 +10,24 @@
  */
 #include "pes.h"
 
-static long given[8], got[8], sums[8], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 8];
+/* A PE may begin the next sum while another one is still about to leave the last: two of all. */
+static long given[8], got[8], sums[2][8], work[2][SHMEM_REDUCE_MIN_WRKDATA_SIZE + 8];
 
 int main(void)
 {
     long checksum = 0;
     start_shmem();
     for (int round = 0; round < REPEATS; round++) {
+        long *sum = sums[round % 2];
         for (int i = 0; i < 8; i++)
             given[i] = 100 * round + 10 * rank + i;
         at(2 * round, rank == 2 ? DELAY : 0);
         shmem_broadcast64(got, given, 8, 2, 0, 0, 4, pes_sync[1]); /* MARK broadcast */
         REQUIRE(rank == 2 || got[7] == 100 * round + 27);
         at(2 * round + 1, rank == 1 ? DELAY : 0);
-        shmem_long_sum_to_all(sums, given, 8, 0, 0, 4, work, pes_sync[0]); /* MARK sum */
-        REQUIRE(sums[1] == 400 * round + 64);
-        checksum += sums[0];
+        shmem_long_sum_to_all(sum, given, 8, 0, 0, 4, work[round % 2], pes_sync[2 + round % 2]); /* MARK sum */
+        REQUIRE(sum[1] == 400 * round + 64);
+        checksum += sum[0];
     }
     finish_shmem(2 * REPEATS, checksum);
     return 0;

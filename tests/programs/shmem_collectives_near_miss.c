@@ -7,19 +7,21 @@
  */
 #include "pes.h"
 
-static long given[8], got[8], sums[8], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 8];
+/* A PE may begin the next sum while another one is still about to leave the last: two of all. */
+static long given[8], got[8], sums[2][8], work[2][SHMEM_REDUCE_MIN_WRKDATA_SIZE + 8];
 
 int main(void)
 {
     start_shmem();
     for (int round = 0; round < REPEATS; round++) {
+        long *sum = sums[round % 2];
         given[0] = round;
         at(2 * round, rank == 2 ? 0 : DELAY);
         shmem_broadcast64(got, given, 8, 2, 0, 0, 4, pes_sync[1]);
         at(2 * round + 1, DELAY);
-        shmem_long_sum_to_all(sums, given, 8, 0, 0, 4, work, pes_sync[0]); /* MARK sum */
-        REQUIRE(sums[0] == 4 * round);
+        shmem_long_sum_to_all(sum, given, 8, 0, 0, 4, work[round % 2], pes_sync[2 + round % 2]); /* MARK sum */
+        REQUIRE(sum[0] == 4 * round);
     }
-    finish_shmem(2 * REPEATS, sums[0]);
+    finish_shmem(2 * REPEATS, sums[0][0] + sums[1][0]);
     return 0;
 }

@@ -26,7 +26,7 @@ int main(void)
         if (rank == 0)
             *theirs = round + 1;
         else if (rank == 1)
-            shmem_long_wait_until(flag, SHMEM_CMP_EQ, round + 1); /* MARK wait */
+            shmem_long_wait_until(flag, SHMEM_CMP_GE, round + 1); /* MARK wait */
         sum += round;
     }
     at(REPEATS, 0);

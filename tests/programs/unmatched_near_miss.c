@@ -24,11 +24,13 @@ int main(int argc, char **argv)
         MPI_Wait(&request, &status);
         MPI_Test_cancelled(&status, &cancelled);
         REQUIRE(cancelled && value == -1);
+        let_go_on(0);
         at_ms(40);
         MPI_Recv(&value, 1, MPI_INT, 0, 5, WORLD, MPI_STATUS_IGNORE);
         REQUIRE(value == 17);
         sum += value;
     } else {
+        go_on_after(1);
         at_ms(20);
         MPI_Isend(&freed, 1, MPI_INT, 1, 5, WORLD, &request);
         MPI_Request_free(&request);

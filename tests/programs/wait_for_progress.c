@@ -12,7 +12,7 @@
 int main(int argc, char **argv)
 {
     long sum = 0;
-    int memory[4] = {0}, done = 1;
+    int memory[REPEATS] = {0}, done = 1;
     MPI_Win window;
     start(&argc, &argv);
     MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, WORLD, &window);
@@ -21,12 +21,12 @@ int main(int argc, char **argv)
         if (rank == 0) {
             at(round, DELAY);
             MPI_Recv(&done, 1, MPI_INT, 1, 0, WORLD, MPI_STATUS_IGNORE); /* MARK serve */
-            sum += memory[1];
+            sum += memory[round];
             continue;
         }
         at(round, 0);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
-        MPI_Put(&round, 1, MPI_INT, 0, 1, 1, MPI_INT, window);
+        MPI_Put(&round, 1, MPI_INT, 0, round, 1, MPI_INT, window);
         MPI_Win_unlock(0, window);
         MPI_Send(&done, 1, MPI_INT, 0, 0, WORLD);
     }

@@ -26,11 +26,14 @@ static int many[INTS], counter;
 static void first(int round)
 {
     at(4 * round, rank == 0 ? DELAY : rank == 3 ? DELAY / 2 : 0);
-    if (rank == 3)
+    if (rank == 3) {
         shmem_long_p(&flag, 10 * round + 5, 1);
-    else if (rank == 0)
+        pshmem_quiet();
+        let_go_on(0);
+    } else if (rank == 0) {
+        go_on_after(3);
         shmem_long_p(&flag, 10 * round + 9, 1); /* MARK second */
-    else if (rank == 1)
+    } else if (rank == 1)
         shmem_long_wait_until(&flag, SHMEM_CMP_GT, 10 * round + 6); /* MARK flag */
 }
 
@@ -43,7 +46,7 @@ static void second(int round)
     if (rank == 3)
         shmem_int_put(many, mine, INTS, 2); /* MARK large */
     else if (rank == 2)
-        shmem_int_wait_until(&many[INTS / 2], SHMEM_CMP_EQ, round + 1); /* MARK inside */
+        shmem_int_wait_until(&many[INTS / 2], SHMEM_CMP_GE, round + 1); /* MARK inside */
 }
 
 static void third(int round)

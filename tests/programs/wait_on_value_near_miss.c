@@ -17,7 +17,7 @@ int main(void)
         if (rank == 0)
             shmem_long_p(&flags[1], round + 1, 1);
         else if (rank == 1)
-            shmem_long_wait_until(&flags[1], SHMEM_CMP_EQ, round + 1);
+            shmem_long_wait_until(&flags[1], SHMEM_CMP_GE, round + 1);
         at(round, DELAY);
         if (rank == 2) {
             shmem_long_p(&flags[0], round, 1);
@@ -25,6 +25,7 @@ int main(void)
         }
         shmem_quiet();
     }
+    pshmem_barrier_all();
     finish_shmem(REPEATS, flags[0] + flags[1]);
     return 0;
 }

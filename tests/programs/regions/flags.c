@@ -20,7 +20,7 @@ static void serve(void)
 
 NOINLINE void spin_own(volatile int *flag, int value)
 {
-    while (*flag != value) {
+    while (*flag < value) {
         usleep(200);
         serve();
         MPI_Win_sync(window);
@@ -30,7 +30,7 @@ NOINLINE void spin_own(volatile int *flag, int value)
 NOINLINE void spin_shared(int value)
 {
     int found = 0;
-    while (found != value) {
+    while (found < value) {
         usleep(500);
         MPI_Fetch_and_op(NULL, &found, MPI_INT, 0, SHARED, MPI_NO_OP, window);
         MPI_Win_flush(0, window);

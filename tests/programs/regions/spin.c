@@ -12,13 +12,13 @@ static long *flag, *again, *named, *other;
 
 NOINLINE void spin_until(volatile long *variable, long value)
 {
-    while (*variable != value)
+    while (*variable < value)
         usleep(100);
 }
 
 NOINLINE void poll_until(volatile long *variable, long value)
 {
-    while (*variable != value) {
+    while (*variable < value) {
         shmem_quiet();
         usleep(1000);
     }
@@ -27,7 +27,7 @@ NOINLINE void poll_until(volatile long *variable, long value)
 __attribute__((no_instrument_function)) static void named_until(volatile long *variable, long value)
 {
     laggard_wait_begin("named_until", variable); /* MARK named */
-    while (*variable != value)
+    while (*variable < value)
         usleep(100);
     /* The loop is left late: meanwhile somebody else writes. */
     usleep(20000);
@@ -68,6 +68,6 @@ int main(void)
         if (rank == 2)
             named_until(named, round + 1);
     }
-    finish_shmem(3 * REPEATS, *flag + *again + *named + *other);
+    finish_shmem(3 * REPEATS, *flag + *again + *named);
     return 0;
 }
