@@ -1,6 +1,6 @@
 /* Rank 0 sends late: thrice to a blocking receive, twice to a persistent one, and once to one
- * with a request that MPI_Wait sets to null. Rank 1 prints how long the blocking receives took
- * and how long the waits for the persistent one, s. */
+ * with a request that MPI_Wait sets to null. Each message tells when it is sent. Rank 1 prints how
+ * long before that the blocking receives began, and the waits for the persistent one, s. */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,9 +9,18 @@
 #define PERSISTENT_ROUNDS 2
 #define LATE_US 60000
 
+static double sent;
+
+static void send_late(int tag)
+{
+    usleep(LATE_US);
+    sent = MPI_Wtime();
+    MPI_Send(&sent, 1, MPI_DOUBLE, 1, tag, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
-    int rank, value = 0;
+    int rank;
     double waited = 0, waited_persistent = 0;
     MPI_Request request;
     MPI_Init(&argc, &argv);
@@ -19,36 +28,33 @@ int main(int argc, char **argv)
     for (int i = 0; i < ROUNDS; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) {
-            usleep(LATE_US);
-            MPI_Send(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+            send_late(7);
         } else {
             double begin = MPI_Wtime();
-            MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            waited += MPI_Wtime() - begin;
+            MPI_Recv(&sent, 1, MPI_DOUBLE, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            waited += sent - begin;
         }
     }
     if (rank == 1)
-        MPI_Recv_init(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, &request);
+        MPI_Recv_init(&sent, 1, MPI_DOUBLE, 0, 9, MPI_COMM_WORLD, &request);
     for (int i = 0; i < PERSISTENT_ROUNDS; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) {
-            usleep(LATE_US);
-            MPI_Send(&value, 1, MPI_INT, 1, 9, MPI_COMM_WORLD);
+            send_late(9);
         } else {
             MPI_Start(&request);
             double begin = MPI_Wtime();
             MPI_Wait(&request, MPI_STATUS_IGNORE);
-            waited_persistent += MPI_Wtime() - begin;
+            waited_persistent += sent - begin;
         }
     }
     if (rank == 1)
         MPI_Request_free(&request);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
-        usleep(LATE_US);
-        MPI_Send(&value, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+        send_late(8);
     } else {
-        MPI_Irecv(&value, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, &request);
+        MPI_Irecv(&sent, 1, MPI_DOUBLE, 0, 8, MPI_COMM_WORLD, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         printf("%.9f %.9f\n", waited, waited_persistent);
     }

@@ -37,6 +37,17 @@ enum { UNSEEN = 30101 };
 static int rank, size;
 static double origin;
 
+/* How many times as long as they are written all delays are: where a machine disturbs a run, it is
+ * repeated with longer ones. */
+static double schedule_scale = 1;
+
+__attribute__((constructor, no_instrument_function)) static void take_scale(void)
+{
+    const char *text = getenv("SCHEDULE_SCALE");
+    if (text != NULL)
+        schedule_scale = atof(text);
+}
+
 HELPER double now(void)
 {
     struct timespec t;
@@ -47,11 +58,20 @@ HELPER double now(void)
 /* Sleeps until `ms` milliseconds after the origin. */
 HELPER void at_ms(double ms)
 {
-    double until = origin + 1e-3 * ms;
+    double until = origin + 1e-3 * schedule_scale * ms;
     struct timespec t;
     t.tv_sec = (time_t)until;
     t.tv_nsec = (long)((until - t.tv_sec) * 1e9);
     while (clock_nanosleep(SCHEDULE_CLOCK, TIMER_ABSTIME, &t, NULL) != 0) {
+    }
+}
+
+/* Sleeps for `ms` milliseconds. */
+__attribute__((unused, no_instrument_function)) static void pass_ms(double ms)
+{
+    double left = 1e-3 * schedule_scale * ms;
+    struct timespec t = {(time_t)left, (long)((left - (time_t)left) * 1e9)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) != 0) {
     }
 }
 
@@ -63,7 +83,8 @@ HELPER void at(int round, double ms) { at_ms(round * PERIOD + ms); }
 HELPER void at_serving(int round, int ms)
 {
     struct timespec step = {.tv_nsec = 500000};
-    for (int found; now() < origin + 1e-3 * (round * PERIOD + ms); nanosleep(&step, NULL))
+    double until = origin + 1e-3 * schedule_scale * (round * PERIOD + ms);
+    for (int found; now() < until; nanosleep(&step, NULL))
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, WORLD, &found, MPI_STATUS_IGNORE);
 }
 

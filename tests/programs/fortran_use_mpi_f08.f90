@@ -90,12 +90,19 @@ contains
     use, intrinsic :: iso_c_binding, only: c_int
     integer, intent(in) :: milliseconds
     integer(c_int) :: ignored
+    character(len=16) :: text
+    integer :: status
+    real :: scale
     interface
       integer(c_int) function usleep(us) bind(c, name='usleep')
         import :: c_int
         integer(c_int), value :: us
       end function usleep
     end interface
-    ignored = usleep(int(1000 * milliseconds, c_int))
+    ! As in common.h.
+    scale = 1
+    call get_environment_variable('SCHEDULE_SCALE', text, status=status)
+    if (status == 0) read (text, *) scale
+    ignored = usleep(int(1000 * scale * milliseconds, c_int))
   end subroutine delay
 end program fortran_use_mpi_f08

@@ -12,13 +12,15 @@
 #   cause_rank=1 cause_line=@barrier
 # METRIC late_sender 0.480
 # SILENT late_receiver
+import os
 import sys
 import time
 from array import array
 
 from mpi4py import MPI
 
-PERIOD, DELAY = 0.100, 0.060
+SCALE = float(os.environ.get("SCHEDULE_SCALE", "1"))
+PERIOD, DELAY = 0.100 * SCALE, 0.060 * SCALE
 comm = MPI.COMM_WORLD
 rank = comm.Get_rank()
 origin = comm.allreduce(time.monotonic(), op=MPI.MAX) + 0.02

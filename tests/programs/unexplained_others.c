@@ -23,25 +23,26 @@ void slow_link_busy(int target, long ms);
 
 static void lock_for_nobody(int round)
 {
-    at(2 * round, rank == 1 ? 10 : 0);
+    at(3 * round, rank == 1 ? 10 : 0);
     if (rank == 1) {
         shmem_set_lock(&locks[3]); /* MARK lock */
         shmem_clear_lock(&locks[3]);
     } else if (rank == 2) {
         pshmem_set_lock(&locks[3]);
-        at(2 * round, 60);
+        at(3 * round, 60);
         pshmem_clear_lock(&locks[3]);
     }
 }
 
 static void put_alone(int round)
 {
-    at(2 * round + 1, rank == 0 ? 10 : 0);
+    at(3 * round + 1, rank == 0 ? 10 : 0);
     if (rank == 2)
         slow_link_busy(3, 50);
     else if (rank == 0)
         shmem_putmem(memory, mine, BYTES, 3); /* MARK put */
-    at(2 * round + 1, 80);
+    /* Long after: what takes its time at once with that would explain it. */
+    at(3 * round + 2, 20);
     if (rank == 1)
         shmem_putmem(memory, mine, BYTES, 3);
 }
@@ -55,9 +56,9 @@ int main(void)
         lock_for_nobody(round);
         put_alone(round);
     }
-    at(2 * REPEATS, 0);
+    at(3 * REPEATS, 0);
     if (rank == 0)
         shmem_long_p(&done, 1, 3);
-    finish_shmem(2 * REPEATS + 1, rank);
+    finish_shmem(3 * REPEATS + 1, rank);
     return 0;
 }

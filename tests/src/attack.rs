@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use crate::attempts;
 use crate::mpi::Mpi;
 use crate::process::Outcome;
 use crate::product::Bench;
@@ -12,9 +12,6 @@ use crate::report::{Bottleneck, Report};
 
 /// What the programs with three rounds of 60 ms lose, give or take scheduling.
 const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
-
-/// Runs until a deviation of these times counts: a machine can be held up by other work.
-const ATTEMPTS: u32 = 5;
 
 /// Links with MPI only what calls it by its names.
 const AS_NEEDED: &str = "-Wl,--as-needed";
@@ -179,18 +176,15 @@ pub fn late_senders<'a>(report: &'a Report, function: &str) -> Vec<&'a Bottlenec
 /// What `attempt` reports, as soon as rank 1 lost three times 60 ms in `function`.
 #[track_caller]
 pub fn three_rounds(function: &str, mut attempt: impl FnMut() -> Report) -> Report {
-    for number in 1.. {
+    attempts::until_right(function, |_| {
         let report = attempt();
         let found = late_senders(&report, function);
         let total: f64 = found.iter().map(|b| b.severity_s).sum();
-        if THREE_ROUNDS.contains(&total) {
-            return report;
+        match THREE_ROUNDS.contains(&(total / attempts::scale())) {
+            true => Ok(report),
+            false => Err(format!("{total} s in {report:#?}").into()),
         }
-        assert!(number < ATTEMPTS, "{total} s in {report:#?}");
-        eprintln!("attempt {number}, again because of {total} s");
-        std::thread::sleep(Duration::from_secs(1 << number));
-    }
-    unreachable!("the last attempt returns or fails")
+    })
 }
 
 /// Nothing but information.

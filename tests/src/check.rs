@@ -3,17 +3,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use crate::attempts;
 use crate::directives::Directives;
 use crate::expectations::{self, Miss};
 use crate::mpi::Mpi;
 use crate::product::{self, Bench};
-use crate::report::Report;
+use crate::report::{Report, in_schedule_s};
 use crate::round_trip;
-
-/// Recordings until a deviation of times counts.
-const ATTEMPTS: u32 = 5;
 
 /// The part of the first bottleneck's time that the filters must leave.
 const LEFT_BY_FILTERS: f64 = 0.9;
@@ -38,37 +35,26 @@ pub fn check_program(source: &str) {
     let bench = Bench::sharing(source);
     let program = Program::build(&bench, &path, &directives);
     let plain = program.run(None);
-    for attempt in 1.. {
+    attempts::until_right(source, |attempt| {
         let trace = bench.path(&format!("trace-{attempt}"));
         let traced = program.run(Some(&trace));
         assert_eq!(plain, traced, "the collector changes the program's results");
-        let report = bench.analyze_all(&trace);
-        let report = Report::parse(&report).expect("a report of the promised shape");
-        let mut misses = expectations::misses(&directives, source, &report);
+        let text = bench.analyze_all(&trace);
+        let parse = |text: &str| Report::parse(text).expect("a report of the promised shape");
+        let report = parse(&text);
+        let in_schedule = parse(&in_schedule_s(&text, attempts::scale()));
+        let mut misses = expectations::misses(&directives, source, &in_schedule);
         // What else is done with a trace does not depend on the MPI.
         let is_whole = Mpi::chosen() == Mpi::OpenMpi;
         if is_whole {
             misses.extend(filtered(&bench, &trace, &report));
             misses.extend(unsaid(&bench, &trace, &directives));
+            let different = round_trip::differences(&bench, &trace, &report);
+            let list = different.join("\n  ");
+            assert!(different.is_empty(), "{source}, as an archive:\n  {list}");
         }
-        if misses.is_empty() {
-            if is_whole {
-                let different = round_trip::differences(&bench, &trace, &report);
-                let list = different.join("\n  ");
-                assert!(different.is_empty(), "{source}, as an archive:\n  {list}");
-            }
-            return;
-        }
-        let list: Vec<&str> = misses.iter().map(|m| m.text.as_str()).collect();
-        let list = list.join("\n  ");
-        let only_times = misses.iter().all(|m| m.timing);
-        assert!(
-            only_times && attempt < ATTEMPTS,
-            "{source}, attempt {attempt}:\n  {list}"
-        );
-        eprintln!("{source}, attempt {attempt}, again because of:\n  {list}");
-        std::thread::sleep(Duration::from_secs(1 << attempt));
-    }
+        expectations::verdict(&misses)
+    });
 }
 
 /// A program that can be started.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::attempts::Off;
 use crate::directives::{Directives, Expect, Metric, Patterns, Place, Silent, Tolerance};
 use crate::report::{Bottleneck, Report};
 
@@ -15,6 +16,19 @@ pub struct Miss {
     pub timing: bool,
     /// What was expected, and what the report says.
     pub text: String,
+}
+
+/// Whether an attempt is right that misses this.
+///
+/// # Errors
+/// With all of it, if there is any.
+pub fn verdict(misses: &[Miss]) -> Result<(), Off> {
+    let list: Vec<&str> = misses.iter().map(|miss| miss.text.as_str()).collect();
+    let off = || Off {
+        is_time: misses.iter().all(|miss| miss.timing),
+        text: list.join("\n  "),
+    };
+    misses.is_empty().then_some(()).ok_or_else(off)
 }
 
 fn fact(text: String) -> Miss {

@@ -13,7 +13,7 @@
 //! The modules: [`directives`] reads expectations out of a source, [`report`] is a
 //! typed view of `report.json`, [`expectations`] compares the two, [`round_trip`] compares
 //! findings of a trace with those of its archive, [`process`] runs
-//! commands that cannot hang, [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the
+//! commands that cannot hang, [`attempts`] repeats what a busy machine disturbed, [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the
 //! collector and the command, [`check`] is the whole procedure for one program, [`recorded`] parts of
 //! it for tests with other questions, [`dump`] computes
 //! some of a report anew from the calls, [`hosts`] makes several hosts of this machine with
@@ -55,11 +55,12 @@
 //! ```
 //!
 //! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance.
-//! Where only times are off, the machine may have been busy: the run is repeated after a
-//! pause, up to five times in all. What does not depend on timing must be right at once.
+//! Where only times are off, the run is repeated with delays that are longer, see [`attempts`]. What
+//! does not depend on timing must be right at once, unless something else used the machine meanwhile.
 
 pub mod archive;
 pub mod attack;
+pub mod attempts;
 pub mod browser;
 pub mod cable;
 pub mod check;

@@ -18,6 +18,8 @@ pub struct Outcome {
     pub signal: Option<i32>,
     /// Whether it had to be ended.
     pub timed_out: bool,
+    /// Processor time of it and of all processes that it waited for.
+    pub processor: Duration,
     /// What it wrote.
     pub stdout: String,
     /// What it wrote there.
@@ -64,6 +66,7 @@ impl std::fmt::Display for Outcome {
             timed_out,
             stdout,
             stderr,
+            ..
         } = self;
         write!(
             f,
@@ -105,8 +108,8 @@ fn try_run(command: &mut Command, timeout: Duration, log: &Path) -> io::Result<O
             Ok(())
         });
     }
-    let mut child = command.spawn()?;
-    let (status, timed_out) = wait(&mut child, timeout)?;
+    let child = command.spawn()?;
+    let (End { status, processor }, timed_out) = wait(&child, timeout)?;
     let read =
         |path| Ok::<_, io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
     Ok(Outcome {
@@ -114,14 +117,21 @@ fn try_run(command: &mut Command, timeout: Duration, log: &Path) -> io::Result<O
         code: if timed_out { None } else { status.code() },
         signal: status.signal(),
         timed_out,
+        processor,
         stdout: read(&out)?,
         stderr: read(&err)?,
     })
 }
 
-fn wait(child: &mut Child, timeout: Duration) -> io::Result<(ExitStatus, bool)> {
-    if let Some(status) = wait_until(child, Instant::now() + timeout)? {
-        return Ok((status, false));
+/// How a process ended.
+struct End {
+    status: ExitStatus,
+    processor: Duration,
+}
+
+fn wait(child: &Child, timeout: Duration) -> io::Result<(End, bool)> {
+    if let Some(end) = wait_until(child, Some(Instant::now() + timeout))? {
+        return Ok((end, false));
     }
     // mpirun ends its ranks when it is asked to end, not when it is killed.
     let group = -(child.id() as libc::pid_t);
@@ -129,21 +139,96 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<(ExitStatus, bool)> 
         // SAFETY: plain system call; the group is the child's, which is not yet reaped.
         unsafe { libc::kill(group, signal) };
         let deadline = Instant::now() + Duration::from_secs(patience);
-        if let Some(status) = wait_until(child, deadline)? {
-            return Ok((status, true));
+        if let Some(end) = wait_until(child, Some(deadline))? {
+            return Ok((end, true));
         }
     }
-    Ok((child.wait()?, true))
+    let end = wait_until(child, None)?;
+    Ok((end.expect("waited until its end"), true))
 }
 
-fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+fn wait_until(child: &Child, deadline: Option<Instant>) -> io::Result<Option<End>> {
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+        if let Some(end) = ended(child)? {
+            return Ok(Some(end));
         }
-        if Instant::now() >= deadline {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How it ended, if it did, which is asked only until then.
+fn ended(child: &Child) -> io::Result<Option<End>> {
+    let mut status = 0;
+    // SAFETY: a structure of numbers.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is not yet reaped; both are written to.
+    let pid = unsafe { libc::wait4(child.id() as i32, &mut status, libc::WNOHANG, &mut used) };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
+    match pid {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(Some(End {
+            status: ExitStatus::from_raw(status),
+            processor: time(used.ru_utime) + time(used.ru_stime),
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Steps of `make test` all run, and what failed of them is told in the end: tests by their
+    /// names, executables that did not run to their end, and other steps.
+    #[test]
+    fn steps_go_on_and_tell_what_failed() {
+        let scratch = crate::product::scratch().join("steps");
+        fs::create_dir_all(&scratch).expect("a directory");
+        let list = scratch.join("failed");
+        let _ = fs::remove_file(&list);
+        let step = |words: &[&str]| {
+            let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let mut command = Command::new(tests.join("step.sh"));
+            command.arg(&list).args(words);
+            run(&mut command, Duration::from_secs(60), &scratch.join("step"))
+        };
+        let cargo = "echo '     Running tests/one.rs (target/one-1)' >&2\n\
+            echo 'test first ... FAILED'\n\
+            echo 'test second ... ok'\n\
+            echo 'test result: FAILED. 1 passed; 1 failed'\n\
+            echo '     Running unittests src/lib.rs (target/two-2)' >&2\n\
+            echo 'test result: ok. 1 passed; 0 failed'\n\
+            echo '     Running tests/three.rs (target/three-3)' >&2\n\
+            exit 101";
+        let told = step(&["tests", "sh", "-c", cargo]).expect_success().stdout;
+        assert!(told.contains("test second ... ok\n"), "{told}");
+        step(&["right", "true"]).expect_success();
+        step(&["wrong", "false"]).expect_success();
+        let end = step(&[]);
+        assert_eq!(end.code, Some(1));
+        let failed = "3 failed:\n    tests: tests/one.rs first\n    \
+            tests: tests/three.rs did not run to its end\n    wrong\n";
+        assert_eq!(end.stdout.trim_start(), failed);
+        fs::write(&list, "").expect("written");
+        assert_eq!(step(&["right", "true"]).code, Some(0));
+        assert_eq!(step(&[]).code, Some(0));
+    }
+
+    #[test]
+    fn the_time_of_what_a_command_waited_for_is_its_own() {
+        let loops = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let scratch = crate::product::scratch();
+        fs::create_dir_all(&scratch).expect("a directory");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("sh -c '{loops}'; exit 3")]);
+        let log = scratch.join("processor-time");
+        let outcome = run(&mut command, Duration::from_secs(60), &log);
+        assert_eq!(outcome.code, Some(3));
+        assert!(outcome.processor > Duration::from_millis(20), "{outcome:?}");
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::attempts::{self, Watch};
 use crate::hosts::Hosts;
 use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};
@@ -396,6 +397,10 @@ impl Mpirun<'_> {
                 mpi.set(&mut command, key, OsStr::new(value));
             }
         }
+        if attempts::scale() != 1.0 {
+            let scale = attempts::scale().to_string();
+            mpi.set(&mut command, attempts::SCALE, OsStr::new(&scale));
+        }
         command.args(&self.program).current_dir(&self.bench.dir);
         command
     }
@@ -409,8 +414,15 @@ impl Mpirun<'_> {
         };
         let run = || process::run(&mut self.command(), self.timeout, &self.bench.path(log));
         let is_recorded = |(key, _): &(String, String)| key == "LD_PRELOAD";
-        match self.trace.is_some() || self.env.iter().any(is_recorded) {
-            true => self.bench.machine.record(run),
+        let is_alone = self.bench.machine.needs == Needs::Everything;
+        match is_alone || self.trace.is_some() || self.env.iter().any(is_recorded) {
+            true => self.bench.machine.record(|| {
+                let watch = Watch::begin();
+                let outcome = run();
+                // Launchers on other hosts leave their ranks to daemons.
+                watch.end(self.hosts.is_none().then_some(outcome.processor));
+                outcome
+            }),
             false => {
                 self.bench.machine.pause();
                 run()

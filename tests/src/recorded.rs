@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::attempts::{self, Off};
 use crate::process::Outcome;
 use crate::product::{Bench, difference, programs};
-use crate::report::{Report, schema_violations};
-
-/// Runs of a program whose times are right only on a machine that is not too busy.
-const ATTEMPTS: usize = 4;
+use crate::report::{Report, in_schedule_s, schema_violations};
 
 /// Where `laggard.h` and `laggard.f90` are.
 pub fn include() -> PathBuf {
@@ -90,7 +88,7 @@ pub fn record_with(bench: Bench, words: &[&Path], ranks: u32, shmem: bool) -> Re
 }
 
 /// The report of one, two and three agents (see [`Bench::agents`]), which is the same, and its rows
-/// about regions by name.
+/// about regions by name; both with times as they are written in the program.
 ///
 /// # Panics
 /// If it is not.
@@ -108,6 +106,7 @@ pub fn analyze(run: &Recorded, options: &[&str]) -> (Report, BTreeMap<String, Va
         assert_eq!(other, None, "1 and {agents} agents");
     }
     assert_eq!(schema_violations(&text), [""; 0]);
+    let text = in_schedule_s(&text, attempts::scale());
     let value: Value = serde_json::from_str(&text).expect("JSON");
     let rows = value["regions"].as_array().cloned().unwrap_or_default();
     let named = rows
@@ -130,23 +129,9 @@ pub fn near(found: f64, expected: f64, by: f64) -> bool {
     (found - expected).abs() <= by
 }
 
-/// Repeats what depends on times until they are right.
-///
-/// # Panics
-/// If they never are.
-pub fn until_right(mut attempt: impl FnMut(usize) -> Result<(), String>) {
-    let mut last = String::new();
-    for number in 0..ATTEMPTS {
-        match attempt(number) {
-            Ok(()) => return,
-            Err(why) => last = why,
-        }
-        std::thread::sleep(std::time::Duration::from_secs(number as u64));
-    }
-    panic!("{last}");
-}
-
 /// What was found, if it is not right.
-pub fn check(holds: bool, what: &dyn Debug) -> Result<(), String> {
-    holds.then_some(()).ok_or_else(|| format!("{what:#?}"))
+pub fn check(holds: bool, what: &dyn Debug) -> Result<(), Off> {
+    holds
+        .then_some(())
+        .ok_or_else(|| format!("{what:#?}").into())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The whole report.
 #[derive(Debug, Deserialize)]
@@ -247,6 +248,33 @@ pub fn schema_violations(text: &str) -> Vec<String> {
     violations
         .map(|v| format!("{}: {v}", v.instance_path()))
         .collect()
+}
+
+/// A report, or another result as JSON, of a program whose delays were `scale` times as long, with all
+/// its times as they are written in the program.
+///
+/// # Panics
+/// If it is no JSON.
+pub fn in_schedule_s(text: &str, scale: f64) -> String {
+    fn shrink(value: &mut Value, is_time: bool, scale: f64) {
+        match value {
+            Value::Number(number) if is_time => {
+                let seconds = number.as_f64().expect("a number of JSON");
+                *value = (seconds / scale).into();
+            }
+            Value::Array(list) => list.iter_mut().for_each(|v| shrink(v, is_time, scale)),
+            Value::Object(rows) => rows
+                .iter_mut()
+                .for_each(|(key, v)| shrink(v, is_time || key.ends_with("_s"), scale)),
+            _ => {}
+        }
+    }
+    if scale == 1.0 {
+        return text.to_owned();
+    }
+    let mut value = serde_json::from_str(text).expect("JSON");
+    shrink(&mut value, false, scale);
+    value.to_string()
 }
 
 /// The text of a report without its `agents` object, which alone may differ between

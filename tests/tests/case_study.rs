@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
+use laggard_tests::attempts::until_undisturbed;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, difference, programs};
 use laggard_tests::report::{Bottleneck, Report, schema_violations};
@@ -15,7 +15,6 @@ const PES: u32 = 4;
 const PATCHES: f64 = 48.0;
 /// Seconds for which the master reads a patch.
 const READ: f64 = 0.005;
-const ATTEMPTS: usize = 5;
 
 fn mark(source: &str, name: &str) -> u32 {
     let text = fs::read_to_string(programs().join("patches").join(source)).expect("a source");
@@ -108,15 +107,9 @@ fn bottlenecks_of_the_first(report: &Report) -> Result<(), String> {
 
 #[test]
 fn bottlenecks_vanish_as_the_program_is_improved() {
-    let mut last = String::new();
-    for attempt in 0..ATTEMPTS {
-        match study(&Bench::new(&format!("case-study-{attempt}"))) {
-            Ok(()) => return,
-            Err(why) => last = why,
-        }
-        std::thread::sleep(Duration::from_secs(attempt as u64));
-    }
-    panic!("{last}");
+    until_undisturbed("case study", |attempt| {
+        Ok(study(&Bench::new(&format!("case-study-{attempt}")))?)
+    });
 }
 
 fn study(bench: &Bench) -> Result<(), String> {

@@ -4,15 +4,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
+use laggard_tests::attempts::until_undisturbed;
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT, difference, programs};
 use serde_json::Value;
 
 const SOURCE: &str = "experiments/steps.c";
-/// Runs again if only times are off: the machine may have been busy.
-const ATTEMPTS: usize = 5;
 const STEPS: f64 = 6.0;
 
 /// The number of the line with this mark.
@@ -90,18 +88,6 @@ fn near(found: f64, expected: f64, by: f64) -> bool {
     (found - expected).abs() <= by
 }
 
-fn until_right(mut attempt: impl FnMut(usize) -> Result<(), String>) {
-    let mut last = String::new();
-    for number in 0..ATTEMPTS {
-        match attempt(number) {
-            Ok(()) => return,
-            Err(why) => last = why,
-        }
-        std::thread::sleep(Duration::from_secs(number as u64));
-    }
-    panic!("{last}");
-}
-
 fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
     let rows = comparison["bottlenecks"].as_array().expect("rows");
     let mut rows = rows.iter().filter(|row| row["operation"] == operation);
@@ -116,7 +102,7 @@ fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
 /// Rank 0 prepares 20 ms less in each step: two others waited so much longer for its broadcast.
 #[test]
 fn revisions() {
-    until_right(|attempt| {
+    until_undisturbed("revisions", |attempt| {
         let bench = Bench::new(&format!("revisions-{attempt}"));
         let mut lists: Vec<String> = Vec::new();
         for (name, flags) in [("before", &[][..]), ("after", &["-DREVISED"])] {
@@ -187,7 +173,7 @@ fn revisions() {
 /// Rank 0 prepares 30 ms while all others wait; the last rank is late by 15 ms.
 #[test]
 fn sizes() {
-    until_right(|attempt| {
+    until_undisturbed("sizes", |attempt| {
         let bench = Bench::new(&format!("sizes-{attempt}"));
         let program = bench.compile(SOURCE, &[], &[]);
         let run = |ranks: u32, words: &[&str], kind: &str| {

@@ -6,15 +6,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
+use laggard_tests::attempts::until_right;
 use laggard_tests::mpi::Mpi;
 use laggard_tests::process::Outcome;
 use laggard_tests::product::{Bench, difference, programs};
 use laggard_tests::report::{Advice, Report, schema_violations};
 
-/// Runs of a pair whose times are right only on a machine that is not too busy.
-const ATTEMPTS: u32 = 4;
 /// What the mended program gains is this part of what was promised.
 const KEPT: std::ops::RangeInclusive<f64> = 0.6..=1.3;
 
@@ -179,19 +177,15 @@ fn check(pair: &Pair) {
         return;
     }
     let bench = Bench::new(&format!("hint-{}", pair.program()));
-    for attempt in 1.. {
+    let flawed = until_right(&pair.program(), |attempt| {
         let flawed = run(&bench, pair, false, attempt);
         let mended = run(&bench, pair, true, attempt);
-        let Some(wrong) = wrong(pair, &flawed, &mended) else {
-            return check_text(&bench, pair, &flawed);
-        };
-        assert!(attempt < ATTEMPTS, "{}: {wrong}", pair.program());
-        eprintln!(
-            "{}, attempt {attempt}, again because of: {wrong}",
-            pair.program()
-        );
-        std::thread::sleep(Duration::from_secs(1 << attempt));
-    }
+        match wrong(pair, &flawed, &mended) {
+            None => Ok(flawed),
+            Some(wrong) => Err(wrong.into()),
+        }
+    });
+    check_text(&bench, pair, &flawed);
 }
 
 macro_rules! pairs {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use laggard_tests::attempts::until_undisturbed;
 use laggard_tests::directives::Directives;
 use laggard_tests::expectations;
 use laggard_tests::hosts::{Hosts, Plan, Wires};
@@ -20,8 +21,6 @@ use laggard_tests::report::{Bottleneck, Report};
 use laggard_trace::{ClockPoint, Location, NodeFile, RUN_FILE, file_name};
 
 const PROGRAM: &str = "hosts/exchange.c";
-/// Recordings until a deviation of times from the program's schedule counts.
-const ATTEMPTS: u32 = 4;
 const MS: Duration = Duration::from_millis(1);
 /// What reading a clock twice may be off by, ns.
 const READING_NS: u64 = 2_000;
@@ -262,23 +261,16 @@ fn waits_within_hosts_and_between() {
     let source = fs::read_to_string(product::programs().join(PROGRAM)).expect("a source");
     let directives = Directives::parse(&source).expect("directives");
     let before = setup.hosts.received("node2");
-    let mut last = String::new();
-    for attempt in 1.. {
-        last = format!("trace-{attempt}");
-        setup.record(4, &last, &[], None);
-        let text = setup.bench.analyze_all(&setup.bench.path(&last));
+    let attempts = until_undisturbed("hosts", |attempt| {
+        let trace = format!("trace-{attempt}");
+        setup.record(4, &trace, &[], None);
+        let text = setup.bench.analyze_all(&setup.bench.path(&trace));
         let misses = expectations::misses(&directives, "exchange.c", &parsed(&text));
-        if misses.is_empty() {
-            break;
-        }
-        let only_times = misses.iter().all(|miss| miss.timing);
-        let list: Vec<&str> = misses.iter().map(|miss| miss.text.as_str()).collect();
-        assert!(only_times && attempt < ATTEMPTS, "{}", list.join("\n  "));
-        thread::sleep(Duration::from_secs(1 << attempt));
-    }
+        expectations::verdict(&misses).map(|()| attempt)
+    });
+    let last = format!("trace-{attempts}");
     // One MiB came over the network each time, the four of the neighbour did not.
-    let runs: u64 = last["trace-".len()..].parse().expect("a number");
-    let received = (setup.hosts.received("node2") - before) / runs;
+    let received = (setup.hosts.received("node2") - before) / u64::from(attempts);
     assert!((1 << 20..3 << 20).contains(&received), "{received} bytes");
 
     let (recorded, hosts_) = setup.analysed(&last, 4);

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use laggard_tests::attempts::{Off, until_right};
 use laggard_tests::mpi::Mpi;
 use laggard_tests::product::Bench;
-use laggard_tests::recorded::{
-    Recorded, analyze, check, lines, mark, near, record, until_right, with_header,
-};
+use laggard_tests::recorded::{Recorded, analyze, check, lines, mark, near, record, with_header};
 use laggard_tests::report::{Anomaly, Bottleneck, Report};
 
 /// Loops of the program's own are waits for a value if an operation map says so.
@@ -18,7 +17,7 @@ fn home_made_waits() {
         return;
     }
     let source = "regions/spin.c";
-    until_right(|attempt| {
+    until_right("maps-spin", |attempt| {
         let bench = Bench::sharing(&format!("maps-spin-{attempt}"));
         let flags = with_header(&["-finstrument-functions"]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -80,7 +79,7 @@ fn only<'r>(report: &'r Report, pattern: &str, operation: &str) -> Result<&'r Bo
 }
 
 /// Who lost how much there, within 10 %.
-fn check_shares(found: &Bottleneck, expected: &[(u32, f64)]) -> Result<(), String> {
+fn check_shares(found: &Bottleneck, expected: &[(u32, f64)]) -> Result<(), Off> {
     let ranks: BTreeMap<u32, f64> = found.ranks.iter().map(|r| (r.rank, r.severity_s)).collect();
     let ranks: Vec<u32> = ranks.into_keys().collect();
     let wanted: Vec<u32> = expected.iter().map(|(rank, _)| *rank).collect();
@@ -97,7 +96,7 @@ fn check_shares(found: &Bottleneck, expected: &[(u32, f64)]) -> Result<(), Strin
 #[test]
 fn home_made_barriers() {
     let source = "regions/meet.c";
-    until_right(|attempt| {
+    until_right("maps-meet", |attempt| {
         let bench = Bench::sharing(&format!("maps-meet-{attempt}"));
         let functions = [
             "-finstrument-functions",
@@ -202,7 +201,7 @@ fn home_made_barriers() {
 #[test]
 fn flags_in_windows() {
     let source = "regions/flags.c";
-    until_right(|attempt| {
+    until_right("maps-flags", |attempt| {
         let bench = Bench::sharing(&format!("maps-flags-{attempt}"));
         let program = bench.compile(source, &["-finstrument-functions"], &[]);
         let run = record(bench, &program, 4, false);
@@ -246,7 +245,7 @@ fn flags_in_windows() {
 #[test]
 fn named_flags_in_windows() {
     let source = "regions/windows.c";
-    until_right(|attempt| {
+    until_right("maps-windows", |attempt| {
         let bench = Bench::sharing(&format!("maps-windows-{attempt}"));
         let flags = with_header(&[]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

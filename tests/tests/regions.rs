@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use laggard_tests::attempts::{Off, scale, until_right};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, reader};
 use laggard_tests::recorded::{
-    Recorded, analyze, check, include, mark, near, number, record, record_with, until_right,
-    with_header,
+    Recorded, analyze, check, include, mark, near, number, record, record_with, with_header,
 };
 use laggard_tests::report::{Anomaly, Bottleneck, Report};
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn at_barrier(report: &Report) -> &Bottleneck {
 
 /// `solve` takes rank `late` 5 × 60 ms longer, `output` takes nobody longer, and what is spent in
 /// the barrier is no time of `step`.
-fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<(), String> {
+fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<(), Off> {
     let (solve, output, step) = (&rows["solve"], &rows["output"], &rows["step"]);
     assert_eq!(solve["calls"], ranks * 5);
     assert_eq!(
@@ -52,7 +52,7 @@ fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<()
 #[test]
 fn regions_of_a_c_program() {
     let source = "regions/imbalance.c";
-    until_right(|attempt| {
+    until_right("regions-c", |attempt| {
         let bench = Bench::sharing(&format!("regions-c-{attempt}"));
         let flags = with_header(&[]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -169,7 +169,8 @@ fn exports(run: &Recorded) -> PathBuf {
             (&row["region_kind"], &row["calls"]),
             (&"region".into(), &5.into())
         );
-        assert!(near(number(row, "exclusive_ns"), ns, 0.2 * ns), "{row}");
+        let exclusive = number(row, "exclusive_ns") / scale();
+        assert!(near(exclusive, ns, 0.2 * ns), "{row}");
     }
     assert!(
         of("time loop")
@@ -196,7 +197,7 @@ fn exports(run: &Recorded) -> PathBuf {
 /// to do than others.
 #[test]
 fn regions_with_instances_that_differ() {
-    until_right(|attempt| {
+    until_right("regions-deviation", |attempt| {
         let bench = Bench::sharing(&format!("regions-deviation-{attempt}"));
         let flags = with_header(&[]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -224,7 +225,7 @@ fn regions_with_instances_that_differ() {
 #[test]
 fn regions_of_a_fortran_program() {
     let source = "regions/imbalance.f90";
-    until_right(|attempt| {
+    until_right("regions-fortran", |attempt| {
         let bench = Bench::sharing(&format!("regions-fortran-{attempt}"));
         let modules = format!("-J{}", bench.dir.display());
         let module = include().join("laggard.f90").display().to_string();
@@ -283,7 +284,7 @@ fn threads_of_a_fortran_program_look_the_collector_up_at_once() {
 /// A million calls of a function that returns at once do not fill the trace.
 #[test]
 fn instrumented_functions() {
-    until_right(|attempt| {
+    until_right("regions-tiny", |attempt| {
         let bench = Bench::sharing(&format!("regions-tiny-{attempt}"));
         let program = bench.compile("regions/tiny.c", &["-finstrument-functions"], &[]);
         let run = record(bench, &program, 2, false);
@@ -362,7 +363,7 @@ fn regions_that_are_not_ended_or_not_begun() {
 /// Functions that are left without a return, regions that overlap, libraries that are unloaded.
 #[test]
 fn regions_that_are_left_in_odd_ways() {
-    until_right(|attempt| {
+    until_right("regions-left", |attempt| {
         let bench = Bench::sharing(&format!("regions-left-{attempt}"));
         // What sleeps is no function of its own.
         let functions = [

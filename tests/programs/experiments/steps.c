@@ -17,8 +17,6 @@ enum { STEPS = 6, PREPARE = 30, LATE = 15, LESS = 20 };
 #define DELAYED PREPARE
 #endif
 
-static void pass_ms(double ms) { usleep((useconds_t)(1e3 * ms)); }
-
 static NOINLINE long distribute(int step)
 {
     long task = step + 1;

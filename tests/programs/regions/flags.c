@@ -35,7 +35,7 @@ NOINLINE void spin_shared(int value)
         MPI_Fetch_and_op(NULL, &found, MPI_INT, 0, SHARED, MPI_NO_OP, window);
         MPI_Win_flush(0, window);
     }
-    usleep(20000);
+    pass_ms(20);
 }
 
 int main(int argc, char **argv)

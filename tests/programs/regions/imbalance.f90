@@ -42,19 +42,24 @@ program imbalance
 
 contains
 
-  ! Waits until so many ms after the start of a round, all on one machine.
+  ! Waits until so many ms after the start of a round, all on one machine; longer ones as in common.h.
   subroutine at(round, ms)
     use iso_c_binding
     integer, intent(in) :: round, ms
-    double precision :: left
+    double precision :: left, scale
+    character(len=16) :: text
+    integer :: status
     interface
       integer(c_int) function usleep(us) bind(c)
         import :: c_int
         integer(c_int), value :: us
       end function
     end interface
+    scale = 1
+    call get_environment_variable('SCHEDULE_SCALE', text, status=status)
+    if (status == 0) read (text, *) scale
     do
-      left = origin + 0.1d0 * round + 1d-3 * ms - MPI_Wtime()
+      left = origin + scale * (0.1d0 * round + 1d-3 * ms) - MPI_Wtime()
       if (left <= 0) exit
       if (usleep(int(left * 1d6, c_int)) /= 0) cycle
     end do

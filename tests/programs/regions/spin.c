@@ -30,7 +30,7 @@ __attribute__((no_instrument_function)) static void named_until(volatile long *v
     while (*variable < value)
         usleep(100);
     /* The loop is left late: meanwhile somebody else writes. */
-    usleep(20000);
+    pass_ms(20);
     laggard_region_end("named_until");
 }
 

@@ -57,7 +57,7 @@ NOINLINE static void wait_for(int kind, long value)
         serve();
         MPI_Win_sync(windows[kind]);
     }
-    usleep(30000);
+    pass_ms(30);
     laggard_region_end(names[kind]);
 }
 
