@@ -216,7 +216,7 @@ fn chain_on_two_hosts() {
     let report = parsed(&there);
     let metric = &report.metrics["late_sender"];
     assert_eq!(metric.inter_node_s, Some(metric.total_s));
-    assert!(metric.total_s > 0.4, "{metric:?}");
+    assert!(metric.total_s > 0.1, "{metric:?}");
 }
 
 /// What tells hosts apart is not their names.

@@ -65,6 +65,9 @@ int main(int argc, char **argv)
     int rank, flag = -1, sum = 0;
     struct timespec t;
     double mine, origin;
+    /* As in common.h. */
+    const char *text = getenv("SCHEDULE_SCALE");
+    double scale = text ? atof(text) : 1;
     load(argv[1]);
     MPI_Comm world = KNOWN(MPI_COMM_WORLD, comm_world);
     MPI_Datatype integer = KNOWN(MPI_INT, int), real = KNOWN(MPI_DOUBLE, double);
@@ -75,14 +78,14 @@ int main(int argc, char **argv)
     LOOK_UP(MPI_Allreduce)(&mine, &origin, 1, real, KNOWN(MPI_MAX, op_max), world);
     for (int round = 0; round < 3; round++) {
         int value = round;
-        sleep_until(origin + 0.1 * round + (rank == 0 ? 0.06 : 0));
+        sleep_until(origin + scale * (0.1 * round + (rank == 0 ? 0.06 : 0)));
         if (rank == 0)
             LOOK_UP(MPI_Send)(&value, 1, integer, 1, 0, world);
         else
             LOOK_UP(MPI_Recv)(&value, 1, integer, 0, 0, world, MPI_STATUS_IGNORE); /* MARK recv */
         sum += value;
     }
-    sleep_until(origin + 0.3);
+    sleep_until(origin + scale * 0.3);
     if (strcmp(argv[1], "global") == 0)
         ((__typeof__(&MPI_Initialized))look_up(RTLD_DEFAULT, "MPI_Initialized"))(&flag);
     else

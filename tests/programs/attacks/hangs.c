@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     MPI_Comm_split(MPI_COMM_WORLD, rank / 2, -rank, &pair);
     MPI_Barrier(MPI_COMM_WORLD);
     if (strcmp(scene, "ends"))
-        end_in(400 + 100 * rank, rank == 0 ? SIGKILL : SIGALRM);
+        end_in(1000 + 100 * rank, rank == 0 ? SIGKILL : SIGALRM);
     int next = (rank + 1) % ranks;
     if (!strcmp(scene, "one")) {
         /* Rank 1 waits for rank 2, which computes; rank 0 waits for both to finalise. */

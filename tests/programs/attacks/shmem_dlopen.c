@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { EQUAL = 0 }; /* SHMEM_CMP_EQ of Open MPI. */
+enum { AT_LEAST = 5 }; /* SHMEM_CMP_GE of Open MPI. */
 
 static void *library;
 
@@ -41,7 +41,7 @@ static void sleep_until(double until)
 
 static void wait_for(long *flag, long value)
 {
-    CALL(void (*)(long *, int, long), "shmem_long_wait_until", flag, EQUAL, value);
+    CALL(void (*)(long *, int, long), "shmem_long_wait_until", flag, AT_LEAST, value);
 }
 
 int main(void)

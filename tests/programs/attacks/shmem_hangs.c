@@ -7,6 +7,7 @@ static int told;
 
 __attribute__((noinline)) static void wait_for_nobody(void)
 {
+    shmem_int_p(&told, 1, 0);
     shmem_int_p(&told, 1, 2);
     shmem_long_wait_until(&never, SHMEM_CMP_NE, 0);
 }
@@ -18,9 +19,9 @@ int main(void)
     shmem_barrier_all();
     if (pe == 1)
         wait_for_nobody();
-    if (pe == 2)
+    if (pe != 1)
         shmem_int_wait_until(&told, SHMEM_CMP_EQ, 1);
-    for (int i = 0; pe != 1 && i < 5; i++) {
+    for (int i = 0; pe != 1 && i < 10; i++) {
         shmem_quiet();
         usleep(60000);
     }

@@ -28,7 +28,7 @@ int main(void)
     shmem_init();
     int pe = shmem_my_pe();
     shmem_barrier_all();
-    end_in(600);
+    end_in(1500);
     if (pe < 2)
         shmem_set_lock(&locks[pe]);
     shmem_barrier_all();

@@ -25,11 +25,12 @@ NOINLINE static void ring(void)
 
 NOINLINE static void late(void)
 {
-    struct timespec pause = {0, LATE * 1000000};
     if (rank == 0) {
-        nanosleep(&pause, NULL);
+        go_on_after(1);
+        pass_ms(LATE);
         MPI_Send(out, 100, MPI_CHAR, 1, 2, WORLD);
     } else if (rank == 1) {
+        let_go_on(0);
         MPI_Recv(in, 100, MPI_CHAR, 0, 2, WORLD, MPI_STATUS_IGNORE);
     }
 }
