@@ -162,6 +162,8 @@ fn sums_over_the_table_are_the_report() {
     for location in &report.locations {
         for (metric, time) in [
             ("wall", location.wall_s.unwrap()),
+            ("startup", location.startup_s.unwrap()),
+            ("shutdown", location.shutdown_s.unwrap()),
             ("computation", location.computation_s),
             ("communication", location.communication_s),
             ("synchronization", location.synchronization_s),

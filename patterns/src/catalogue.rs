@@ -214,6 +214,11 @@ impl PatternId {
         )
     }
 
+    /// Whether its time is part of start-up.
+    pub fn is_startup(self) -> bool {
+        self == PatternId::InitCompletion
+    }
+
     /// The pattern that somebody means: by id or name, however it is written.
     pub fn from_text(text: &str) -> Option<PatternId> {
         let plain = |text: &str| -> String {

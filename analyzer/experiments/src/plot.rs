@@ -17,13 +17,14 @@ pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Colours that are told apart by those who do not see red and green apart, too (M. Okabe and
 /// K. Ito, Color universal design, 2008).
-pub(crate) const COLORS: [RGBColor; 7] = [
+pub(crate) const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
+    RGBColor(120, 94, 60),
     RGBColor(150, 150, 150),
 ];
 /// Text and axes.

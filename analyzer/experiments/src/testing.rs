@@ -37,6 +37,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             load_balance: 1.0,
             communication: computation / all,
         },
+        phases_of_run: None,
         location_sums: Some(LocationSums {
             computation_s: computation,
             synchronization_s: all - computation,

@@ -156,7 +156,7 @@ fn pictures_show_the_numbers() {
         "strong scaling",
         "observed",
         "ideal",
-        "factor 0.53",
+        "factor 0.51",
         "4 ranks",
         "load imbalance",
     ];

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use laggard_report::{Anomaly, AnomalySeverity};
 use laggard_trace::{
     DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_REGIONS, LIMIT_SIZE, LIMIT_WRITE, Location,
+    calls,
 };
 
 /// Anomalies that one location's file shows by itself.
@@ -100,7 +101,17 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             detail.to_owned(),
         );
     }
-    if end.reason == 3 {
+    // It may end a program that has done its work.
+    let mut signatures = location.definitions.signatures().iter();
+    let exit = signatures.rfind(|s| calls::name(s.operation) == "shmem_global_exit");
+    if let (3, Some(exit)) = (end.reason, exit) {
+        let severity = match exit.parameter {
+            0 => AnomalySeverity::Info,
+            _ => AnomalySeverity::Warning,
+        };
+        let detail = format!("the program called shmem_global_exit({})", exit.parameter);
+        add("global_exit", severity, 1, detail);
+    } else if end.reason == 3 {
         let detail = "the program called MPI_Abort".to_owned();
         add("aborted", AnomalySeverity::Warning, 1, detail);
     }
@@ -143,7 +154,9 @@ pub fn merge_anomalies(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use laggard_trace::{End, FileHeader, LocationWriter, MemorySpace, Space};
+    use laggard_trace::{
+        Definition, End, FileHeader, LocationWriter, MemorySpace, Signature, Space,
+    };
     use std::path::Path;
 
     fn written(end: Option<End>) -> Location {
@@ -196,6 +209,36 @@ mod tests {
             ]
         );
         assert_eq!(ids(&written(None)), ["truncated_trace"]);
+    }
+
+    /// Which is no error, and not MPI_Abort.
+    #[test]
+    fn a_global_exit_is_told_with_its_status() {
+        let told = |status: i64| {
+            let mut header = FileHeader::new();
+            header.ranks = 1;
+            let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+            writer.define(&[Definition::Signature(Signature {
+                id: 1,
+                operation: 1028,
+                parameter: status,
+                ..Signature::default()
+            })]);
+            let end = End {
+                reason: 3,
+                ..End::default()
+            };
+            let bytes = writer.finish(end).into_bytes();
+            let location = Location::from_bytes(Path::new("test.lgt"), &bytes).unwrap();
+            let found = of_location(&location).remove(0);
+            (found.id, found.severity, found.detail)
+        };
+        let row = |severity, status: i64| {
+            let detail = format!("the program called shmem_global_exit({status})");
+            ("global_exit".to_owned(), severity, detail)
+        };
+        assert_eq!(told(0), row(AnomalySeverity::Info, 0));
+        assert_eq!(told(7), row(AnomalySeverity::Warning, 7));
     }
 
     #[test]

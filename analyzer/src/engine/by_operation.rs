@@ -11,6 +11,7 @@ use super::finding::FindingKey;
 use super::fold::Folded;
 use super::prepare::Profile;
 use super::table::TimeClass;
+use super::window::is_init;
 
 /// Sums over calls of one function. ns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +32,9 @@ pub fn rows<'f>(
     for (&(operation, _), sums) in profile {
         let own = by_function.entry(operation).or_default();
         own.calls = own.calls.saturating_add(sums.count);
-        own.total = own.total.saturating_add(sums.total);
+        // What is of start-up and shut-down is told apart.
+        let measured = sums.total.saturating_sub(sums.ends);
+        own.total = own.total.saturating_add(measured);
     }
     for (&(pattern, operation, _), sums) in findings {
         if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
@@ -39,6 +42,7 @@ pub fn rows<'f>(
             own.waiting = own.waiting.saturating_add(sums.severity);
         }
     }
+    by_function.retain(|&number, _| !is_init(number));
     let mut rows: Vec<(u64, OperationTimes)> = Vec::new();
     for (number, sums) in by_function {
         let Some(call) = calls::call(number) else {

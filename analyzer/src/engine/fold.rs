@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::account::Settled;
 use super::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
-use super::listing::{Walls, listed};
+use super::listing::{Walls, listed, whole};
 use super::prepare::LocationTimes;
 use super::table::TimeClass;
 use crate::comm::Job;
@@ -163,10 +163,10 @@ pub struct Folded {
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
-    fn new(sums: Sums, walls: &Walls, ranks: usize) -> Folded {
+    fn new(key: &FindingKey, sums: Sums, walls: &Walls, ranks: usize) -> Folded {
         let part = |&(rank, severity, _): &(u32, u64, u64)| {
-            let wall = walls.get(&rank).copied().unwrap_or(0);
-            100.0 * severity as f64 / wall.max(1) as f64
+            let whole = whole(walls, rank, key);
+            100.0 * severity as f64 / whole.max(1) as f64
         };
         let rank_percent = sums.ranks.iter().map(part).fold(0.0, f64::max);
         let loss = |&(rank, severity, _): &(u32, u64, u64)| LossClass {
@@ -252,7 +252,7 @@ pub fn findings(
     }
     own.into_iter()
         .map(|(key, sums)| {
-            let mut folded = Folded::new(sums, walls, ranks);
+            let mut folded = Folded::new(&key, sums, walls, ranks);
             folded.is_listed = listed.contains(&key);
             (key, folded)
         })
@@ -303,10 +303,14 @@ impl TimesClass {
 /// Times of a location, or of several. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// From first call to last.
+    /// Between start-up and shut-down.
     pub wall: u64,
     /// What the time inside was.
     pub settled: Settled,
+    /// Until the libraries had started.
+    pub startup: u64,
+    /// Since the last location entered Finalize.
+    pub shutdown: u64,
     /// Outside of calls.
     pub computation: u64,
     /// Inside calls that move data or manage handles.
@@ -330,7 +334,7 @@ pub struct FirstThreads {
     pub computation: u64,
     /// The most.
     pub most_computation: u64,
-    /// Their longest wall time.
+    /// Their longest time between start-up and shut-down.
     pub longest_wall: u64,
 }
 
@@ -341,8 +345,10 @@ impl Times {
         let communication =
             inside(TimeClass::Communication).saturating_add(inside(TimeClass::Setup));
         Times {
-            wall: location.wall,
             settled: location.settled,
+            wall: location.wall(),
+            startup: location.startup,
+            shutdown: location.shutdown,
             computation: location.computation(),
             communication,
             synchronization: inside(TimeClass::Synchronization),
@@ -358,9 +364,17 @@ impl Times {
         classes.into_iter().fold(0, u64::saturating_add)
     }
 
+    /// The whole time, with start-up and shut-down.
+    pub fn all(&self) -> u64 {
+        let ends = self.startup.saturating_add(self.shutdown);
+        self.wall.saturating_add(ends)
+    }
+
     fn add(&mut self, other: &Times) {
         let pairs = [
             (&mut self.wall, other.wall),
+            (&mut self.startup, other.startup),
+            (&mut self.shutdown, other.shutdown),
             (&mut self.computation, other.computation),
             (&mut self.settled.explained, other.settled.explained),
             (&mut self.settled.unexplained, other.settled.unexplained),
@@ -382,15 +396,6 @@ impl FirstThreads {
         self.computation = self.computation.saturating_add(other.computation);
         self.most_computation = self.most_computation.max(other.most_computation);
         self.longest_wall = self.longest_wall.max(other.longest_wall);
-    }
-}
-
-impl LocationTimes {
-    /// Time outside of calls, ns.
-    pub fn computation(&self) -> u64 {
-        let inside = self.inside.iter().copied();
-        self.wall
-            .saturating_sub(inside.fold(0, u64::saturating_add))
     }
 }
 
@@ -419,7 +424,7 @@ impl Locations {
                     count: 1,
                     computation: location.computation(),
                     most_computation: location.computation(),
-                    longest_wall: location.wall,
+                    longest_wall: location.wall(),
                 });
             }
         }
@@ -477,6 +482,7 @@ impl Locations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use laggard_patterns::PatternId;
 
     #[test]
     fn classes_are_few_and_cover_all_ranks() {
@@ -501,16 +507,21 @@ mod tests {
                 .collect(),
             ..Sums::default()
         };
-        let walls: Walls = (0..200).map(|rank| (rank, 1000)).collect();
-        let whole = Folded::new(sums(0..200), &walls, 200);
+        let walls: Walls = (0..200).map(|rank| (rank, [1000, 1000])).collect();
+        let key = (PatternId::LateSender as u8, 1, [1, 1]);
+        let whole = Folded::new(&key, sums(0..200), &walls, 200);
         assert_eq!(whole.rank_percent, 4.9);
         for border in [1, 63, 100, 199] {
-            let mut parts = Folded::new(sums(border..200), &walls, 200);
-            parts.merge(Folded::new(sums(0..border), &walls, 200));
+            let mut parts = Folded::new(&key, sums(border..200), &walls, 200);
+            parts.merge(Folded::new(&key, sums(0..border), &walls, 200));
             assert_eq!(parts, whole, "{border}");
         }
         let one = whole.classes[3];
         assert_eq!((one.class, one.ranks, one.least, one.most), (3, 4, 5, 48));
-        assert!(Folded::new(sums(0..32), &walls, 32).classes.is_empty());
+        assert!(
+            Folded::new(&key, sums(0..32), &walls, 32)
+                .classes
+                .is_empty()
+        );
     }
 }

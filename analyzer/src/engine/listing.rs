@@ -16,15 +16,24 @@ use super::detect::REST;
 use super::finding::{FindingKey, Findings};
 use super::prepare::LocationTimes;
 
-/// How long ranks ran, ns: of several threads the longest.
-pub type Walls = FxHashMap<u32, u64>;
+/// How long ranks ran, ns, of several threads the longest: between start-up and shut-down, and with
+/// these.
+pub type Walls = FxHashMap<u32, [u64; 2]>;
+
+/// The time that what a rank lost in a finding is a share of, ns.
+pub fn whole(walls: &Walls, rank: u32, key: &FindingKey) -> u64 {
+    let [wall, all] = walls.get(&rank).copied().unwrap_or_default();
+    let is_startup = PatternId::from_number(key.0).is_some_and(PatternId::is_startup);
+    if is_startup { all } else { wall }
+}
 
 /// Those of an agent's ranks.
 pub fn walls(locations: &[LocationTimes]) -> Walls {
     let mut walls = Walls::default();
     for location in locations {
-        let wall = walls.entry(location.rank).or_default();
-        *wall = location.wall.max(*wall);
+        let [wall, all] = walls.entry(location.rank).or_default();
+        *wall = location.wall().max(*wall);
+        *all = location.all.max(*all);
     }
     walls
 }
@@ -32,15 +41,13 @@ pub fn walls(locations: &[LocationTimes]) -> Walls {
 /// The findings that an agent's ranks want to be listed; all that is known of a rank is at one
 /// agent. `percent` is the hotspot's share; 0 lists everything.
 pub fn listed(findings: &Findings, walls: &Walls, percent: f64) -> FxHashSet<FindingKey> {
-    let limit = |rank: u32| {
-        let wall = walls.get(&rank).copied().unwrap_or(0);
-        wall as f64 * percent / 100.0
-    };
+    let part = |whole: u64| whole as f64 * percent / 100.0;
+    let limit = |rank: u32| part(walls.get(&rank).map_or(0, |wall| wall[0]));
     let mut listed = FxHashSet::default();
     let mut rest: FxHashMap<u32, u64> = FxHashMap::default();
     for (key, sums) in findings {
         for &(rank, severity, _) in &sums.ranks {
-            if severity as f64 >= limit(rank) {
+            if severity as f64 >= part(whole(walls, rank, key)) {
                 listed.insert(*key);
             } else if is_waiting(key) {
                 let rest = rest.entry(rank).or_default();
@@ -94,7 +101,7 @@ mod tests {
     }
 
     fn places(lost: &[u64], pattern: PatternId, percent: f64) -> Vec<u64> {
-        let walls: Walls = [(3, 1000)].into_iter().collect();
+        let walls: Walls = [(3, [1000, 1500])].into_iter().collect();
         let listed = listed(&findings(lost, pattern), &walls, percent);
         let mut places: Vec<u64> = listed.iter().map(|key| key.2[0]).collect();
         places.sort_unstable();
@@ -107,6 +114,8 @@ mod tests {
         assert_eq!(places(&[9, 10, 400, 10], pattern, 1.0), [1, 2, 3]);
         assert_eq!(places(&[7, 7], pattern, 1.0), [0; 0]);
         assert_eq!(places(&[7, 7], pattern, 0.0), [0, 1]);
+        // Of the whole time, with start-up.
+        assert_eq!(places(&[14, 15], PatternId::InitCompletion, 1.0), [1]);
     }
 
     #[test]

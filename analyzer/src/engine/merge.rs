@@ -194,6 +194,7 @@ impl ProfileSums {
     fn merge(&mut self, other: ProfileSums) {
         self.count = self.count.saturating_add(other.count);
         self.total = self.total.saturating_add(other.total);
+        self.ends = self.ends.saturating_add(other.ends);
         self.bytes = self.bytes.saturating_add(other.bytes);
         if other.filter > self.filter {
             self.filter = other.filter;
@@ -236,7 +237,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
         findings.drain_into(&mut partial.findings, number, name);
         let wall = place.map_or(0, |at| {
             partial.locations[at].waiting = findings.waiting;
-            partial.locations[at].wall
+            partial.locations[at].wall()
         });
         for (signature, polled) in thread.history.polling.sums() {
             if polled.is_much(wall) {

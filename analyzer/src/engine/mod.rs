@@ -70,6 +70,7 @@ mod trend;
 mod watch;
 mod watching;
 mod wildcard;
+mod window;
 mod wire;
 
 use std::path::Path;
@@ -91,6 +92,7 @@ use prepare::Profiled;
 use repair::Timeline;
 use report::Named;
 use rounds::{Rounds, Settled};
+use window::Moments;
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -111,11 +113,13 @@ pub fn analyze(
 
     known_machine(job, options, &opened, &mut anomalies)?;
     phases.begin("profile");
-    let mut profiled: Vec<_> = opened
-        .locations
-        .par_iter()
-        .zip(&clocks)
-        .map(|(location, (clock, span))| prepare::profile(location, clock, *span, &opened))
+    let stopped = Moments::new(job, &opened, &timeline).stopped;
+    let locations = opened.locations.par_iter().zip(&clocks);
+    let locations = locations.zip(&opened.bounds);
+    let mut profiled: Vec<_> = locations
+        .map(|((location, (clock, _)), bounds)| {
+            prepare::profile(location, clock, bounds, stopped, &opened)
+        })
         .collect();
 
     let own_clocks: Vec<_> = clocks.iter().map(|(clock, _)| clock.clone()).collect();
@@ -188,17 +192,20 @@ pub fn analyze(
         after,
     } = rounds.settle(timeline, groups, &phases)?;
     let end = timeline.end(&opened);
+    let moments = Moments::new(job, &opened, &timeline);
     let apart = agent.apart();
     meetings.check(job, &apart, &mut agent.ranks, &mut anomalies);
 
     phases.begin("merge");
+    let clocks = timeline.own(&opened);
+    let settled = profiled.iter().zip(&clocks);
+    let settled = settled
+        .map(|(location, (clock, _))| location.settled(clock, moments.stopped, &mut profile));
+    let locations = settled.collect();
     let mut own = Own {
         profile,
         regions,
-        locations: profiled
-            .iter()
-            .map(|location| location.times.clone())
-            .collect(),
+        locations,
         anomalies,
         rows: options
             .per_rank
@@ -253,7 +260,7 @@ pub fn analyze(
         merged.as_ref().map(|merged| &merged.findings),
         &opened,
         &profiled,
-        &timeline.own(&opened),
+        &clocks,
         &mut places,
     )?;
     let (totals, shares) = phases.finish(opened_locations, requests)?;
@@ -264,7 +271,7 @@ pub fn analyze(
             around: &around,
         };
         let merged = (merged, unlisted.unwrap_or_default());
-        let mut report = report::build(&opened, merged, violations, named, options, end);
+        let mut report = report::build(&opened, merged, violations, named, options, (moments, end));
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;

@@ -15,6 +15,7 @@ use super::crowd::{self, Room};
 use super::files::{self, Entry, Failure, Listing};
 use super::import;
 use super::table::NONE;
+use super::window::Bounds;
 use crate::comm::Job;
 
 /// What is read of each location at once.
@@ -28,8 +29,7 @@ struct LocationInfo {
     /// Host name; "" unless this is a rank's first thread.
     host: String,
     clock: ClockEvidence,
-    /// First enter and last leave, ticks.
-    span: (u64, u64),
+    bounds: Bounds,
     /// Bytes of the file.
     size: u64,
     /// Whether the end of the trace is missing.
@@ -106,6 +106,8 @@ pub struct Opened {
     pub locations: Vec<Location>,
     /// Their clocks, and their first enter and last leave, ticks.
     pub own: Vec<(ClockKey, (u64, u64))>,
+    /// When their parts begin and end.
+    pub bounds: Vec<Bounds>,
     /// What was recorded.
     pub run: Recorded,
     /// All clocks, ascending, and the first enter and last leave measured with each, ticks.
@@ -243,9 +245,10 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     let infos: Vec<LocationInfo> = locations.iter().map(describe).collect();
     let mut told = tell(&locations, &infos);
     told.failures = failures;
+    let bounds: Vec<Bounds> = infos.iter().map(|info| info.bounds.clone()).collect();
     let own = infos
         .into_iter()
-        .map(|info| (info.clock.key(), info.span))
+        .map(|info| (info.clock.key(), info.bounds.span))
         .collect();
     let mut all: Vec<Told> = Vec::new();
     for bytes in job.all_gather(postcard::to_stdvec(&told)?) {
@@ -293,7 +296,10 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     for location in &locations {
         note_damage(location, anomalies);
     }
-    Ok(share(all, own, locations, job, anomalies))
+    Ok(Opened {
+        bounds,
+        ..share(all, own, locations, job, anomalies)
+    })
 }
 
 /// What others have to know of this agent's locations.
@@ -302,8 +308,9 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
     let mut hosts: BTreeMap<u64, String> = BTreeMap::new();
     let mut runs: Vec<([u8; 16], u32, String)> = Vec::new();
     for info in infos {
-        let span = spans.entry(info.clock.key()).or_insert(info.span);
-        *span = (span.0.min(info.span.0), span.1.max(info.span.1));
+        let own = info.bounds.span;
+        let span = spans.entry(info.clock.key()).or_insert(own);
+        *span = (span.0.min(own.0), span.1.max(own.1));
         if !info.host.is_empty() {
             // A rank's first thread alone writes it.
             let name = hosts.entry(info.clock.host);
@@ -412,7 +419,7 @@ fn describe(location: &Location) -> LocationInfo {
                 .map(|(a, b)| (block(a), block(b))),
             made: (header.start_ticks, header.start_unix_ns as i64),
         },
-        span: span(location),
+        bounds: Bounds::of(location),
         size: location.size(),
         truncated: location.end.is_none(),
         records: location
@@ -422,49 +429,6 @@ fn describe(location: &Location) -> LocationInfo {
             .sum(),
         calls: saturating_sum(location.profile.iter().map(|entry| entry.count)),
     }
-}
-
-/// First enter and last leave of a location, ticks.
-fn span(location: &Location) -> (u64, u64) {
-    let mut first = location.header.start_ticks;
-    if location.chunks.is_empty() {
-        // A file is made when MPI_Init has returned; only the profile knows how long it took.
-        let init = |entry: &&ProfileEntry| {
-            calls::call(entry.operation).is_some_and(|call| call.shape == calls::Shape::Init)
-        };
-        let spent = saturating_sum(
-            location
-                .profile
-                .iter()
-                .filter(init)
-                .map(|entry| entry.total),
-        );
-        first = first.saturating_sub(spent);
-    }
-    if let Some(chunk) = location.chunks.iter().find(|chunk| chunk.count > 0) {
-        first = laggard_trace::Decoder::new(location.records(chunk), chunk.base)
-            .next()
-            .map_or(first, |event| event.enter);
-    }
-    let mut last = location.end.map_or(first, |end| end.end_ticks);
-    if let Some(chunk) = location.chunks.iter().rev().find(|chunk| chunk.count > 0) {
-        location.fetch(chunk);
-        let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
-        let mut leave = 0;
-        while let Some(event) = decoder.next() {
-            leave = event.leave;
-        }
-        // The file is closed a little after the last call; the last call is what counts.
-        // Where records stopped at a limit, the profile went on to the end.
-        let stopped = laggard_trace::LIMIT_SIZE | laggard_trace::LIMIT_WRITE;
-        let cut = location.end.is_some_and(|end| end.limits & stopped != 0);
-        last = if leave > first && !cut {
-            leave
-        } else {
-            last.max(leave)
-        };
-    }
-    (first, last.max(first))
 }
 
 fn note_damage(location: &Location, anomalies: &mut Anomalies) {
@@ -570,6 +534,7 @@ fn share(
     Opened {
         locations,
         own,
+        bounds: Vec::new(),
         run,
         spans,
         clock_of,

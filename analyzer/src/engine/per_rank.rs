@@ -292,7 +292,7 @@ struct Table<'t> {
     patterns: FxHashMap<PatternNumber, Text>,
     hosts: Vec<Option<Text>>,
     /// Names of the times, in the order of [`Table::times`].
-    metrics: [Text; 6],
+    metrics: [Text; 8],
     /// Same texts, other places.
     texts: FxHashMap<String, Text>,
 }
@@ -310,6 +310,8 @@ impl<'t> Table<'t> {
         let mut file = PerRank::create(path, &run)?;
         let metrics = [
             "wall",
+            "startup",
+            "shutdown",
             "computation",
             "communication",
             "synchronization",
@@ -345,6 +347,8 @@ impl<'t> Table<'t> {
                 let times = Times::of(&part.times);
                 let times = [
                     times.wall,
+                    times.startup,
+                    times.shutdown,
                     times.computation,
                     times.communication,
                     times.synchronization,

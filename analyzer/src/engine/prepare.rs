@@ -21,6 +21,7 @@ use super::spans::Spans;
 use super::table::{NONE, Row, TimeClass};
 use super::thread::Thread;
 use super::topology::Topology;
+use super::window::{Bounds, is_init};
 use super::wire::{Counting, exchange};
 use crate::comm::Job;
 use laggard_baselines::{Baseline, Span};
@@ -33,16 +34,35 @@ pub struct LocationTimes {
     pub rank: u32,
     /// Thread.
     pub thread: u32,
-    /// From its first call to the end of its last.
-    pub wall: u64,
-    /// Inside calls, by [`TimeClass`].
+    /// From its first call to the end of its last, start-up and shut-down included.
+    pub all: u64,
+    /// Until its libraries had started.
+    pub startup: u64,
+    /// Since the last location entered Finalize.
+    pub shutdown: u64,
+    /// Inside calls in between, by [`TimeClass`].
     pub inside: [u64; 4],
-    /// Calls.
+    /// Calls, all of them.
     pub calls: u64,
     /// Charged by patterns.
     pub waiting: u64,
     /// The time inside, as far as it is settled, see [`account::settle`].
     pub settled: Settled,
+}
+
+impl LocationTimes {
+    /// The time that shares are of: between start-up and shut-down, ns.
+    pub fn wall(&self) -> u64 {
+        let ends = self.startup.saturating_add(self.shutdown);
+        self.all.saturating_sub(ends)
+    }
+
+    /// Time outside of calls, ns.
+    pub fn computation(&self) -> u64 {
+        let inside = self.inside.iter().copied();
+        self.wall()
+            .saturating_sub(inside.fold(0, u64::saturating_add))
+    }
 }
 
 /// Sums of one (operation, call path) over locations. ns.
@@ -52,6 +72,8 @@ pub struct ProfileSums {
     pub count: u64,
     /// Sum of durations.
     pub total: u64,
+    /// Of that, in start-up and shut-down.
+    pub ends: u64,
     /// Bytes.
     pub bytes: u64,
     /// The strongest reason to look at it.
@@ -80,8 +102,12 @@ pub struct Profiled {
     pub entries: Vec<(u32, Entry)>,
     /// What these calls should take, once that is known of all locations.
     pub accounts: Vec<Account>,
-    /// Where its time went.
+    /// Where its time went, all of Finalize and what is beside it inside; see
+    /// [`Profiled::settled`].
     pub times: LocationTimes,
+    bounds: Bounds,
+    /// In calls that start a library, ticks.
+    starting: u64,
     /// What one-sided transfers it made.
     pub transfers: Vec<Transfer>,
 }
@@ -99,6 +125,34 @@ pub struct Transfer {
 }
 
 impl Profiled {
+    /// The location's times by the clocks that are used in the end, if the last of all locations
+    /// entered Finalize at `stopped`, ns. What of Finalize was after that, and of
+    /// other calls beside what is measured, is told to the profile.
+    pub fn settled(
+        &self,
+        clock: &ClockMap,
+        stopped: Option<i64>,
+        profile: &mut Profile,
+    ) -> LocationTimes {
+        let ends = self.bounds.ends(clock, self.starting, stopped);
+        let mut times = LocationTimes {
+            startup: ends.startup,
+            shutdown: ends.shutdown,
+            ..self.times.clone()
+        };
+        let finalize = self.bounds.finalize.iter();
+        let finalize = finalize.map(|call| ((call.operation, call.call_path), ends.finalizing));
+        for ((operation, path), time) in finalize.chain(self.bounds.aside(clock)) {
+            let inside = &mut times.inside[TimeClass::of(operation) as usize];
+            *inside = inside.saturating_sub(time);
+            let path = self.paths.get(path as usize).copied().unwrap_or_default();
+            if let Some(sums) = profile.get_mut(&(operation, path)) {
+                sums.ends = sums.ends.saturating_add(time).min(sums.total);
+            }
+        }
+        times
+    }
+
     /// Functions, bytes and least times of transfers.
     pub fn fastest(&self) -> impl Iterator<Item = (u16, u64, u64)> {
         let transfers = self.transfers.iter();
@@ -146,13 +200,16 @@ fn transfers(location: &Location, entries: &[(u32, Entry)], spans: &Spans) -> Ve
     found.into_iter().map(transfer).collect()
 }
 
-/// Profiles a location.
+/// Profiles a location with these bounds, of a run in which the last location entered Finalize at
+/// `stopped`, ns by this clock.
 pub fn profile(
     location: &Location,
     clock: &ClockMap,
-    span: (u64, u64),
+    bounds: &Bounds,
+    stopped: Option<i64>,
     opened: &Opened,
 ) -> Profiled {
+    let span = bounds.span;
     let definitions = &location.definitions;
     let paths = (0..definitions.call_path_count() as u32)
         .map(|id| path_key(definitions, id))
@@ -161,15 +218,20 @@ pub fn profile(
     let mut times = LocationTimes {
         rank: location.header.rank,
         thread: location.header.thread,
-        wall: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
+        all: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
         ..LocationTimes::default()
     };
     let members = members(location);
     let spans = Spans::new(location, opened);
     let mut entries = Vec::new();
+    let mut starting: u64 = 0;
     for entry in profile_of(location) {
-        times.inside[TimeClass::of(entry.operation) as usize] =
-            times.inside[TimeClass::of(entry.operation) as usize].saturating_add(ns(entry.total));
+        if is_init(entry.operation) {
+            starting = starting.saturating_add(entry.total);
+        } else {
+            let inside = &mut times.inside[TimeClass::of(entry.operation) as usize];
+            *inside = inside.saturating_add(ns(entry.total));
+        }
         times.calls = times.calls.saturating_add(entry.count);
         entries.push((
             entry.call_path,
@@ -191,12 +253,16 @@ pub fn profile(
             },
         ));
     }
+    let ends = bounds.ends(clock, starting, stopped);
+    (times.startup, times.shutdown) = (ends.startup, ends.shutdown);
     Profiled {
         transfers: transfers(location, &entries, &spans),
         paths,
         entries,
         accounts: Vec::new(),
         times,
+        bounds: bounds.clone(),
+        starting,
     }
 }
 
@@ -250,8 +316,10 @@ pub fn detect(
 ) -> (Vec<Verdicts>, Profile) {
     let mut profile = Profile::default();
     let verdicts = profiled.iter().map(|location| {
-        let totals = location.entries.iter().map(|(_, entry)| entry.total);
-        let wall = location.times.wall as f64;
+        let entries = location.entries.iter().map(|(_, entry)| entry);
+        let measured = entries.filter(|entry| !is_init(entry.operation));
+        let totals = measured.map(|entry| entry.total);
+        let wall = location.times.wall() as f64;
         let share = hotspot_share(totals, wall, settings.hotspot_percent);
         let mut verdicts = Verdicts::default();
         for (path, entry) in &location.entries {
@@ -265,6 +333,9 @@ pub fn detect(
             let sums = profile.entry((entry.operation, key)).or_default();
             sums.count = sums.count.saturating_add(entry.count);
             sums.total = sums.total.saturating_add(entry.total);
+            if is_init(entry.operation) {
+                sums.ends = sums.ends.saturating_add(entry.total);
+            }
             sums.bytes = sums.bytes.saturating_add(entry.bytes);
             sums.members = sums.members.max(entry.members);
             if verdict.filter > sums.filter {

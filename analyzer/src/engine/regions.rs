@@ -136,7 +136,7 @@ pub fn sums(
                 locations: 1,
                 most: (exclusive, location.header.rank),
                 deviation: ratio(entry.maximum as f64, mean.max(1.0)),
-                share: percent(exclusive as f64, profiled.times.wall as f64),
+                share: percent(exclusive as f64, profiled.times.wall() as f64),
                 operation_type: generic.map_or(0, |generic| generic as u32 + 1),
             };
             // A damaged file may define one twice.

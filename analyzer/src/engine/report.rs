@@ -1,13 +1,14 @@
 //! From merged sums to the report, at the head.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, InCalls,
-    Instance, LocationClass, LocationSums, LocationTimes as Times, Metric, RankClass, RankShare,
-    Report, Run, Unlisted, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, EndOperation,
+    InCalls, Instance, LocationClass, LocationSums, LocationTimes as Times, Metric, PhasesOfRun,
+    RankClass, RankShare, Report, Run, Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashSet;
@@ -27,8 +28,9 @@ use super::hints::{Found, RunFacts, hints};
 use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
-use super::prepare::{LocationTimes, Profile};
+use super::prepare::{LocationTimes, Profile, ProfileSums};
 use super::regions;
+use super::window::{Moments, is_end};
 use crate::options::AnalyzeOptions;
 
 /// What is told of single calls.
@@ -44,23 +46,26 @@ const SPREAD: usize = 100;
 
 /// Builds the report, in which `unlisted` findings are only counted, unless a hint promises more
 /// than they lost: calls in which nobody waits may still take long. `end` is when the run ended,
-/// ns since its start.
+/// ns since its start, and `moments` when its parts did.
 pub fn build(
     opened: &Opened,
     (merged, mut unlisted): (Partial, FoldedFindings),
     (before, after): (Violations, Violations),
     Named { places, around }: Named,
     options: &AnalyzeOptions,
-    end: i64,
+    (moments, end): (Moments, i64),
 ) -> Report {
     let locations = &merged.locations;
-    let total = locations.sums.wall as f64;
+    let total = Total {
+        measured: locations.sums.wall as f64,
+        all: locations.sums.all() as f64,
+    };
     // What violates causality is wrong by so much at least.
     let clock_error = opened.clocks.error_ns().max(after.all().largest);
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
-    let mut metrics: std::collections::BTreeMap<String, Metric> = Default::default();
-    let mut totals: std::collections::BTreeMap<PatternId, (u64, u64, u64)> = Default::default();
+    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+    let mut totals: BTreeMap<PatternId, (u64, u64, u64)> = BTreeMap::new();
     let all = merged.findings.iter().chain(&unlisted);
     for ((pattern, ..), sums) in all.clone() {
         if let Some(pattern) = PatternId::from_number(*pattern) {
@@ -81,15 +86,15 @@ pub fn build(
             pattern.id().to_owned(),
             Metric {
                 total_s: seconds(severity as i64),
-                percent: percent(severity as f64, total),
+                percent: percent(severity as f64, total.of(pattern)),
                 instances,
                 inter_node_s: between(part),
             },
         );
     }
-    let regions = regions::rows(merged.regions, &options.settings, total, places);
+    let regions = regions::rows(merged.regions, &options.settings, total.measured, places);
     let operations = by_operation::rows(&merged.profile, all, &regions);
-    let called_once = called_once(&merged.profile, total, places);
+    let called_once = called_once(&merged.profile, total.measured, places);
     let context = Context {
         total,
         clock_error,
@@ -127,7 +132,7 @@ pub fn build(
         findings.extend(found.map(|found| (Reverse(sums.severity), *key, found)));
         is_left
     });
-    let below_hotspot = below_hotspot(&unlisted, total);
+    let below_hotspot = below_hotspot(&unlisted, total.measured);
     findings.sort_by_key(|(severity, key, _)| (*severity, *key));
     let findings = findings.into_iter().enumerate();
     let bottlenecks = findings.map(|(at, (.., found))| match at < SPREAD {
@@ -244,6 +249,7 @@ pub fn build(
             ..Default::default()
         },
         efficiency: efficiency(&locations.first_threads),
+        phases_of_run: Some(phases_of_run(&merged.profile, locations, moments, end)),
         location_sums: Some(LocationSums {
             inter_node_wait_s: between(inter_host),
             ..location_sums(locations)
@@ -260,6 +266,43 @@ pub fn build(
     }
 }
 
+/// Start-up, what shares are of, and shut-down.
+fn phases_of_run(
+    profile: &Profile,
+    locations: &Locations,
+    moments: Moments,
+    end: i64,
+) -> PhasesOfRun {
+    let stopped = moments.stopped.unwrap_or(end).clamp(0, end.max(0));
+    let started = moments.started.clamp(0, stopped);
+    let mut functions: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    let ends = profile
+        .iter()
+        .filter(|((operation, _), _)| is_end(*operation));
+    for (&(operation, _), sums) in ends {
+        let sum = functions.entry(operation).or_default();
+        sum.0 = sum.0.saturating_add(sums.count);
+        sum.1 = sum.1.saturating_add(sums.ends);
+    }
+    let all = locations.sums.all() as f64;
+    let mut operations: Vec<_> = functions.into_iter().collect();
+    operations.sort_by_key(|&(operation, (_, total))| (Reverse(total), operation));
+    let operations = operations
+        .into_iter()
+        .map(|(operation, (calls, total))| EndOperation {
+            operation: calls::name(operation).to_owned(),
+            calls,
+            total_s: seconds(total as i64),
+            share: ratio(total as f64, all),
+        });
+    PhasesOfRun {
+        startup_s: seconds(started),
+        measured_s: seconds(stopped - started),
+        shutdown_s: seconds(end.max(0) - stopped),
+        operations: operations.collect(),
+    }
+}
+
 /// What findings that are not listed lost.
 fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
     let lost = unlisted.values().map(|folded| folded.severity);
@@ -273,7 +316,9 @@ fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
 
 /// The hotspots that were called once, most time first.
 fn called_once(profile: &Profile, total: f64, places: &mut Places) -> Vec<CalledOnce> {
-    let rows = profile.iter().filter(|(_, sums)| sums.once.0 > 0);
+    let is_once =
+        |((operation, _), sums): &(&(u16, _), &ProfileSums)| sums.once.0 > 0 && !is_end(*operation);
+    let rows = profile.iter().filter(is_once);
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(key, sums)| (Reverse(sums.once.1), **key));
     let rows = rows.into_iter().map(|(&(operation, path), sums)| {
@@ -311,7 +356,8 @@ fn models(operations: impl Iterator<Item = u16>) -> Vec<String> {
 }
 
 /// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
-/// the computation, communication = maximum of the computation / wall time.
+/// the computation, communication = maximum of the computation / time between start-up and
+/// shut-down.
 fn efficiency(first: &FirstThreads) -> Efficiency {
     let most = first.most_computation as f64;
     let mean = first.computation as f64 / first.count.max(1) as f64;
@@ -336,6 +382,8 @@ fn location_sums(locations: &Locations) -> LocationSums {
         inter_node_wait_s: None,
         in_calls: Some(in_calls(sums)),
         wall_s: seconds(sums.wall),
+        startup_s: Some(seconds(sums.startup)),
+        shutdown_s: Some(seconds(sums.shutdown)),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
     }
 }
@@ -377,6 +425,8 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
                 && times.computation as f64 >= most * fold::BOTTLENECK_SHARE,
             wall_s: Some(seconds(times.wall)),
             in_calls: Some(in_calls(&times)),
+            startup_s: Some(seconds(times.startup)),
+            shutdown_s: Some(seconds(times.shutdown)),
         }
     });
     listed.collect()
@@ -402,9 +452,29 @@ fn times_classes(locations: &Locations, ranks: usize) -> Vec<LocationClass> {
     classes.collect()
 }
 
+/// The time of all locations, ns.
+#[derive(Clone, Copy)]
+struct Total {
+    /// Between start-up and shut-down.
+    measured: f64,
+    /// With these.
+    all: f64,
+}
+
+impl Total {
+    /// What percents of a pattern are of.
+    fn of(self, pattern: PatternId) -> f64 {
+        if pattern.is_startup() {
+            self.all
+        } else {
+            self.measured
+        }
+    }
+}
+
 /// What all findings share.
 struct Context<'c> {
-    total: f64,
+    total: Total,
     clock_error: u64,
     any_truncated: bool,
     members_missing: bool,
@@ -419,7 +489,7 @@ struct Context<'c> {
 fn bottleneck(
     key: FindingKey,
     sums: &Folded,
-    profile: &super::prepare::ProfileSums,
+    profile: &ProfileSums,
     context: &Context,
     places: &mut Places,
 ) -> Option<Bottleneck> {
@@ -487,7 +557,7 @@ fn bottleneck(
         operation_type: call.generic.name().to_owned(),
         location: places.of(path),
         severity_s: seconds(severity as i64),
-        percent: percent(severity as f64, context.total),
+        percent: percent(severity as f64, context.total.of(pattern)),
         rank_percent: Some(ratio(sums.rank_percent, 1.0)),
         confidence: ratio(
             confidence(mean_loss as i64, &evidence)

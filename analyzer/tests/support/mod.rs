@@ -108,15 +108,20 @@ impl Calls {
         })
     }
 
-    /// A call.
-    pub fn call(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
+    /// A call that is in no profile.
+    pub fn unprofiled(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
         let id = self.signature(line, signature);
-        let path = self.path(line);
         self.writer.as_mut().unwrap().push(enter, leave, id);
         self.last = leave;
         if signature.has(flags::POSTS) {
             self.posts += 1;
         }
+    }
+
+    /// A call.
+    pub fn call(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
+        self.unprofiled(line, signature, enter, leave);
+        let path = self.path(line);
         let key = (signature.operation, path);
         let entry = self.profile.entry(key).or_insert(ProfileEntry {
             operation: key.0,

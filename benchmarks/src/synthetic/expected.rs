@@ -162,7 +162,7 @@ pub struct Locations {
     pub waiting_ns: Vec<u64>,
     /// Outside of calls, from the first call to the last.
     pub computation_ns: Vec<u64>,
-    /// From the first call's enter to the last one's leave.
+    /// Between start-up and shut-down: from MPI_Init's leave until the last rank enters MPI_Finalize.
     pub wall_ns: Vec<u64>,
 }
 
@@ -246,6 +246,8 @@ impl Expected {
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity_ns));
         let times = || world.ranks.iter().map(|rank| rank.times);
+        // Measured until the last rank comes to the end.
+        let stopped = times().map(|times| times.stopped).max().unwrap_or(0);
         let skew = &settings.skew;
         Some(Expected {
             schema: SCHEMA.to_owned(),
@@ -273,7 +275,7 @@ impl Expected {
             locations: Locations {
                 waiting_ns: ledger.waiting.clone(),
                 computation_ns: times().map(|times| times.computation).collect(),
-                wall_ns: times().map(|times| times.wall).collect(),
+                wall_ns: times().map(|times| stopped - times.started).collect(),
             },
         })
     }

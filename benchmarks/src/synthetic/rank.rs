@@ -55,8 +55,10 @@ pub enum Progress {
 pub struct Times {
     /// Outside of calls, between the first and the last.
     pub computation: u64,
-    /// From the first call's enter to the last one's leave.
-    pub wall: u64,
+    /// MPI_Init's leave.
+    pub started: u64,
+    /// MPI_Finalize's enter.
+    pub stopped: u64,
     /// The first call's enter.
     pub start: u64,
 }

@@ -196,7 +196,6 @@ impl<'a> World<'a> {
 
     fn end(&mut self, rank: u32) -> io::Result<()> {
         let own = &mut self.ranks[rank as usize];
-        own.times.wall = own.now - own.times.start;
         own.ops = Default::default();
         own.requests = Default::default();
         own.posted = Vec::new();
@@ -322,6 +321,11 @@ impl<'a> World<'a> {
         };
         let leave = call.ready + call.overhead;
         call.leave = Some(leave);
+        match call.site {
+            site::INIT => own.times.started = leave,
+            site::FINALIZE => own.times.stopped = call.enter,
+            _ => {}
+        }
         own.now = leave;
         let mut completes: Vec<(u64, Option<Signature>)> = Vec::new();
         let (first, count) = call.covers;

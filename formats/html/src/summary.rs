@@ -85,6 +85,9 @@ fn time(report: &Report) -> Markup {
                     " of the waiting was for ranks on other hosts."
                 }
             }
+            @if let Some(text) = words::start_and_end(report) {
+                figcaption { (sentence(&text)) "." }
+            }
         }
     }
 }

@@ -20,7 +20,10 @@ const BLIND: &[(&str, &str)] = &[
 const WANTED: &[&str] = &["paused", "polling"];
 
 /// Everything that one analysis found. Times are seconds, sizes bytes, percents
-/// are of the sum over all locations of their wall time.
+/// are of the sum over all locations of their wall time, which is what they ran between start-up
+/// and shut-down: from the return of their own MPI_Init or shmem_init until the last of all
+/// locations enters Finalize. What `init_completion` lost is in percent of all their time, with
+/// start-up and shut-down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`](crate::SCHEMA).
@@ -33,6 +36,9 @@ pub struct Report {
     pub agents: Agents,
     /// Efficiency of the run.
     pub efficiency: Efficiency,
+    /// How long start-up and shut-down took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases_of_run: Option<PhasesOfRun>,
     /// Times of all locations together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location_sums: Option<LocationSums>,
@@ -43,7 +49,8 @@ pub struct Report {
     pub location_classes: Vec<LocationClass>,
     /// Total per pattern, by pattern id; patterns that lost nothing are left out.
     pub metrics: BTreeMap<String, Metric>,
-    /// Time by function, most first, all places together.
+    /// Time by function, most first, all places together; calls that start a library are in
+    /// `phases_of_run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationTimes>,
     /// Findings, largest severity first.
@@ -103,6 +110,10 @@ impl Report {
             return sums.clone();
         }
         let sum = |part: &dyn Fn(&LocationTimes) -> f64| self.locations.iter().map(part).sum();
+        let some = |part: &dyn Fn(&LocationTimes) -> Option<f64>| {
+            let parts = self.locations.iter().filter_map(part);
+            parts.fold(None, |sum, part| Some(sum.unwrap_or(0.0) + part))
+        };
         let busiest = self.locations.iter().filter(|l| l.bottleneck);
         LocationSums {
             computation_s: sum(&|l| l.computation_s),
@@ -113,6 +124,8 @@ impl Report {
             inter_node_wait_s: None,
             in_calls: InCalls::sum(self.locations.iter().map(|l| l.in_calls)),
             wall_s: sum(&|l| l.wall_s.unwrap_or(self.run.wall_time_s)),
+            startup_s: some(&|l| l.startup_s),
+            shutdown_s: some(&|l| l.shutdown_s),
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
         }
     }
@@ -186,7 +199,7 @@ pub struct Run {
     pub wall_time_s: f64,
     /// Size of all files of the trace.
     pub trace_bytes: u64,
-    /// Calls recorded.
+    /// Calls.
     pub operations: u64,
     /// The MPI library and its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -274,6 +287,33 @@ pub struct Agents {
     pub shares: Vec<AgentShare>,
 }
 
+/// The run in three parts, which add up to `run.wall_time_s`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhasesOfRun {
+    /// Until the first location was through MPI_Init or shmem_init.
+    pub startup_s: f64,
+    /// From then until the last one entered Finalize.
+    pub measured_s: f64,
+    /// The rest.
+    pub shutdown_s: f64,
+    /// What calls of Init and Finalize took of the first and the last part, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<EndOperation>,
+}
+
+/// Calls of a function that starts or ends a library.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndOperation {
+    /// The function.
+    pub operation: String,
+    /// Calls of all locations.
+    pub calls: u64,
+    /// Time inside them, but for the wait in Finalize for the last location, which is measured.
+    pub total_s: f64,
+    /// Of the time of all locations from their first call to the end of their last one, 0..=1.
+    pub share: f64,
+}
+
 /// What one agent did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentShare {
@@ -324,7 +364,7 @@ pub struct Efficiency {
     pub parallel: f64,
     /// Mean over maximum of the locations' computation.
     pub load_balance: f64,
-    /// Largest computation over wall time.
+    /// Largest computation over time between start-up and shut-down.
     pub communication: f64,
 }
 
@@ -389,12 +429,18 @@ pub struct LocationTimes {
     pub wait_s: f64,
     /// One of the locations that compute most and that others wait for.
     pub bottleneck: bool,
-    /// From its first to its last record.
+    /// Between start-up and shut-down: its computation and its time inside calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
     /// What the time in calls was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_calls: Option<InCalls>,
+    /// From its first call until its MPI_Init or shmem_init returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_s: Option<f64>,
+    /// From when the last location entered Finalize to the end of its last call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_s: Option<f64>,
 }
 
 /// Times of the locations of successive ranks, added up.
@@ -441,8 +487,14 @@ pub struct LocationSums {
     /// What the time in calls was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_calls: Option<InCalls>,
-    /// From first to last record.
+    /// Between start-up and shut-down.
     pub wall_s: f64,
+    /// Start-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_s: Option<f64>,
+    /// Shut-down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_s: Option<f64>,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
     pub busiest: String,
 }
@@ -458,7 +510,8 @@ pub struct OperationTimes {
     pub time: String,
     /// Calls.
     pub calls: u64,
-    /// Time inside; of a region of the program, outside of recorded calls and nested regions.
+    /// Time inside, between start-up and shut-down; of a region of the program, outside of
+    /// recorded calls and nested regions.
     pub total_s: f64,
     /// Time, inside the calls, that patterns charged as waiting.
     pub wait_s: f64,

@@ -60,6 +60,12 @@ pub fn ranks_of_set(set: &str, most: usize) -> String {
     crate::ranks::list_of_ranges(set, most)
 }
 
+/// `Start-up and shut-down: MPI_Init 54 %, MPI_Finalize 10 % (not counted above)`, if they took
+/// time worth a word.
+pub fn start_and_end(report: &Report) -> Option<String> {
+    text::start_and_end(report)
+}
+
 /// How many findings are not listed since they cost no rank much of its time, and what they lost.
 pub fn below_hotspot(report: &Report) -> Option<String> {
     text::below_hotspot(report)

@@ -41,6 +41,7 @@ fn fields_keep_their_order() {
         "settings",
         "agents",
         "efficiency",
+        "phases_of_run",
         "locations",
         "metrics",
         "operations",
@@ -86,6 +87,8 @@ fn schema_names_every_field() {
     let mut report = example();
     report.location_sums = Some(LocationSums {
         inter_node_wait_s: Some(12.8),
+        startup_s: Some(2.0),
+        shutdown_s: Some(0.4),
         ..report.sums()
     });
     let value: Value = serde_json::from_str(&report.to_json()).unwrap();

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::matching::{self, Identity, Matched};
 use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
+use crate::scale::start_and_end;
 use crate::set::{self, Experiment, Run};
 use crate::{Error, rounded};
 pub use plot::draw;
@@ -294,7 +295,7 @@ fn changes(values: &[Sample], aim: Aim, limits: Limits) -> Vec<Change> {
 /// A row of totals: id, name, which way is better, and the number.
 type TotalOf = (&'static str, &'static str, Aim, fn(&Report) -> f64);
 
-const TOTALS: [TotalOf; 9] = [
+const TOTALS: [TotalOf; 10] = [
     ("wall_time_s", "Wall time", Aim::Less, |r| r.run.wall_time_s),
     (
         "parallel_efficiency",
@@ -324,6 +325,12 @@ const TOTALS: [TotalOf; 9] = [
     ("wait_s", "Waiting (in these)", Aim::Less, |r| {
         r.sums().wait_s
     }),
+    (
+        "startup_shutdown_s",
+        "Start-up and shut-down",
+        Aim::Less,
+        start_and_end,
+    ),
 ];
 
 fn totals(experiments: &[Experiment], options: &Options) -> Vec<Total> {

@@ -1,7 +1,7 @@
 //! On what rank-seconds were lost, so that the shares add up to the loss.
 //!
-//! All time of all ranks is computation, or inside of a call, or before the first call or after
-//! the last one of a rank that began late or ended early. Inside of calls it was waiting, which
+//! All time of all ranks is computation, or inside of a call, or start-up or shut-down, or before
+//! the first call or after the last one of a rank that began late or ended early. Inside of calls it was waiting, which
 //! findings tell, or not. Each of these in the larger run, less `k` times the same in the smallest
 //! one, is what was lost with it; some may have got less.
 //!
@@ -22,8 +22,8 @@ use crate::rounded;
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
     /// `computation`, `load_imbalance`, `other_waiting`, `communication`, `synchronization`, `io`
-    /// (these three: inside of calls, without waiting) or `outside` (before the first call of
-    /// a rank, after its last one).
+    /// (these three: inside of calls, without waiting), `startup_shutdown` or `outside` (before the
+    /// first call of a rank, after its last one).
     pub id: &'static str,
     /// Rank-seconds that it would take, were scaling ideal.
     pub expected_s: f64,
@@ -45,6 +45,9 @@ pub enum Kind {
     Bottleneck,
     /// Inside of calls of a function, without waiting.
     Operation,
+    /// Start-up and shut-down.
+    #[serde(rename = "startup_shutdown")]
+    Ends,
     /// Before the first call of a rank, or after its last one.
     Outside,
 }
@@ -98,6 +101,12 @@ pub struct RegionFactor {
 pub fn rank_seconds(report: &Report) -> f64 {
     let locations = report.run.locations.max(report.run.ranks);
     f64::from(locations) * report.run.wall_time_s
+}
+
+/// Of that, start-up and shut-down; 0 in reports that do not tell them apart.
+pub fn start_and_end(report: &Report) -> f64 {
+    let sums = report.sums();
+    sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0)
 }
 
 /// Whether a pattern's time is waiting; those that this version does not know are.
@@ -173,6 +182,7 @@ impl<'a> Losses<'a> {
         costs.extend(self.waiting());
         costs.extend(self.operations());
         let (before, after) = (Account::new(self.smallest), Account::new(self.report));
+        costs.push(self.cost(Kind::Ends, String::new(), before.ends, after.ends));
         costs.push(self.cost(Kind::Outside, String::new(), before.outside, after.outside));
         costs.retain(|cost| cost.lost_s != 0.0);
         costs.sort_by(|a, b| {
@@ -292,6 +302,7 @@ struct Account {
     other_waiting: f64,
     /// As [`CLASSES`].
     inside: [f64; 3],
+    ends: f64,
     outside: f64,
 }
 
@@ -303,6 +314,7 @@ impl Account {
         let imbalance = imbalance.min(sums.wait_s);
         let classes = [sums.communication_s, sums.synchronization_s, sums.io_s];
         let all: f64 = classes.iter().sum();
+        let ends = start_and_end(report);
         let known: f64 = report.operations.iter().map(|row| row.wait_s).sum();
         let mut inside = [0.0; 3];
         for (at, class) in CLASSES.iter().enumerate() {
@@ -317,11 +329,12 @@ impl Account {
             imbalance,
             other_waiting: sums.wait_s - imbalance,
             inside,
-            outside: rank_seconds(report) - sums.computation_s - all,
+            ends,
+            outside: rank_seconds(report) - sums.computation_s - all - ends,
         }
     }
 
-    fn parts(&self) -> [(&'static str, f64); 7] {
+    fn parts(&self) -> [(&'static str, f64); 8] {
         [
             ("computation", self.computation),
             ("load_imbalance", self.imbalance),
@@ -329,6 +342,7 @@ impl Account {
             (CLASSES[0], self.inside[0]),
             (CLASSES[1], self.inside[1]),
             (CLASSES[2], self.inside[2]),
+            ("startup_shutdown", self.ends),
             ("outside", self.outside),
         ]
     }

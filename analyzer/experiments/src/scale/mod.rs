@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::set::{self, Experiment, Run};
 use crate::{Error, rounded};
+pub(crate) use costs::start_and_end;
 pub use costs::{Cost, Kind, Part, RegionFactor};
 pub use plot::draw;
 pub use text::render;

@@ -11,13 +11,14 @@ use crate::plot::{Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, lab
 const SIZE: (u32, u32) = (1080, 520);
 
 /// Parts in their order, with their colours and words.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     ("computation", "computation"),
     ("load_imbalance", "load imbalance"),
     ("other_waiting", "other waiting"),
     ("communication", "communication"),
     ("synchronization", "synchronisation"),
     ("io", "I/O"),
+    ("startup_shutdown", "start, end"),
     ("outside", "outside"),
 ];
 

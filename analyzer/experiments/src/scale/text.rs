@@ -149,6 +149,7 @@ fn words_of(part: &Part) -> &'static str {
         "communication" => "Communication, without waiting",
         "synchronization" => "Synchronisation, without waiting",
         "io" => "I/O",
+        "startup_shutdown" => "Start-up and shut-down",
         _ => "Before the first call of ranks, after the last",
     }
 }
@@ -209,6 +210,7 @@ fn what(cost: &Cost) -> (String, String) {
         Kind::Bottleneck => (format!("{} in {operation}", cost.name), at),
         Kind::Operation if cost.name.is_empty() => ("Other calls".to_owned(), String::new()),
         Kind::Operation => (format!("{}, without waiting", cost.name), String::new()),
+        Kind::Ends => ("Start-up and shut-down".to_owned(), String::new()),
         Kind::Outside => {
             let what = "Before the first call of ranks, after the last";
             (what.to_owned(), String::new())

@@ -222,9 +222,11 @@ impl Events {
     ) -> Result<T> {
         let opened = &self.opened;
         let own = self.timeline.own(opened);
-        let profiled = opened.locations.par_iter().zip(&own);
+        let profiled = opened.locations.par_iter().zip(&own).zip(&opened.bounds);
         let profiled: Vec<_> = profiled
-            .map(|(location, (clock, span))| prepare::profile(location, clock, *span, opened))
+            .map(|((location, (clock, _)), bounds)| {
+                prepare::profile(location, clock, bounds, None, opened)
+            })
             .collect();
         let settings = Settings {
             all: true,

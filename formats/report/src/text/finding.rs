@@ -131,12 +131,6 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
         (Some(baseline), None) => {
             text.push_str(&format!(", the baseline is {}", duration(baseline)));
         }
-        (None, Some(ratio)) if finding.filter == "deviation" => {
-            text.push_str(&format!(
-                ", and varies by a factor of {}",
-                three_digits(ratio)
-            ));
-        }
         (None, Some(ratio)) if finding.filter == "hotspot" => text.push_str(&format!(
             ", {} times the fastest of its kind",
             three_digits(ratio)

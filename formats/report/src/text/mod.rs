@@ -44,6 +44,10 @@ pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
 const MUCH_PERCENT: f64 = 5.0;
 /// See [`MUCH_PERCENT`].
 const NOTABLE_PERCENT: f64 = 1.0;
+/// Start-up and shut-down take about as long in every run: in shorter runs than these, s, they may
+/// be much, which is this share of all time, or more.
+const SHORT_RUN_S: f64 = 10.0;
+const MUCH: f64 = 0.02;
 /// Calls shown that were made once.
 const ONCE: usize = 3;
 /// Anomalies shown.
@@ -253,6 +257,9 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         );
         finding::labelled(out, "Time", &text, screen, style);
     }
+    if let Some(text) = start_and_end(report) {
+        finding::labelled(out, "Apart", &text, screen, style);
+    }
     if !sums.busiest.is_empty() {
         let mean = sums.computation_s / f64::from(report.run.locations.max(1));
         let most = report
@@ -298,6 +305,29 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         duration(report.agents.analysis_time_s)
     );
     finding::labelled(out, "Trace", &trace, screen, style);
+}
+
+/// What start-up and shut-down took, as parts of all time.
+pub(crate) fn start_and_end(report: &Report) -> Option<String> {
+    let phases = report.phases_of_run.as_ref()?;
+    let parts = phases.operations.iter();
+    let parts: Vec<_> = parts
+        .filter(|part| part.share * 100.0 >= NEGLIGIBLE_PERCENT)
+        .collect();
+    let named = parts.iter().map(|part| {
+        let share = percent(part.share * 100.0);
+        format!("{} {share}", part.operation)
+    });
+    let named: Vec<String> = named.collect();
+    let all: f64 = parts.iter().map(|part| part.share).sum();
+    let wall = report.run.wall_time_s;
+    let usual = match all >= MUCH && wall < SHORT_RUN_S {
+        true => format!("usual in a run of {}; ", duration(wall)),
+        false => String::new(),
+    };
+    let named = named.join(", ");
+    (!parts.is_empty())
+        .then(|| format!("Start-up and shut-down: {named} ({usual}not counted above)"))
 }
 
 const COLUMNS: &[Column] = &[
@@ -389,11 +419,9 @@ fn findings(
 pub(crate) fn below_hotspot(report: &Report) -> Option<String> {
     let below = report.below_hotspot.as_ref()?;
     Some(format!(
-        "{} not listed, with {} of all time: none cost a rank {} of its time, nor all together \
-         1.5 times that (--hotspot-percent)",
-        plural(below.findings, "finding"),
+        "{} hidden ({} of time): laggard analyze --all",
+        plural(below.findings, "smaller finding"),
         percent(below.percent),
-        percent(report.settings.hotspot_percent)
     ))
 }
 
@@ -402,7 +430,7 @@ pub(crate) fn called_once(report: &Report) -> Option<String> {
     let all = &report.called_once;
     let named = all.iter().take(ONCE).map(|once| {
         let (place, share) = (finding::place(&once.location), percent(once.percent));
-        format!("{} at {place} ({share} of all time)", once.operation)
+        format!("{} at {place} {share}", once.operation)
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let more = match all.len().saturating_sub(ONCE) {
@@ -411,8 +439,8 @@ pub(crate) fn called_once(report: &Report) -> Option<String> {
     };
     (!all.is_empty()).then(|| {
         format!(
-            "Called once, so that without a table of baselines nobody can tell whether it was \
-             slow: {named}{more}"
+            "Called once, so whether it was slow needs a table of baselines (laggard baseline): \
+             {named}{more}"
         )
     })
 }

@@ -16,9 +16,9 @@ macro_rules! shmem_calls {
     ($callback:ident) => {
         $callback! {
             // Start and end.
-            1024 none "" "shmem_init" GroupSync Init init() () -> ();
-            1025 none "" "shmem_init_thread" GroupSync Init init() (requested: c_int, provided: *mut c_int) -> c_int;
-            1026 none "" "start_pes" GroupSync Init init() (npes: c_int) -> ();
+            1024 none "" "shmem_init" Setup Init init() () -> ();
+            1025 none "" "shmem_init_thread" Setup Init init() (requested: c_int, provided: *mut c_int) -> c_int;
+            1026 none "" "start_pes" Setup Init init() (npes: c_int) -> ();
             1027 none "" "shmem_finalize" GroupSync Finalize finalize() () -> ();
             1028 none "" "shmem_global_exit" Setup Single global_exit(status) (status: c_int) -> ();
             // Symmetric memory: all PEs take part.
