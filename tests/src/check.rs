@@ -47,6 +47,7 @@ pub fn check_program(source: &str) {
         // What else is done with a trace does not depend on the MPI.
         let is_whole = Mpi::chosen() == Mpi::OpenMpi;
         if is_whole {
+            misses.extend(unaccounted(&report));
             misses.extend(filtered(&bench, &trace, &report));
             misses.extend(unsaid(&bench, &trace, &directives));
             let different = round_trip::differences(&bench, &trace, &report);
@@ -104,6 +105,32 @@ impl<'a> Program<'a> {
         assert!(!lines.is_empty(), "no results of\n{outcome}");
         lines
     }
+}
+
+/// Time in calls that is in no sum: what patterns charge, what is unexplained and what calls cost
+/// add up to it. Patterns are those of the findings, which are summed on another way.
+fn unaccounted(report: &Report) -> Option<Miss> {
+    let calls = report.location_sums?.in_calls;
+    let metrics = report.metrics.iter();
+    let of_patterns: f64 = metrics
+        .filter(|(id, _)| !["init_completion", "unexplained"].contains(&id.as_str()))
+        .map(|(_, metric)| metric.total_s)
+        .sum();
+    let unexplained = report.metrics.get("unexplained").map_or(0.0, |m| m.total_s);
+    let pairs = [
+        (
+            calls.total_s,
+            calls.explained_s + calls.unexplained_s + calls.cost_s,
+        ),
+        (calls.explained_s, of_patterns),
+        (calls.unexplained_s, unexplained),
+    ];
+    // Each number is rounded to a nanosecond.
+    let is_off = |(one, other): &(f64, f64)| (one - other).abs() > 1e-7;
+    pairs.iter().any(is_off).then(|| Miss {
+        timing: false,
+        text: format!("{calls:?} of {pairs:?}: does not add up"),
+    })
 }
 
 /// What the report's text lacks; nothing of it depends on times.

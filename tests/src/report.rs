@@ -74,6 +74,17 @@ pub struct Causality {
 pub struct LocationSums {
     pub wait_s: f64,
     pub inter_node_wait_s: Option<f64>,
+    pub in_calls: InCalls,
+}
+
+/// What the time in calls was.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct InCalls {
+    pub total_s: f64,
+    pub explained_s: f64,
+    pub unexplained_s: f64,
+    pub cost_s: f64,
 }
 
 /// One thread of one rank.

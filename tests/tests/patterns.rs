@@ -111,6 +111,7 @@ programs! {
     wait_at_shmem_barrier: "wait_at_shmem_barrier.c";
     wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
     wait_for_progress: "wait_for_progress.c";
+    wait_for_progress_collective: "wait_for_progress_collective.c";
     wait_for_progress_messages: "wait_for_progress_messages.c";
     wait_for_progress_messages_near_miss: "wait_for_progress_messages_near_miss.c";
     wait_for_progress_near_miss: "wait_for_progress_near_miss.c";

@@ -216,24 +216,48 @@ impl<'a> Agent<'a> {
 
     /// Tells the agents that hold them whose progress calls of the own ranks needed.
     fn tell_needs(&mut self) {
-        let requesting = &mut self.requesting;
+        let (requesting, groups) = (&mut self.requesting, &self.groups);
+        let agents = self.job.agents();
         for rank in &mut self.ranks {
+            let members = (rank.rank, agents);
+            rank.asker
+                .need_members(members, |waiter| groups.outcome_of(waiter));
             rank.take_needs(|agent, need| requesting[agent as usize].needs.push(need));
         }
     }
 
     fn hear_needs(&mut self, agent: usize, needs: &[Need]) {
         let (ranks, declared, positions) = (&self.ranks, &self.declared[agent], &self.positions);
-        self.progress.hear(agent, needs, |need| {
-            if need.channel == NONE {
-                return positions.get(&need.peer).copied();
+        let of_groups = needs.iter().filter(|need| need.group != 0);
+        for need in of_groups {
+            let Some(group) = self.groups.number(need.group) else {
+                continue;
+            };
+            let takes_part =
+                |rank: &&Rank| rank.rank != need.rank && rank.collectives_on(group) > need.n;
+            for member in ranks.iter().filter(takes_part) {
+                let need = Need {
+                    peer: member.rank,
+                    ..*need
+                };
+                let position = positions.get(&member.rank).copied();
+                self.progress.hear(agent, &need, position);
             }
-            let (position, side, channel) = declared[need.channel as usize];
-            let rank = ranks.get(position as usize)?;
-            let end = rank.end(channel, side, need.n)?;
-            let tag = rank.tag_of(side, channel);
-            rank.may_be_needed(end, tag).then_some(position)
-        });
+        }
+        let of_messages = needs.iter().filter(|need| need.group == 0);
+        for need in of_messages {
+            let position = || {
+                if need.channel == NONE {
+                    return positions.get(&need.peer).copied();
+                }
+                let (position, side, channel) = declared[need.channel as usize];
+                let rank = ranks.get(position as usize)?;
+                let end = rank.end(channel, side, need.n)?;
+                let tag = rank.tag_of(side, channel);
+                rank.may_be_needed(end, tag).then_some(position)
+            };
+            self.progress.hear(agent, need, position());
+        }
     }
 
     fn answer_needs(&mut self, until: i64) {

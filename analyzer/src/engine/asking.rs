@@ -13,7 +13,7 @@ use super::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
 use super::repair::Slacks;
 use super::table::NONE;
 use super::wildcard::Receipt;
-use super::wire::{Detail, Need, POST, Request, SEND, Side};
+use super::wire::{Detail, Fold, Need, POST, Request, SEND, Side};
 
 /// A question about a message's other end.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +114,10 @@ struct Candidate {
     /// See [`Request::window`].
     window: i64,
 }
+
+/// Members of a non-blocking collective that may be asked where they were, at most: each that
+/// waits asks all.
+const MOST_MEMBERS: u32 = 256;
 
 /// Where a rank and its partner meet.
 struct Meeting {
@@ -219,7 +223,8 @@ impl Rank<'_> {
     pub fn take_needs(&mut self, mut tell: impl FnMut(u32, Need)) {
         let mut needs = std::mem::take(&mut self.asker.needs);
         for (agent, need) in needs.drain(..) {
-            if need.leave - self.asker.calls.charged_at_least(need.call) < REST_NS {
+            let rest = need.leave - self.asker.calls.charged_at_least(need.call);
+            if need.group == 0 && rest < REST_NS {
                 self.asker.calls.answer(need.call, 1, None);
             } else {
                 self.asker.requests += 1;
@@ -489,10 +494,46 @@ impl Asker {
             channel: at.channel,
             side: query.side(),
             n: query.n,
+            group: 0,
             from,
             leave: interval.leave,
         };
         self.needs.push((at.agent, need));
+    }
+
+    /// Notes that calls that completed non-blocking collectives may have needed the progress of
+    /// other members: whoever it was, after all had begun. All agents are asked, and each member
+    /// answers. `outcome` gives the group and the outcome of a collective, once it is known.
+    pub(super) fn need_members<'f>(
+        &mut self,
+        (rank, agents): (u32, usize),
+        outcome: impl Fn(&Waiter) -> Option<(u64, &'f Fold)>,
+    ) {
+        let waiters = self.waiters.iter().filter(|waiter| waiter.call != NONE);
+        for waiter in waiters {
+            let Some((group, fold)) = outcome(waiter) else {
+                continue;
+            };
+            let from = fold.complete.max(waiter.enter);
+            let is_long = waiter.leave.saturating_sub(from) >= REST_NS;
+            if !is_long || !(2..=MOST_MEMBERS).contains(&fold.count) {
+                continue;
+            }
+            (1..fold.count).for_each(|_| self.calls.hold(waiter.call));
+            let need = Need {
+                call: waiter.call,
+                rank,
+                peer: NONE,
+                channel: NONE,
+                side: SEND,
+                n: waiter.n,
+                group,
+                from,
+                leave: waiter.leave,
+            };
+            self.needs
+                .extend((0..agents as u32).map(|agent| (agent, need)));
+        }
     }
 
     /// Whether the end tells when the last transfer of an epoch was through; noted then.

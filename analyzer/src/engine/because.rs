@@ -5,6 +5,7 @@ use laggard_report::units::duration;
 use laggard_trace::calls::{self, Shape};
 
 use super::finding::{Cause, CauseKey, Parts};
+use super::intern::PathKey;
 use super::places::Places;
 
 /// What a late party did while the others waited.
@@ -26,12 +27,14 @@ enum Activity {
     Waiting,
 }
 
-/// What the late party did while `waiting_ranks` ranks waited, for it or for others.
+/// What the late party did while `waiting_ranks` ranks waited, for it or for others. `waits` says
+/// whether findings charge most of an operation's time at a place as waiting.
 pub fn because(
     pattern: PatternId,
     key: &CauseKey,
     cause: &Cause,
     waiting_ranks: u64,
+    waits: impl Fn(u16, PathKey) -> bool,
     places: &mut Places,
 ) -> Reason {
     if pattern == PatternId::LateSenderWrongOrderSameSource
@@ -68,17 +71,18 @@ pub fn because(
         false => View::Shares(&cause.sums),
     };
     let named = named(view.parts());
-    let place = waited_in(cause, places);
+    let held = held_in(cause, waits, places);
     let phrases: Vec<String> = named
         .iter()
         .enumerate()
         .map(|(at, activity)| {
             let amount = view.amount(*activity, at == 0);
-            match (activity, &place) {
+            match (activity, &held) {
                 (Activity::Computation, _) => format!("computed {amount}"),
                 (Activity::Io, _) => format!("spent {amount} in file operations"),
-                (Activity::Waiting, Some((how, place))) => {
-                    format!("itself waited {amount}{how} {place}")
+                (Activity::Waiting, Some(Held { how, place, waits })) => {
+                    let did = if *waits { "itself waited" } else { "spent" };
+                    format!("{did} {amount}{how} {place}")
                 }
                 (Activity::Waiting, None) => format!("spent {amount} inside communication"),
             }
@@ -94,11 +98,14 @@ pub fn because(
         PatternId::WaitForProgress => "before it entered MPI",
         _ => "before it came",
     };
-    let hint = match (most(view.parts()), &place) {
-        (Activity::Waiting, Some((_, place))) => Some(format!(
-            "First mend what rank {} itself waited for, in {place}.",
-            key.rank
-        )),
+    let hint = match (most(view.parts()), &held) {
+        (Activity::Waiting, Some(Held { place, waits, .. })) => Some(match waits {
+            true => format!(
+                "First mend what rank {} itself waited for, in {place}.",
+                key.rank
+            ),
+            false => format!("First see why rank {} is so long in {place}.", key.rank),
+        }),
         (Activity::Io, _) => Some(format!(
             "Relieve rank {} of file operations before the call, or make them fewer and larger.",
             key.rank
@@ -176,8 +183,21 @@ fn most(parts: &Parts) -> Activity {
     }
 }
 
-/// In which call the late party itself waited, and how much of its waits that is.
-fn waited_in(cause: &Cause, places: &mut Places) -> Option<(&'static str, String)> {
+/// The call that held the late party up.
+struct Held {
+    /// How much of its time in calls that is, and a preposition.
+    how: &'static str,
+    place: String,
+    /// Whether that is waiting, as findings count it.
+    waits: bool,
+}
+
+/// In which call the late party was held up most.
+fn held_in(
+    cause: &Cause,
+    waits: impl Fn(u16, PathKey) -> bool,
+    places: &mut Places,
+) -> Option<Held> {
     let mut others = cause.others.clone();
     others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
     let &(operation, path, ns) = others.first()?;
@@ -192,8 +212,11 @@ fn waited_in(cause: &Cause, places: &mut Places) -> Option<(&'static str, String
         // So many calls that only the last are told apart.
         ", at last in"
     };
-    let place = format!("{} ({})", calls::name(operation), places.short(path));
-    Some((how, place))
+    Some(Held {
+        how,
+        place: format!("{} ({})", calls::name(operation), places.short(path)),
+        waits: waits(operation, path),
+    })
 }
 
 /// `a`, `a and b`, `a, b and c`.

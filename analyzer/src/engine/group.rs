@@ -191,6 +191,19 @@ impl Groups {
         true
     }
 
+    /// The group and the outcome of the collective that a member waits for, once it is known.
+    pub fn outcome_of(&self, waiter: &Waiter) -> Option<(u64, &Fold)> {
+        let line = &self.lines[waiter.group as usize];
+        let at = usize::try_from(waiter.n.checked_sub(line.base)?).ok()?;
+        let instance = line.instances.get(at).filter(|one| one.is_settled)?;
+        Some((self.groups[waiter.group as usize].id, &instance.fold))
+    }
+
+    /// This agent's number of a group.
+    pub fn number(&self, id: u64) -> Option<u32> {
+        self.numbers.get(&id).copied()
+    }
+
     /// The folds whose members at this agent are complete (at the `end`, all).
     pub fn take_folds(&mut self, end: bool, mut send: impl FnMut(&Fold, &[Member])) {
         for number in 0..self.lines.len() {

@@ -132,16 +132,16 @@ impl Rank<'_> {
 }
 
 impl Progress {
-    /// Takes the needs in that an agent told of. `position` finds the partner, and says whether
-    /// its part may not have been done.
-    pub fn hear(&mut self, agent: usize, needs: &[Need], position: impl Fn(&Need) -> Option<u32>) {
-        self.open.extend(needs.iter().map(|need| Open {
+    /// Takes a need in that an agent told of; `position` is the partner's among the ranks of this
+    /// agent, none if its part was done when its call returned.
+    pub fn hear(&mut self, agent: usize, need: &Need, position: Option<u32>) {
+        self.open.push(Open {
             agent: agent as u32,
             need: *need,
-            position: position(need).unwrap_or(NONE),
+            position: position.unwrap_or(NONE),
             absences: VecDeque::new(),
             detail: Detail::default(),
-        }));
+        });
     }
 
     /// Looks through what these ranks did in this slab, which ends at `until`, and answers what

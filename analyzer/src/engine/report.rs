@@ -11,7 +11,7 @@ use laggard_report::{
     RankClass, RankShare, Report, Run, Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::account::Settled;
 use super::anomaly::Level;
@@ -25,6 +25,7 @@ use super::finding::FindingKey;
 use super::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
 use super::following::Followers;
 use super::hints::{Found, RunFacts, hints};
+use super::intern::PathKey;
 use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
@@ -93,9 +94,11 @@ pub fn build(
         );
     }
     let regions = regions::rows(merged.regions, &options.settings, total.measured, places);
+    let waiting = waiting_at(all.clone(), &merged.profile);
     let operations = by_operation::rows(&merged.profile, all, &regions);
     let called_once = called_once(&merged.profile, total.measured, places);
     let context = Context {
+        waiting: &waiting,
         total,
         clock_error,
         any_truncated,
@@ -472,8 +475,30 @@ impl Total {
     }
 }
 
+/// The operations and call paths whose time is waiting, for the most part.
+fn waiting_at<'f>(
+    findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
+    profile: &Profile,
+) -> FxHashSet<(u16, PathKey)> {
+    let mut sums: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
+    for (&(pattern, operation, path), folded) in findings {
+        if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
+            let sum = sums.entry((operation, path)).or_default();
+            *sum = sum.saturating_add(folded.severity);
+        }
+    }
+    let is_most = |(place, lost): &((u16, PathKey), u64)| {
+        let total = profile.get(place).map_or(0, |sums| sums.total);
+        *lost >= total.div_ceil(2)
+    };
+    let waiting = sums.into_iter().filter(is_most);
+    waiting.map(|(place, _)| place).collect()
+}
+
 /// What all findings share.
 struct Context<'c> {
+    /// See [`waiting_at`].
+    waiting: &'c FxHashSet<(u16, PathKey)>,
     total: Total,
     clock_error: u64,
     any_truncated: bool,
@@ -524,8 +549,9 @@ fn bottleneck(
     };
     let waiting_ranks = sums.rank_set.len();
     let mut reasons: Vec<Reason> = Vec::new();
+    let waits = |operation, path| context.waiting.contains(&(operation, path));
     let causes = sums.causes.iter().map(|(key, cause)| {
-        let reason = because(pattern, key, cause, waiting_ranks, places);
+        let reason = because(pattern, key, cause, waiting_ranks, waits, places);
         let because = reason.text.clone();
         reasons.push(reason);
         let part = |ns: u64| Some(seconds(ns as i64));

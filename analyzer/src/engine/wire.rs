@@ -66,15 +66,18 @@ entries! {
         call: u32,
         /// World rank that waits.
         rank: u32,
-        /// World rank that was needed.
+        /// World rank that was needed; of a collective not known before it is asked.
         peer: u32,
         /// Declared number of the channel on which the two meet; `NONE` if the peer's part is
         /// known to need it.
         channel: u32,
         /// Which end of the message is the peer's.
         side: Side,
-        /// Number of the message on the channel.
+        /// Number of the message on the channel, or of the collective on its group.
         n: u64,
+        /// Communicator of a non-blocking collective, of which any member may have been needed; 0
+        /// of messages.
+        group: u64,
         /// When both had come, ns.
         from: i64,
         /// When the call was left, ns.

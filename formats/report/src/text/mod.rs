@@ -185,7 +185,7 @@ fn unexplained(report: &Report) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        " {} of the time in calls is unexplained, {} of it in {} at {}{why}.",
+        " {} of all time went by in calls unexplained, {} of it in {} at {}{why}.",
         percent(share),
         part_of(worst.severity_s, calls.unexplained_s),
         worst.operation,
