@@ -22,6 +22,7 @@ const RESOLUTION_S: f64 = 2e-9;
 /// If the trace cannot be exported, or the archive not be analysed.
 pub fn differences(bench: &Bench, trace: &Path, report: &Report) -> Vec<String> {
     let archive = bench.path("archive");
+    let _ = fs::remove_dir_all(&archive);
     let mut command = Command::new(&bench.command);
     command
         .arg("export")

@@ -172,7 +172,7 @@ fn questions(recorded: &Recorded, tables: &Path) {
         ms(a).total_cmp(&ms(b))
     });
     assert_eq!(worst.expect("late senders")[2], "0");
-    let path = "main traffic.c:84 > late traffic.c:33";
+    let path = "main traffic.c:85 > late traffic.c:34";
     let received = rows(3);
     let received = received.iter().find(|row| row[1] == path);
     assert_eq!(
@@ -208,7 +208,7 @@ fn time_lines_have_every_call_message_and_rank() {
     assert_eq!(number(&line["slices"]["wait"]), instances.sum::<u64>());
     let lost = metrics.values().map(|metric| ns(&metric["total_s"]));
     assert_eq!(number(&line["values"]["lost (ns)"]), lost.sum::<u64>());
-    assert_eq!(number(&line["values"]["where=traffic.c:33 late"]), 10);
+    assert_eq!(number(&line["values"]["where=traffic.c:34 late"]), 10);
     trace_processor(&recorded, &line);
     selections(&recorded, &line);
 }
@@ -320,7 +320,7 @@ fn stacks_add_up_to_the_time_of_all_ranks() {
     // Requests of Startall are in its own time, too.
     let calls = sums["[communication]"] + sums["[waiting]"];
     assert!(calls <= inside && calls + sums["[computation]"] == all);
-    assert!(folded.contains("main traffic.c:84;late traffic.c:33;MPI_Recv;[waiting] "));
+    assert!(folded.contains("main traffic.c:85;late traffic.c:34;MPI_Recv;[waiting] "));
     let speedscope = recorded.exported("speedscope", "speedscope", &[]);
     let speedscope = fs::read_to_string(&speedscope).expect("a profile");
     let speedscope: Value = serde_json::from_str(&speedscope).expect("JSON");
