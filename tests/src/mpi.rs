@@ -161,8 +161,23 @@ fn yielding() -> PathBuf {
 /// Options of Open MPI's launchers for more ranks than cores, also for root where it is one.
 pub fn allow(command: &mut Command) {
     // SAFETY: never fails.
-    if unsafe { libc::geteuid() } == 0 {
+    let user = unsafe { libc::geteuid() };
+    if user == 0 {
         command.arg("--allow-run-as-root");
     }
+    keep_directory_of_sessions(user);
     command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+}
+
+/// Launchers make the directory of all their sessions, and remove it when it is empty; two of them at
+/// once may fail at that. It stays while there is something else in it.
+fn keep_directory_of_sessions(user: libc::uid_t) {
+    static KEPT: OnceLock<()> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = name.trim().split('.').next().unwrap_or_default();
+        let sessions = std::env::temp_dir().join(format!("ompi.{host}.{user}"));
+        // Where it cannot be made, launchers say so themselves.
+        let _ = std::fs::create_dir_all(sessions.join("laggard-tests"));
+    });
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use laggard_tests::attempts::{Off, scale, until_right};
+use laggard_tests::attempts::{Off, scale, until_right, until_undisturbed};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, reader};
 use laggard_tests::recorded::{
@@ -363,7 +363,7 @@ fn regions_that_are_not_ended_or_not_begun() {
 /// Functions that are left without a return, regions that overlap, libraries that are unloaded.
 #[test]
 fn regions_that_are_left_in_odd_ways() {
-    until_right("regions-left", |attempt| {
+    until_undisturbed("regions-left", |attempt| {
         let bench = Bench::sharing(&format!("regions-left-{attempt}"));
         // What sleeps is no function of its own.
         let functions = [

@@ -19,7 +19,7 @@ WORLD, INT, DOUBLE = handle("ompi_mpi_comm_world"), handle("ompi_mpi_int"), hand
 
 
 def receive(value):
-    mpi.MPI_Recv(ctypes.byref(value), 1, INT, 0, 0, WORLD, None)  # line 18
+    mpi.MPI_Recv(ctypes.byref(value), 1, INT, 0, 0, WORLD, None)  # line 22
 
 
 def until(moment):
