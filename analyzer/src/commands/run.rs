@@ -73,7 +73,11 @@ pub fn run(options: &Run) -> Result<ExitCode> {
         say(&format!("the command failed: {}", ending(status)));
     }
     if files(&recorded).is_empty() {
-        if is_off || code != 0 {
+        if is_off {
+            return Ok(ExitCode::from(code));
+        }
+        if code != 0 {
+            say("nothing was recorded: recording begins when MPI_Init has returned");
             return Ok(ExitCode::from(code));
         }
         let option = if options.output.is_some() { "-o " } else { "" };
