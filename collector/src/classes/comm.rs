@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_int};
 
 use laggard_trace::{Signature, flags};
 
-use super::Operation;
 use super::send::post;
+use super::{Operation, handle_at};
 use crate::call::{Call, guarded};
 use crate::constants::{Handle, SUCCESS, constants};
 use crate::ffi::{MPI_Comm, MPI_Request};
@@ -168,8 +168,9 @@ pub fn comm_free(comm: *mut MPI_Comm) -> CommFree {
 
 impl CommFree {
     fn release(&mut self) {
-        // SAFETY: the program's communicator; the real call sets it to null.
-        let handle = unsafe { *self.comm }.bits();
+        let Some(handle) = handle_at(self.comm) else {
+            return;
+        };
         let c = constants();
         if ![c.comm_null, c.comm_world, c.comm_self]
             .iter()

@@ -2,13 +2,14 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::slice;
 
 use laggard_trace::{Extension, OUTCOME_CANCELLED, Record, flags};
 
 use super::receive::arrived;
 use crate::call::Call;
-use crate::constants::Handle;
+use crate::constants::{Handle, constants};
 use crate::exports::real;
 use crate::ffi::{MPI_Request, MPI_Status};
 use crate::lists::MAX_ENTRIES;
@@ -41,7 +42,7 @@ impl Scratch {
     pub fn keep(&mut self, count: c_int, requests: *const MPI_Request) {
         self.handles.clear();
         self.known.clear();
-        self.array = requests.addr();
+        self.array = requests.expose_provenance();
         if requests.is_null() {
             return;
         }
@@ -66,6 +67,17 @@ impl Scratch {
     /// How many handles were kept.
     pub fn len(&self) -> usize {
         self.handles.len()
+    }
+
+    /// Whether the i-th handle kept was that of a request, and the call has taken it away.
+    pub fn is_taken(&self, i: usize) -> bool {
+        let null = constants().request_null.bits();
+        if self.handles.get(i).is_none_or(|&handle| handle == null) {
+            return false;
+        }
+        let variable = ptr::with_exposed_provenance::<MPI_Request>(self.variable(i));
+        // SAFETY: the program's variable, from which the handle was read.
+        unsafe { *variable }.bits() == null
     }
 
     /// The first handle kept.

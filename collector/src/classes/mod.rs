@@ -24,9 +24,14 @@ use laggard_callpath::CallSite;
 use laggard_trace::Subject;
 
 use crate::call::Call;
+use crate::constants::Handle;
 use crate::stream::Stream;
 
 /// A call of some class, made of the program's arguments.
+///
+/// Any pointer among these may be null or wild, and the library answers such a call with an error.
+/// So what they point to is read when the call has succeeded. What the call itself changes must be
+/// read before: [`handle_at`].
 pub trait Operation {
     /// Begins the call, if it is to be recorded.
     #[inline(always)]
@@ -53,6 +58,14 @@ pub trait Operation {
     /// After a real call that is not recorded.
     #[inline(always)]
     fn after_unrecorded(&mut self, _result: c_int) {}
+}
+
+/// The handle that a call is about to take away; `None` if there is none. The library reads it,
+/// too, wherever that is, unless the pointer is null.
+#[inline(always)]
+fn handle_at<H: Handle>(variable: *const H) -> Option<usize> {
+    // SAFETY: the program's variable, or null.
+    unsafe { variable.as_ref() }.map(|handle| handle.bits())
 }
 
 /// What the rows of the table name.

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use laggard_trace::{Subject, flags};
 
-use super::Operation;
 use super::receive::{Status, Wanted, is_truncated};
 use super::send::post;
+use super::{Operation, handle_at};
 use crate::call::Call;
 use crate::constants::{Handle, constants};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
@@ -143,7 +143,7 @@ mod messages {
 /// Receives a message that an Mprobe took.
 pub struct Mrecv {
     message: *mut MPI_Message,
-    handle: usize,
+    handle: Option<usize>,
     request: Option<*mut MPI_Request>,
 }
 
@@ -156,7 +156,7 @@ pub fn mrecv(
 ) -> Mrecv {
     Mrecv {
         message,
-        handle: 0,
+        handle: None,
         request: None,
     }
 }
@@ -170,21 +170,20 @@ pub fn imrecv(
 ) -> Mrecv {
     Mrecv {
         message,
-        handle: 0,
+        handle: None,
         request: Some(request),
     }
 }
 
 impl Operation for Mrecv {
     fn before(&mut self, _call: &mut Call) {
-        // SAFETY: the program's message; the real call sets it to null.
-        self.handle = unsafe { *self.message }.bits();
+        self.handle = handle_at(self.message);
     }
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = call.raw();
         if (call.succeeded() || is_truncated(call))
-            && let Some((group, half)) = messages::remove(self.handle)
+            && let Some((group, half)) = self.handle.and_then(messages::remove)
         {
             // The probe took the match: this half is for information.
             (raw.group, raw.receive) = (group, half);

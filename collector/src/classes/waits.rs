@@ -55,7 +55,7 @@ impl Operation for One {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        if call.succeeded() || completed_in_spite(call, self.request) {
+        if call.succeeded() || completed_in_spite(call) {
             let (stream, scratch, thread) = call.parts();
             // SAFETY: filled in by a completed request.
             scratch.complete(stream, thread, 0, unsafe { self.status.get() });
@@ -64,17 +64,11 @@ impl Operation for One {
     }
 }
 
-/// Whether a call that failed has completed this request all the same: it took it away, or,
-/// where it stays because it is persistent, its message.
+/// Whether a call for one request that failed has completed it all the same: it took it away,
+/// or, where it stays because it is persistent, its message.
 #[cold]
-fn completed_in_spite(call: &Call, request: *const MPI_Request) -> bool {
-    // SAFETY: the program's request, if that is not what was wrong.
-    let request = unsafe { request.as_ref() };
-    request.is_some_and(|&request| is_null(request)) || is_truncated(call)
-}
-
-fn is_null(request: MPI_Request) -> bool {
-    request.bits() == constants().request_null.bits()
+fn completed_in_spite(call: &mut Call) -> bool {
+    call.thread().scratch.is_taken(0) || is_truncated(call)
 }
 
 /// Wait and Test for all requests of an array.
@@ -142,12 +136,11 @@ impl All {
         let c = constants();
         let in_status = error_class(call) == c.err_in_status;
         for i in 0..call.thread().scratch.len() {
-            // SAFETY: the program's arrays of so many elements.
-            let (request, status) = unsafe { (*self.requests.add(i), &*(*self.statuses).add(i)) };
-            let settled = in_status && status.MPI_ERROR != c.err_pending;
-            if settled || is_null(request) {
-                let (stream, scratch, thread) = call.parts();
-                scratch.complete(stream, thread, i, status);
+            let (stream, scratch, thread) = call.parts();
+            // SAFETY: the program's array or ours, looked at where the call has filled it in.
+            let status = || unsafe { &*(*self.statuses).add(i) };
+            if scratch.is_taken(i) || in_status && status().MPI_ERROR != c.err_pending {
+                scratch.complete(stream, thread, i, status());
             }
         }
     }
@@ -218,19 +211,26 @@ impl Operation for Any {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        // SAFETY: the program's, if that is not what was wrong.
-        let index = unsafe { self.index.as_ref() }.and_then(|&index| usize::try_from(index).ok());
-        let index = index.filter(|&index| index < call.thread().scratch.len());
-        if let Some(index) = index {
-            // SAFETY: inside the program's array.
-            let request = unsafe { self.requests.add(index) };
-            if call.succeeded() || completed_in_spite(call, request) {
-                let (stream, scratch, thread) = call.parts();
-                // SAFETY: filled in by a completed request.
-                scratch.complete(stream, thread, index, unsafe { self.status.get() });
-            }
+        if let Some(index) = self.completed(call) {
+            let (stream, scratch, thread) = call.parts();
+            // SAFETY: filled in by a completed request.
+            scratch.complete(stream, thread, index, unsafe { self.status.get() });
         }
         record(call, raw);
+    }
+}
+
+impl Any {
+    /// The number of the request that the call completed, among those kept.
+    fn completed(&self, call: &mut Call) -> Option<usize> {
+        if !call.succeeded() && !is_truncated(call) {
+            // What the index says is worth nothing then, and it may not even be there.
+            let scratch = &call.thread().scratch;
+            return (0..scratch.len()).find(|&i| scratch.is_taken(i));
+        }
+        // SAFETY: set by a call that got so far.
+        let index = usize::try_from(unsafe { *self.index }).ok()?;
+        (index < call.thread().scratch.len()).then_some(index)
     }
 }
 
@@ -373,8 +373,10 @@ fn ended(request: MPI_Request) -> Option<MPI_Status> {
 impl Operation for Free {
     fn before(&mut self, call: &mut Call) {
         call.thread().scratch.keep(1, self.request);
-        // SAFETY: the program's request.
-        let request = unsafe { *self.request };
+        // SAFETY: the program's request, or null.
+        let Some(&request) = (unsafe { self.request.as_ref() }) else {
+            return;
+        };
         let known = request::find(request.bits(), self.request.addr());
         if known.is_some_and(|entry| entry.is(kind::ACTIVE) && entry.is(kind::CANCELLED)) {
             self.ended = ended(request);

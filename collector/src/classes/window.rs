@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use laggard_trace::flags;
 
-use super::Operation;
 use super::comm::record_with_object;
 use super::send::post;
+use super::{Operation, handle_at};
 use crate::call::Call;
 use crate::constants::Handle;
 use crate::ffi::{
@@ -150,12 +150,10 @@ pub fn win_free(win: *mut MPI_Win) -> Release {
 impl Operation for Release {
     fn before(&mut self, _call: &mut Call) {
         let (kind, handle) = match self.freed {
-            // SAFETY: the program's handle; the real call sets it to null.
-            Freed::Window(win) => (Kind::Window, unsafe { *win }.bits()),
-            // SAFETY: as above.
-            Freed::File(file) => (Kind::File, unsafe { *file }.bits()),
+            Freed::Window(win) => (Kind::Window, handle_at(win)),
+            Freed::File(file) => (Kind::File, handle_at(file)),
         };
-        self.group = groups::released(kind, handle);
+        self.group = handle.and_then(|handle| groups::released(kind, handle));
     }
 
     fn after(&mut self, call: &mut Call) {

@@ -45,7 +45,8 @@ fn transfer(send: Half, receive: Half, address: *const c_void) -> Transfer {
 /// Writes bytes.
 #[inline(always)]
 pub fn put(pe: c_int, target: *mut c_void, source: *const c_void, bytes: usize) -> Transfer {
-    let value = (bytes <= LARGEST_VALUE).then(|| {
+    // Before the call: once that has returned others may change what was read.
+    let value = (bytes <= LARGEST_VALUE && !source.is_null()).then(|| {
         let mut value = [0u8; LARGEST_VALUE];
         // SAFETY: so many bytes at `source` are what the program writes, and they fit.
         unsafe { std::ptr::copy_nonoverlapping(source.cast(), value.as_mut_ptr(), bytes) };
