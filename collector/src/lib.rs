@@ -23,6 +23,7 @@ mod constants;
 mod exports;
 mod ffi;
 mod groups;
+mod guard;
 mod hash;
 mod hydra;
 mod lists;

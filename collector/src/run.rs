@@ -13,6 +13,7 @@ use crate::clock;
 use crate::constants::{self, constants};
 use crate::exports::real;
 use crate::groups;
+use crate::guard;
 use crate::log::{self, debug, error, info, warning};
 use crate::lookup;
 use crate::memory;
@@ -211,6 +212,7 @@ fn record(
     }
     let wanted = options.mode != Mode::Off && !memory::is_short();
     let recorded = prepared.is_ok() && wanted && {
+        guard::install();
         let paused = if options.paused { state::PAUSED } else { 0 };
         // Other threads wait with their calls until MPI_Init has returned to the program.
         STATE.store(state::RECORDING | paused, Ordering::SeqCst);

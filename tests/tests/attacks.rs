@@ -506,3 +506,30 @@ fn programs_without_mpi() {
     }
     assert_eq!(only_directories(&bench.dir), [""; 0]);
 }
+
+/// The program goes on when somebody cuts its trace off, and is told so; the rest of the trace is
+/// not a program's end either.
+#[test]
+fn traces_are_cut_off() {
+    for bytes in ["0", "5000"] {
+        let attack = Attack::new(&format!("cut-off-{bytes}"), "cut_off.c", &["trace", bytes]);
+        let said = attack.run().stderr;
+        for rank in 0..2 {
+            let line = format!("laggard[{rank}]: the trace of this rank is cut short: somebody");
+            assert_eq!(said.matches(&line).count(), 1, "{said}");
+        }
+        let report = attack.bench.path("report.json");
+        let outcome = attack.bench.analyze(&attack.trace(), 1, &report, &["-q"]);
+        let outcome = outcome.expect_orderly();
+        assert!(outcome.signal.is_none(), "{outcome}");
+    }
+}
+
+/// A SIGBUS that is the program's stays the program's.
+#[test]
+fn other_files_are_cut_off() {
+    for how in ["handled", "chained", "default", "sent"] {
+        let attack = Attack::new(&format!("cut-off-{how}"), "cut_off.c", &[how]);
+        attack.run();
+    }
+}

@@ -551,7 +551,11 @@ impl Stream {
             limits |= laggard_trace::LIMIT_REGIONS;
         }
         let lost = self.writer.lost();
-        if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
+        if self.writer.is_cut_off() {
+            log::warning!(
+                "the trace of this rank is cut short: somebody cut its file off while it was written; nothing more is kept of it"
+            );
+        } else if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
             log::warning!(
                 "the trace of this rank is cut short: its file could not grow; {lost} calls are in the profile only"
             );

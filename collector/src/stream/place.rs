@@ -81,6 +81,13 @@ impl Space for Place {
         }
     }
 
+    fn is_cut_off(&self) -> bool {
+        match self {
+            Place::Own(space) => space.is_cut_off(),
+            Place::Shared(space) => space.is_cut_off(),
+        }
+    }
+
     fn finish(&mut self, length: u64) -> io::Result<()> {
         match self {
             Place::Own(space) => space.finish(length),

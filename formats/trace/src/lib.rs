@@ -21,6 +21,7 @@ pub mod calls;
 mod define;
 mod definitions;
 mod error;
+mod mapped;
 mod node;
 mod open_call;
 pub mod operations;
@@ -33,6 +34,7 @@ pub use block::*;
 pub use define::*;
 pub use definitions::{Definitions, Module};
 pub use error::{Damage, DamageKind, Error};
+pub use mapped::replace as replace_map;
 pub use node::{
     GRANULE, NODE_MAGIC, NODE_VERSION, NodeFile, NodePlace, NodeSpace, is_node_file_name,
     node_file_name,

@@ -6,10 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::MmapOptions;
 
 use crate::PRIVATE_FILE;
 use crate::block::PAGE;
+use crate::mapped::{Mapped, cut_off};
 
 /// Gives a writer one zeroed window after another; together they are the file.
 pub trait Space {
@@ -23,6 +24,10 @@ pub trait Space {
     /// also when the window is not any more. Not every space can.
     fn first_page(&mut self) -> io::Result<*mut u8> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Whether somebody cut the file off: what is stored goes nowhere.
+    fn is_cut_off(&self) -> bool {
+        false
     }
     /// Ends the file after `length` bytes.
     fn finish(&mut self, length: u64) -> io::Result<()>;
@@ -39,9 +44,9 @@ pub trait Space {
 pub struct FileSpace {
     path: PathBuf,
     identity: Identity,
-    map: Option<MmapMut>,
+    map: Option<Mapped>,
     /// The first page, if it was asked for.
-    first: Option<MmapMut>,
+    first: Option<Mapped>,
     /// File size that has blocks on disk behind it.
     allocated: u64,
     /// End of the current window.
@@ -163,7 +168,7 @@ static ZEROS: [u8; PIECE] = [0; PIECE];
 ///
 /// # Safety
 /// Nobody else changes this part of the file as long as the map is there.
-pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Result<MmapMut> {
+pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Result<Mapped> {
     if !is_memory(file) {
         for at in (0..size).step_by(PIECE) {
             let piece = &ZEROS[..PIECE.min(size - at)];
@@ -174,7 +179,7 @@ pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Re
     let map = unsafe { MmapOptions::new().offset(offset).len(size).map_mut(file)? };
     // Spares a page fault for every few hundred records; older kernels refuse.
     let _ = map.advise(memmap2::Advice::PopulateWrite);
-    Ok(map)
+    Ok(Mapped::new(map))
 }
 
 /// Maps a page of a file that has a block on disk.
@@ -182,9 +187,15 @@ pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Re
 /// # Safety
 /// Nobody else changes this part of the file as long as the map is there, but through other
 /// maps of the same thread's.
-pub(crate) unsafe fn map_page(file: &File, offset: u64) -> io::Result<MmapMut> {
+pub(crate) unsafe fn map_page(file: &File, offset: u64) -> io::Result<Mapped> {
     // SAFETY: as the caller states.
-    unsafe { MmapOptions::new().offset(offset).len(PAGE).map_mut(file) }
+    let map = unsafe { MmapOptions::new().offset(offset).len(PAGE).map_mut(file)? };
+    Ok(Mapped::new(map))
+}
+
+/// Whether any of a location's maps is its file's no longer.
+pub(crate) fn are_cut_off(maps: [&Option<Mapped>; 2]) -> bool {
+    maps.into_iter().flatten().any(Mapped::is_cut_off)
 }
 
 fn is_memory(file: &File) -> bool {
@@ -237,7 +248,14 @@ impl Space for FileSpace {
         Ok(self.first.insert(map).as_mut_ptr())
     }
 
+    fn is_cut_off(&self) -> bool {
+        are_cut_off([&self.map, &self.first])
+    }
+
     fn finish(&mut self, length: u64) -> io::Result<()> {
+        if self.is_cut_off() {
+            return Err(cut_off());
+        }
         self.map = None;
         open_again(&self.path, self.identity)?.set_len(length)
     }

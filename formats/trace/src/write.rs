@@ -247,7 +247,15 @@ impl<S: Space> LocationWriter<S> {
         self.limits & (LIMIT_SIZE | LIMIT_WRITE) == 0
     }
 
+    /// Whether somebody cut the file off: what is stored goes nowhere.
+    pub fn is_cut_off(&self) -> bool {
+        self.space.is_cut_off()
+    }
+
     fn open_chunk(&mut self, needed: usize, base: u64) -> bool {
+        if self.is_cut_off() {
+            self.limits |= LIMIT_WRITE;
+        }
         if !self.is_recording() {
             return false;
         }
@@ -298,6 +306,9 @@ impl<S: Space> LocationWriter<S> {
     /// Makes sure that, after `bytes` more, the window has its reserve or there is a
     /// next window: profile and end must find room on a full disk.
     fn keep_reserve(&mut self, bytes: usize) -> bool {
+        if self.is_cut_off() {
+            self.limits |= LIMIT_WRITE;
+        }
         let remaining = self.window_size - self.used;
         if self.prepared || remaining >= bytes + RESERVE {
             return true;

@@ -9,13 +9,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::MmapOptions;
 use zerocopy::IntoBytes;
 
 use super::*;
 use crate::block::PAGE;
+use crate::mapped::{Mapped, cut_off};
 use crate::space::{
-    FIRST_WINDOW, Identity, Space, map_page, map_zeroed, monotonic_ns, open_again, reserve,
+    FIRST_WINDOW, Identity, Space, are_cut_off, map_page, map_zeroed, monotonic_ns, open_again,
+    reserve,
 };
 use crate::{FileHeader, PRIVATE_FILE};
 
@@ -30,9 +32,9 @@ const LARGEST_EXTENT: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct NodeSpace {
     place: NodePlace,
-    map: Option<MmapMut>,
+    map: Option<Mapped>,
     /// The location's first page, if it was asked for.
-    first: Option<MmapMut>,
+    first: Option<Mapped>,
 }
 
 impl NodeSpace {
@@ -70,7 +72,14 @@ impl Space for NodeSpace {
         Ok(self.first.insert(map).as_mut_ptr())
     }
 
+    fn is_cut_off(&self) -> bool {
+        are_cut_off([&self.map, &self.first])
+    }
+
     fn finish(&mut self, length: u64) -> io::Result<()> {
+        if self.is_cut_off() {
+            return Err(cut_off());
+        }
         self.map = None;
         self.place.finish(length)
     }
@@ -207,7 +216,7 @@ impl NodePlace {
     fn open(&self) -> io::Result<File> {
         let file = open_again(&self.path, self.identity)?;
         if file.metadata()?.len() < HEAD + FIRST_ENTRIES * ENTRY {
-            return Err(io::Error::other("somebody cut the file off"));
+            return Err(cut_off());
         }
         Ok(file)
     }
@@ -292,17 +301,18 @@ fn state(file: &File, extent: &Extent, used: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn map_entry(file: &File, at: u64) -> io::Result<MmapMut> {
+fn map_entry(file: &File, at: u64) -> io::Result<Mapped> {
     if at + ENTRY > file.metadata()?.len() {
-        return Err(io::Error::other("somebody cut the file off"));
+        return Err(cut_off());
     }
     let mut options = MmapOptions::new();
     // SAFETY: the entry belongs to one location, whose thread this is, and its block is in
     // the file and has blocks on disk.
-    unsafe { options.offset(at).len(ENTRY as usize).map_mut(file) }
+    let map = unsafe { options.offset(at).len(ENTRY as usize).map_mut(file)? };
+    Ok(Mapped::new(map))
 }
 
-fn store_state(map: &mut MmapMut, state: u64) {
+fn store_state(map: &mut Mapped, state: u64) {
     // SAFETY: entries are mapped whole and lie at multiples of their size.
     let word = unsafe { AtomicU64::from_ptr(map.as_mut_ptr().add(24).cast()) };
     word.store(state.to_le(), Ordering::Release);
@@ -319,14 +329,14 @@ fn give_back(file: &File, from: u64, end: u64) {
 }
 
 /// The file's first page, which the processes of the host share.
-struct Head(MmapMut);
+struct Head(Mapped);
 
 impl Head {
     fn map(file: &File) -> io::Result<Head> {
         // SAFETY: the page is in the file from the start, with blocks on disk; what changes
         // in it is accessed by atomic operations only.
         let map = unsafe { MmapOptions::new().len(HEAD as usize).map_mut(file)? };
-        Ok(Head(map))
+        Ok(Head(Mapped::new(map)))
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
