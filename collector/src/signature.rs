@@ -1,14 +1,13 @@
 //! Signatures: what repeats from call to call, found by the raw arguments.
 //!
-//! The hot path compares seven words with a direct-mapped cache. A miss asks the full
-//! table; only a call never seen before is translated (world ranks, identities).
+//! The hot path compares seven words with one line of a table, mostly. Only a call never seen
+//! before is translated (world ranks, identities). A program whose every message has a tag of
+//! its own reads a line that is in no near cache; that is all it reads: statistics are those of
+//! all its messages.
 
-use std::collections::hash_map::Entry as MapEntry;
-
-use laggard_trace::{Endpoint, Signature, flags};
+use laggard_trace::{Endpoint, Signature};
 
 use crate::groups::Group;
-use crate::hash::FastMap;
 use crate::statistics::{Head, Profile, Statistics};
 
 /// Signatures of one location before the fallback takes over.
@@ -159,12 +158,29 @@ fn same(a: &Words, b: &Words) -> bool {
         == 0
 }
 
+/// A place for a signature.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
     words: Words,
+    /// 0 = nothing is there.
     id: u32,
     statistics: u32,
+}
+
+impl Line {
+    const EMPTY: Line = Line {
+        words: [0; 7],
+        id: 0,
+        statistics: 0,
+    };
+
+    fn found(&self) -> Found {
+        Found {
+            id: self.id,
+            statistics: self.statistics,
+        }
+    }
 }
 
 /// Number and place of a signature.
@@ -176,7 +192,7 @@ pub struct Found {
     pub statistics: u32,
 }
 
-/// What a look-up of a call not in the cache gives.
+/// What a look-up of a call gives.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Seen before.
@@ -206,10 +222,26 @@ const K: Words = [
     0xa076_1d64_78bd_642f,
 ];
 
+/// Multiply-shift over all words: independent multiplications, one sum.
+#[inline(always)]
+fn hash(words: &Words) -> u64 {
+    let products = words.iter().zip(K).map(|(word, k)| word.wrapping_mul(k));
+    products.fold(0, u64::wrapping_add)
+}
+
+/// Bits of a hash beyond the number of one of so many lines.
+fn shift(lines: usize) -> u32 {
+    u64::BITS - lines.ilog2()
+}
+
 /// The signatures of one location.
 pub struct Signatures {
-    cache: Box<[Line]>,
-    all: FastMap<Words, Found>,
+    /// An open-addressing table of which half is empty at least; their number is a power of two.
+    lines: Box<[Line]>,
+    /// A hash's bits that are no line's number.
+    shift: u32,
+    /// Signatures, fallbacks not counted.
+    count: usize,
     fallbacks: usize,
     next_id: u32,
     /// Calls about symmetric memory that were seen once: what distinguishes them, by line.
@@ -221,18 +253,15 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    const LINES_LOG2: u32 = 10;
+    /// Lines at first, and places of [`once`](Self::once).
+    const LINES: usize = 1 << 10;
 
     /// No signatures.
     pub fn new() -> Self {
-        let empty = Line {
-            words: [0; 7],
-            id: 0,
-            statistics: 0,
-        };
         Signatures {
-            cache: vec![empty; 1 << Self::LINES_LOG2].into_boxed_slice(),
-            all: FastMap::default(),
+            lines: vec![Line::EMPTY; Self::LINES].into_boxed_slice(),
+            shift: shift(Self::LINES),
+            count: 0,
             fallbacks: 0,
             next_id: 1,
             once: Box::default(),
@@ -241,99 +270,110 @@ impl Signatures {
         }
     }
 
+    /// The signature of a call, if it has one.
     #[inline(always)]
-    fn line(words: &Words) -> usize {
-        // Multiply-shift over all words: independent multiplications, one sum.
-        let mut sum = 0u64;
-        for (word, k) in words.iter().zip(K) {
-            sum = sum.wrapping_add(word.wrapping_mul(k));
+    pub fn find(&self, raw: &Raw) -> Option<Found> {
+        let words = raw.words();
+        let at = (hash(&words) >> self.shift) as usize;
+        // SAFETY: a hash has 64 bits, and what is left of them is a line's number.
+        let line = unsafe { self.lines.get_unchecked(at) };
+        if same(&line.words, &words) && line.id != 0 {
+            return Some(line.found());
         }
-        (sum >> (64 - Self::LINES_LOG2)) as usize
+        self.find_after(at, words)
     }
 
-    /// The signature of a call, if the cache has it.
-    #[inline(always)]
-    pub fn cached(&self, raw: &Raw) -> Option<Found> {
-        let words = &raw.words();
-        // SAFETY: `line` has LINES_LOG2 bits.
-        let line = unsafe { self.cache.get_unchecked(Self::line(words)) };
-        (same(&line.words, words) && line.id != 0).then_some(Found {
-            id: line.id,
-            statistics: line.statistics,
-        })
+    /// The signature, if it had to go past this line.
+    #[inline(never)]
+    fn find_after(&self, mut at: usize, words: Words) -> Option<Found> {
+        loop {
+            let line = self.lines.get(at)?;
+            if line.id == 0 {
+                return None;
+            }
+            if same(&line.words, &words) {
+                return Some(line.found());
+            }
+            at = (at + 1) & (self.lines.len() - 1);
+        }
+    }
+
+    /// Puts a signature that is not there into the table.
+    fn insert(&mut self, line: Line) {
+        if (self.count + self.fallbacks) * 2 > self.lines.len() {
+            let lines = vec![Line::EMPTY; self.lines.len() * 2].into_boxed_slice();
+            self.shift = shift(lines.len());
+            let before = std::mem::replace(&mut self.lines, lines);
+            let known = before.iter().filter(|line| line.id != 0);
+            known.for_each(|line| self.put(*line));
+        }
+        self.put(line);
+    }
+
+    fn put(&mut self, line: Line) {
+        let mut at = (hash(&line.words) >> self.shift) as usize;
+        while self.lines[at].id != 0 {
+            at = (at + 1) & (self.lines.len() - 1);
+        }
+        self.lines[at] = line;
     }
 
     /// Whether a call about symmetric memory is worth a signature of its own: it has one, or
     /// it was seen before, not long ago.
     pub fn repeats(&mut self, raw: &Raw) -> bool {
-        if self.cached(raw).is_some() {
+        if self.find(raw).is_some() {
             return true;
         }
         let words = &raw.words();
-        if self.all.contains_key(words) {
-            return true;
-        }
         if self.with_address >= MAX_WITH_ADDRESS {
             return false;
         }
         if self.once.is_empty() {
-            self.once = vec![0; 1 << Self::LINES_LOG2].into_boxed_slice();
+            self.once = vec![0; Self::LINES].into_boxed_slice();
         }
         let key = words.iter().fold(1, |key: u64, word| {
             (key ^ word).wrapping_mul(K[0]).rotate_left(29)
         });
-        let seen = std::mem::replace(&mut self.once[Self::line(words)], key);
+        let place = (hash(words) >> shift(Self::LINES)) as usize;
+        let seen = std::mem::replace(&mut self.once[place], key);
         self.with_address += usize::from(seen == key);
         seen == key
     }
 
-    /// The signature of a call that the cache does not have.
+    /// The signature of a call, or its fallback, made if need be.
     pub fn look_up(&mut self, raw: &Raw) -> Lookup {
-        let words = &raw.words();
-        if let Some(&found) = self.all.get(words) {
-            let line = &mut self.cache[Self::line(words)];
-            *line = Line {
-                words: *words,
-                id: found.id,
-                statistics: found.statistics,
-            };
+        if let Some(found) = self.find(raw) {
             return Lookup::Known(found);
         }
-        if self.all.len() - self.fallbacks < MAX_SIGNATURES {
-            let found = self.add(raw);
-            self.all.insert(*words, found);
-            return Lookup::New(found);
+        if self.count < MAX_SIGNATURES {
+            self.count += 1;
+            return Lookup::New(self.add(raw));
         }
-        self.fall_back(raw.fallback())
-    }
-
-    fn fall_back(&mut self, fallback: Raw) -> Lookup {
-        let full = self.fallbacks >= MAX_FALLBACKS;
-        match self.all.entry(fallback.words()) {
-            MapEntry::Occupied(known) => Lookup::Fallback {
-                found: *known.get(),
-                new: false,
-            },
-            MapEntry::Vacant(_) if full => Lookup::Full,
-            MapEntry::Vacant(_) => {
+        let fallback = &raw.fallback();
+        match self.find(fallback) {
+            Some(found) => Lookup::Fallback { found, new: false },
+            None if self.fallbacks >= MAX_FALLBACKS => Lookup::Full,
+            None => {
                 self.fallbacks += 1;
-                let found = self.add(&fallback);
-                self.all.insert(fallback.words(), found);
+                let found = self.add(fallback);
                 Lookup::Fallback { found, new: true }
             }
         }
     }
 
     fn add(&mut self, raw: &Raw) -> Found {
-        Found {
+        let line = Line {
+            words: raw.words(),
             id: self.next_id(),
-            statistics: self.profile.add(Head {
+            statistics: self.profile.of(Head {
                 operation: raw.operation,
                 flags: raw.flags,
                 path: raw.path,
                 bytes: raw.send.bytes.wrapping_add(raw.receive.bytes),
             }),
-        }
+        };
+        self.insert(line);
+        line.found()
     }
 
     /// A number for a signature that only one record uses.
@@ -346,28 +386,14 @@ impl Signatures {
     /// A signature that will not be looked up (the call made a new object): its
     /// statistics are those of all such calls of its operation and path.
     pub fn single(&mut self, operation: u16, path: u32, paused: u16) -> Found {
-        let key = Raw {
-            flags: !flags::PAUSED | paused,
-            ..Raw::new(operation, path)
-        };
-        let statistics = match self.all.get(&key.words()) {
-            Some(found) => found.statistics,
-            None => {
-                self.fallbacks += 1;
-                let (flags, bytes) = (paused, 0);
-                let statistics = self.profile.add(Head {
-                    operation,
-                    flags,
-                    path,
-                    bytes,
-                });
-                self.all.insert(key.words(), Found { id: 0, statistics });
-                statistics
-            }
-        };
         Found {
             id: self.next_id(),
-            statistics,
+            statistics: self.profile.of(Head {
+                operation,
+                flags: paused,
+                path,
+                bytes: 0,
+            }),
         }
     }
 
@@ -392,7 +418,7 @@ mod tests {
     #[test]
     fn a_call_is_found_again() {
         let mut signatures = Signatures::new();
-        assert_eq!(signatures.cached(&send(1)), None);
+        assert_eq!(signatures.find(&send(1)), None);
         let Lookup::New(first) = signatures.look_up(&send(1)) else {
             panic!()
         };
@@ -401,7 +427,7 @@ mod tests {
         };
         assert_eq!((first.id, second.id), (1, 2));
         assert_eq!(signatures.look_up(&send(1)), Lookup::Known(first));
-        assert_eq!(signatures.cached(&send(1)), Some(first));
+        assert_eq!(signatures.find(&send(1)), Some(first));
         signatures.statistics(first).add(10);
         signatures.statistics(first).add(20);
         signatures.statistics(second).add(60);
@@ -458,12 +484,12 @@ mod tests {
 
     #[test]
     fn hashing_spreads_what_programs_do() {
-        let lines: std::collections::HashSet<usize> = (0..64)
+        let lines: std::collections::HashSet<u64> = (0..64)
             .flat_map(|peer| (0..4).map(move |tag| (peer, tag)))
             .map(|(peer, tag)| {
                 let mut raw = send(tag);
                 raw.send = Half::new(peer, tag, 100);
-                Signatures::line(&raw.words())
+                hash(&raw.words()) >> shift(1024)
             })
             .collect();
         // 256 keys thrown into 1024 lines: 226 lines expected.

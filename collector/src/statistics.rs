@@ -4,7 +4,7 @@ use laggard_trace::{ProfileEntry, flags};
 
 use crate::hash::FastMap;
 
-/// Running statistics of a signature. Ticks.
+/// Running statistics. Ticks.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Statistics {
@@ -44,8 +44,8 @@ impl Statistics {
     }
 }
 
-/// Whose statistics they are.
-#[derive(Clone, Copy, Debug)]
+/// Whose statistics they are: all signatures' that agree in this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Number of the call.
     pub operation: u16,
@@ -62,17 +62,20 @@ pub struct Head {
 pub struct Profile {
     heads: Vec<Head>,
     statistics: Vec<Statistics>,
+    index: FastMap<Head, u32>,
 }
 
 impl Profile {
-    /// Begins new statistics; gives their index.
-    pub fn add(&mut self, head: Head) -> u32 {
-        self.heads.push(head);
-        self.statistics.push(Statistics::NONE);
-        self.heads.len() as u32 - 1
+    /// The index of statistics, which begin if there are none.
+    pub fn of(&mut self, head: Head) -> u32 {
+        *self.index.entry(head).or_insert_with(|| {
+            self.heads.push(head);
+            self.statistics.push(Statistics::NONE);
+            self.heads.len() as u32 - 1
+        })
     }
 
-    /// The statistics with an index that [`add`](Self::add) gave.
+    /// The statistics with an index that [`of`](Self::of) gave.
     ///
     /// # Safety
     /// The index came from this profile; nothing is ever removed.

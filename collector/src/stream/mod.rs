@@ -221,7 +221,7 @@ impl Stream {
     /// Records a call and adds it to the statistics.
     #[inline(always)]
     pub fn record(&mut self, raw: &Raw, enter: u64, leave: u64) {
-        if let Some(found) = self.signatures.cached(raw) {
+        if let Some(found) = self.signatures.find(raw) {
             self.signatures
                 .statistics(found)
                 .add(leave.wrapping_sub(enter));
@@ -247,7 +247,7 @@ impl Stream {
             extra: address,
             ..*raw
         };
-        let Some(found) = self.signatures.cached(&with_address) else {
+        let Some(found) = self.signatures.find(&with_address) else {
             return self.record_on_memory_slowly(raw, address, value, enter, leave);
         };
         let statistics = self.signatures.statistics(found);
@@ -295,7 +295,7 @@ impl Stream {
     #[inline(never)]
     pub fn record_slowly(&mut self, raw: &Raw, extensions: &[Record], enter: u64, leave: u64) {
         let duration = leave.wrapping_sub(enter);
-        match self.cached_or_new(raw) {
+        match self.find_or_make(raw) {
             Lookup::Known(found) | Lookup::New(found) => {
                 self.signatures.statistics(found).add(duration);
                 self.posts += u64::from(raw.flags & flags::POSTS);
@@ -357,7 +357,7 @@ impl Stream {
 
     /// Records an unsuccessful test, together with those before it where it can.
     pub fn record_polling(&mut self, raw: &Raw, enter: u64, leave: u64) {
-        let (Lookup::Known(found) | Lookup::New(found)) = self.cached_or_new(raw) else {
+        let (Lookup::Known(found) | Lookup::New(found)) = self.find_or_make(raw) else {
             return self.record_slowly(raw, &[], enter, leave);
         };
         let duration = leave.wrapping_sub(enter);
@@ -385,8 +385,8 @@ impl Stream {
     }
 
     #[inline(always)]
-    fn cached_or_new(&mut self, raw: &Raw) -> Lookup {
-        match self.signatures.cached(raw) {
+    fn find_or_make(&mut self, raw: &Raw) -> Lookup {
+        match self.signatures.find(raw) {
             Some(found) => Lookup::Known(found),
             None => self.signature(raw),
         }
@@ -439,7 +439,7 @@ impl Stream {
         self.records && self.writer.is_recording()
     }
 
-    /// The signature of a call that the cache does not have, defined in the file.
+    /// The signature of a call, defined in the file.
     fn signature(&mut self, raw: &Raw) -> Lookup {
         let found = self.signatures.look_up(raw);
         match found {
@@ -474,7 +474,7 @@ impl Stream {
 
     /// The id of a signature that tells how a receive ended.
     pub fn outcome(&mut self, raw: &Raw) -> u32 {
-        match self.cached_or_new(raw) {
+        match self.find_or_make(raw) {
             Lookup::Known(found) | Lookup::New(found) => found.id,
             // Beyond the limit nothing is remembered: the file grows, memory does not.
             Lookup::Fallback { .. } | Lookup::Full => {

@@ -341,7 +341,7 @@ impl Stream {
             self.define_group(window);
             raw.group = window;
         }
-        let (Lookup::Known(found) | Lookup::New(found)) = self.cached_or_new(&raw) else {
+        let (Lookup::Known(found) | Lookup::New(found)) = self.find_or_make(&raw) else {
             return;
         };
         let mut extensions = Vec::new();
