@@ -61,7 +61,7 @@ impl Raw {
     fn words(&self) -> Words {
         [
             u64::from(self.operation) | u64::from(self.flags) << 16 | u64::from(self.path) << 32,
-            self.group.addr() as u64,
+            self.group().map_or(0, |group| group.id),
             self.send.who,
             self.send.bytes,
             self.receive.who,
@@ -73,7 +73,7 @@ impl Raw {
     /// The group.
     #[inline(always)]
     pub fn group(&self) -> Option<&'static Group> {
-        // SAFETY: groups are never freed.
+        // SAFETY: groups are there for as long as anything refers to them.
         unsafe { self.group.as_ref() }
     }
 

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
+use laggard_tests::process::Outcome;
 use laggard_tests::product::Bench;
 use laggard_tests::report::Report;
 
@@ -14,6 +15,41 @@ use laggard_tests::report::Report;
 const SLACK_KB: i64 = 256;
 /// Bytes of the trace for each call at most; some kB more are definitions.
 const BYTES_PER_CALL: u64 = 13;
+
+/// What the program says: calls, and its memory after a tenth of them and at the end, kB.
+fn numbers(outcome: &Outcome) -> [i64; 3] {
+    let said: Vec<&str> = outcome.stdout.split_whitespace().collect();
+    ["calls", "early_kb", "late_kb"].map(|key| {
+        let at = said.iter().position(|word| *word == key).expect(key);
+        said[at + 1].parse().expect("a number")
+    })
+}
+
+/// Nothing is kept of communicators that were freed.
+#[test]
+fn communicators_are_given_back() {
+    let bench = Bench::beside("soak-communicators");
+    let program = bench.compile("attacks/soak.c", &[], &[]);
+    let words = [
+        program.as_os_str(),
+        "200000".as_ref(),
+        "communicators".as_ref(),
+    ];
+    let [plain, recorded] = [bench.plain(1, &words), bench.traced(1, &words, "trace")].map(|run| {
+        let outcome = run.run().expect_orderly().expect_success();
+        let [_, early, late] = numbers(&outcome);
+        late - early
+    });
+    eprintln!("memory grows by {plain} kB, with the collector by {recorded} kB");
+    assert!(recorded <= plain + SLACK_KB, "of {plain} kB, {recorded} kB");
+    // Each leaves a definition, and is a meeting of its own.
+    let report = bench.path("report.json");
+    let outcome = bench.analyze(&bench.path("trace"), 1, &report, &["-q"]);
+    outcome.expect_orderly().expect_success();
+    let report = fs::read_to_string(&report).expect("a report");
+    let report = Report::parse(&report).expect("a report of the promised shape");
+    assert_eq!(report.run.operations, 200_000 + 3, "calls are missing");
+}
 
 #[test]
 fn memory_stays_and_nothing_is_lost() {
@@ -31,12 +67,7 @@ fn memory_stays_and_nothing_is_lost() {
     let outcome = bench.traced(1, &words, name).timeout(600).run();
     let outcome = outcome.expect_orderly().expect_success();
     assert_eq!(outcome.stderr, "", "{outcome}");
-    let said: Vec<&str> = outcome.stdout.split_whitespace().collect();
-    let number = |key: &str| {
-        let at = said.iter().position(|word| *word == key).expect(key);
-        said[at + 1].parse::<i64>().expect("a number")
-    };
-    let (made, early, late) = (number("calls"), number("early_kb"), number("late_kb"));
+    let [made, early, late] = numbers(&outcome);
     eprintln!("{made} calls, anonymous memory {early} kB after a tenth of them, {late} kB");
     assert!(late <= early + SLACK_KB, "memory grows: {outcome}");
 

@@ -87,6 +87,10 @@ impl Line {
     fn instance(&mut self, n: u64) -> Option<&mut Instance> {
         let at = usize::try_from(n.checked_sub(self.base)?).ok()?;
         if at >= self.instances.len() {
+            if self.instances.capacity() == 0 {
+                // Of most communicators of a program that makes many there is one at a time.
+                self.instances.reserve_exact(at + 1);
+            }
             self.instances.resize_with(at + 1, Instance::default);
         }
         self.instances.get_mut(at)
@@ -265,6 +269,9 @@ impl Groups {
             {
                 line.instances.pop_front();
                 line.base += 1;
+            }
+            if line.instances.is_empty() {
+                line.instances = VecDeque::new();
             }
         }
     }

@@ -197,6 +197,8 @@ impl Operation for CommFree {
                 raw.group = group;
                 raw.flags |= flags::COLLECTIVE;
                 record_with_object(call, &raw, Some(group));
+                call.stream().forget_group(group);
+                groups::forget(group);
             }
             Some(group) => {
                 groups::restore(group);
@@ -213,8 +215,10 @@ impl Operation for CommFree {
     }
 
     fn after_unrecorded(&mut self, result: c_int) {
-        if let Some(group) = self.group.filter(|_| result != SUCCESS) {
-            guarded(|| groups::restore(group));
+        match self.group {
+            Some(group) if result == SUCCESS => groups::forget(group),
+            Some(group) => drop(guarded(|| groups::restore(group))),
+            None => {}
         }
     }
 }

@@ -128,6 +128,9 @@ mod messages {
         if message.bits() == constants().message_no_proc.bits() {
             return;
         }
+        if let Some(group) = raw.group() {
+            group.hold();
+        }
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = taken.get_or_insert_with(FastMap::default);
         taken.insert(message.bits(), (raw.group as usize, raw.receive));

@@ -3,8 +3,8 @@
 //!
 //! A communicator's identity is a hash of what its members know alike: the parent,
 //! the number of communicators made from the parent before, and the members. A
-//! [`Group`] is never freed: its address serves as identity in the signature caches,
-//! and requests may outlive the handle. Tables of ranks are shared between groups.
+//! [`Group`] is freed with its communicator, unless something may refer to it still: requests
+//! outlive the handle. Windows and files stay. Tables of ranks are shared between groups.
 
 mod pes;
 mod registry;
@@ -20,8 +20,8 @@ use crate::constants::*;
 pub use pes::{Pes, group as of_pes};
 use registry::EPOCH;
 pub use registry::{
-    Origin, attach_failed, attached, communicator, created, duplicated, known, ranks_of, released,
-    restore, start, stop,
+    Origin, attach_failed, attached, communicator, created, duplicated, forget, known, ranks_of,
+    released, restore, start, stop,
 };
 use topology::Topology;
 
@@ -61,6 +61,8 @@ pub struct Group {
     children: AtomicU32,
     /// Windows and files made on this one so far.
     attached: AtomicU32,
+    /// Whether something may refer to it when its handle is freed.
+    is_held: AtomicBool,
     /// Whether it is a window whose memory is in it no longer.
     pub is_freed: AtomicBool,
     /// This process's neighbours, in a communicator with a topology.
@@ -79,9 +81,19 @@ impl Group {
             remote: members.remote,
             children: AtomicU32::new(0),
             attached: AtomicU32::new(0),
+            is_held: AtomicBool::new(false),
             is_freed: AtomicBool::new(false),
             topology: members.topology,
             handle,
+        }
+    }
+
+    /// Something refers to it that may outlive its handle.
+    #[inline(always)]
+    pub fn hold(&self) {
+        // A line of the cache that nobody changes is everybody's.
+        if !self.is_held.load(Ordering::Relaxed) {
+            self.is_held.store(true, Ordering::Relaxed);
         }
     }
 
@@ -154,7 +166,7 @@ impl HandleCache {
         if entry.0 != handle || entry.1 != epoch {
             *entry = (handle, epoch, find());
         }
-        // SAFETY: groups are never freed, and entries with an epoch hold one.
+        // SAFETY: groups are not freed before their epoch is over.
         unsafe { &*entry.2 }
     }
 

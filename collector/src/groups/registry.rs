@@ -1,5 +1,6 @@
 //! Groups by handle, and how each gets its identity.
 
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +12,7 @@ use crate::constants::*;
 use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Group};
 use crate::hash::{FastMap, Identity};
+use crate::request;
 
 /// Changes when a handle may have come to mean something else.
 pub static EPOCH: AtomicU32 = AtomicU32::new(1);
@@ -57,12 +59,25 @@ impl Registry {
 
     fn insert(&mut self, group: Group) -> &'static Group {
         let key = (family(group.kind), group.handle);
-        let group: &'static Group = Box::leak(Box::new(group));
+        let place = Box::into_raw(Box::new(group));
+        place.expose_provenance();
+        // SAFETY: just made; `forget` frees it when nobody refers to it.
+        let group: &'static Group = unsafe { &*place };
         if self.known.insert(key, group).is_some() {
             // What had this handle before was freed without our seeing it.
             EPOCH.fetch_add(1, Ordering::Release);
         }
         group
+    }
+
+    /// The group of a handle that a call uses. Where calls may meet, one may be in another thread
+    /// when the handle is freed.
+    fn used(&self, kind: Kind, handle: usize) -> Option<&'static Group> {
+        let group = *self.known.get(&(family(kind), handle))?;
+        if request::is_concurrent() {
+            group.hold();
+        }
+        Some(group)
     }
 
     /// The n-th time that this identity is made, from 0.
@@ -210,7 +225,7 @@ pub fn stop() {
 
 /// The group of a handle that was registered.
 pub fn known(kind: Kind, handle: usize) -> Option<&'static Group> {
-    with_registry(|registry| registry.known.get(&(family(kind), handle)).copied())
+    with_registry(|registry| registry.used(kind, handle))
 }
 
 /// The group of a handle, made if need be; `make` is given what keeps a table of ranks.
@@ -220,8 +235,8 @@ pub fn known_or(
     make: impl FnOnce(&mut dyn FnMut(Vec<i32>) -> &'static [i32]) -> Option<Group>,
 ) -> Option<&'static Group> {
     with_registry(|registry| {
-        if let Some(group) = registry.known.get(&(family(kind), handle)) {
-            return Some(*group);
+        if let Some(group) = registry.used(kind, handle) {
+            return Some(group);
         }
         let group = make(&mut |ranks| registry.table(ranks))?;
         Some(registry.insert(group))
@@ -232,8 +247,8 @@ pub fn known_or(
 /// library's own call) gets an identity from its members.
 pub fn communicator(comm: MPI_Comm) -> &'static Group {
     with_registry(|registry| {
-        if let Some(group) = registry.known.get(&(0, comm.bits())) {
-            return *group;
+        if let Some(group) = registry.used(Kind::Intra, comm.bits()) {
+            return group;
         }
         let (kind, members) = registry.members(comm);
         let base = Identity::new(domain::UNKNOWN).with(members_identity(kind, members));
@@ -341,6 +356,16 @@ pub fn released(kind: Kind, handle: usize) -> Option<&'static Group> {
     let group = with_registry(|registry| registry.known.remove(&(family(kind), handle)));
     EPOCH.fetch_add(1, Ordering::Release);
     group
+}
+
+/// A communicator was freed, and the calling thread needs its group no longer.
+pub fn forget(group: &'static Group) {
+    if !group.is_held.load(Ordering::Relaxed) {
+        let place = ptr::with_exposed_provenance_mut::<Group>(ptr::from_ref(group).addr());
+        // SAFETY: made by `insert`, and not known by any handle; caches of threads find it under
+        // none since `released`, and nothing else refers to it.
+        drop(unsafe { Box::from_raw(place) });
+    }
 }
 
 /// A handle was not freed after all.

@@ -29,7 +29,7 @@ struct Shard {
 }
 
 // SAFETY: `with` takes the lock wherever threads can meet, and entries are plain data
-// beside pointers to groups, which are never freed.
+// beside pointers to groups, which they hold.
 unsafe impl Sync for Shard {}
 
 const SHARDS: usize = 16;

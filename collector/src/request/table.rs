@@ -61,6 +61,9 @@ impl Posted {
     /// What a posting call leaves, with its receive half if `receive`, else its send half.
     #[inline(always)]
     pub fn new(raw: &Raw, receive: bool) -> Self {
+        if let Some(group) = raw.group() {
+            group.hold();
+        }
         Posted {
             group: raw.group,
             half: if receive { raw.receive } else { raw.send },

@@ -14,14 +14,19 @@ use crate::groups::{self, Group, Kind};
 impl Stream {
     /// Defines a communicator, window or file, if the file does not yet.
     pub fn define_group(&mut self, group: &'static Group) {
-        if self.defined.insert(std::ptr::from_ref(group) as usize) && self.is_writing() {
+        if self.defined.insert(group.id) && self.is_writing() {
             self.write_group(group, None, true);
         }
     }
 
+    /// A group that nobody will refer to any more.
+    pub fn forget_group(&mut self, group: &'static Group) {
+        self.defined.remove(&group.id);
+    }
+
     /// Defines a group again, with its name.
     pub fn define_named(&mut self, group: &'static Group, name: &[u8]) {
-        let is_new = self.defined.insert(std::ptr::from_ref(group) as usize);
+        let is_new = self.defined.insert(group.id);
         if self.is_writing() {
             self.write_group(group, Some(name), is_new);
         }

@@ -86,8 +86,8 @@ pub struct Stream {
     paused: bool,
     strings: FastMap<Box<[u8]>, u32>,
     modules: FastMap<ModuleId, u32>,
-    /// Groups that the file defines, by address.
-    defined: FastSet<usize>,
+    /// Groups that the file defines, but for those that were freed since.
+    defined: FastSet<u64>,
     /// Lists of peers that the file defines, by address.
     peers: FastMap<usize, u32>,
 }

@@ -1,5 +1,6 @@
 /* One rank that makes as many calls as its argument says and compares its own memory, without
- * files, after a tenth of them and at the end. Prints the calls of its loop, and both in kB. */
+ * files, after a tenth of them and at the end. Prints the calls of its loop, and both in kB. With
+ * another argument the calls make communicators and free them. */
 #include "../common.h"
 
 static long anonymous_kb(void)
@@ -22,6 +23,14 @@ int main(int argc, char **argv)
     int found;
     MPI_Init(&argc, &argv);
     start_clock();
+    while (argc > 2 && calls < wanted) {
+        MPI_Comm copy;
+        MPI_Comm_dup(WORLD, &copy);
+        MPI_Comm_free(&copy);
+        calls += 2;
+        if (early < 0 && calls >= wanted / 10)
+            early = anonymous_kb();
+    }
     while (calls < wanted) {
         MPI_Request both[2];
         int tag = calls / 8 % 100;
