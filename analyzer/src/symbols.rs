@@ -14,6 +14,7 @@
 
 mod find;
 mod module;
+mod names;
 mod place;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use rustc_hash::FxHashMap;
 
 use module::Module;
 pub use place::{Origin, location, shown, source_location};
+pub(crate) use place::{callers, told_by};
 
 /// One line of the program; inlined functions have lines of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

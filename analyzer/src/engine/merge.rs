@@ -430,6 +430,19 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
+/// Every call path that findings name.
+pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
+    let mut paths = Vec::new();
+    for ((_, _, path), folded) in findings {
+        paths.push(*path);
+        for (key, cause) in &folded.causes {
+            paths.push(key.path);
+            paths.extend(cause.others.iter().map(|other| other.1));
+        }
+    }
+    paths
+}
+
 /// Operations in which something was lost.
 pub fn lossy(own: &Own) -> Vec<u16> {
     own.findings.keys().map(|key| key.1).collect()

@@ -254,6 +254,9 @@ pub fn analyze(
         sum
     })?;
     let unlisted = merged.as_mut().map(Partial::take_unlisted);
+    if let Some(merged) = &merged {
+        places.tell_apart(merge::paths_of_findings(&merged.findings));
+    }
     phases.begin("worst calls");
     let around = around::collect(
         job,

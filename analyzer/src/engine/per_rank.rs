@@ -418,6 +418,7 @@ impl<'t> Table<'t> {
             line,
             function,
             callpath,
+            ..
         } = self.places.of(path);
         let place = Place {
             file: self.text(file),

@@ -1,7 +1,7 @@
 //! Where the calls are: gathers the frames that the findings name, and resolves them.
 
 use anyhow::Result;
-use laggard_report::SourceLocation;
+use laggard_report::{Caller, SourceLocation};
 use laggard_trace::{Frame, Location};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::intern::PathKey;
 use super::prepare::Profiled;
 use crate::comm::{self, Job};
-use crate::symbols::{Line, Symbols, source_location};
+use crate::symbols::{Line, Symbols, callers, source_location, told_by};
 
 /// One frame of a call path, as agents tell it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -110,6 +110,8 @@ pub struct Places {
     /// What resolves addresses.
     pub symbols: Symbols,
     known: FxHashMap<PathKey, SourceLocation>,
+    /// Who calls what the line of a call path does not tell from others.
+    callers: FxHashMap<PathKey, Caller>,
 }
 
 impl Places {
@@ -119,6 +121,7 @@ impl Places {
             paths,
             symbols,
             known: FxHashMap::default(),
+            callers: FxHashMap::default(),
         }
     }
 
@@ -178,13 +181,43 @@ impl Places {
         lines
     }
 
+    /// From now on, tells these call paths apart from each other by who calls, where lines do not.
+    pub fn tell_apart(&mut self, mut keys: Vec<PathKey>) {
+        keys.sort_unstable();
+        keys.dedup();
+        let paths = keys.into_iter().map(|key| {
+            let lines = self.lines(key).into_iter().map(|(line, _)| line);
+            (callers(&lines.collect::<Vec<_>>()), key)
+        });
+        let paths = paths.collect();
+        let told = told_by(paths).into_iter().filter(|(.., at)| *at > 0);
+        self.callers = told
+            .map(|(key, mut path, at)| {
+                let Line {
+                    function,
+                    file,
+                    line,
+                    ..
+                } = path.swap_remove(at);
+                let caller = Caller {
+                    file,
+                    line,
+                    function,
+                };
+                (key, caller)
+            })
+            .collect();
+        self.known.clear();
+    }
+
     /// Where a call path leads.
     pub fn of(&mut self, key: PathKey) -> SourceLocation {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
         let lines = self.lines(key).into_iter().map(|(line, _)| line);
-        let place = source_location(&lines.collect::<Vec<_>>());
+        let mut place = source_location(&lines.collect::<Vec<_>>());
+        place.caller = self.callers.get(&key).cloned();
         self.known.insert(key, place.clone());
         place
     }
@@ -196,9 +229,12 @@ impl Places {
         function.split("+0x").next().unwrap_or(function).to_owned()
     }
 
-    /// `app.c:42`, or what is known.
+    /// `app.c:42`, or what is known; of a wrapper who calls that.
     pub fn short(&mut self, key: PathKey) -> String {
-        let place = self.of(key);
+        let mut place = self.of(key);
+        if let Some(caller) = place.caller {
+            (place.file, place.line, place.function) = (caller.file, caller.line, caller.function);
+        }
         let file = crate::symbols::base_name(&place.file);
         match place.line {
             0 if place.function.is_empty() => "an unknown place".into(),

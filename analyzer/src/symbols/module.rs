@@ -9,7 +9,7 @@ use addr2line::Loader;
 use memmap2::Mmap;
 use object::{Object, ObjectSection};
 
-use super::{Line, Origin, Problem, base_name, find};
+use super::{Line, Origin, Problem, base_name, find, names};
 
 /// A module and, once it was needed, its symbols and debug information.
 pub(super) struct Module {
@@ -94,7 +94,8 @@ impl Module {
         let mut lines = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref();
-            let name = name.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            let name =
+                name.and_then(|name| Some(names::plain(&name.raw_name().ok()?, name.language)));
             let location = frame.location.as_ref();
             let file = location.and_then(|l| l.file);
             if name.is_none() && file.is_none() {
@@ -128,7 +129,7 @@ fn symbol(loader: &Loader, offset: u64) -> Option<String> {
 }
 
 fn demangled(symbol: &str) -> String {
-    addr2line::demangle_auto(symbol.into(), None).into_owned()
+    names::plain(symbol, None)
 }
 
 /// Finds and loads what there is for a module.

@@ -114,7 +114,44 @@ pub fn source_location(path: &[Line]) -> SourceLocation {
         line: place.line,
         function: place.function.clone(),
         callpath,
+        caller: None,
     }
+}
+
+/// The place of a call path and who calls that, innermost first.
+pub fn callers(path: &[Line]) -> Vec<Line> {
+    let Some(at) = location(path) else {
+        return Vec::new();
+    };
+    let is_shown = |line: &&Line| Origin::of(line) != Origin::System && !line.is_region();
+    let outer = path[at + 1..].iter().filter(is_shown);
+    path[at..=at].iter().chain(outer).cloned().collect()
+}
+
+/// For each path of callers, the position of the first one that tells it from all other paths; 0
+/// if none need be told. Of a path that others only prolong it is the last one.
+pub fn told_by<K: Copy + Ord>(mut paths: Vec<(Vec<Line>, K)>) -> Vec<(K, Vec<Line>, usize)> {
+    let order = |line: &Line| (line.file.clone(), line.line, line.function.clone());
+    paths.sort_by_cached_key(|(path, key)| (path.iter().map(order).collect::<Vec<_>>(), *key));
+    let common = |one: &[Line], other: &[Line]| {
+        let lines = one.iter().zip(other);
+        lines.take_while(|(a, b)| order(a) == order(b)).count()
+    };
+    let mut known = vec![0; paths.len()];
+    let mut first: usize = 0;
+    for group in paths.chunk_by(|a, b| a.0 == b.0) {
+        let path = &group[0].0;
+        let before = first
+            .checked_sub(1)
+            .map_or(0, |at| common(path, &paths[at].0));
+        let next = first + group.len();
+        let after = paths.get(next).map_or(0, |other| common(path, &other.0));
+        let most = path.len().saturating_sub(1);
+        known[first..next].fill(before.max(after).min(most));
+        first = next;
+    }
+    let told = paths.into_iter().zip(known);
+    told.map(|((path, key), at)| (key, path, at)).collect()
 }
 
 #[cfg(test)]

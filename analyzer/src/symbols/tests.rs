@@ -273,9 +273,9 @@ fn names_are_demangled() {
     program.run("c++", &["-O1", "app.cpp", "-o", "app"]);
     let address = program.address("_ZN1n1fEi");
     let lines = without_roots().resolve(&program.path(), &[], address);
-    assert_eq!(lines[0].function, "n::f(int)+0x0");
+    assert_eq!(lines[0].function, "n::f+0x0");
     program.run("c++", &["-O1", "-g", "app.cpp", "-o", "app"]);
     let address = program.address("_ZN1n1fEi");
     let lines = without_roots().resolve(&program.path(), &[], address);
-    assert_eq!(lines[0].function, "n::f(int)");
+    assert_eq!(lines[0].function, "n::f");
 }

@@ -94,6 +94,20 @@ impl Calls {
         })
     }
 
+    /// Lets a number that stands for a line stand for a call path of several, innermost first.
+    pub fn wrapped(&mut self, number: u32, lines: &[u32]) {
+        let id = self.lines.len() as u32 + 1;
+        let frame = |&line: &u32| Frame::Source {
+            file: 1,
+            function: 2,
+            line,
+        };
+        let frames = lines.iter().map(frame).collect();
+        let writer = self.writer.as_mut().unwrap();
+        writer.define(&[Definition::CallPath { id, frames }]);
+        self.lines.insert(number, id);
+    }
+
     /// The id of a signature at a line.
     pub fn signature(&mut self, line: u32, mut signature: Signature) -> u32 {
         signature.call_path = self.path(line);

@@ -96,7 +96,7 @@ fn causes(found: &Bottleneck) -> Markup {
                         caption.unseen { "Who was late" }
                         thead.unseen { tr { th { "Share" } th {} th { "Who and why" } } }
                         tbody {
-                            @for cause in found.causes.iter().take(CAUSES) { (cause_row(cause, most)) }
+                            @for cause in found.causes.iter().take(CAUSES) { (cause_row(found, cause, most)) }
                         }
                     }
                 }
@@ -108,13 +108,13 @@ fn causes(found: &Bottleneck) -> Markup {
     }
 }
 
-fn cause_row(cause: &Cause, most: f64) -> Markup {
+fn cause_row(found: &Bottleneck, cause: &Cause, most: f64) -> Markup {
     html! {
         tr {
             td.number { (percent(share(cause.share, 1.0) * 100.0)) }
             td.bar { (parts(cause, most)) }
             td {
-                strong { "rank " (cause.rank) } ", " (late_call(cause))
+                strong { (words::late_rank(found, cause)) } ", " (late_call(cause))
                 @if !cause.because.is_empty() { ": " (sentence(&cause.because)) }
             }
         }

@@ -105,7 +105,7 @@ fn row(number: usize, found: &Bottleneck, most: f64) -> Markup {
             td { (sentence(&words::ranks(found, 3))) }
             td {
                 @if let Some(cause) = found.causes.first() {
-                    "rank " (cause.rank)
+                    (words::late_rank(found, cause))
                     @if found.causes.len() > 1 {
                         span.soft { " and " (found.causes.len() - 1) " more" }
                     }

@@ -543,6 +543,21 @@ pub struct SourceLocation {
     /// `function file:line`, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callpath: Vec<String>,
+    /// The innermost caller that tells this place from others of the report that have the same
+    /// line; absent if the line alone does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
+}
+
+/// A line of a call path, without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// As the compiler wrote it into the program; "" if unknown.
+    pub file: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// Function, or `function+0xoffset`, or `module+0xoffset`; "" if unknown.
+    pub function: String,
 }
 
 /// One finding: a pattern in an operation at a place.

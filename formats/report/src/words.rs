@@ -35,14 +35,19 @@ pub fn verdict(report: &Report) -> String {
     text::waiting(report)
 }
 
-/// `exchange.c:42 exchange_halo`, or what is known of it.
+/// `exchange.c:42 exchange_halo`, or what is known of it; `comm.c:91 exchange via send_receive`.
 pub fn place(location: &SourceLocation) -> String {
     finding::place(location)
 }
 
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
-pub fn cause(cause: &Cause) -> String {
-    finding::cause(cause)
+pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
+    finding::cause(finding, cause)
+}
+
+/// `rank 0`; `itself` of a rank that alone lost time.
+pub fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
+    finding::late_rank(finding, cause)
 }
 
 /// Time, share, ranks, calls: what a finding lost, against what, how sure.

@@ -395,7 +395,7 @@ fn place(finding: &Bottleneck) -> Place {
         percent: finding.percent,
         cause_rank: cause.map(|cause| cause.rank),
         cause: cause.map(|cause| {
-            let text = laggard_report::layout::cause(cause);
+            let text = laggard_report::layout::cause(finding, cause);
             text.replace(laggard_report::layout::GLUE, " ")
         }),
     }

@@ -69,7 +69,7 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     line.counters()?;
     let waits = line.waits;
     line.writer.finish()?.finish()?;
-    let calls: u64 = drawn.iter().map(|drawn| drawn.count).sum();
+    let calls: u64 = drawn.iter().map(|drawn| drawn.calls).sum();
     Ok(format!(
         "{}: {} calls, {} waits, {} messages; open it at https://ui.perfetto.dev",
         options.output.display(),

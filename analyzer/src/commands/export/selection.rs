@@ -38,8 +38,10 @@ pub struct Selection {
 pub struct Drawn {
     /// Ranges of numbers, ascending; the end is not in them.
     ranges: Vec<(u64, u64)>,
-    /// How many calls these are.
+    /// How many slices these are: regions of the program are, too.
     pub count: u64,
+    /// How many calls of the program.
+    pub calls: u64,
 }
 
 impl Selection {
@@ -132,6 +134,7 @@ impl Selection {
             let first = parts.take().unwrap_or(operation.number);
             if self.has_call(operation) {
                 drawn.add(first, operation.number);
+                drawn.calls += u64::from(operation.calls);
             }
             ControlFlow::Continue(())
         });

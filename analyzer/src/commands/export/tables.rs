@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use laggard::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
+use laggard_report::units::count;
 use laggard_report::{Bottleneck, SourceLocation};
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
@@ -52,10 +53,18 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     let (counts, messages) = (counts?, messages?);
     locations(&tables, events, &counts)?;
     tables.finish()?;
-    let operations: u64 = counts.iter().map(|count| count.rows).sum();
+    let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
+    let (calls, rows) = (sum(|count| count.calls), sum(|count| count.rows));
+    // Regions and requests of a call have rows of their own; several calls may share one.
+    let rows = match rows == calls {
+        true => String::new(),
+        false => format!(" in {} rows", count(rows)),
+    };
     Ok(format!(
-        "{}: {operations} operations, {messages} messages",
-        options.output.display()
+        "{}: {} calls{rows}, {} messages",
+        options.output.display(),
+        count(calls),
+        count(messages)
     ))
 }
 
@@ -362,6 +371,7 @@ fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
         line,
         function,
         callpath,
+        ..
     } = &finding.location;
     let (cause, worst) = (finding.causes.first(), &finding.worst_instance);
     let ranks = || laggard_report::rank_ranges(finding.ranks.iter().map(|share| share.rank));

@@ -10,25 +10,41 @@ const CAUSES: usize = 3;
 const HINTS: usize = 2;
 /// Ranges of ranks shown.
 const RANGES: usize = 8;
+/// Whom a rank waits for that made a call too late itself.
+pub(crate) const ITSELF: &str = "itself";
 /// Width of the labels.
 const LABEL: usize = 15;
 
-/// `exchange.c:42 exchange_halo`, or what is known of it.
+/// `exchange.c:42 exchange_halo`, or what is known of it; of one of several calls of a wrapper who
+/// calls that, `comm.c:91 exchange via send_receive`.
 pub fn place(location: &SourceLocation) -> String {
-    let file = base_name(&location.file);
-    match (file.is_empty(), location.line, location.function.is_empty()) {
-        (true, _, true) => "unknown place".to_owned(),
-        (true, _, false) => location.function.clone(),
-        (false, 0, true) => file.to_owned(),
-        (false, 0, false) => format!("{file} {}", location.function),
-        (false, line, true) => format!("{file}:{line}"),
-        (false, line, false) => format!("{file}:{line} {}", location.function),
+    let own = line(&location.file, location.line, &location.function);
+    let Some(caller) = &location.caller else {
+        return own;
+    };
+    let caller = line(&caller.file, caller.line, &caller.function);
+    match location.function.is_empty() {
+        true => format!("{caller} via {own}"),
+        false => format!("{caller} via {}", location.function),
     }
 }
 
-/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
-pub fn cause(cause: &Cause) -> String {
-    let mut text = format!("rank {}", cause.rank);
+fn line(file: &str, line: u32, function: &str) -> String {
+    let file = base_name(file);
+    match (file.is_empty(), line, function.is_empty()) {
+        (true, _, true) => "unknown place".to_owned(),
+        (true, _, false) => function.to_owned(),
+        (false, 0, true) => file.to_owned(),
+        (false, 0, false) => format!("{file} {function}"),
+        (false, line, true) => format!("{file}:{line}"),
+        (false, line, false) => format!("{file}:{line} {function}"),
+    }
+}
+
+/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`. If the rank is the
+/// only one that waited, `itself` in its place.
+pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
+    let mut text = late_rank(finding, cause);
     if !cause.operation.is_empty() {
         text.push_str(&format!(
             ", {} at {}",
@@ -41,6 +57,19 @@ pub fn cause(cause: &Cause) -> String {
         text.push_str(&cause.because);
     }
     text
+}
+
+/// `rank 0`; `itself` of a rank that alone lost time.
+pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
+    let rank = cause.rank.to_string();
+    let is_alone = match &finding.rank_set {
+        Some(set) => *set == rank,
+        None => finding.ranks.iter().all(|share| share.rank == cause.rank),
+    };
+    match is_alone {
+        true => ITSELF.to_owned(),
+        false => format!("rank {rank}"),
+    }
 }
 
 /// Ranks that lost time, as a phrase.
@@ -75,7 +104,7 @@ pub(super) fn paragraph(
         item("Call path", &finding.location.callpath.join(" > "));
     }
     for (at, found) in finding.causes.iter().take(CAUSES).enumerate() {
-        let text = format!("{} {}", percent(found.share * 100.0), cause(found));
+        let text = format!("{} {}", percent(found.share * 100.0), cause(finding, found));
         item(if at == 0 { "Waits for" } else { "" }, &text);
     }
     if let Some(hidden) = finding.causes.len().checked_sub(CAUSES).filter(|&n| n > 0) {
@@ -175,7 +204,7 @@ mod tests {
                 file: file.to_owned(),
                 line,
                 function: function.to_owned(),
-                callpath: Vec::new(),
+                ..SourceLocation::default()
             })
         };
         assert_eq!(at("/a/b.c", 7, "f"), "b.c:7 f");
@@ -183,6 +212,24 @@ mod tests {
         assert_eq!(at("", 0, "f+0x12"), "f+0x12");
         assert_eq!(at("b.c", 0, "f"), "b.c f");
         assert_eq!(at("", 0, ""), "unknown place");
+        let called = |function: &str| {
+            place(&SourceLocation {
+                file: "parallel.c".to_owned(),
+                line: 8,
+                function: function.to_owned(),
+                callpath: Vec::new(),
+                caller: Some(crate::Caller {
+                    file: "/src/comm.c".to_owned(),
+                    line: 91,
+                    function: "exchange".to_owned(),
+                }),
+            })
+        };
+        assert_eq!(
+            called("send_receive"),
+            "comm.c:91 exchange via send_receive"
+        );
+        assert_eq!(called(""), "comm.c:91 exchange via parallel.c:8");
     }
 
     #[test]

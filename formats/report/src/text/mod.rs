@@ -126,11 +126,12 @@ pub(crate) fn waiting(report: &Report) -> String {
     let worst = listed(report).iter().find(|found| !found.causes.is_empty());
     let place = worst.map(|worst| {
         format!(
-            "{} of it in {} at {}, for rank {}",
+            "{} of it in {} at {}, {}for {}",
             part_of(worst.severity_s, wait),
             worst.operation,
             finding::place(&worst.location),
-            worst.causes[0].rank
+            by_itself(worst),
+            finding::late_rank(worst, &worst.causes[0])
         )
     });
     let unexplained = self::unexplained(report);
@@ -191,6 +192,15 @@ fn unexplained(report: &Report) -> Option<String> {
         worst.operation,
         finding::place(&worst.location)
     ))
+}
+
+/// `by rank 3 `, of a finding in which a rank waited for itself.
+fn by_itself(found: &Bottleneck) -> String {
+    let cause = &found.causes[0];
+    match finding::late_rank(found, cause) == finding::ITSELF {
+        true => format!("by rank {} ", cause.rank),
+        false => String::new(),
+    }
 }
 
 /// Where a run hung, or that this is not known; nothing of a run that ended.
@@ -461,10 +471,16 @@ fn row(number: usize, found: &Bottleneck) -> Row {
         plain(finding::place(&found.location)),
         plain(lost_most),
     ];
-    let note = found
-        .causes
-        .first()
-        .map(|cause| format!("for {}", finding::cause(cause)));
+    let note = found.causes.first().map(|cause| {
+        // Who lost most may be who the others waited for.
+        let worst = found.ranks.first().map(|share| share.rank);
+        let late = finding::late_rank(found, cause);
+        let others = match worst == Some(cause.rank) && late != finding::ITSELF {
+            true => "others ",
+            false => "",
+        };
+        format!("{others}for {}", finding::cause(found, cause))
+    });
     Row { cells, note }
 }
 

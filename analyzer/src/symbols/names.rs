@@ -1,0 +1,99 @@
+//! Names of functions as their source has them.
+
+use addr2line::gimli::{self, DwLang};
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+
+/// Deepest that a name is nested: a file may hold anything.
+const DEEPEST: u32 = 64;
+/// Languages whose compilers append an underscore.
+const FORTRAN: &[DwLang] = &[
+    gimli::DW_LANG_Fortran77,
+    gimli::DW_LANG_Fortran90,
+    gimli::DW_LANG_Fortran95,
+    gimli::DW_LANG_Fortran03,
+    gimli::DW_LANG_Fortran08,
+    gimli::DW_LANG_Fortran18,
+];
+
+/// A name without what linkers add to it, and without return type and parameters.
+pub fn plain(symbol: &str, language: Option<DwLang>) -> String {
+    let is_fortran = language.is_some_and(|language| FORTRAN.contains(&language));
+    cpp(symbol)
+        .or_else(|| fortran(symbol, is_fortran))
+        .unwrap_or_else(|| addr2line::demangle_auto(symbol.into(), language).into_owned())
+}
+
+fn cpp(symbol: &str) -> Option<String> {
+    if !symbol.starts_with("_Z") || is_rust(symbol) {
+        return None;
+    }
+    let limit = ParseOptions::default().recursion_limit(DEEPEST);
+    let parsed = Symbol::new_with_options(symbol, &limit).ok()?;
+    let brief = DemangleOptions::new().no_params().no_return_type();
+    let brief = brief.recursion_limit(DEEPEST);
+    parsed.demangle_with_options(&brief).ok()
+}
+
+/// Whether it ends with a hash, as Rust's names do that look like those of C++.
+fn is_rust(symbol: &str) -> bool {
+    let hash = symbol
+        .strip_suffix('E')
+        .and_then(|rest| rest.rsplit_once("17h"));
+    hash.is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// `module::procedure` of `__module_MOD_procedure`, and, where the language is known, `procedure`
+/// of `procedure_` and of `procedure.12`, which is within another.
+fn fortran(symbol: &str, is_fortran: bool) -> Option<String> {
+    let in_module = symbol.strip_prefix("__");
+    if let Some((module, name)) = in_module.and_then(|rest| rest.split_once("_MOD_")) {
+        return Some(format!("{module}::{name}"));
+    }
+    if !is_fortran || symbol.ends_with("__") {
+        return None;
+    }
+    let numbered = symbol.rsplit_once('.');
+    let inner = numbered.filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()));
+    let name = inner.map_or(symbol, |(name, _)| name.trim_end_matches(".0"));
+    let name = name.strip_suffix('_').unwrap_or(name);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpp_names_have_neither_types_nor_parameters() {
+        let plain = |symbol| super::plain(symbol, None);
+        assert_eq!(
+            plain("_ZN9LAMMPS_NS4CommC2EPNS_6LAMMPSE"),
+            "LAMMPS_NS::Comm::Comm"
+        );
+        assert_eq!(plain("_Z8exchangeIdEvPT_i"), "exchange<double>");
+        assert_eq!(plain("_ZNK4Grid4haloEv"), "Grid::halo");
+        assert_eq!(
+            plain("_ZN4core3fmt5write17h0123456789abcdefE"),
+            "core::fmt::write"
+        );
+        assert_eq!(plain("exchange"), "exchange");
+        assert_eq!(plain("_Zwrong"), "_Zwrong");
+    }
+
+    #[test]
+    fn fortran_names_are_those_of_the_source() {
+        let fortran = Some(gimli::DW_LANG_Fortran08);
+        let plain = |symbol| super::plain(symbol, fortran);
+        assert_eq!(
+            plain("__mpi_pattern_MOD_late_scatterv"),
+            "mpi_pattern::late_scatterv"
+        );
+        assert_eq!(plain("conj_grad_"), "conj_grad");
+        assert_eq!(plain("inner.12"), "inner");
+        assert_eq!(plain("inner.0.1"), "inner");
+        assert_eq!(plain("MAIN__"), "MAIN__");
+        // C has names that end so.
+        assert_eq!(super::plain("conj_grad_", None), "conj_grad_");
+        assert_eq!(super::plain("__m_MOD_f", None), "m::f");
+    }
+}

@@ -1,0 +1,93 @@
+//! Findings at one line of a wrapper, told apart by who calls that.
+
+mod support;
+
+use laggard_report::{RenderOptions, Report, render_text, words};
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+/// Rank 1 receives too early in one wrapper, in three ways, and at a line of its own; rank 0
+/// sends in another wrapper.
+fn wrappers() -> Report {
+    let mut r = ranks(2);
+    for (number, lines) in [
+        (101, [8, 91, 200]),
+        (102, [8, 95, 200]),
+        (103, [8, 95, 210]),
+    ] {
+        r[1].wrapped(number, &lines);
+    }
+    r[0].wrapped(110, &[9, 91, 200]);
+    r[0].wrapped(111, &[9, 95, 200]);
+    for (at, (sends, receives)) in [(110, 101), (111, 102), (111, 103), (30, 40)]
+        .iter()
+        .enumerate()
+    {
+        let start = 100 * at as u64;
+        let (post, late) = ((start + 10) * MS, (start + 90 - at as u64) * MS);
+        r[1].recv(*receives, 0, 5, post, late + 2 * MS);
+        r[0].send(*sends, 1, 5, late, late + MS);
+    }
+    analyze(r)
+}
+
+#[test]
+fn no_two_findings_have_the_same_place() {
+    let report = wrappers();
+    let places = report
+        .bottlenecks
+        .iter()
+        .map(|found| words::place(&found.location));
+    let expected = [
+        "app.c:91 work via work",
+        "app.c:95 work via work",
+        "app.c:210 work via work",
+    ];
+    let mut places: Vec<String> = places.collect();
+    assert_eq!(places.pop().as_deref(), Some("app.c:40 work"));
+    // Of the two that line 95 calls both have a caller that the other has not.
+    assert_eq!(
+        places,
+        [expected[0], "app.c:200 work via work", expected[2]]
+    );
+    // What the line is, is said as ever.
+    assert!(
+        report.bottlenecks[..3]
+            .iter()
+            .all(|found| found.location.line == 8)
+    );
+    let causes = report
+        .bottlenecks
+        .iter()
+        .map(|found| words::place(&found.causes[0].location));
+    let causes: Vec<String> = causes.collect();
+    assert_eq!(causes[..2], [expected[0], expected[1]]);
+    assert_eq!(causes[3], "app.c:30 work");
+    let text = render_text(&report, &RenderOptions::default());
+    for place in places {
+        assert!(text.contains(&place), "{text}");
+    }
+}
+
+/// A message to itself that comes too late, and one to another rank.
+#[test]
+fn a_rank_that_waits_for_itself_does_so_in_words() {
+    let mut r = ranks(2);
+    let post = r[0].irecv(20, 0, 5, 10 * MS);
+    let mut thread = Calls::new(0, 1, 2);
+    thread.send(21, 0, 5, 60 * MS, 61 * MS);
+    r[0].waitall(22, &[(post, None)], 11 * MS, 62 * MS);
+    r.push(thread);
+    let report = analyze(r);
+    let found = &report.bottlenecks[0];
+    assert_eq!((found.ranks[0].rank, found.causes[0].rank), (0, 0));
+    let text = render_text(&report, &RenderOptions::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("for itself, MPI_Send at app.c:21"), "{text}");
+    assert!(
+        text.contains("at app.c:22 work, by rank 0 for itself."),
+        "{text}"
+    );
+    assert!(!text.contains("for rank 0"), "{text}");
+}
