@@ -39,6 +39,7 @@ mod group;
 mod hanging;
 mod hints;
 pub(crate) mod import;
+mod in_order;
 mod interests;
 mod intern;
 mod listing;

@@ -14,6 +14,7 @@ use super::competing::Moves;
 use super::epochs::{Epochs, Role, target_of};
 use super::exchange::Asked;
 use super::group::Part;
+use super::in_order::InOrder;
 use super::lock::Locks;
 use super::notes::Ended;
 use super::table::{NONE, Row, Step};
@@ -187,20 +188,16 @@ impl<'a> Rank<'a> {
         let slabs: Vec<Columns> = threads.map(|t| std::mem::take(&mut t.columns)).collect();
         let mut next: Vec<usize> = slabs.iter().map(|columns| columns.first).collect();
         let mut extended: Vec<_> = slabs.iter().map(|c| c.extended.iter().peekable()).collect();
-        loop {
-            let threads = slabs.iter().zip(&next).enumerate();
-            let first = threads.filter_map(|(thread, (columns, &at))| {
-                columns.enter.get(at).map(|&enter| (enter, thread))
-            });
-            let Some((_, thread)) = first.min() else {
-                break;
-            };
+        let heads = slabs.iter().zip(&next);
+        let mut order = InOrder::new(heads.map(|(slab, &at)| slab.enter.get(at).copied()));
+        while let Some(thread) = order.least() {
             let (columns, at) = (&slabs[thread], next[thread]);
             match extended[thread].next_if(|(position, _)| *position == at) {
                 Some(extended) => self.take_extended(thread, columns, extended),
                 None => self.take_plain(thread, columns, at..at + 1),
             }
             next[thread] += 1;
+            order.advance(columns.enter.get(at + 1).copied());
         }
         for (thread, columns) in self.threads.iter_mut().zip(slabs) {
             thread.columns = columns;
