@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use experiments::{Compare, Output, Scale};
+use laggard::export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 
@@ -388,6 +389,18 @@ impl Export {
             || self.around.is_some()
             || self.any_size
             || times.iter().any(Option::is_some)
+    }
+
+    /// Which part that is.
+    pub fn choice(&self) -> Choice {
+        Choice {
+            ranks: self.ranks.clone().map(|ranks| ranks.0),
+            from: self.from,
+            until: self.until,
+            min_duration: self.min_duration,
+            around: self.around,
+            any_size: self.any_size,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`analyze`] is the analysis: a job of agents (module [`comm`]) runs the phases of
 //! the engine over a directory of traces. [`symbols`] and [`directory`] serve the
 //! other commands too. [`events`] gives those who pass a trace on all that is in it.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod comm;
 pub mod directory;

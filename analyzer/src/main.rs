@@ -1,9 +1,9 @@
 //! The `laggard` command.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod cli;
 mod commands;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Exit code: the input could not be analysed.
@@ -20,8 +20,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => {
             if commands::is_head() {
-                // Nobody may be listening any more.
-                let _ = usage.print();
+                commands::print_usage(&usage);
             }
             let code = u8::try_from(usage.exit_code()).unwrap_or(USAGE);
             return ExitCode::from(code);
@@ -73,7 +72,7 @@ fn failure() -> ExitCode {
 /// The one place that prints errors: one line, by one agent.
 fn complain(error: &anyhow::Error) {
     if commands::is_head() {
-        let _ = writeln!(std::io::stderr(), "laggard: {}", line(error));
+        commands::say(&line(error));
     }
 }
 

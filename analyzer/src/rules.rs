@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use laggard_patterns::rules::{Complaint, RuleBase, read};
 
 /// Bytes of a file of rules; nobody types more.
@@ -37,11 +37,7 @@ impl Rules {
     pub fn with_file(path: &Path) -> Result<Rules> {
         let shown = path.display();
         let about = || format!("{shown}: cannot read the rules");
-        let metadata = std::fs::metadata(path).with_context(about)?;
-        if !metadata.is_file() || metadata.len() > LARGEST {
-            bail!("{shown}: not a file of rules");
-        }
-        let bytes = std::fs::read(path).with_context(about)?;
+        let bytes = laggard_files::read(path, LARGEST).with_context(about)?;
         let text = String::from_utf8(bytes).map_err(|_| anyhow!("{shown}: not a text file"))?;
         let (rules, complaints) = read(&text);
         Ok(Rules {

@@ -11,6 +11,7 @@
 //! [`Model`] only, and only where that was close to what was measured.
 //!
 //! *Not here.* The measurement.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod entry;
 mod error;

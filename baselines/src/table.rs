@@ -1,7 +1,5 @@
 //! A table of measured times.
 
-use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +9,8 @@ use crate::{Baseline, Entry, Error, Fingerprint, Growth, Model, Point, Span};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-baseline/1";
+/// No table is longer, bytes.
+const LARGEST: u64 = 256 << 20;
 
 /// Times measured on one machine.
 ///
@@ -96,20 +96,12 @@ impl Table {
             path: path.to_owned(),
             source,
         };
-        let mut draft = path.to_owned().into_os_string();
-        draft.push(format!(".{}", std::process::id()));
-        let written = fs::File::create(&draft)
-            .and_then(|mut file| file.write_all(self.to_json().as_bytes()))
-            .and_then(|()| fs::rename(&draft, path));
-        written.map_err(|source| {
-            let _ = fs::remove_file(&draft);
-            failed(source)
-        })
+        laggard_files::replace(path, self.to_json().as_bytes()).map_err(failed)
     }
 
     /// Reads a table's file.
     pub fn read(path: &Path) -> Result<Table, Error> {
-        let bytes = fs::read(path).map_err(|source| Error::Read {
+        let bytes = laggard_files::read(path, LARGEST).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;

@@ -18,6 +18,7 @@
 //!
 //! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that
 //! totals can be compared tool against tool.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod catalogue;
 mod confidence;

@@ -11,6 +11,7 @@
 //!
 //! *Constraints.* Pure functions over [`laggard_report::Report`]: no files, no MPI. All numbers
 //! are those of reports, so that nothing here depends on how many agents analysed a run.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod compare;
 mod error;

@@ -69,7 +69,10 @@ pub(crate) fn font(size: u32, side: HPos) -> TextStyle<'static> {
 
 /// At most so many letters, none of which a picture cannot hold.
 pub(crate) fn label(text: &str, most: usize) -> String {
-    let letters: Vec<char> = text.chars().filter(|letter| !letter.is_control()).collect();
+    let letters: Vec<char> = text
+        .chars()
+        .filter(|&letter| !laggard_files::is_steering(letter))
+        .collect();
     match letters.len() > most {
         true => letters[..most - 1].iter().chain(&['…']).collect(),
         false => letters.into_iter().collect(),

@@ -25,7 +25,9 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         .clone()
         .unwrap_or_else(|| laggard::directory::of(&options.directory).join("report.json"));
     let prepare = || prepare(options, &output);
-    let Some(analysis) = laggard::analyze_prepared(&options.directory, prepare)? else {
+    let Some(analysis) =
+        laggard::analyze_prepared(&options.directory, prepare)?
+    else {
         return Ok(ExitCode::SUCCESS);
     };
     let Analysis { report, per_rank } = analysis;
@@ -43,9 +45,9 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     };
     let (share, unknown) = (report.waiting_percent(), report.unknown_waiting());
     if share > limit {
-        eprintln!(
-            "laggard: {share:.1} % of the time was spent waiting, more than --fail-above {limit}"
-        );
+        screen::say(&format!(
+            "{share:.1} % of the time was spent waiting, more than --fail-above {limit}"
+        ));
         return Ok(ExitCode::from(ABOVE));
     }
     // A recording that is broken must not pass for a program that is fast.
@@ -62,8 +64,15 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
 /// not touched.
 fn prepare(options: &Analyze, output: &Path) -> Result<AnalyzeOptions> {
     let settings = settings(options)?;
-    if is_head() && (options.output.is_some() || output.exists()) {
+    if is_head() && (options.output.is_some() || laggard_files::exists(output)) {
         Report::check_target(output)?;
+        // Nobody named it: it lies in a directory that may be anybody's.
+        if options.output.is_none() && !output.is_file() {
+            bail!(
+                "{}: not a regular file; name another one with -o",
+                output.display()
+            );
+        }
     }
     if is_head()
         && let Some(table) = &options.per_rank
@@ -122,7 +131,7 @@ fn print(options: &Analyze, report: &Report, output: &Path, files: &[(&str, &Pat
     }
     match options.format {
         Format::None => {}
-        Format::Json => screen::print(&report.to_json())?,
+        Format::Json => screen::print_json(&report.to_json())?,
         Format::Text => {
             screen::print_report(report, TOP, output)?;
             if options.stats {

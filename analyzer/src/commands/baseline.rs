@@ -1,14 +1,16 @@
 //! `laggard baseline`: what operations take on this machine, measured, merged or shown.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use laggard::measure::{self, MeasureOptions};
 use laggard_baselines::Table;
+use laggard_files::Place;
 
-use super::{is_head, run};
+use super::{is_head, run, screen};
 use crate::cli::Baseline;
 
 /// Where the table goes if nobody says.
@@ -56,20 +58,30 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
     if !options.quiet {
         let calls = table.entries.chunk_by(|a, b| a.operation == b.operation);
         let entries = table.entries.len();
-        println!(
+        let mut out = screen::output();
+        writeln!(
+            out,
             "{}: {} calls, {entries} entries, of {}",
             output.display(),
             calls.count(),
             table.description
-        );
+        )?;
         if measured.left_out > 0 {
-            println!(
+            writeln!(
+                out,
                 "time was up before {} of {} measurements, those of the largest messages: give it more with --time",
                 measured.left_out, measured.cells
-            );
+            )?;
         }
-        table.notes.iter().for_each(|note| println!("{note}"));
-        println!("next: laggard analyze --baseline {} DIR", output.display());
+        for note in &table.notes {
+            writeln!(out, "{note}")?;
+        }
+        writeln!(
+            out,
+            "next: laggard analyze --baseline {} DIR",
+            output.display()
+        )?;
+        out.flush()?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,29 +112,21 @@ fn merge(options: &Baseline, output: &Path) -> Result<ExitCode> {
     let merged = Table::merge(tables.collect::<Result<_>>()?)?;
     write(options, &merged, output)?;
     if !options.quiet {
-        println!("{}: {} entries", output.display(), merged.entries.len());
+        let (file, entries) = (output.display(), merged.entries.len());
+        screen::print(&format!("{file}: {entries} entries\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Makes sure that a table can be written here, and nothing else is overwritten.
 fn check_target(output: &Path) -> Result<()> {
-    if output.is_dir() {
-        bail!("{}: is a directory; name a file with -o", output.display());
-    }
-    let is_empty = std::fs::metadata(output).is_ok_and(|file| file.len() == 0);
-    if output.exists() && !is_empty && Table::read(output).is_err() {
+    let refused = || format!("{}: no table can be written there", output.display());
+    let place = laggard_files::check(output).with_context(refused)?;
+    if place == Place::File && Table::read(output).is_err() {
         bail!(
             "{}: there is a file that is no baseline table; name another one with -o",
             output.display()
         );
-    }
-    let parent = output
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    if !parent.is_dir() {
-        bail!("{}: there is no such directory", parent.display());
     }
     Ok(())
 }

@@ -1,23 +1,27 @@
 //! A baseline table on the screen, as a picture, or as a table for other tools.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use laggard_baselines::{Entry, Point, Table};
+use laggard_files::printable;
 use laggard_report::units::{duration, size};
 use laggard_tables::baseline::{self, Row};
 use plotters::prelude::*;
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
-use super::screen;
+use super::{results, screen};
 use crate::cli::Baseline;
 
 /// Operations that are drawn if nobody chooses.
 const DRAWN: [&str; 4] = ["MPI_Send", "MPI_Recv", "MPI_Allreduce", "MPI_Alltoall"];
 /// Width and height of a picture.
 const PICTURE: (u32, u32) = (1000, 640);
+/// Times that an axis shows, s.
+const SHOWN_S: Range<f64> = 1e-15..1e15;
 /// Rows of dots on the screen.
 const DOTS: u32 = 48;
 
@@ -161,11 +165,14 @@ fn picture(table: &Table, entries: &[&Entry], file: &Path) -> Result<()> {
     let right = points().map(|point| point.0).fold(1.0, f64::max);
     let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points().map(|point| point.1).fold(0.0, f64::max);
+    if !(low > SHOWN_S.start && high < SHOWN_S.end) {
+        bail!("its times cannot be on one axis");
+    }
     {
         let area = SVGBackend::with_string(&mut text, PICTURE).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
-            .caption(&table.description, ("sans-serif", 18))
+            .caption(printable(&table.description), ("sans-serif", 18))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(70)
@@ -182,7 +189,7 @@ fn picture(table: &Table, entries: &[&Entry], file: &Path) -> Result<()> {
             let dot = |point: &Point| (f64::from(place(point.bytes)), point.time_s);
             chart
                 .draw_series(LineSeries::new(entry.points.iter().map(dot), &color))?
-                .label(title(entry))
+                .label(printable(&title(entry)))
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color));
             let measured = entry.points.iter().map(dot);
             chart.draw_series(measured.map(|dot| Circle::new(dot, 2, color.filled())))?;
@@ -197,8 +204,7 @@ fn picture(table: &Table, entries: &[&Entry], file: &Path) -> Result<()> {
             .draw()?;
         area.present()?;
     }
-    std::fs::write(file, text)?;
-    Ok(())
+    results::write_picture(file, &text)
 }
 
 /// Writes a table as Parquet.

@@ -154,11 +154,19 @@ fn tag(tag: i32) -> String {
     }
 }
 
+/// A name as one word, which does not steer the terminal either.
+pub fn word(name: &str) -> String {
+    name.replace(
+        |c: char| c.is_whitespace() || laggard_files::is_steering(c),
+        "_",
+    )
+}
+
 /// `comm=…`, `win=…` or `file=…`: the name, where it has one.
 fn group(id: u64, definitions: &Definitions) -> String {
     let or_id = |name: u32| match definitions.string(name) {
         name if name.is_empty() => format!("{id:#x}"),
-        name => name.replace(|c: char| c.is_whitespace() || c.is_control(), "_"),
+        name => word(&name),
     };
     if let Some(&(_, _, kind, name)) = definitions.group_handles.iter().find(|h| h.0 == id) {
         let kind = if kind == 1 { "win" } else { "file" };

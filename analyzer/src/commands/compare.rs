@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use laggard_experiments::compare::{self, COMPARE_SCHEMA, Options};
 
-use super::{ABOVE, reports, results};
+use super::{ABOVE, reports, results, screen};
 use crate::cli::Compare;
 
 /// Compares the reports of two revisions or more; says what became slower, if it is to fail then.
@@ -36,7 +36,7 @@ pub fn compare(options: &Compare) -> Result<ExitCode> {
     let slower = comparison.regressions(percent);
     for found in &slower {
         let label = &comparison.revisions[found.revision].label;
-        eprintln!("laggard: {label} is slower: {}", found.what);
+        screen::say(&format!("{label} is slower: {}", found.what));
     }
     match broken {
         _ if !slower.is_empty() => Ok(ExitCode::from(ABOVE)),

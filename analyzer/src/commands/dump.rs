@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use laggard::directory::{Trace, TracedLocation};
 use laggard::events::{Calls, Item, region_name};
 use laggard::symbols::{Symbols, base_name, source_location};
+use laggard_files::printable;
 use laggard_report::rank_ranges;
 use laggard_trace::calls::{self, user::REGION};
 use laggard_trace::{Event, Signature, flags};
@@ -180,8 +181,7 @@ impl<'a> Listing<'a> {
         let region = id.and_then(|id| definitions.regions().get(id));
         let name = region.and_then(|region| region_name(definitions, region, self.symbols));
         let name = name.unwrap_or_default();
-        // What a trace says must not steer the terminal.
-        let name = name.replace(|c: char| c.is_whitespace() || c.is_control(), "_");
+        let name = call_text::word(&name);
         Ok(write!(out, " name={name}")?)
     }
 
@@ -199,8 +199,7 @@ impl<'a> Listing<'a> {
                 ("", _) | (_, 0) => place.function,
                 (file, line) => format!("{}:{line} {}", base_name(file), place.function),
             };
-            // What a trace says must not steer the terminal.
-            text.replace(char::is_control, "?")
+            printable(&text).into_owned()
         })
     }
 }

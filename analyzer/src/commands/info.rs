@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use laggard::directory::Trace;
+use laggard_files::printable;
 use laggard_report::units::{count, duration, percent, size};
 use laggard_trace::calls;
 
@@ -56,8 +57,8 @@ fn text(trace: &Trace) -> String {
         let severity = anomaly.severity.name();
         let _ = writeln!(
             text,
-            "  {severity:7}  {id}{times}: {}{origin}",
-            anomaly.detail
+            "  {severity:7}  {id}{times}: {}",
+            printable(&format!("{}{origin}", anomaly.detail))
         );
     }
     text
@@ -83,9 +84,7 @@ fn head(text: &mut String, trace: &Trace) {
         .map(|traced| Some(traced.location.end?.recorded))
         .sum();
     let mut item = |label: &str, value: &str| {
-        // What a trace says must not steer the terminal.
-        let value = value.replace(char::is_control, "?");
-        let _ = writeln!(text, "{label:10} {value}");
+        let _ = writeln!(text, "{label:10} {}", printable(value));
     };
     item("Program", &trace.program.join(" "));
     item("Ranks", &trace.ranks.to_string());

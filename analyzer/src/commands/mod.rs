@@ -29,6 +29,8 @@ use crate::cli::Command;
 /// Exit code: the program waits for longer, or is slower, than the user allows.
 const ABOVE: u8 = 3;
 
+pub use screen::{print_usage, say};
+
 /// Does what was asked; the exit code is that of the process.
 pub fn execute(command: Command) -> Result<ExitCode> {
     match command {

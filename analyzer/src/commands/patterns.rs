@@ -18,7 +18,7 @@ pub fn patterns(options: &Patterns) -> Result<ExitCode> {
     let rules = rules.transpose()?.unwrap_or_default();
     for wrong in &rules.complaints {
         let (file, line) = (&rules.file, wrong.line);
-        eprintln!("laggard: {file}:{line}: {}; left out", wrong.text);
+        screen::say(&format!("{file}:{line}: {}; left out", wrong.text));
     }
     let page = match &options.explain {
         Some(id) => match (PatternId::from_text(id), rules.base.find(id)) {

@@ -58,7 +58,9 @@ fn terminal() -> Option<Term> {
     let is_terminal = target.starts_with("/dev/pts") || is_console(&target);
     let open = |writes: bool| -> Option<File> {
         let mut options = OpenOptions::new();
-        options.read(!writes).write(writes).open(&target).ok()
+        #[expect(clippy::disallowed_methods, reason = "a terminal, which is no file")]
+        let opened = options.read(!writes).write(writes).open(&target);
+        opened.ok()
     };
     if !is_terminal {
         return None;
@@ -82,13 +84,20 @@ fn launcher() -> Option<u32> {
     found
 }
 
+/// What the system tells of a process.
+fn told(process: u32, what: &str) -> Option<String> {
+    let path = format!("/proc/{process}/{what}");
+    let text = laggard_files::read(path.as_ref(), 1 << 16).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
 fn is_launcher(process: u32) -> bool {
-    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    let name = told(process, "comm").unwrap_or_default();
     LAUNCHERS.iter().any(|launcher| name.starts_with(launcher))
 }
 
 fn parent(process: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let status = told(process, "status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
     line?.trim().parse().ok().filter(|&parent| parent > 1)
 }

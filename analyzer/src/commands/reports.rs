@@ -9,7 +9,7 @@ use laggard_report::Report;
 /// The report file that somebody means.
 ///
 /// # Errors
-/// If it is a directory without a report.
+/// If it is a directory without a report of its own.
 pub fn file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -20,7 +20,18 @@ pub fn file(path: &Path) -> Result<PathBuf> {
         let directory = path.display();
         bail!("{directory}: no report in it: run laggard analyze {directory} first");
     }
-    Ok(report)
+    inside(report)
+}
+
+/// A file that was found in a directory, not named: a link must not lead out of there.
+fn inside(file: PathBuf) -> Result<PathBuf> {
+    if laggard_files::leaves_directory(&file)? {
+        bail!(
+            "{}: a link out of its directory; name the report itself",
+            file.display()
+        );
+    }
+    Ok(file)
 }
 
 /// The runs of one revision or size: reports joined by commas, or a directory of reports.
@@ -65,6 +76,6 @@ fn repeats(path: &Path) -> Result<Vec<PathBuf>> {
     match files.is_empty() {
         // Says what is missing.
         true => Ok(vec![file(path)?]),
-        false => Ok(files),
+        false => files.into_iter().map(inside).collect(),
     }
 }

@@ -15,6 +15,14 @@ const PICTURE: &str = "a picture (SVG)";
 /// What may be replaced by a result, in words.
 const RESULT: &str = "an older result of the same command";
 
+/// Writes a picture, over an older one.
+///
+/// # Errors
+/// If something else is there, or what the system says.
+pub fn write_picture(path: &Path, svg: &str) -> Result<()> {
+    Ok(file::write(path, svg.as_bytes(), PICTURE, is_picture)?)
+}
+
 fn is_picture(content: &[u8]) -> bool {
     content.starts_with(b"<svg")
 }
@@ -55,7 +63,7 @@ pub fn write(
         file::write(path, json.as_bytes(), RESULT, is_ours)?;
     }
     if let Some(path) = &output.svg {
-        file::write(path, draw()?.as_bytes(), PICTURE, is_picture)?;
+        write_picture(path, &draw()?)?;
     }
     match output.format {
         Format::Text => {
@@ -71,7 +79,7 @@ pub fn write(
                 }
             }
         }
-        Format::Json => screen::print(&json)?,
+        Format::Json => screen::print_json(&json)?,
         Format::None => {}
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! `laggard run`: starts a program with the collector preloaded.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -12,6 +11,7 @@ use laggard_trace::FILE_EXTENSION;
 use laggard_trace::operations::OperationMap;
 
 use super::launcher::{self, Launcher};
+use super::screen::say;
 use crate::cli::{FilePer, Mode, Run};
 
 /// The collector's file.
@@ -181,11 +181,6 @@ fn size(entry: &std::fs::DirEntry) -> u64 {
         return file.locations().map(|(_, _, size)| size).sum();
     }
     entry.metadata().map_or(0, |metadata| metadata.len())
-}
-
-fn say(text: &str) {
-    // A closed stderr must not change the program's exit code.
-    let _ = writeln!(std::io::stderr(), "laggard: {text}");
 }
 
 /// Where the trace is, and how large.

@@ -1,6 +1,5 @@
 //! `laggard show`: a report again, as text or as a page.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,11 +59,8 @@ fn write_page(report: &Report, file: &Path, path: &Path, options: &Show) -> Resu
 /// Reads a picture.
 fn picture(path: &Path) -> Result<Picture> {
     let file = path.display();
-    let found = fs::metadata(path).with_context(|| format!("cannot read {file}"))?;
-    if !found.is_file() || found.len() > MOST_BYTES {
-        bail!("{file}: not a picture of at most {} MB", MOST_BYTES >> 20);
-    }
-    let svg = fs::read(path).with_context(|| format!("cannot read {file}"))?;
+    let svg =
+        laggard_files::read(path, MOST_BYTES).with_context(|| format!("cannot read {file}"))?;
     let start = &svg[..svg.len().min(START)];
     if !start.windows(4).any(|tag| tag == b"<svg") {
         bail!("{file}: not a picture (SVG)");

@@ -1,11 +1,10 @@
 //! Lines of the program's sources that a report names, where they are readable.
 //!
 //! A report may come from anywhere, and a page of it may go anywhere. So only files are read
-//! that look like sources: by their names, of a bounded size, regular, and text.
+//! that look like sources: by their names, and those that links lead to, which must not leave the
+//! directory of the name; of a bounded size, regular, and text.
 
-use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -75,8 +74,7 @@ fn began(report: &Report) -> Option<SystemTime> {
 /// Where the compiler found it, or seen from here, or from where the program is.
 fn find(file: &str, program: Option<&Path>) -> Option<Source> {
     let file = Path::new(file);
-    let ending = file.extension()?.to_str()?.to_ascii_lowercase();
-    if !ENDINGS.contains(&ending.as_str()) {
+    if !is_source(file) {
         return None;
     }
     let beside = program.map(|directory| directory.join(file));
@@ -87,19 +85,18 @@ fn find(file: &str, program: Option<&Path>) -> Option<Source> {
         .find_map(read)
 }
 
+/// Whether a file looks like a source, by its name.
+fn is_source(file: &Path) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.contains(&&*ending.to_ascii_lowercase()))
+}
+
 fn read(path: PathBuf) -> Option<Source> {
-    let is_small = |file: &fs::Metadata| file.is_file() && file.len() <= MOST_BYTES;
-    if !fs::metadata(&path).is_ok_and(|found| is_small(&found)) {
+    let (mut file, size, end) = laggard_files::open_beside(&path).ok()?;
+    if size > MOST_BYTES || !is_source(&end) {
         return None;
     }
-    // Should it have become a pipe meanwhile, nobody waits for a writer.
-    let mut options = File::options();
-    let mut file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(&path)
-        .ok()?;
-    let found = file.metadata().ok().filter(is_small)?;
+    let changed = file.metadata().and_then(|found| found.modified()).ok();
     let mut bytes = Vec::new();
     file.by_ref()
         .take(MOST_BYTES)
@@ -112,7 +109,7 @@ fn read(path: PathBuf) -> Option<Source> {
     Some(Source {
         path,
         lines: text.lines().map(str::to_owned).collect(),
-        changed: found.modified().ok(),
+        changed,
     })
 }
 

@@ -79,6 +79,19 @@ pub fn list(directory: &Path) -> Result<Listing> {
         if extension.is_none_or(|extension| extension != FILE_EXTENSION) {
             continue;
         }
+        let path = file.path();
+        let is_link = file.file_type().is_ok_and(|kind| kind.is_symlink());
+        if is_link && laggard_files::leaves_directory(&path).unwrap_or(true) {
+            listing.failures.push(Failure {
+                why: format!(
+                    "{}: a link out of the trace directory; skipped",
+                    path.display()
+                ),
+                file: name,
+                is_newer: false,
+            });
+            continue;
+        }
         if laggard_trace::is_node_file_name(&name) {
             listing.add_node_file(directory, name);
             continue;

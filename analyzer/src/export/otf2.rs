@@ -114,7 +114,7 @@ pub fn location_id(rank: u32, thread: u32) -> u64 {
 /// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
 /// anchor file. What a report of it found is marked.
 pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
-    if output.exists() {
+    if laggard_files::exists(output) {
         bail!(
             "{}: exists; choose another directory for the archive",
             output.display()

@@ -63,6 +63,9 @@ pub fn gather(job: &dyn Job, own: &BTreeMap<&'static str, String>) -> Result<Fin
     })
 }
 
+/// What the system tells of an adapter is shorter, bytes.
+const MOST_BYTES: u64 = 1 << 16;
+
 /// Network adapters of this host: those for clusters, else what carries TCP, with the rate in
 /// Mbit/s where it is told.
 fn network() -> Vec<String> {
@@ -79,8 +82,9 @@ fn network() -> Vec<String> {
     }
     let tell = |name: String| {
         let read = |file: &str| {
-            let text = std::fs::read_to_string(format!("/sys/class/net/{name}/{file}"));
-            text.map(|text| text.trim().to_owned()).unwrap_or_default()
+            let path = format!("/sys/class/net/{name}/{file}");
+            let text = laggard_files::read(path.as_ref(), MOST_BYTES).unwrap_or_default();
+            String::from_utf8_lossy(&text).trim().to_owned()
         };
         // Virtual ones have no device behind them.
         let is_device = std::path::Path::new(&format!("/sys/class/net/{name}/device")).exists();

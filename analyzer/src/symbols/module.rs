@@ -1,7 +1,5 @@
 //! One executable or library.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -205,17 +203,8 @@ fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
 
 /// Maps a file for reading.
 pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
-    // A trace may name anything: a pipe must not be waited for, and to open some devices
-    // does something.
-    if !path.metadata()?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NONBLOCK);
-    let file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
+    // A trace may name anything.
+    let (file, _) = laggard_files::open(path)?;
     // SAFETY: only read; were the file shortened meanwhile, the process would get
     // SIGBUS, as every reader of mapped files does.
     unsafe { Mmap::map(&file) }

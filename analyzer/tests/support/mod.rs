@@ -25,6 +25,11 @@ pub struct Calls {
 
 impl Calls {
     pub fn new(rank: u32, thread: u32, ranks: u32) -> Calls {
+        Calls::named(rank, thread, ranks, ["app.c", "work", "./app", "n1"])
+    }
+
+    /// The same with other names of the file, the function, the program and the host.
+    pub fn named(rank: u32, thread: u32, ranks: u32, names: [&str; 4]) -> Calls {
         let mut header = FileHeader::new();
         header.rank = rank;
         header.thread = thread;
@@ -36,14 +41,14 @@ impl Calls {
             id,
             bytes: text.as_bytes().to_vec(),
         };
-        writer.define(&[text(1, "app.c"), text(2, "work")]);
+        writer.define(&[text(1, names[0]), text(2, names[1])]);
         if thread == 0 {
             // As the collector: a rank's first thread says what holds for all.
             writer.define(&[
                 text(3, "program"),
-                text(4, "./app"),
+                text(4, names[2]),
                 text(5, "host"),
-                text(6, "n1"),
+                text(6, names[3]),
                 Definition::Property { key: 3, value: 4 },
                 Definition::Property { key: 5, value: 6 },
             ]);

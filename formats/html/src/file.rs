@@ -1,14 +1,15 @@
 //! Pages as files.
 
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+
+use laggard_files::Place;
 
 use crate::page::START;
 use crate::{Error, Page, render};
 
 /// Whether [`write()`] may write this file: there is none, or an older page, an empty file, or
-/// something that is no regular file.
+/// a stream.
 ///
 /// # Errors
 /// It may not, or there is no such directory.
@@ -17,24 +18,11 @@ pub fn check_target(path: &Path) -> Result<(), Error> {
         path: path.to_owned(),
         source,
     };
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(found) if found.is_file() && found.len() > 0 => match is_page(path) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::WouldOverwrite {
-                path: path.to_owned(),
-            }),
-            Err(error) => Err(failed(error)),
-        },
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-            match above.map(fs::metadata) {
-                Some(Err(source)) => Err(failed(source)),
-                _ => Ok(()),
-            }
-        }
-        Err(error) => Err(failed(error)),
+    match laggard_files::check(path).map_err(failed)? {
+        Place::File if !is_page(path).map_err(failed)? => Err(Error::WouldOverwrite {
+            path: path.to_owned(),
+        }),
+        Place::Free | Place::File | Place::Stream => Ok(()),
     }
 }
 
@@ -45,7 +33,7 @@ pub fn check_target(path: &Path) -> Result<(), Error> {
 pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
     check_target(path)?;
     let text = render(page);
-    laggard_report::replace(path, text.as_bytes()).map_err(|source| Error::Write {
+    laggard_files::replace(path, text.as_bytes()).map_err(|source| Error::Write {
         path: path.to_owned(),
         source,
     })
@@ -55,12 +43,15 @@ pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
 fn is_page(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     let most = START.len() as u64;
-    File::open(path)?.take(most).read_to_end(&mut start)?;
+    let (file, _) = laggard_files::open(path)?;
+    file.take(most).read_to_end(&mut start)?;
     Ok(start == START.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use laggard_report::Report;
 
     use super::*;

@@ -13,6 +13,7 @@
 //! and without characters that turn text around. The page grows with the findings up to a
 //! bound, and not with the ranks: these are folded into classes. The same report gives the
 //! same bytes.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
 mod file;

@@ -10,13 +10,7 @@ pub const SENTENCE: usize = 600;
 /// A text without control characters, and without those that turn text around, cut after so
 /// many characters.
 pub fn clean(text: &str, most: usize) -> String {
-    let is_odd = |letter: char| {
-        let turns = matches!(
-            letter,
-            '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        );
-        turns || (letter.is_control() && letter != '\t')
-    };
+    let is_odd = |letter| letter != '\t' && laggard_files::is_steering(letter);
     let mut letters = text.chars();
     let kept = letters.by_ref().take(most);
     let mut clean: String = kept

@@ -1,9 +1,9 @@
 //! What is looked at before the library reads an archive: it trusts what it finds.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::Error;
 use crate::definitions::Definitions;
@@ -20,20 +20,12 @@ const BEFORE_TEXTS: usize = 46;
 
 /// Refuses what is no anchor file.
 pub fn check(path: &Path) -> Result<(), Error> {
-    let metadata = path.metadata().map_err(|source| Error::Open {
-        path: path.to_owned(),
-        source,
-    })?;
     let refused = |why: &str| {
         Err(Error::NotAnArchive {
             path: path.to_owned(),
             why: why.to_owned(),
         })
     };
-    // What is no file, a pipe for example, must not be waited for.
-    if !metadata.is_file() {
-        return refused("not a regular file");
-    }
     // All other files are in the directory of the anchor file's name.
     if path
         .file_stem()
@@ -41,14 +33,39 @@ pub fn check(path: &Path) -> Result<(), Error> {
     {
         return refused("its name leads out of its directory");
     }
-    if metadata.len() > LONGEST {
-        return refused("too long for an anchor file");
+    let bytes = match laggard_files::read(path, LONGEST) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return refused("not a regular file");
+        }
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return refused("too long for an anchor file");
+        }
+        read => read.map_err(|source| Error::Open {
+            path: path.to_owned(),
+            source,
+        })?,
+    };
+    check_content(&bytes).or_else(refused)?;
+    match odd_file(path) {
+        Some(odd) => refused(&format!("{} is no regular file of it", odd.display())),
+        None => Ok(()),
     }
-    let bytes = fs::read(path).map_err(|source| Error::Open {
-        path: path.to_owned(),
-        source,
-    })?;
-    check_content(&bytes).or_else(refused)
+}
+
+/// A file of the archive that is none, or is elsewhere: the library opens them by their names, and
+/// waits for a pipe.
+fn odd_file(anchor: &Path) -> Option<PathBuf> {
+    let is_odd = |path: &PathBuf| {
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        !is_file || laggard_files::leaves_directory(path).unwrap_or(true)
+    };
+    let beside = anchor.with_extension("def");
+    let below = fs::read_dir(anchor.with_extension(""))
+        .into_iter()
+        .flatten();
+    let files = below.filter_map(|file| Some(file.ok()?.path()));
+    let named = |path: &PathBuf| laggard_files::exists(path);
+    files.chain([beside].into_iter().filter(named)).find(is_odd)
 }
 
 /// Refuses the bytes of an anchor file that would have the library take memory without limit.
@@ -88,10 +105,9 @@ const END_OF_FILE: u8 = 1;
 /// nobody has written. A file that is not where it is expected is the library's business.
 pub fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
     let path = anchor.with_extension("").join(format!("{location}.evt"));
-    let Ok(file) = File::open(&path) else {
+    let Ok((file, length)) = laggard_files::open(&path) else {
         return Ok(());
     };
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
     let mut last = [0];
     let read = length
         .checked_sub(1)

@@ -24,6 +24,7 @@
 //!
 //! *Not here.* Metrics, threads and tasks, files, calls that are not of MPI: counted and
 //! skipped. Requests that one thread posts and another one completes are not tied.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod anchor;
 mod archive;

@@ -14,6 +14,7 @@
 //! *Not supported.* Reading; anything of Perfetto that is not about tracks. The messages
 //! (module [`message`]) are the few fields that are needed, under the numbers that the
 //! project's `perfetto_trace.proto` gives them.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod compress;
 mod encode;

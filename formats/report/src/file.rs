@@ -1,8 +1,8 @@
 //! Reports as files, and how files are written that may replace older ones.
 
 use std::path::Path;
-use std::{fs, io};
 
+use laggard_files::Place;
 use serde::Deserialize;
 
 use crate::{Error, Report, SCHEMA, SCHEMA_FAMILY};
@@ -13,6 +13,8 @@ struct Head {
     schema: Option<String>,
 }
 
+/// No report is longer, bytes; of a million locations it has some 300 MB.
+pub const LARGEST: u64 = 1 << 30;
 /// What may be replaced by a report, in words.
 const REPORT: &str = "a laggard report";
 
@@ -27,7 +29,7 @@ impl Report {
 
     /// Reads a report file.
     pub fn read(path: &Path) -> Result<Report, Error> {
-        let bytes = fs::read(path).map_err(|source| Error::Read {
+        let bytes = laggard_files::read(path, LARGEST).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -50,7 +52,7 @@ impl Report {
     }
 
     /// Whether [`write`](Self::write) may write this file: there is none, or an older
-    /// report, an empty file, or something that is no regular file.
+    /// report, an empty file, or a stream.
     pub fn check_target(path: &Path) -> Result<(), Error> {
         check_target(path, REPORT, is_report)
     }
@@ -63,10 +65,10 @@ impl Report {
 }
 
 /// Whether [`write()`] may write this file: there is none, or one that `is_ours` (in words,
-/// `what` that is), an empty file, or something that is no regular file.
+/// `what` that is), an empty file, or a stream.
 ///
 /// # Errors
-/// [`Error::WouldOverwrite`], or what the system says.
+/// [`Error::WouldOverwrite`], or as [`laggard_files::check`].
 pub fn check_target(
     path: &Path,
     what: &'static str,
@@ -76,24 +78,13 @@ pub fn check_target(
         path: path.to_owned(),
         source,
     };
-    let is_other = || !fs::read(path).is_ok_and(|content| is_ours(&content));
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(found) if found.is_file() && found.len() > 0 && is_other() => {
-            Err(Error::WouldOverwrite {
-                path: path.to_owned(),
-                what,
-            })
-        }
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-            match above.map(fs::metadata) {
-                Some(Err(source)) => Err(failed(source)),
-                _ => Ok(()),
-            }
-        }
-        Err(error) => Err(failed(error)),
+    let is_other = || !laggard_files::read(path, LARGEST).is_ok_and(|content| is_ours(&content));
+    match laggard_files::check(path).map_err(failed)? {
+        Place::File if is_other() => Err(Error::WouldOverwrite {
+            path: path.to_owned(),
+            what,
+        }),
+        Place::Free | Place::File | Place::Stream => Ok(()),
     }
 }
 
@@ -112,7 +103,7 @@ pub fn write(
         source,
     };
     check_target(path, what, is_ours)?;
-    crate::replace(path, content).map_err(failed)
+    laggard_files::replace(path, content).map_err(failed)
 }
 
 /// The `schema` of a JSON object; `None` if it is another JSON value or has none.
@@ -136,7 +127,7 @@ pub fn is_of(content: &[u8], family: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     use super::*;
 
@@ -181,37 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link() {
+    fn links_and_pipes_are_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         example().write(&file).unwrap();
+        let before = fs::read(&file).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        example().write(&link).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    }
-
-    #[test]
-    fn planted_links_are_not_followed() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, other) = (
-            directory.path().join("r.json"),
-            directory.path().join("other"),
-        );
-        let planted = format!(".r.json.{}.0.tmp", std::process::id());
-        std::os::unix::fs::symlink(&other, directory.path().join(planted)).unwrap();
-        for content in [None, Some("mine")] {
-            if let Some(content) = content {
-                fs::write(&other, content).unwrap();
-            }
-            example().write(&path).unwrap();
-            assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
-            assert_eq!(fs::read_to_string(&other).ok().as_deref(), content);
-        }
-        // A former report's permissions are those of the new one.
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        example().write(&path).unwrap();
-        assert_eq!(mode(&path), 0o640);
+        let mut other = example();
+        other.anomalies.clear();
+        assert!(Report::check_target(&link).is_err());
+        let error = other.write(&link).unwrap_err().to_string();
+        assert!(error.contains("a symbolic link"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), before);
+        let error = Report::read(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 
     #[test]

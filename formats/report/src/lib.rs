@@ -11,6 +11,7 @@
 //!
 //! *Constraints.* Field names are promises to users; fields are only added, as
 //! optional ones. A reader takes files of its own schema version only.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
 pub mod file;
@@ -18,7 +19,6 @@ pub mod layout;
 mod model;
 mod numbers;
 mod ranks;
-mod replace;
 mod text;
 pub mod units;
 pub mod words;
@@ -27,7 +27,6 @@ pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use ranks::{list_of_ranks, rank_ranges};
-pub use replace::replace;
 pub use text::{RenderOptions, render_text};
 
 /// The schema that this version writes and reads.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{self, Options};
+use laggard_files::printable;
 
 use crate::{Error, Kind, Stacks};
 
@@ -34,7 +35,7 @@ pub fn flame_graph(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
     let mut options = Options::default();
     options.title = match stacks.title.as_str() {
         "" => "Time by call path".into(),
-        title => format!("{title}: time by call path, all ranks"),
+        title => format!("{}: time by call path, all ranks", printable(title)),
     };
     options.count_name = "ns".into();
     // The same stacks in the same colours.
@@ -54,8 +55,8 @@ fn colour(kind: Kind) -> Color {
 }
 
 fn lines(stacks: &Stacks) -> Vec<String> {
-    // What separates frames must not be in one.
-    let clean = |text: String| text.replace([';', '\n', '\r'], ",");
+    // What separates frames or lines must not be in one, nor what XML cannot hold.
+    let clean = |text: String| printable(&text).replace(';', ",");
     let line = |(stack, ns): (&crate::Stack, u64)| {
         let texts: Vec<String> = stack.texts().into_iter().map(clean).collect();
         format!("{} {ns}", texts.join(";"))

@@ -11,6 +11,7 @@
 //! the same bytes.
 //!
 //! *Not supported.* Reading; the order in which things happened.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod flame;
 mod pprof;

@@ -18,18 +18,17 @@
 //!
 //! *Not supported.* Reading; nested columns. Nothing of this may enter the preloaded
 //! library, which is why it is a crate of its own.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod baseline;
 mod error;
 mod group;
-mod part;
 mod per_rank;
 mod schema;
 mod target;
 pub mod trace;
 
 pub use error::Error;
-pub use part::Part;
 pub use per_rank::{Call, Late, PerRank, Row, Run, Text, Value};
 
 /// What a table of this version is called in its metadata, under `laggard.schema`.

@@ -1,10 +1,11 @@
 //! The file that is written: under a temporary name until it is complete.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Part};
+use laggard_files::{Part, Place};
+
+use crate::Error;
 
 /// What Parquet files begin and end with.
 const MAGIC: &[u8] = b"PAR1";
@@ -12,7 +13,7 @@ const MAGIC: &[u8] = b"PAR1";
 const MOST_METADATA: u64 = 64 << 20;
 
 /// Makes sure that a table can be written here: there is none, or an older table, an empty
-/// file, or something that is no regular file; and a file can be made beside it.
+/// file, or a stream; and a file can be made beside it.
 ///
 /// # Errors
 /// One line that says what is in the way.
@@ -26,45 +27,23 @@ pub fn check(path: &Path, family: &str) -> Result<(), Error> {
 /// A file that is being written.
 #[derive(Debug)]
 pub struct Target {
-    to: To,
+    part: Part,
     /// What was asked for, for messages.
     path: PathBuf,
-}
-
-#[derive(Debug)]
-enum To {
-    File(Part),
-    /// No regular file: a pipe or terminal has no name to rename over.
-    Other(File),
 }
 
 impl Target {
     /// Begins a file; what is there may be a table of this family of schemas.
     pub fn open(path: &Path, family: &str) -> Result<Target, Error> {
         let failed = |source| Error::write(path, source);
-        let is_regular = match fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
-                return Err(failed(io::ErrorKind::IsADirectory.into()));
-            }
-            Ok(found) => {
-                if found.is_file() && found.len() > 0 && !is_table(path, family).map_err(failed)? {
-                    return Err(Error::WouldOverwrite {
-                        path: path.to_owned(),
-                    });
-                }
-                found.is_file()
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(failed(error)),
-        };
-        // A link keeps pointing to what it points to.
-        let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let to = match is_regular {
-            true => Part::create(&end).map(To::File),
-            false => OpenOptions::new().write(true).open(&end).map(To::Other),
-        };
+        let place = laggard_files::check(path).map_err(failed)?;
+        if place == Place::File && !is_table(path, family).map_err(failed)? {
+            return Err(Error::WouldOverwrite {
+                path: path.to_owned(),
+            });
+        }
         Ok(Target {
-            to: to.map_err(failed)?,
+            part: Part::create(path).map_err(failed)?,
             path: path.to_owned(),
         })
     }
@@ -76,36 +55,25 @@ impl Target {
 
     /// Gives the complete file its name.
     pub fn finish(self) -> Result<(), Error> {
-        match self.to {
-            To::File(part) => part
-                .finish()
-                .map_err(|source| Error::write(&self.path, source)),
-            To::Other(_) => Ok(()),
-        }
+        let finished = self.part.finish();
+        finished.map_err(|source| Error::write(&self.path, source))
     }
 }
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.to {
-            To::File(part) => part.write(bytes),
-            To::Other(file) => file.write(bytes),
-        }
+        self.part.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::File(part) => part.flush(),
-            To::Other(file) => file.flush(),
-        }
+        self.part.flush()
     }
 }
 
 /// Whether a file is a table of any version. Only its ends are looked at, which may be
 /// anything.
 fn is_table(path: &Path, family: &str) -> io::Result<bool> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+    let (mut file, size) = laggard_files::open(path)?;
     let mut magic = [0; 4];
     let is_parquet = size > 12 && file.read_exact(&mut magic).is_ok() && magic == MAGIC;
     if !is_parquet {

@@ -15,6 +15,7 @@
 //!
 //! *Not here.* What calls mean beyond their [`calls`] row; time conversion;
 //! anything that knows more than one location.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod block;
 pub mod calls;

@@ -30,11 +30,7 @@ impl OperationMap {
         let shown = path.display();
         let unreadable =
             |error: std::io::Error| format!("{shown}: cannot read the operation map: {error}");
-        let metadata = std::fs::metadata(path).map_err(unreadable)?;
-        if !metadata.is_file() || metadata.len() > LARGEST {
-            return Err(format!("{shown}: not an operation map"));
-        }
-        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let bytes = laggard_files::read(path, LARGEST).map_err(unreadable)?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: not a text file"))?;
         OperationMap::parse(&text).map_err(|(line, why)| format!("{shown}:{line}: {why}"))
     }

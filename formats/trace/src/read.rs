@@ -1,9 +1,8 @@
 //! Reads one location's file: mapped, checked, nothing copied but definitions.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::{Mmap, MmapOptions};
@@ -511,18 +510,10 @@ pub(crate) fn open_file(path: &Path) -> Result<(File, u64), Error> {
         path: path.to_owned(),
         why: "not a regular file",
     };
-    // What is no file, a pipe for example, must not be waited for, nor a device opened.
-    if !path.metadata().map_err(failed)?.is_file() {
-        return Err(irregular());
+    match laggard_files::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(irregular()),
+        opened => opened.map_err(failed),
     }
-    let mut options = OpenOptions::new();
-    let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = opened.map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(irregular());
-    }
-    Ok((file, metadata.len()))
 }
 
 /// Copies the fixed-size entries of a payload.

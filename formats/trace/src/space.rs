@@ -82,6 +82,7 @@ const INTERRUPTIONS: usize = 100;
 impl FileSpace {
     /// Makes the file `path`, which must not be there yet, to be written in windows of
     /// up to `largest` bytes.
+    #[expect(clippy::disallowed_methods, reason = "a new file")]
     pub fn create(path: &Path, largest: usize) -> io::Result<Self> {
         // The program may change its directory.
         let path = std::path::absolute(path)?;
@@ -110,6 +111,10 @@ impl FileSpace {
 }
 
 /// Opens a file for reading and writing, if it is still the one that was made.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file that was made, through no link"
+)]
 pub(crate) fn open_again(path: &Path, identity: Identity) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);

@@ -142,7 +142,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
             line.push(match letter {
                 GLUE => ' ',
                 // A file's text must not steer the terminal.
-                letter if letter.is_control() => '\u{fffd}',
+                letter if laggard_files::is_steering(letter) => '\u{fffd}',
                 letter => letter,
             });
         }

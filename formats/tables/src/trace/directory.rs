@@ -68,7 +68,7 @@ impl Tables {
         metadata: &[(&str, String)],
         texts: Dictionaries,
     ) -> Result<Tables, Error> {
-        if path.symlink_metadata().is_ok() {
+        if laggard_files::exists(path) {
             return Err(Error::Exists {
                 path: path.to_owned(),
             });
@@ -105,7 +105,11 @@ impl Tables {
             columns.map(|(name, data_type, optional)| Field::new(name, data_type, optional));
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let schema = Arc::new(schema.with_metadata(self.metadata.iter().cloned().collect()));
-        let file = File::create(&part).map_err(|source| Error::write(&path, source))?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "in a directory that was just made"
+        )]
+        let file = File::create_new(&part).map_err(|source| Error::write(&path, source))?;
         let sink = Sink::new(self, BufWriter::new(file), &schema);
         Ok(Table {
             sink: sink.map_err(|source| Error::encode(&path, source))?,

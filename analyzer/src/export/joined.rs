@@ -1,7 +1,7 @@
 //! The tables of what is joined: messages, collectives, losses.
 
+use crate::events::{Collective, Events, Joined, Member, Message, MessageEnd, Wait};
 use anyhow::Result;
-use laggard::events::{Collective, Events, Joined, Member, Message, MessageEnd, Wait};
 use laggard_tables::trace::{CollectiveRow, MemberRow, MessageRow, Rows, Table, Tables, WaitRow};
 
 use super::tables::{call_key, group_key, pattern_key};

@@ -2,14 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use crate::events::{Events, Operation};
 use anyhow::{Result, bail};
-use laggard::events::{Events, Operation};
 use laggard_report::units::{count, duration};
 use laggard_report::{Bottleneck, Report, rank_ranges};
 use laggard_trace::flags;
 use rayon::prelude::*;
-
-use crate::cli::Export;
 
 /// Slices, of calls and waits, that a browser shows, about; they take 100 MB or less.
 const MOST: u64 = 4_000_000;
@@ -19,6 +17,23 @@ const AROUND: f64 = 10.0;
 const AROUND_LEAST: f64 = 1e6;
 /// Late ranks that are shown with a finding.
 const CAUSES: usize = 8;
+
+/// What somebody wants to see; by default all.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// First and last rank of each range.
+    pub ranks: Option<Vec<(u32, u32)>>,
+    /// Calls that end then or later, seconds since the start of the run.
+    pub from: Option<f64>,
+    /// Calls that begin before that, likewise.
+    pub until: Option<f64>,
+    /// Calls that take this long or longer, seconds.
+    pub min_duration: Option<f64>,
+    /// What is around the worst call of a finding: its number in the report, from 1.
+    pub around: Option<u32>,
+    /// Also if it is too large for a browser.
+    pub any_size: bool,
+}
 
 /// What is drawn.
 #[derive(Debug)]
@@ -49,10 +64,10 @@ impl Selection {
     ///
     /// # Errors
     /// There is no such finding.
-    pub fn new(options: &Export, report: &Report) -> Result<Selection> {
+    pub fn new(options: &Choice, report: &Report) -> Result<Selection> {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         let mut selection = Selection {
-            ranks: options.ranks.clone().map_or(Vec::new(), |ranks| ranks.0),
+            ranks: options.ranks.clone().unwrap_or_default(),
             from: options.from.map_or(i64::MIN, ns),
             until: options.until.map_or(i64::MAX, ns),
             shortest: options.min_duration.map_or(0, ns),
@@ -106,7 +121,7 @@ impl Selection {
     ///
     /// # Errors
     /// There are none, or too many for a browser; the line says what to choose instead.
-    pub fn calls(&self, events: &Events, options: &Export, report: &Report) -> Result<Vec<Drawn>> {
+    pub fn calls(&self, events: &Events, options: &Choice, report: &Report) -> Result<Vec<Drawn>> {
         let locations = (0..events.locations()).into_par_iter();
         let drawn: Vec<Drawn> = locations.map(|at| self.of_location(events, at)).collect();
         let calls: u64 = drawn.iter().map(|drawn| drawn.count).sum();

@@ -1,7 +1,7 @@
 //! What is joined of several calls, and drawn between them and inside of them.
 
+use crate::events::{Collective, Events, Joined, Member, Message, Wait};
 use anyhow::Result;
-use laggard::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_patterns::PatternId;
 
 use super::super::selection::{Drawn, Selection};

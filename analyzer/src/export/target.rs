@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use laggard_tables::Part;
+use laggard_files::Part;
 
 /// A file that is being written.
 pub struct Target {
@@ -18,7 +18,7 @@ pub struct Target {
 /// # Errors
 /// There is.
 pub fn check(path: &Path) -> Result<()> {
-    if path.symlink_metadata().is_ok() {
+    if laggard_files::exists(path) {
         bail!(
             "{} exists: choose another name, or remove it",
             path.display()

@@ -1,12 +1,13 @@
 //! Tables in Parquet or Arrow: all that a trace tells.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
+use crate::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
 use anyhow::Result;
-use laggard::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
 use laggard_report::units::count;
-use laggard_report::{Bottleneck, SourceLocation};
+use laggard_report::{Bottleneck, Report, SourceLocation};
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
     OperationRow, ProfileRow, RegionRow, Rows, Tables,
@@ -16,8 +17,6 @@ use laggard_trace::calls::{self, Call, GenericType, user};
 use rayon::prelude::*;
 
 use super::joined::JoinedTables;
-use super::report;
-use crate::cli::{Export, ExportFormat};
 
 /// Locations that are read at the same time. Not the number of threads: files are the same
 /// for any of these.
@@ -28,18 +27,11 @@ const OUTCOMES: [&str; 3] = ["done", "failed", "nothing"];
 const KINDS: [&str; 4] = ["communicator", "intercommunicator", "window", "file"];
 
 /// Writes all tables; says how much that is.
-pub fn write(options: &Export, events: &Events) -> Result<String> {
-    let format = match options.to {
-        ExportFormat::Arrow => Format::Arrow,
-        _ => Format::Parquet,
-    };
-    let report = report(options, events)?;
-    let tables = Tables::create(
-        &options.output,
-        format,
-        &metadata(events),
-        dictionaries(events),
-    )?;
+///
+/// # Errors
+/// The directory is there, or cannot be written.
+pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -> Result<String> {
+    let tables = Tables::create(output, format, &metadata(events), dictionaries(events))?;
     definitions(&tables, events)?;
     findings(&tables, &report.bottlenecks)?;
     profile(&tables, events)?;
@@ -62,7 +54,7 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     };
     Ok(format!(
         "{}: {} calls{rows}, {} messages",
-        options.output.display(),
+        output.display(),
         count(calls),
         count(messages)
     ))

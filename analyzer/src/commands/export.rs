@@ -1,26 +1,22 @@
 //! `laggard export`: a trace for other tools.
 
-mod joined;
-mod perfetto;
-mod selection;
-mod stacks;
-mod tables;
-mod target;
-
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use laggard::events::Events;
+use laggard::export::{self, StackFormat, TableFormat};
 use laggard::{Analysis, AnalyzeOptions};
+use laggard_files::printable;
 use laggard_report::{AnomalySeverity, Report, Settings};
 
+use super::{reports, screen};
 use crate::cli::{Export, ExportFormat};
 
 /// Writes a trace in another format.
 pub fn export(options: &Export) -> Result<ExitCode> {
     // Said before the work, not after it.
-    target::check(&options.output)?;
+    export::check(&options.output)?;
     if let Some(threads) = options.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
         pool.build_global()?;
@@ -30,22 +26,32 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         note(&events);
         Ok(events)
     };
+    let output = &options.output;
+    let tables = |format| {
+        let events = events()?;
+        export::tables(&events, &report(options, &events)?, format, output)
+    };
+    let stacks = |format| export::stacks(&events()?, format, output);
     let written = match options.to {
-        ExportFormat::Parquet | ExportFormat::Arrow => tables::write(options, &events()?)?,
-        ExportFormat::Perfetto => perfetto::write(options, &events()?)?,
-        ExportFormat::Flamegraph
-        | ExportFormat::Folded
-        | ExportFormat::Speedscope
-        | ExportFormat::Pprof => stacks::write(options, &events()?)?,
+        ExportFormat::Parquet => tables(TableFormat::Parquet)?,
+        ExportFormat::Arrow => tables(TableFormat::Arrow)?,
+        ExportFormat::Perfetto => {
+            let events = events()?;
+            let report = report(options, &events)?;
+            export::perfetto(&events, &report, &options.choice(), output)?
+        }
+        ExportFormat::Flamegraph => stacks(StackFormat::FlameGraph)?,
+        ExportFormat::Folded => stacks(StackFormat::Folded)?,
+        ExportFormat::Speedscope => stacks(StackFormat::Speedscope)?,
+        ExportFormat::Pprof => stacks(StackFormat::Pprof)?,
         ExportFormat::Otf2 => {
             let report = report_beside(options, &events()?)?;
-            let (trace, output) = (&options.directory, &options.output);
-            let anchor = laggard::export::otf2(trace, output, report.as_ref())?;
+            let anchor = export::otf2(&options.directory, output, report.as_ref())?;
             format!("{}: an OTF2 archive", anchor.display())
         }
     };
     if !options.quiet {
-        eprintln!("{written}");
+        eprintln!("{}", printable(&written));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -56,9 +62,7 @@ fn note(events: &Events) {
         if anomaly.severity >= AnomalySeverity::Warning {
             let origin = anomaly.origin.as_ref();
             let origin = origin.map_or(String::new(), |origin| format!(" [{origin}]"));
-            // What a trace says must not steer the terminal.
-            let detail = format!("{}{origin}", anomaly.detail).replace(char::is_control, "?");
-            eprintln!("laggard: note: {detail}");
+            screen::say(&format!("note: {}{origin}", anomaly.detail));
         }
     }
 }
@@ -89,17 +93,15 @@ fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
     if options.report.is_some() {
         return report(options, events).map(Some);
     }
-    let path = laggard::directory::of(&options.directory).join("report.json");
-    let found = Report::read(&path).map_err(anyhow::Error::from);
-    let found = found.and_then(|report| {
+    let found = reports::file(laggard::directory::of(&options.directory)).and_then(|path| {
+        let report = Report::read(&path)?;
         check(&path, &report, events)?;
         Ok(report)
     });
     if let Err(error) = &found
         && !options.quiet
     {
-        let why = error.to_string().replace(char::is_control, "?");
-        eprintln!("laggard: note: no findings are marked: {why}");
+        screen::say(&format!("note: no findings are marked: {error}"));
     }
     Ok(found.ok())
 }

@@ -1,9 +1,10 @@
 //! Time by call path: flame graphs, Speedscope, pprof.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
+use crate::events::{Collective, Events, Joined, Member, Message, Wait};
 use anyhow::Result;
-use laggard::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::units::duration;
 use laggard_stacks::{Frame, Kind, Stack, Stacks};
@@ -13,24 +14,49 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::target::Target;
-use crate::cli::{Export, ExportFormat};
 
-/// Writes the stacks; says how much that is.
-pub fn write(options: &Export, events: &Events) -> Result<String> {
-    let stacks = stacks(events)?;
-    let mut target = Target::create(&options.output)?;
-    match options.to {
-        ExportFormat::Folded => laggard_stacks::folded(&stacks, &mut target)?,
-        ExportFormat::Speedscope => laggard_stacks::speedscope(&stacks, &mut target)?,
-        ExportFormat::Pprof => laggard_stacks::pprof(&stacks, &mut target)?,
-        _ => laggard_stacks::flame_graph(&stacks, &mut target)?,
+/// How stacks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackFormat {
+    /// SVG.
+    FlameGraph,
+    /// A line for each.
+    Folded,
+    /// JSON of Speedscope.
+    Speedscope,
+    /// `profile.proto`, compressed.
+    Pprof,
+}
+
+impl StackFormat {
+    /// All.
+    pub const ALL: [StackFormat; 4] = [
+        StackFormat::FlameGraph,
+        StackFormat::Folded,
+        StackFormat::Speedscope,
+        StackFormat::Pprof,
+    ];
+}
+
+/// Writes the time by call path; says how much that is.
+///
+/// # Errors
+/// The file is there, or cannot be written; or there is no time to draw.
+pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<String> {
+    let stacks = gathered(events)?;
+    let mut target = Target::create(output)?;
+    match format {
+        StackFormat::FlameGraph => laggard_stacks::flame_graph(&stacks, &mut target)?,
+        StackFormat::Folded => laggard_stacks::folded(&stacks, &mut target)?,
+        StackFormat::Speedscope => laggard_stacks::speedscope(&stacks, &mut target)?,
+        StackFormat::Pprof => laggard_stacks::pprof(&stacks, &mut target)?,
     }
     target.finish()?;
     let [computation, communication, waiting] =
         Kind::ALL.map(|kind| duration(stacks.total(kind) as f64 / 1e9));
     Ok(format!(
         "{}: {computation} of computation, {communication} of communication, {waiting} of waiting",
-        options.output.display()
+        output.display()
     ))
 }
 
@@ -111,7 +137,7 @@ impl Joined for Sums {
     }
 }
 
-fn stacks(events: &Events) -> Result<Stacks> {
+fn gathered(events: &Events) -> Result<Stacks> {
     let locations = (0..events.locations()).into_par_iter();
     let mut sums = locations
         .map(|at| Sums::of_location(events, at))

@@ -7,19 +7,18 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::events::{Events, NONE, Operation, Outcome, Wait};
 use anyhow::Result;
-use laggard::events::{Events, NONE, Operation, Outcome, Wait};
 use laggard_patterns::PatternId;
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
+use laggard_report::Report;
 use laggard_report::units::count;
 use laggard_trace::calls::{self, Call};
 use laggard_trace::{Endpoint, PEER_ANY, flags};
 use rustc_hash::FxHashMap;
 
-use super::report;
-use super::selection::{Drawn, Selection};
+use super::selection::{Choice, Drawn, Selection};
 use super::target::Target;
-use crate::cli::Export;
 use links::{Cursor, Links, span};
 
 /// Kinds of slices that are kept, at most.
@@ -33,14 +32,22 @@ const RUN: u64 = 3;
 const FIRST: u64 = 16;
 
 /// Writes the trace; says how much that is.
-pub fn write(options: &Export, events: &Events) -> Result<String> {
-    let report = report(options, events)?;
-    let selection = Selection::new(options, &report)?;
-    let drawn = selection.calls(events, options, &report)?;
+///
+/// # Errors
+/// Nothing is left of the choice, or too much for a browser; or the file is there, or cannot be
+/// written.
+pub fn perfetto(
+    events: &Events,
+    report: &Report,
+    choice: &Choice,
+    output: &Path,
+) -> Result<String> {
+    let selection = Selection::new(choice, report)?;
+    let drawn = selection.calls(events, choice, report)?;
     let mut links = Links::new(events, &selection, &drawn);
     events.join(&mut links)?;
     links.sort();
-    let mut writer = TraceWriter::new(Target::create(&options.output)?)?;
+    let mut writer = TraceWriter::new(Target::create(output)?)?;
     let received = Kind {
         name: "received",
         category: "message",
@@ -72,7 +79,7 @@ pub fn write(options: &Export, events: &Events) -> Result<String> {
     let calls: u64 = drawn.iter().map(|drawn| drawn.calls).sum();
     Ok(format!(
         "{}: {} calls, {} waits, {} messages; open it at https://ui.perfetto.dev",
-        options.output.display(),
+        output.display(),
         count(calls),
         count(waits),
         count(links.messages)
