@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -514,4 +514,40 @@ fn nothing_steers_the_terminal() {
     let printed = of(&printed);
     assert_eq!(printed, of(home.read("T/report.json").as_bytes()));
     assert_eq!(printed["run"]["program"], names[2].as_str());
+}
+
+/// As a newer version may write them.
+#[test]
+fn unknown_calls_are_exported() {
+    let home = Home::new();
+    fs::create_dir(home.path("T")).unwrap();
+    let mut r = ranks(2);
+    for (n, operation) in [0, 999, 1000, 1023, 8191, 8192, 9999, u16::MAX]
+        .into_iter()
+        .enumerate()
+    {
+        let at = 100 * MS * n as u64;
+        for rank in &mut r {
+            rank.call(1, send(operation, 1 - rank.rank as i32, 0), at, at + MS);
+            rank.call(
+                2,
+                receive(operation, 1 - rank.rank as i32, 0),
+                at + MS,
+                at + 20 * MS,
+            );
+            rank.collective(3, operation, 0, at + 30 * MS, at + 40 * MS);
+        }
+    }
+    r.iter_mut().for_each(|calls| calls.write(&home.path("T")));
+    for format in FORMATS.into_iter().chain(["otf2"]) {
+        home.succeed(&["export", "T", "--to", format, "-o", format]);
+        assert!(Path::new(&home.path(format)).exists());
+    }
+    for words in [
+        &["analyze", "T", "--all"][..],
+        &["info", "T"],
+        &["dump", "T"],
+    ] {
+        home.succeed(words);
+    }
 }

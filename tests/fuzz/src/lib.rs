@@ -65,6 +65,12 @@ pub const TARGETS: &[Target] = &[
         limit: 64 << 10,
     },
     Target {
+        name: "exports",
+        run: targets::exports,
+        input: Input::Directory,
+        limit: 64 << 10,
+    },
+    Target {
         name: "anchor",
         run: targets::anchor,
         input: Input::Plain,

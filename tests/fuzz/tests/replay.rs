@@ -17,6 +17,10 @@ fn alone() -> MutexGuard<'static, ()> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay");
     // SAFETY: under the lock, before anything of this process reads it.
     unsafe { std::env::set_var("LAGGARD_FUZZ_DIR", directory) };
+    // One thread of its own for all tests: an analysis would take that of its test, which ends.
+    let _ = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build_global();
     lock
 }
 
@@ -86,6 +90,11 @@ fn node() {
 #[test]
 fn analysis() {
     replay("analysis", 600);
+}
+
+#[test]
+fn exports() {
+    replay("exports", 300);
 }
 
 #[test]

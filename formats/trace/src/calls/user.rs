@@ -70,9 +70,12 @@ pub fn names() -> Vec<&'static str> {
     )
 }
 
-/// The position in [`names`] of the region with this number.
+/// The position in [`names`] of the region with this number; `None` if none was named so, as a
+/// number in a file may not be.
 pub fn position(number: u16) -> Option<usize> {
-    usize::from(number).checked_sub(NUMBERS)
+    let at = usize::from(number).checked_sub(NUMBERS)?;
+    let named = NAMED.read().ok()?;
+    (at < named.len()).then_some(at)
 }
 
 #[cfg(test)]
@@ -93,6 +96,6 @@ mod tests {
         assert_eq!(names()[position(spin).unwrap()], "spin");
         assert_eq!(position(REGION), None);
         assert_eq!(calls::name(REGION), "region");
-        assert!(calls::call(u16::MAX).is_none());
+        assert!(calls::call(u16::MAX).is_none() && position(u16::MAX).is_none());
     }
 }

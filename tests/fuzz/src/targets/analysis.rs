@@ -51,7 +51,7 @@ pub fn analysis(bytes: &[u8]) {
 }
 
 /// Files under the names that their headers say.
-fn write(directory: &PathBuf, files: &[Vec<u8>]) {
+pub(super) fn write(directory: &PathBuf, files: &[Vec<u8>]) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).expect("a directory");
     for (n, file) in files.iter().take(MOST_FILES).enumerate() {

@@ -3,6 +3,7 @@
 mod analysis;
 mod anchor;
 mod archive;
+mod exports;
 mod location;
 mod node;
 mod symbols;
@@ -11,6 +12,7 @@ mod texts;
 pub use analysis::analysis;
 pub use anchor::anchor;
 pub use archive::archive;
+pub use exports::exports;
 pub use location::location;
 pub use node::node;
 pub use symbols::symbols;
