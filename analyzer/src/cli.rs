@@ -213,6 +213,9 @@ pub struct Analyze {
     /// Threads per agent [default: the cores that the agent may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+    /// End the job if one of several agents makes no progress for so long, 0 = never
+    #[arg(long, value_name = "SECONDS", default_value_t = laggard::STALL_LIMIT_S)]
+    pub stall_limit: u64,
     /// Show time, memory and communication of the analysis itself
     #[arg(long)]
     pub stats: bool,

@@ -28,17 +28,22 @@ pub use rules::Rules;
 /// Under an MPI launcher all processes of the job are agents; elsewhere this process
 /// is the only one. An error is known to all agents, and the head should say it.
 pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
-    analyze_prepared(directory, || Ok(options.clone()))
+    analyze_prepared(directory, STALL_LIMIT_S, || Ok(options.clone()))
 }
 
+/// An agent that makes no progress for so many seconds ends the job, unless another limit is given.
+pub const STALL_LIMIT_S: u64 = 300;
+
 /// The same as `prepare` says, which each agent calls as part of the job: launchers may let the
-/// others wait for ever for one that ends before.
+/// others wait for ever for one that ends before. Of several agents one that makes no progress for
+/// `stall_limit` seconds ends the job; 0: none does.
 pub fn analyze_prepared(
     directory: &Path,
+    stall_limit: u64,
     prepare: impl FnOnce() -> anyhow::Result<AnalyzeOptions>,
 ) -> anyhow::Result<Option<Analysis>> {
     let job: Box<dyn Job> = if comm::launched_by_mpi() {
-        let job = MpiJob::new()
+        let job = MpiJob::new(stall_limit)
             .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?;
         // Each would read everything, and write the report.
         if job.agents() == 1 && comm::launched() > 1 {

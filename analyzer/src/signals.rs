@@ -78,7 +78,7 @@ extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 /// Writes one line on stderr with one system call, so that lines of several agents stay whole.
-fn say(parts: &[&[u8]]) {
+pub(crate) fn say(parts: &[&[u8]]) {
     let mut line = [0u8; 1280];
     let mut length = 0;
     for part in parts {

@@ -78,11 +78,17 @@ impl Job {
             let executable = fs::read_link(format!("/proc/{pid}/exe"));
             executable.is_ok_and(|executable| executable == program)
         };
+        // Each agent has a process of the same program that watches it.
+        let is_watcher = |pid: &i32| parent(*pid).is_some_and(|parent| runs(&parent));
         let started = |pid: &i32| {
             let parent = parent(*pid);
             parent == Some(launcher) || parent.and_then(self::parent) == Some(launcher)
         };
-        let mut found: Vec<i32> = ids.filter(runs).filter(started).collect();
+        let mut found: Vec<i32> = ids
+            .filter(runs)
+            .filter(started)
+            .filter(|pid| !is_watcher(pid))
+            .collect();
         found.sort();
         found
     }
@@ -384,6 +390,74 @@ fn agents_are_killed_at_any_moment() {
         kills(8)
     );
     assert!(ended > 0, "no analysis was killed before its end");
+}
+
+/// An agent that is stopped, wherever it is, ends the job with a line that names it; the former
+/// report stays. Who goes on in time, or may take for ever, ends nothing.
+#[test]
+fn an_agent_is_stopped() {
+    let bench = Bench::beside("stopped-agent");
+    let trace = long_trace(&bench, "1.5");
+    let report = bench.path("report.json");
+    let start = |limit: &str| {
+        let mut command = mpirun(2);
+        command.arg(&bench.command).arg("analyze").arg(&trace);
+        command.arg("-o").arg(&report).args(["--all", "-q"]);
+        command.args(["--stall-limit", limit]);
+        let mut job = Job::start(command, bench.path("stopped"));
+        let agents = job.wait_for(&bench.command, 2);
+        // From the start of `main` on, nearly.
+        let is_watched = |pid: &i32| {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            children.is_ok_and(|children| !children.trim().is_empty())
+        };
+        while limit != "0" && !agents.iter().all(is_watched) {
+            assert!(job.started.elapsed() < PATIENCE, "nobody watches");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (job, agents)
+    };
+    let signal = |pid: i32, signal| {
+        // SAFETY: plain system call on a process of this test's job.
+        unsafe { libc::kill(pid, signal) };
+    };
+    let mut former = None;
+    for limit in ["2", "0"] {
+        let (job, agents) = start(limit);
+        signal(agents[1], libc::SIGSTOP);
+        // Without a limit the job waits, for longer than the other limit, too.
+        let pause = Duration::from_secs(if limit == "0" { 4 } else { 0 });
+        std::thread::sleep(pause);
+        signal(agents[1], libc::SIGCONT);
+        let (status, _, said) = job.end(&bench.command);
+        assert!(status.success() && said.is_empty(), "{said}");
+        let now = fs::read_to_string(&report).expect("a report");
+        let former = former.get_or_insert(now.clone());
+        assert!(difference(former, &now).is_none(), "another report");
+    }
+    let former = former.expect("a report");
+    for (victim, after_ms) in [(0, 0), (1, 0), (0, 400), (1, 400)] {
+        let (job, agents) = start("2");
+        std::thread::sleep(Duration::from_millis(after_ms));
+        signal(agents[victim], libc::SIGSTOP);
+        let (status, _, said) = job.end(&bench.command);
+        assert!(!status.success(), "{said}");
+        // The head may say that it was ended because of the other agent.
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| line.starts_with("laggard: "))
+            .collect();
+        let (naming, others): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| {
+            line.contains(&format!("process {} on ", agents[victim]))
+                && line.contains(" was stopped for 2 s")
+        });
+        assert!(naming.len() == 1 && others.len() <= 1, "{said}");
+        let now = fs::read_to_string(&report).expect("a report");
+        assert!(
+            former == now || difference(&former, &now).is_none(),
+            "{said}"
+        );
+    }
 }
 
 /// Shortened while it is mapped: one line that names the file, no core dump, no report.

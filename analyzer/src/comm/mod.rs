@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod liveness;
 mod mpi_job;
 mod serial;
 pub mod waiting;
@@ -133,6 +134,14 @@ pub fn launched_by_mpi() -> bool {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"]
         .iter()
         .any(|name| std::env::var_os(name).is_some())
+}
+
+/// The number of this process in the job, as the launcher says.
+pub fn launched_number() -> Option<u32> {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+    let ranks = names.iter().filter_map(|name| std::env::var(name).ok());
+    let mut ranks = ranks.filter_map(|rank| rank.trim().parse().ok());
+    ranks.next()
 }
 
 /// Processes that the launcher started together; 1 where it does not say.

@@ -7,7 +7,8 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use super::{Job, Sent, waiting};
+use super::liveness::Watch;
+use super::{Job, Sent, launched, launched_number, waiting};
 
 /// Tags of the messages between agents.
 mod tag {
@@ -37,152 +38,59 @@ fn from_order(value: i64) -> u64 {
 pub struct MpiJob {
     world: SimpleCommunicator,
     sent: Cell<Sent>,
-    // Finalises MPI when dropped; after `world`.
-    _universe: Universe,
+    // After `world`.
+    started: Started,
+}
+
+/// MPI, which ends when this is dropped, and who watches this agent until then.
+struct Started {
+    universe: Option<Universe>,
+    watch: Option<Watch>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let universe = self.universe.take();
+        // All agents end together.
+        Watch::waiting(self.watch.as_ref(), || drop(universe));
+    }
 }
 
 impl MpiJob {
-    /// Starts MPI; `None` if it was started already.
-    pub fn new() -> Option<MpiJob> {
+    /// Starts MPI; `None` if it was started already. An agent that makes no progress for so many
+    /// seconds ends its job; 0: none does.
+    pub fn new(stall_limit: u64) -> Option<MpiJob> {
+        let is_watched = stall_limit > 0 && launched() > 1;
+        let name = launched_number().map_or("an agent".to_owned(), |n| format!("agent {n}"));
+        let watch = is_watched
+            .then(|| Watch::start(&name, stall_limit))
+            .flatten();
         // Agents that wait leave their core to those that work.
         if std::env::var_os(waiting::OPTION).is_none() {
             // SAFETY: there is no other thread yet.
             unsafe { std::env::set_var(waiting::OPTION, "1") };
         }
         waiting::as_told();
-        let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
+        let start = || mpi::initialize_with_threading(mpi::Threading::Funneled);
+        let (universe, _) = Watch::waiting(watch.as_ref(), start)?;
         let world = universe.world();
         Some(MpiJob {
             world,
             sent: Cell::default(),
-            _universe: universe,
+            started: Started {
+                universe: Some(universe),
+                watch,
+            },
         })
     }
 
-    fn count_sent(&self, messages: usize, bytes: usize) {
-        let mut sent = self.sent.get();
-        sent.messages += messages as u64;
-        sent.bytes += bytes as u64;
-        self.sent.set(sent);
-    }
-}
-
-impl Job for MpiJob {
-    fn agent(&self) -> usize {
-        self.world.rank() as usize
+    /// Runs what may wait for other agents.
+    fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        Watch::waiting(self.started.watch.as_ref(), wait)
     }
 
-    fn agents(&self) -> usize {
-        self.world.size() as usize
-    }
-
-    fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let me = self.agent();
-        // What stays here is moved, not sent.
-        let own = std::mem::take(&mut parcels[me]);
-        let others = self.agents() - 1;
-        self.count_sent(others, others * size_of::<u64>());
-        let filled = parcels.iter().filter(|parcel| !parcel.is_empty()).count();
-        self.count_sent(filled, parcels.iter().map(Vec::len).sum());
-        let mine: Vec<u64> = parcels.iter().map(|parcel| parcel.len() as u64).collect();
-        let mut theirs = vec![0u64; mine.len()];
-        self.world.all_to_all_into(&mine[..], &mut theirs[..]);
-        let mut received: Vec<Vec<u8>> = theirs.iter().map(|&n| vec![0; n as usize]).collect();
-        let pieces = |lengths: &[u64]| -> usize {
-            let pieces = lengths.iter().map(|&n| (n as usize).div_ceil(PIECE));
-            pieces.sum()
-        };
-        let requests = pieces(&mine) + pieces(&theirs);
-        mpi::request::multiple_scope(requests, |scope, requests| {
-            for (agent, parcel) in received.iter_mut().enumerate() {
-                let from = self.world.process_at_rank(agent as i32);
-                for piece in parcel.chunks_mut(PIECE) {
-                    requests.add(from.immediate_receive_into_with_tag(scope, piece, tag::PARCEL));
-                }
-            }
-            for (agent, parcel) in parcels.iter().enumerate() {
-                let to = self.world.process_at_rank(agent as i32);
-                for piece in parcel.chunks(PIECE) {
-                    requests.add(to.immediate_send_with_tag(scope, piece, tag::PARCEL));
-                }
-            }
-            let mut done = Vec::with_capacity(requests.incomplete());
-            requests.wait_all(&mut done);
-        });
-        received[me] = own;
-        received
-    }
-
-    fn reduce_max(&self, values: &mut [u64]) {
-        let others = (self.agents() - 1).min(1);
-        self.count_sent(others, others * size_of_val(values));
-        let mine: Vec<i64> = values.iter().copied().map(in_order).collect();
-        let mut largest = vec![0i64; mine.len()];
-        self.world
-            .all_reduce_into(&mine[..], &mut largest[..], SystemOperation::max());
-        for (value, largest) in values.iter_mut().zip(largest) {
-            *value = from_order(largest);
-        }
-    }
-
-    fn reduce_sum(&self, values: &mut [u64]) {
-        let others = (self.agents() - 1).min(1);
-        self.count_sent(others, others * size_of_val(values));
-        let mine = values.to_vec();
-        self.world
-            .all_reduce_into(&mine[..], values, SystemOperation::sum());
-    }
-
-    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
-        self.exchange(vec![mine; self.agents()])
-    }
-
-    fn broadcast(&self, bytes: &mut Vec<u8>) {
-        let root = self.world.process_at_rank(0);
-        let mut length = bytes.len() as u64;
-        root.broadcast_into(&mut length);
-        if self.agent() == 0 {
-            let others = self.agents() - 1;
-            self.count_sent(others, bytes.len() * others);
-        }
-        bytes.resize(length as usize, 0);
-        for piece in bytes.chunks_mut(PIECE) {
-            root.broadcast_into(piece);
-        }
-    }
-
-    fn tree(
-        &self,
-        mut mine: Vec<u8>,
-        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
-    ) -> Option<Vec<u8>> {
-        let (me, agents) = (self.agent(), self.agents());
-        let mut step = 1;
-        while step < agents {
-            if me & step != 0 {
-                let parent = self.world.process_at_rank((me - step) as i32);
-                self.count_sent(1, mine.len());
-                parent.send_with_tag(&(mine.len() as u64), tag::TREE);
-                for piece in mine.chunks(PIECE) {
-                    parent.send_with_tag(piece, tag::TREE);
-                }
-                return None;
-            }
-            if me + step < agents {
-                let child = self.world.process_at_rank((me + step) as i32);
-                let (length, _) = child.receive_with_tag::<u64>(tag::TREE);
-                let mut theirs = vec![0u8; length as usize];
-                for piece in theirs.chunks_mut(PIECE) {
-                    child.receive_into_with_tag(piece, tag::TREE);
-                }
-                mine = combine(mine, theirs);
-            }
-            step *= 2;
-        }
-        Some(mine)
-    }
-
-    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
+    /// See [`Job::relay`].
+    fn relay_all(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
         let head = self.world.process_at_rank(0);
         if self.agent() != 0 {
             loop {
@@ -218,6 +126,143 @@ impl Job for MpiJob {
                 take(piece);
             }
         }
+    }
+
+    fn count_sent(&self, messages: usize, bytes: usize) {
+        let mut sent = self.sent.get();
+        sent.messages += messages as u64;
+        sent.bytes += bytes as u64;
+        self.sent.set(sent);
+    }
+}
+
+impl Job for MpiJob {
+    fn agent(&self) -> usize {
+        self.world.rank() as usize
+    }
+
+    fn agents(&self) -> usize {
+        self.world.size() as usize
+    }
+
+    fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let me = self.agent();
+        // What stays here is moved, not sent.
+        let own = std::mem::take(&mut parcels[me]);
+        let others = self.agents() - 1;
+        self.count_sent(others, others * size_of::<u64>());
+        let filled = parcels.iter().filter(|parcel| !parcel.is_empty()).count();
+        self.count_sent(filled, parcels.iter().map(Vec::len).sum());
+        let mine: Vec<u64> = parcels.iter().map(|parcel| parcel.len() as u64).collect();
+        let mut theirs = vec![0u64; mine.len()];
+        self.waiting(|| self.world.all_to_all_into(&mine[..], &mut theirs[..]));
+        let mut received: Vec<Vec<u8>> = theirs.iter().map(|&n| vec![0; n as usize]).collect();
+        let pieces = |lengths: &[u64]| -> usize {
+            let pieces = lengths.iter().map(|&n| (n as usize).div_ceil(PIECE));
+            pieces.sum()
+        };
+        let requests = pieces(&mine) + pieces(&theirs);
+        mpi::request::multiple_scope(requests, |scope, requests| {
+            for (agent, parcel) in received.iter_mut().enumerate() {
+                let from = self.world.process_at_rank(agent as i32);
+                for piece in parcel.chunks_mut(PIECE) {
+                    requests.add(from.immediate_receive_into_with_tag(scope, piece, tag::PARCEL));
+                }
+            }
+            for (agent, parcel) in parcels.iter().enumerate() {
+                let to = self.world.process_at_rank(agent as i32);
+                for piece in parcel.chunks(PIECE) {
+                    requests.add(to.immediate_send_with_tag(scope, piece, tag::PARCEL));
+                }
+            }
+            let mut done = Vec::with_capacity(requests.incomplete());
+            self.waiting(|| requests.wait_all(&mut done));
+        });
+        received[me] = own;
+        received
+    }
+
+    fn reduce_max(&self, values: &mut [u64]) {
+        let others = (self.agents() - 1).min(1);
+        self.count_sent(others, others * size_of_val(values));
+        let mine: Vec<i64> = values.iter().copied().map(in_order).collect();
+        let mut largest = vec![0i64; mine.len()];
+        self.waiting(|| {
+            self.world
+                .all_reduce_into(&mine[..], &mut largest[..], SystemOperation::max());
+        });
+        for (value, largest) in values.iter_mut().zip(largest) {
+            *value = from_order(largest);
+        }
+    }
+
+    fn reduce_sum(&self, values: &mut [u64]) {
+        let others = (self.agents() - 1).min(1);
+        self.count_sent(others, others * size_of_val(values));
+        let mine = values.to_vec();
+        self.waiting(|| {
+            self.world
+                .all_reduce_into(&mine[..], values, SystemOperation::sum());
+        });
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
+        self.exchange(vec![mine; self.agents()])
+    }
+
+    fn broadcast(&self, bytes: &mut Vec<u8>) {
+        let root = self.world.process_at_rank(0);
+        let mut length = bytes.len() as u64;
+        self.waiting(|| root.broadcast_into(&mut length));
+        if self.agent() == 0 {
+            let others = self.agents() - 1;
+            self.count_sent(others, bytes.len() * others);
+        }
+        bytes.resize(length as usize, 0);
+        for piece in bytes.chunks_mut(PIECE) {
+            self.waiting(|| root.broadcast_into(piece));
+        }
+    }
+
+    fn tree(
+        &self,
+        mut mine: Vec<u8>,
+        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let (me, agents) = (self.agent(), self.agents());
+        let mut step = 1;
+        while step < agents {
+            if me & step != 0 {
+                let parent = self.world.process_at_rank((me - step) as i32);
+                self.count_sent(1, mine.len());
+                self.waiting(|| {
+                    parent.send_with_tag(&(mine.len() as u64), tag::TREE);
+                    for piece in mine.chunks(PIECE) {
+                        parent.send_with_tag(piece, tag::TREE);
+                    }
+                });
+                return None;
+            }
+            if me + step < agents {
+                let child = self.world.process_at_rank((me + step) as i32);
+                let theirs = self.waiting(|| {
+                    let (length, _) = child.receive_with_tag::<u64>(tag::TREE);
+                    let mut theirs = vec![0u8; length as usize];
+                    for piece in theirs.chunks_mut(PIECE) {
+                        child.receive_into_with_tag(piece, tag::TREE);
+                    }
+                    theirs
+                });
+                mine = combine(mine, theirs);
+            }
+            step *= 2;
+        }
+        Some(mine)
+    }
+
+    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
+        // What is taken may go into a pipe, whose reader takes its time.
+        self.waiting(|| self.relay_all(next, take));
     }
 
     fn sent(&self) -> Sent {

@@ -26,7 +26,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         .unwrap_or_else(|| laggard::directory::of(&options.directory).join("report.json"));
     let prepare = || prepare(options, &output);
     let Some(analysis) =
-        laggard::analyze_prepared(&options.directory, prepare)?
+        laggard::analyze_prepared(&options.directory, options.stall_limit, prepare)?
     else {
         return Ok(ExitCode::SUCCESS);
     };

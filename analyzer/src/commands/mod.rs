@@ -49,8 +49,5 @@ pub fn execute(command: Command) -> Result<ExitCode> {
 
 /// Whether this process speaks for its job: it is rank 0, or there is no job.
 pub fn is_head() -> bool {
-    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
-    let ranks = names.iter().filter_map(|name| std::env::var(name).ok());
-    let mut ranks = ranks.filter_map(|rank| rank.trim().parse::<u32>().ok());
-    ranks.next().is_none_or(|rank| rank == 0)
+    laggard::comm::launched_number().is_none_or(|number| number == 0)
 }

@@ -76,7 +76,7 @@ pub struct Measured {
 pub fn measure(options: &MeasureOptions, shown: Shown) -> Result<Option<Measured>> {
     let wanted = wanted(options)?;
     machine::prepare(options.shmem);
-    let Some(job) = MpiJob::new() else {
+    let Some(job) = MpiJob::new(0) else {
         bail!("MPI is already running in this process");
     };
     if job.agents() == 1 {
