@@ -15,12 +15,16 @@ use laggard_tests::report::{Advice, Report, schema_violations};
 
 /// What the mended program gains is this part of what was promised.
 const KEPT: std::ops::RangeInclusive<f64> = 0.6..=1.3;
+/// A promise of this part of the run may be wrong where little or nothing is gained.
+const LITTLE: f64 = 0.05;
 
 /// A program and its rule.
 struct Pair {
     rule: &'static str,
     /// The program is called as the rule, with this at the end.
     kind: &'static str,
+    /// A macro with which the program has the flaw, but little is gained without it.
+    near_miss: Option<&'static str>,
     ranks: u32,
     /// A library that it is linked with, before these others.
     link: Option<&'static str>,
@@ -33,10 +37,19 @@ const fn pair(rule: &'static str, ranks: u32) -> Pair {
     Pair {
         rule,
         kind: "",
+        near_miss: None,
         ranks,
         link: None,
         libs: &[],
         not_with: None,
+    }
+}
+
+/// A program with a rule's flaw that keeps nobody up, or not for so long.
+const fn near_miss(rule: &'static str, case: &'static str, ranks: u32) -> Pair {
+    Pair {
+        near_miss: Some(case),
+        ..pair(rule, ranks)
     }
 }
 
@@ -66,6 +79,11 @@ impl Pair {
 
     fn program(&self) -> String {
         format!("{}{}", self.rule, self.kind)
+    }
+
+    fn name(&self) -> String {
+        let case = self.near_miss.map(|case| format!(" {case} {}", self.ranks));
+        self.program() + &case.unwrap_or_default()
     }
 }
 
@@ -105,8 +123,10 @@ fn run(bench: &Bench, pair: &Pair, mended: bool, attempt: u32) -> Run {
     let library = pair.link.map(|source| bench.library(source));
     let first = library.iter().filter_map(|path| path.to_str());
     let libs: Vec<&str> = first.chain(pair.libs.iter().copied()).collect();
-    let cflags: &[&str] = if mended { &["-DMENDED"] } else { &[] };
-    let program = bench.compile(&format!("hints/{}.c", pair.program()), cflags, &libs);
+    let case = pair.near_miss.map(|case| format!("-D{case}"));
+    let mending = mended.then_some("-DMENDED");
+    let cflags: Vec<&str> = mending.into_iter().chain(case.as_deref()).collect();
+    let program = bench.compile(&format!("hints/{}.c", pair.program()), &cflags, &libs);
     let name = format!("{}-{attempt}", if mended { "mended" } else { "flawed" });
     let run = bench.traced(pair.ranks, &[program.as_os_str()], &name);
     // Without it shmem_finalize of Open MPI 4.1.4 fails on Debian 12.
@@ -130,20 +150,25 @@ fn run(bench: &Bench, pair: &Pair, mended: bool, attempt: u32) -> Run {
 
 /// What is wrong with a pair, as far as a busy machine may be the reason.
 fn wrong(pair: &Pair, flawed: &Run, mended: &Run) -> Option<String> {
-    let Some(advice) = flawed.advice(pair.rule) else {
+    let advice = flawed.advice(pair.rule);
+    if advice.is_none() && pair.near_miss.is_none() {
         return Some("silent where the flaw is".to_owned());
-    };
-    let promised = advice.gain_s.expect("a promise");
+    }
+    let promised = advice.map_or(0.0, |advice| advice.gain_s.expect("a promise"));
     let gained = flawed.elapsed - mended.elapsed;
     eprintln!(
         "| `{}` | {:.1} ms | {:.1} ms | {:.1} ms | {:.1} ms | {:.2} |",
-        pair.program(),
+        pair.name(),
         flawed.elapsed * 1e3,
         mended.elapsed * 1e3,
         promised * 1e3,
         gained * 1e3,
         gained / promised
     );
+    if pair.near_miss.is_some() {
+        let kept = promised * KEPT.start() <= gained + LITTLE * flawed.elapsed;
+        return (!kept).then(|| format!("{gained} s gained: {advice:?}"));
+    }
     if let Some(still) = mended.advice(pair.rule) {
         return Some(format!("not silent where it is mended: {still:?}"));
     }
@@ -176,8 +201,8 @@ fn check(pair: &Pair) {
         eprintln!("SKIPPED with {}: {}", Mpi::chosen().name(), pair.program());
         return;
     }
-    let bench = Bench::new(&format!("hint-{}", pair.program()));
-    let flawed = until_right(&pair.program(), |attempt| {
+    let bench = Bench::new(&format!("hint-{}", pair.name().replace(' ', "-")));
+    let flawed = until_right(&pair.name(), |attempt| {
         let flawed = run(&bench, pair, false, attempt);
         let mended = run(&bench, pair, true, attempt);
         match wrong(pair, &flawed, &mended) {
@@ -185,7 +210,9 @@ fn check(pair: &Pair) {
             Some(wrong) => Err(wrong.into()),
         }
     });
-    check_text(&bench, pair, &flawed);
+    if pair.near_miss.is_none() {
+        check_text(&bench, pair, &flawed);
+    }
 }
 
 macro_rules! pairs {
@@ -219,6 +246,17 @@ pairs! {
     io_outside_lock_shmem: pair("io_outside_lock", 4).link("lib/slow_calls.c", &["-loshmem"]).shmem();
     stagger_transfers: pair("stagger_transfers", 4).link("lib/slow_link.c", &["-loshmem"]).not_with(Mpi::Mpich);
     stagger_transfers_shmem: pair("stagger_transfers", 4).link("lib/slow_link.c", &["-loshmem"]).shmem();
+    overlap_receive_where_another_is_as_late: near_miss("overlap_receive", "AS_LATE", 3);
+    overlap_receive_where_others_are_as_late: near_miss("overlap_receive", "AS_LATE", 4);
+    eager_limit_where_another_is_as_late: near_miss("eager_limit", "AS_LATE", 3);
+    eager_limit_before_a_later_need: near_miss("eager_limit", "NEEDS_NEXT", 3);
+    receive_without_probe_and_nothing_else_to_do: near_miss("receive_without_probe", "NOTHING_ELSE", 2);
+    combine_messages_that_are_computed: near_miss("combine_messages", "COMPUTED", 2);
+    receive_as_they_come_where_both_are_needed: near_miss("receive_as_they_come", "BOTH_NEEDED", 3);
+    receive_in_order_where_both_are_needed: near_miss("receive_in_order", "BOTH_NEEDED", 2);
+    balance_work_where_another_is_as_late: near_miss("balance_work", "AS_LATE", 4);
+    relieve_root_where_another_is_as_late: near_miss("relieve_root", "AS_LATE", 4);
+    synchronise_less_where_another_is_as_late: near_miss("synchronise_less", "AS_LATE", 5);
 }
 
 /// The eager limit that counts is the run's own. A message below it is sent whether or not its
@@ -353,5 +391,6 @@ fn every_rule_has_its_programs() {
     let entries = fs::read_dir(programs().join("hints")).expect("programs");
     let files = entries.map(|entry| entry.expect("an entry").path());
     let sources = files.filter(|path| path.extension() == Some(OsStr::new("c")));
-    assert_eq!(sources.count(), PAIRS.len());
+    let programs: BTreeSet<String> = PAIRS.iter().map(Pair::program).collect();
+    assert_eq!(sources.count(), programs.len());
 }

@@ -12,6 +12,7 @@ use super::channel::Channel;
 use super::exchange::Asked;
 use super::finding::Instance;
 use super::group::{Groups, Owned, losses, name_late, owner};
+use super::left::Between;
 use super::progress::Progress;
 use super::rank::Rank;
 use super::table::NONE;
@@ -101,6 +102,13 @@ impl<'a> Agent<'a> {
         for rank in &self.ranks {
             all.merge(rank.asker.calls.violations);
         }
+        all
+    }
+
+    /// What it knows of the run's meetings.
+    pub fn between(&self) -> Between {
+        let mut all = self.owned.between.clone();
+        all.merge(&self.groups.between);
         all
     }
 

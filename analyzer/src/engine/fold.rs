@@ -120,6 +120,12 @@ impl RankSet {
         sizes.sum()
     }
 
+    /// Whether a rank is one of them.
+    pub fn contains(&self, rank: u32) -> bool {
+        let after = self.0.partition_point(|&(first, _)| first <= rank);
+        after > 0 && rank <= self.0[after - 1].1
+    }
+
     /// All ranks, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().flat_map(|&(first, last)| first..=last)
@@ -139,8 +145,9 @@ pub struct Folded {
     pub doubt: u64,
     /// Who lost.
     pub rank_set: RankSet,
-    /// What the one of them lost who lost least.
-    pub least: Option<u64>,
+    /// Who lost least, the least first: time and world rank. Two, since one of them may be who
+    /// was late.
+    pub least: Vec<(u64, u32)>,
     /// The largest part that one of them lost of its time, in percent.
     pub rank_percent: f64,
     /// Whether a rank wants it to be listed.
@@ -189,7 +196,7 @@ impl Folded {
             // All that is known of a rank is here.
             late_ranks: RankSet::new(late_ranks).len(),
             late,
-            least: sums.ranks.iter().map(|rank| rank.1).min(),
+            least: sums.ranks.iter().map(|rank| (rank.1, rank.0)).collect(),
             rank_percent,
             is_listed: false,
             severity: sums.severity,
@@ -217,7 +224,7 @@ impl Folded {
         self.classes.extend(other.classes);
         let classes = std::mem::take(&mut self.classes);
         self.classes = joined(classes, |one| one.class, LossClass::add);
-        self.least = self.least.into_iter().chain(other.least).min();
+        self.least.extend(other.least);
         self.rank_percent = self.rank_percent.max(other.rank_percent);
         self.is_listed |= other.is_listed;
         self.late_ranks += other.late_ranks;
@@ -230,6 +237,8 @@ impl Folded {
     fn cut(&mut self) {
         self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
         self.ranks.truncate(LISTED);
+        self.least.sort_unstable();
+        self.least.truncate(2);
         self.causes
             .sort_by_key(|(key, cause)| (Reverse(cause.sums.severity), *key));
         self.causes.truncate(LISTED);

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::columns::LOOK_BACK;
 use super::intern::Group;
+use super::left::Between;
 use super::meetings::is_apart;
 use super::rank::{GroupEntry, Rank, Waiter};
 use super::table::{NONE, Row};
@@ -111,6 +112,8 @@ pub struct Groups {
     pub tolerance: i64,
     /// Meetings of the program's own that were none, by group.
     pub apart: FxHashMap<u64, u64>,
+    /// See [`Between`].
+    pub between: Between,
 }
 
 impl Groups {
@@ -130,6 +133,7 @@ impl Groups {
             numbers,
             tolerance: 0,
             apart: FxHashMap::default(),
+            between: Between::default(),
         }
     }
 
@@ -155,6 +159,7 @@ impl Groups {
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
             instance.sent = true;
+            self.between.add(&instance.fold);
             if is_apart(&instance.fold, self.tolerance) {
                 *self.apart.entry(self.groups[group].id).or_default() += 1;
             }
@@ -290,6 +295,7 @@ impl Default for Fold {
             first_enter: i64::MAX,
             first_leave: i64::MAX,
             complete: i64::MIN,
+            computed: 0,
             first: nobody(i64::MAX),
             last: nobody(i64::MIN),
             operation: u32::MAX,
@@ -313,6 +319,7 @@ impl Fold {
             false => entry.enter,
         };
         self.complete = self.complete.max(known);
+        self.computed = self.computed.max(entry.computed);
         self.first_leave = self.first_leave.min(entry.leave);
         if entry.part.waits {
             self.first_enter = self.first_enter.min(entry.enter);
@@ -327,6 +334,7 @@ impl Fold {
         self.count += other.count;
         self.operation = self.operation.min(other.operation);
         self.complete = self.complete.max(other.complete);
+        self.computed = self.computed.max(other.computed);
         self.first_leave = self.first_leave.min(other.first_leave);
         self.first_enter = self.first_enter.min(other.first_enter);
         if other.is_anybody_awaited() {
@@ -351,7 +359,8 @@ impl Fold {
         self.last.enter != i64::MIN
     }
 
-    fn shape(&self) -> Shape {
+    /// Who waits for whom.
+    pub fn shape(&self) -> Shape {
         let call = u16::try_from(self.operation).ok().and_then(calls::call);
         call.map_or(Shape::Single, |call| call.shape)
     }
@@ -470,6 +479,8 @@ pub struct Owned {
     pub complete: Vec<Joined>,
     /// Meetings of the program's own that were none, by group.
     pub apart: FxHashMap<u64, u64>,
+    /// See [`Between`].
+    pub between: Between,
 }
 
 /// Folds of one collective.
@@ -503,6 +514,7 @@ impl Owned {
         if joined.fold.count >= fold.expected
             && let Some(joined) = self.open.remove(&key)
         {
+            self.between.add(&joined.fold);
             if is_apart(&joined.fold, tolerance) {
                 *self.apart.entry(fold.group).or_default() += 1;
             }

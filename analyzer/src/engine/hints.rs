@@ -11,9 +11,10 @@ use super::eager::{EagerLimit, Library};
 use super::finding::FindingKey;
 use super::fold::Folded;
 use super::following::Followed;
+use super::left;
 use super::open::Opened;
 use super::places::Places;
-use super::prepare::ProfileSums;
+use super::prepare::{Profile, ProfileSums};
 use crate::rules::Rules;
 
 /// Ranges of ranks in a sentence.
@@ -27,11 +28,12 @@ pub struct RunFacts<'o> {
     hosts: usize,
     wall: i64,
     eager_limit: Option<EagerLimit>,
+    left: left::Run,
 }
 
 impl<'o> RunFacts<'o> {
     /// Those of a run that took so long, ns.
-    pub fn new(opened: &'o Opened, rules: &'o Rules, wall: i64) -> Self {
+    pub fn new(opened: &'o Opened, rules: &'o Rules, left: left::Run, wall: i64) -> Self {
         let run = &opened.run;
         let library = Library {
             name: run.mpi_library.as_deref().unwrap_or_default(),
@@ -45,6 +47,7 @@ impl<'o> RunFacts<'o> {
             hosts: opened.host_names.len(),
             wall,
             eager_limit: library.eager_limit(),
+            left,
         }
     }
 }
@@ -57,6 +60,8 @@ pub struct Found<'f> {
     pub sums: &'f Folded,
     /// The calls there.
     pub profile: &'f ProfileSums,
+    /// All calls.
+    pub all: &'f Profile,
     /// What ranks did after these.
     pub followed: Option<&'f Followed>,
     /// What each of the causes did, in their order.
@@ -155,12 +160,16 @@ fn facts(
     let calls = profile.count.max(1) as f64;
     let rank_loss = sums.ranks.first().map_or(0, |rank| rank.1);
     let all_lose = sums.rank_set.len() >= u64::from(profile.members);
-    let least_loss = sums.least.filter(|_| all_lose).unwrap_or(0);
+    let least_loss = sums.least.first().filter(|_| all_lose);
+    let least_loss = least_loss.map_or(0, |least| least.0);
+    let needs = found.followed.map_or(&[][..], |followed| &followed.needs);
+    let left = run.left.left((&found.key, sums), needs, found.all);
     for (fact, value) in [
         (Fact::Waiting, sums.rank_set.len() as f64),
         (Fact::Severity, ns(sums.severity)),
         (Fact::RankLoss, ns(rank_loss)),
         (Fact::LeastLoss, ns(least_loss)),
+        (Fact::Left, ns(left)),
         (Fact::Calls, profile.count as f64),
         (Fact::Instances, sums.instances as f64),
         (Fact::Mean, ns(profile.total) / calls),
@@ -204,6 +213,11 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     };
     let rank = rank.0;
     facts.number(Fact::CauseRank, f64::from(rank));
+    about_others(found, rank, facts);
+    let own = causes.iter().filter(|(key, _)| key.rank == rank);
+    let computed = own.map(|(_, cause)| cause.sums.computation);
+    let computed = computed.fold(0, u64::saturating_add);
+    facts.number(Fact::CauseComputed, computed as f64 / 1e9);
     let share = most as f64 / found.sums.severity.max(1) as f64;
     facts.number(Fact::CauseShare, share.min(1.0));
     let mut own = causes.iter().zip(found.reasons);
@@ -216,6 +230,22 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     facts.text(Fact::Late, reason.late.name());
 }
 
+/// Who lost time but for the `late` rank, which may have waited for others at other times.
+fn about_others(found: &Found, late: u32, facts: &mut Facts) {
+    let sums = found.sums;
+    let is_among = sums.rank_set.contains(late);
+    let count = sums.rank_set.len() - u64::from(is_among);
+    facts.number(Fact::Others, count as f64);
+    if count > 0 {
+        let others = sums.rank_set.iter().filter(|&rank| rank != late);
+        facts.text(Fact::WhoElse, list_of_ranks(others, RANGES));
+    }
+    let all_lose = count + 1 >= u64::from(found.profile.members);
+    let least = sums.least.iter().find(|(_, rank)| *rank != late);
+    let least = least.filter(|_| all_lose).map_or(0, |least| least.0);
+    facts.number(Fact::LeastElse, least as f64 / 1e9);
+}
+
 /// What ranks did after the calls.
 fn about_next(found: &Found, facts: &mut Facts, places: &mut Places) {
     let Some(followed) = found.followed.filter(|followed| followed.calls > 0) else {
@@ -224,6 +254,8 @@ fn about_next(found: &Found, facts: &mut Facts, places: &mut Places) {
     let calls = followed.calls as f64;
     facts.number(Fact::ComputedAfter, followed.computed as f64 / 1e9 / calls);
     facts.number(Fact::Overlap, followed.overlap as f64 / 1e9);
+    facts.number(Fact::Ahead, followed.ahead as f64 / 1e9);
+    facts.number(Fact::Alike, followed.alike as f64 / 1e9);
     facts.number(Fact::Repeats, followed.repeats as f64 / calls);
     let Some(next) = followed.most() else {
         return;

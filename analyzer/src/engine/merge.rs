@@ -13,6 +13,7 @@ use super::following::{self, Followers};
 use super::group::Owned;
 use super::hanging::{self, Hanging, Known};
 use super::intern::PathKey;
+use super::left::Between;
 use super::listing;
 use super::per_rank::Rows;
 use super::prepare::{LocationTimes, Profile, ProfileSums, Profiled};
@@ -33,6 +34,8 @@ pub struct Own {
     pub regions: Regions,
     /// What its ranks did after slow calls.
     pub followers: Followers,
+    /// What it knows of the run's meetings.
+    pub between: Between,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     /// What is odd.
@@ -58,6 +61,8 @@ pub struct Partial {
     pub regions: Regions,
     /// What ranks did after slow calls.
     pub followers: Followers,
+    /// What is known of the run's meetings.
+    pub between: Between,
     /// Times of the locations.
     pub locations: Locations,
     /// What is odd.
@@ -85,6 +90,8 @@ impl Partial {
         }
         regions::merge(&mut self.regions, other.regions);
         following::merge(&mut self.followers, other.followers);
+        following::keep_listed(&mut self.followers, &self.findings);
+        self.between.merge(&other.between);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.hanging.extend(other.hanging);
@@ -174,11 +181,14 @@ impl Own {
     ) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
         let walls = listing::walls(&self.locations);
+        let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
+        following::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
-            findings: fold::findings(self.findings, causes, &walls, percent, agent_of.len()),
+            findings,
             profile: self.profile,
             regions: self.regions,
             followers: self.followers,
+            between: self.between,
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
             hanging: self.hanging,
@@ -214,13 +224,16 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     let number = rank.rank;
     for (thread, findings) in rank.threads.iter_mut().zip(&mut rank.asker.findings) {
         let following = std::mem::take(&mut thread.following);
+        if thread.number == 0 {
+            partial.between.add_rank(number, following.computed());
+        }
         let (rows, paths) = (&thread.rows, &thread.paths);
         let name = |signature: u32| {
             let at = signature as usize;
             (rows[at].operation, paths[at])
         };
         let signatures = thread.stream.location().definitions.signatures();
-        following.drain_into(&mut partial.followers, signatures, name);
+        following.drain_into(&mut partial.followers, number, signatures, name);
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));

@@ -42,6 +42,7 @@ pub(crate) mod import;
 mod in_order;
 mod interests;
 mod intern;
+mod left;
 mod listing;
 mod lock;
 mod meetings;
@@ -195,6 +196,7 @@ pub fn analyze(
     let end = timeline.end(&opened);
     let moments = Moments::new(job, &opened, &timeline);
     let apart = agent.apart();
+    let between = agent.between();
     meetings.check(job, &apart, &mut agent.ranks, &mut anomalies);
 
     phases.begin("merge");
@@ -206,6 +208,7 @@ pub fn analyze(
     let mut own = Own {
         profile,
         regions,
+        between,
         locations,
         anomalies,
         rows: options

@@ -6,13 +6,14 @@ use rustc_hash::FxHashMap;
 
 use laggard_trace::calls::number::MPI_Cancel;
 use laggard_trace::calls::{self, GenericType, Shape};
-use laggard_trace::{Location, WORLD, flags};
+use laggard_trace::{ALL_PES, Location, Signature, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
 use super::account::{Account, Settled};
 use super::clock::ClockMap;
 use super::columns::Stream;
 use super::detect::{Entry, Filter, Kinds, Usual, Verdict, hotspot_share, judge};
+use super::following;
 use super::group::{Groups, owner};
 use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
@@ -430,6 +431,12 @@ fn rows(
         .filter(|c| c.kind != 0)
         .map(|c| c.id)
         .collect();
+    let sizes = sizes(location);
+    let is_of_all = |signature: &Signature| {
+        let size = sizes.get(&signature.group).copied().unwrap_or(0);
+        let is_all = signature.group == ALL_PES || size >= location.header.ranks;
+        is_all && !between.contains(&signature.group) && signature.has(flags::COLLECTIVE)
+    };
     let of_signature = signatures.iter().map(|signature| {
         let key = profiled
             .paths
@@ -438,6 +445,7 @@ fn rows(
             .unwrap_or_default();
         let mut row = Row::new(signature);
         row.meets &= !between.contains(&signature.group);
+        row.of_all = is_of_all(signature) && following::is_meeting(&row);
         row.group = groups.find(&signature.group).unwrap_or(NONE);
         row.threshold = if signature.has(flags::PAUSED) {
             i64::MAX

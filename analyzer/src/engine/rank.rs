@@ -46,6 +46,8 @@ pub struct GroupEntry {
     pub signature: u32,
     /// What it has to do with the other members.
     pub part: Part,
+    /// Where all ranks of the run meet: what it computed since they did before, ns.
+    pub computed: i64,
     /// Whether the member will ask what it waited for.
     pub asks: bool,
 }
@@ -520,6 +522,10 @@ impl<'a> Rank<'a> {
             thread: call.thread,
             signature: call.signature,
             part,
+            computed: match (row.of_all, call.thread) {
+                (true, 0) => self.threads[0].following.computed_before(call.number),
+                _ => 0,
+            },
             asks: part.waits && (posts || call.asks),
         });
         if posts {

@@ -26,6 +26,7 @@ use super::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
 use super::following::Followers;
 use super::hints::{Found, RunFacts, hints};
 use super::intern::PathKey;
+use super::left;
 use super::merge::Partial;
 use super::open::Opened;
 use super::places::Places;
@@ -104,8 +105,19 @@ pub fn build(
         any_truncated,
         members_missing: merged.profile.values().any(|sums| sums.members_missing),
         single_host,
-        run: RunFacts::new(opened, &options.rules, end),
+        run: RunFacts::new(
+            opened,
+            &options.rules,
+            left::Run::new(
+                merged.findings.iter().chain(&unlisted),
+                &merged.followers,
+                opened.agent_of.len() as u32,
+                (&merged.between, end),
+            ),
+            end,
+        ),
         followers: &merged.followers,
+        profile: &merged.profile,
         ranks: opened.agent_of.len(),
         around,
     };
@@ -509,6 +521,7 @@ struct Context<'c> {
     around: &'c Around,
     run: RunFacts<'c>,
     followers: &'c Followers,
+    profile: &'c Profile,
 }
 
 fn bottleneck(
@@ -572,6 +585,7 @@ fn bottleneck(
         key,
         sums,
         profile,
+        all: context.profile,
         followed: context.followers.get(&(operation, path)),
         reasons: &reasons,
     };

@@ -128,6 +128,8 @@ pub struct Row {
     pub has_bytes: bool,
     /// A collective that nobody can leave before all have entered.
     pub meets: bool,
+    /// A call in which all ranks of the run meet, and that waits for them.
+    pub of_all: bool,
     /// A collective that says that it need not wait for the others.
     pub lifted: bool,
     /// What it does to epochs on a window.
@@ -156,6 +158,7 @@ impl Row {
         root: -1,
         has_bytes: false,
         meets: false,
+        of_all: false,
         lifted: false,
         role: Role::None,
         completes: 0,

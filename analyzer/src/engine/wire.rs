@@ -150,6 +150,9 @@ entries! {
         first_leave: i64,
         /// Last enter of the members, ns.
         complete: i64,
+        /// Where all ranks of the run meet: the most that a member computed since they did before,
+        /// ns.
+        computed: i64,
         /// The first of those that others wait for; entered at `i64::MAX` if there is none.
         first: Party,
         /// The last of them; entered at `i64::MIN` if there is none.

@@ -53,8 +53,8 @@ impl RuleBase {
         self.rules.iter().find(|rule| rule.id == id)
     }
 
-    /// What the rules say of a finding, those that promise most first, general advice last. `show`
-    /// writes numbers.
+    /// What the rules say of a finding, those that promise most first, general advice last. Of
+    /// rules that exclude each other the first speaks. `show` writes numbers.
     pub fn hints(
         &self,
         pattern: PatternId,
@@ -71,7 +71,13 @@ impl RuleBase {
             let general_last = a.rule.is_general().cmp(&b.rule.is_general());
             general_last.then_with(|| gain(b).total_cmp(&gain(a)))
         });
-        hints
+        let mut said: Vec<Hint> = Vec::new();
+        for hint in hints {
+            if !said.iter().any(|other| other.rule.excludes(hint.rule)) {
+                said.push(hint);
+            }
+        }
+        said
     }
 }
 
@@ -208,6 +214,116 @@ mod tests {
             }
         }
         assert_eq!(RuleBase::built_in().iter().count(), ids.len());
+    }
+
+    /// Facts of a finding of which all is known, and all numbers are the same.
+    fn known(number: f64) -> Facts {
+        let mut facts = Facts::default();
+        for &fact in Fact::ALL {
+            match fact.row().kind {
+                Kind::Text => facts.text(fact, "unknown"),
+                _ => facts.number(fact, number),
+            }
+        }
+        facts
+    }
+
+    #[test]
+    fn nothing_is_promised_where_nothing_is_left() {
+        // All the time of the calls is lost, all of it while the late ones compute, and what the
+        // rank needs next comes no earlier.
+        let mut facts = known(0.5);
+        for (fact, value) in [
+            (Fact::Left, 0.0),
+            (Fact::ComputedAfter, 0.0),
+            (Fact::Instances, 9.0),
+        ] {
+            facts.number(fact, value);
+        }
+        let all = RuleBase::built_in().iter();
+        for rule in all.filter(|rule| !rule.is_general()) {
+            let gain = rule.gain.as_ref().and_then(|gain| gain.number(&facts));
+            assert!(
+                gain.is_some_and(|gain| gain < 1e-4),
+                "{}: {gain:?}",
+                rule.id
+            );
+        }
+    }
+
+    #[test]
+    fn of_two_that_exclude_each_other_the_more_promising_one_speaks() {
+        let other = RULE.replace("isend", "other").replace("/ 2", "/ 1");
+        let general = "[general]\npatterns = ['late_receiver']\nsay = 'Send less.'\n";
+        let all = |excludes: [&str; 2]| {
+            let of = |rule: &str, name: &str| match name {
+                "" => rule.to_owned(),
+                name => format!("{rule}excludes = ['{name}']\n"),
+            };
+            let text = [
+                of(RULE, excludes[0]),
+                of(&other, excludes[1]),
+                general.to_owned(),
+            ];
+            let rules = one(&text.concat());
+            let facts = facts(0.2);
+            let hints = rules.hints(PatternId::LateReceiver, &facts, &show);
+            let ids = hints.iter().map(|hint| hint.rule.id.clone());
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(all(["", ""]), ["other", "isend", "general"]);
+        assert_eq!(all(["other", ""]), ["other", "general"]);
+        assert_eq!(all(["", "isend"]), ["other", "general"]);
+        assert_eq!(all(["", "general"]), ["other", "isend"]);
+    }
+
+    /// What some rules tell to do and others tell not to do.
+    const OPPOSITES: [(&[&str], &[&str]); 2] = [
+        (
+            &[
+                "Balance the work",
+                "part of its work",
+                "more work, or the others less",
+            ],
+            &["Balancing the work does not help"],
+        ),
+        (
+            &["Combine messages", "Pack what"],
+            &["Make the messages smaller"],
+        ),
+    ];
+
+    #[test]
+    fn no_two_rules_say_opposite_things_of_a_finding() {
+        let says = |rule: &Rule, phrases: &[&str]| {
+            let text = [&*rule.say_text, &*rule.about].join(" ");
+            phrases.iter().any(|phrase| text.contains(phrase))
+        };
+        let all: Vec<&Rule> = RuleBase::built_in().iter().collect();
+        let mut found = [0; OPPOSITES.len()];
+        for (one, other) in all
+            .iter()
+            .flat_map(|one| all.iter().map(move |other| (one, other)))
+        {
+            let mut patterns = one.patterns.iter();
+            if !patterns.any(|pattern| other.patterns.contains(pattern)) {
+                continue;
+            }
+            for (number, (told, denied)) in found.iter_mut().zip(OPPOSITES) {
+                if says(one, told) && says(other, denied) {
+                    *number += 1;
+                    let is_silent = one.replaces.contains(&other.id)
+                        || other.replaces.contains(&one.id)
+                        || one.excludes(other);
+                    assert!(is_silent, "{} and {}", one.id, other.id);
+                }
+            }
+        }
+        assert!(found.iter().all(|number| *number > 0), "{found:?}");
+        let known: HashSet<&str> = all.iter().map(|rule| rule.id.as_str()).collect();
+        for name in all.iter().flat_map(|rule| &rule.excludes) {
+            assert!(known.contains(&**name), "no {name}");
+        }
     }
 
     /// General advice against a pattern in a call of this type, of a model.

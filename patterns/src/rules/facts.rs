@@ -85,6 +85,8 @@ facts! {
     RankLoss = "rank_loss" Time "time lost by the rank that lost most";
     LeastLoss = "least_loss" Time
         "time lost by the rank that lost least, if all members did; else 0";
+    Left = "left" Time
+        "of rank_loss, what is left when all that the ranks need next comes as early as it did";
     Calls = "calls" Count "calls at this place, of all ranks";
     Instances = "instances" Count "those that lost time";
     Mean = "mean" Time "mean duration of the calls";
@@ -101,6 +103,12 @@ facts! {
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "the part of the time lost that it is the cause of";
+    CauseComputed = "cause_computed" Time
+        "of the time lost that it is the cause of, what it computed";
+    WhoElse = "who_else" Text "the ranks that lost time, but for that rank";
+    Others = "others" Count "how many ranks these are";
+    LeastElse = "least_else" Time
+        "time lost by the one of them that lost least, if all other members did; else 0";
     CauseOperation = "cause_operation" Text "the call that it made too late";
     CausePlace = "cause_place" Text "where that is";
     Because = "because" Text "what it did before, in words";
@@ -122,6 +130,11 @@ facts! {
     ComputedAfter = "computed_after" Time "computation between a call and the next one, on average";
     Overlap = "overlap" Time
         "of the calls' duration, what computation directly after them could hide, of all ranks";
+    Ahead = "ahead" Time
+        "the same of all computation up to where the rank gives something to others";
+    Alike = "alike" Time
+        "the same of what follows further receives up to there, as much after each as follows the \
+         call itself";
 }
 
 impl Fact {

@@ -44,6 +44,8 @@ pub struct Rule {
     pub link: String,
     /// Names of rules that need not speak beside it.
     pub replaces: Vec<String>,
+    /// Names of rules that say the opposite.
+    pub excludes: Vec<String>,
 }
 
 /// A sentence with places for facts.
@@ -54,6 +56,8 @@ pub struct Template(Vec<Part>);
 enum Part {
     Text(String),
     Fact(Fact),
+    /// Of a number: words for one, and for any other.
+    Plural(Fact, String, String),
 }
 
 /// What a rule says of a finding.
@@ -84,12 +88,23 @@ impl Template {
             let Some(end) = end.filter(|&end| end > begin) else {
                 return Err((begin, "a brace without its other one".to_owned()));
             };
-            let name = text[begin + 1..end].trim();
+            let mut words = text[begin + 1..end].split('|').map(str::trim);
+            let name = words.next().unwrap_or_default();
             let Some(fact) = Fact::from_name(name) else {
                 let like = Fact::like(name);
                 return Err((begin, format!("unknown fact {{{name}}}; is it {{{like}}}?")));
             };
-            parts.push(Part::Fact(fact));
+            let is_number = fact.row().kind == Kind::Count;
+            parts.push(match (words.next(), words.next(), words.next()) {
+                (None, ..) => Part::Fact(fact),
+                (Some(one), Some(more), None) if is_number => {
+                    Part::Plural(fact, one.to_owned(), more.to_owned())
+                }
+                _ => {
+                    let why = "expected {number|word for one|word for more}";
+                    return Err((begin, why.to_owned()));
+                }
+            });
             at = end + 1;
         }
         parts.push(Part::Text(text[at..].to_owned()));
@@ -104,6 +119,10 @@ impl Template {
                 Value::Text(text) => text.clone(),
                 Value::Number(number) => show(fact.row().kind, *number),
             }),
+            Part::Plural(fact, one, more) => match facts.get(*fact)? {
+                Value::Number(1.0) => Some(one.clone()),
+                _ => Some(more.clone()),
+            },
         };
         let parts: Option<Vec<String>> = self.0.iter().map(part).collect();
         // It may have been written on several lines.
@@ -142,6 +161,11 @@ impl Rule {
             text,
             gain,
         })
+    }
+
+    /// Whether one of the two says the opposite of the other.
+    pub fn excludes(&self, other: &Rule) -> bool {
+        self.excludes.contains(&other.id) || other.excludes.contains(&self.id)
     }
 
     /// Whether it promises nothing, and no more is said of it than its sentence.
@@ -219,6 +243,24 @@ mod tests {
             .filter(|rule| !rule.is_general());
         for rule in with_numbers {
             assert!(guide.contains(&format!("`{}`", rule.id)), "{}", rule.id);
+        }
+    }
+
+    #[test]
+    fn words_agree_with_numbers() {
+        let template = Template::parse("{who} {waiting|waits|wait}.").unwrap();
+        let say = |who: &str, waiting: f64| {
+            let mut facts = Facts::default();
+            facts.text(Fact::Who, who);
+            facts.number(Fact::Waiting, waiting);
+            template.fill(&facts, &|_, number| number.to_string())
+        };
+        assert_eq!(say("rank 1", 1.0).unwrap(), "rank 1 waits.");
+        assert_eq!(say("ranks 0-2", 3.0).unwrap(), "ranks 0-2 wait.");
+        for text in ["{calls|call}", "{calls|a|b|c}", "{who|waits|wait}"] {
+            let (at, why) = Template::parse(text).unwrap_err();
+            assert_eq!(at, 0, "{text}");
+            assert!(why.starts_with("expected {number|"), "{text}: {why}");
         }
     }
 

@@ -18,8 +18,8 @@ pub struct Complaint {
     pub text: String,
 }
 
-const KEYS: [&str; 7] = [
-    "patterns", "when", "say", "gain", "about", "link", "replaces",
+const KEYS: [&str; 8] = [
+    "patterns", "when", "say", "gain", "about", "link", "replaces", "excludes",
 ];
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -117,6 +117,10 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         Ok((expression, one_line(&text)))
     };
     let optional = |key: &str| get(key).map_or(Ok(String::new()), string);
+    let names = |key: &str| {
+        let all = get(key).map_or(Ok(Vec::new()), strings)?;
+        Ok(all.into_iter().map(|(_, text)| text).collect())
+    };
     let when = get("when").map(|value| expression(value, Type::Truth));
     let (when, when_text) = when.transpose()?.unwrap_or_else(Expression::always);
     let gain = get("gain").map(|value| expression(value, Type::Number));
@@ -138,10 +142,8 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         gain_text: gain_text.unwrap_or_default(),
         about: one_line(&optional("about")?),
         link: optional("link")?,
-        replaces: get("replaces").map_or(Ok(Vec::new()), |value| {
-            let all = strings(value)?;
-            Ok(all.into_iter().map(|(_, text)| text).collect())
-        })?,
+        replaces: names("replaces")?,
+        excludes: names("excludes")?,
     })
 }
 

@@ -1,6 +1,9 @@
 /* A message a little above the library's eager limit waits for its receive; a smaller one, of
  * float instead of double, only until the receiver looks after other messages, as it does every
  * millisecond.
+ *
+ * AS_LATE: rank 2 computes so long that all wait for it anyway. NEEDS_NEXT: rank 0 then needs a
+ * message that comes no earlier. Nothing is gained in either.
  */
 #include "hints.h"
 
@@ -30,7 +33,15 @@ int main(int argc, char **argv)
     for (int round = 0; round < 12; round++) {
         if (rank == 0) {
             MPI_Send(data, COUNT, type, 1, 0, WORLD);
+#ifdef NEEDS_NEXT
+            hear(2);
+#endif
             work(10);
+        } else if (rank == 2) {
+            work(20);
+#ifdef NEEDS_NEXT
+            tell(0);
+#endif
         } else {
             work_and_look(10);
             MPI_Recv(data, COUNT, type, 0, 0, WORLD, MPI_STATUS_IGNORE);

@@ -1,4 +1,8 @@
-/* Rank 1 waits for a message, and computes afterwards what does not need it. */
+/* Rank 1 waits for a message, and computes afterwards what does not need it.
+ *
+ * AS_LATE: rank 2 computes so long that all wait for it anyway; with four ranks rank 3 does so in
+ * every other round.
+ */
 #include "hints.h"
 
 int main(int argc, char **argv)
@@ -6,6 +10,12 @@ int main(int argc, char **argv)
     int data = 0;
     begin(&argc, &argv);
     for (int round = 0; round < 12; round++) {
+#ifdef AS_LATE
+        MPI_Barrier(WORLD);
+        if (rank > 1)
+            work(rank == 2 + round % (size - 2) ? 20 : 0);
+        else
+#endif
         if (rank == 0) {
             work(10);
             MPI_Send(&data, 1, MPI_INT, 1, 0, WORLD);

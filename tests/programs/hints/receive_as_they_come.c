@@ -1,4 +1,7 @@
-/* Rank 0 receives from rank 1, which is late, before it takes what rank 2 sent long ago. */
+/* Rank 0 receives from rank 1, which is late, before it takes what rank 2 sent long ago.
+ *
+ * BOTH_NEEDED: it can do nothing before both are there, so that the order does not matter.
+ */
 #include "hints.h"
 
 int main(int argc, char **argv)
@@ -10,8 +13,13 @@ int main(int argc, char **argv)
             for (int other = 1; other <= 2; other++) {
                 int source = FLAWED ? other : MPI_ANY_SOURCE;
                 MPI_Recv(&data, 1, MPI_INT, source, 0, WORLD, MPI_STATUS_IGNORE);
+#ifndef BOTH_NEEDED
                 work(10);
             }
+#else
+            }
+            work(20);
+#endif
             tell(1);
             tell(2);
         } else {

@@ -1,7 +1,15 @@
-/* Rank 1 looks how long a message is before it receives it, though it knows how long it can be. */
+/* Rank 1 looks how long a message is before it receives it, though it knows how long it can be.
+ *
+ * NOTHING_ELSE: it has no work to do meanwhile.
+ */
 #include "hints.h"
 
 enum { MOST = 64 };
+#ifdef NOTHING_ELSE
+enum { WORK = 0 };
+#else
+enum { WORK = 10 };
+#endif
 
 int main(int argc, char **argv)
 {
@@ -17,12 +25,12 @@ int main(int argc, char **argv)
             MPI_Probe(0, 0, WORLD, &status);
             MPI_Get_count(&status, MPI_INT, &count);
             MPI_Recv(data, count, MPI_INT, 0, 0, WORLD, &status);
-            work(10);
+            work(WORK);
             tell(0);
         } else {
             MPI_Request request;
             MPI_Irecv(data, MOST, MPI_INT, 0, 0, WORLD, &request);
-            work(10);
+            work(WORK);
             MPI_Wait(&request, &status);
             MPI_Get_count(&status, MPI_INT, &count);
             tell(0);
