@@ -329,6 +329,7 @@ mod tests {
                 line,
                 function: function.to_owned(),
                 callpath,
+                ..SourceLocation::default()
             },
             ..Bottleneck::default()
         })

@@ -73,6 +73,7 @@ pub fn add_wait(report: &mut Report, function: &str, line: u32, lost: f64, compu
             "main app.c:3".to_owned(),
             format!("{function} app.c:{line}"),
         ],
+        ..SourceLocation::default()
     };
     report.bottlenecks.push(Bottleneck {
         pattern: "wait_at_barrier".to_owned(),
@@ -115,6 +116,7 @@ pub fn add_region(report: &mut Report, name: &str, exclusive: f64) {
             line: 9,
             function: "main".to_owned(),
             callpath: vec!["main app.c:9".to_owned()],
+            ..SourceLocation::default()
         },
         calls: 10,
         locations: report.run.ranks.into(),

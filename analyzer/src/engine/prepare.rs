@@ -148,7 +148,7 @@ impl Profiled {
             *inside = inside.saturating_sub(time);
             let path = self.paths.get(path as usize).copied().unwrap_or_default();
             if let Some(sums) = profile.get_mut(&(operation, path)) {
-                sums.ends = sums.ends.saturating_add(time).min(sums.total);
+                sums.ends = sums.ends.saturating_add(time);
             }
         }
         times

@@ -297,7 +297,7 @@ fn phases_of_run(
     for (&(operation, _), sums) in ends {
         let sum = functions.entry(operation).or_default();
         sum.0 = sum.0.saturating_add(sums.count);
-        sum.1 = sum.1.saturating_add(sums.ends);
+        sum.1 = sum.1.saturating_add(sums.ends.min(sums.total));
     }
     let all = locations.sums.all() as f64;
     let mut operations: Vec<_> = functions.into_iter().collect();
