@@ -51,14 +51,14 @@ pub struct Stall {
 pub fn wait_for_progress(own: Interval, from: i64, absences: &[(i64, i64)]) -> Option<Stall> {
     let from = from.max(own.enter);
     let within = |&(begin, end): &(i64, i64)| (begin.max(from), end.min(own.leave));
-    let counted = absences
+    let mut counted = absences
         .iter()
         .map(within)
         .filter(|(begin, end)| end > begin);
     let lengths = counted.clone().map(|(begin, end)| end - begin);
     let longest = lengths.clone().max()?;
     let severity = lengths.fold(0, i64::saturating_add);
-    let after = own.leave - counted.last()?.1;
+    let after = own.leave - counted.next_back()?.1;
     (after <= longest).then(|| Stall {
         severity,
         doubt: in_doubt(severity, longest, after),
