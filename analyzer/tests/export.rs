@@ -90,8 +90,17 @@ fn an_archive_says_what_the_trace_said() {
     before.write(&trace.join("report.json")).unwrap();
     let anchor = laggard::export::otf2(&trace, &output, Some(&before)).unwrap();
     let after = report(&anchor);
-    assert!(findings(&before).len() >= 5, "{:?}", findings(&before));
-    assert_eq!(findings(&after), findings(&before));
+    // The archive's times are those of its clock: what calls cost differs by the rounding.
+    let (explained, archived) = (
+        support::explained(before.clone()),
+        support::explained(after.clone()),
+    );
+    assert!(
+        findings(&explained).len() >= 5,
+        "{:?}",
+        findings(&explained)
+    );
+    assert_eq!(findings(&archived), findings(&explained));
     assert_eq!(after.anomalies, before.anomalies);
     assert_eq!(after.run.program, before.run.program);
     assert_eq!(after.run.operations, before.run.operations);

@@ -13,8 +13,8 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
         In OpenSHMEM also a single wait for a value that no recorded call wrote (shmem_ptr), for a \
         lock that nobody held, or a slow transfer that met nobody.",
     condition: "the calls of an operation at a place took longer, all together, than what \
-        patterns charge there and what they cost: by the baseline table, or else the fastest of \
-        the kind in the run",
+        patterns charge there and what they may cost: 1.5 times what the baseline table says, or \
+        else twice the fastest of the kind in the run",
     severity: "time in the calls - what patterns charge - calls x cost. Single waits for a value \
         or a lock: leave - enter; transfers: what they took longer than expected",
     unit: Unit::Seconds,

@@ -153,8 +153,12 @@ fn resolution(instances: u64) -> f64 {
 /// Pattern, operation and call path.
 type Key<'r> = (&'r str, &'r str, &'r [String]);
 
+/// Findings of single calls: what is unexplained of all calls together is what they took longer
+/// than the fastest, each rounded.
 fn by_place(report: &Report) -> BTreeMap<Key<'_>, &Bottleneck> {
-    let rows = report.bottlenecks.iter().map(|found| {
+    let found = report.bottlenecks.iter();
+    let of_calls = found.filter(|found| found.pattern != "unexplained");
+    let rows = of_calls.map(|found| {
         let path = found.location.callpath.as_slice();
         (
             (found.pattern.as_str(), found.operation.as_str(), path),

@@ -118,7 +118,8 @@ fn without_hosts(text: &str) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(object) => {
-                for key in ["host", "hosts", "inter_node_s", "agents", "hints", "advice"] {
+                let of_hosts = ["host", "hosts", "crowd", "inter_node_s"];
+                for key in of_hosts.into_iter().chain(["agents", "hints", "advice"]) {
                     object.remove(key);
                 }
                 object.values_mut().for_each(strip);

@@ -6,6 +6,7 @@
 
 use laggard_baselines::Baseline;
 use laggard_patterns::PatternId;
+use laggard_report::Settings;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
@@ -43,13 +44,18 @@ pub struct Settled {
 }
 
 /// The accounts of a location, whose profile has these `entries`. Start-up and shut-down have none.
-pub fn open(entries: &[(u32, Entry)], kinds: &Kinds, baseline: &dyn Baseline) -> Vec<Account> {
+pub fn open(
+    entries: &[(u32, Entry)],
+    kinds: &Kinds,
+    baseline: &dyn Baseline,
+    settings: &Settings,
+) -> Vec<Account> {
     let accounts = entries.iter().filter_map(|(path, entry)| {
         let call = calls::call(entry.operation)?;
         if matches!(call.shape, Shape::Init | Shape::Finalize) || entry.count == 0 {
             return None;
         }
-        let (cost, most) = kinds.cost(entry, baseline);
+        let (cost, most) = kinds.cost(entry, baseline, settings);
         Some(Account {
             operation: entry.operation,
             path: *path,
@@ -81,10 +87,10 @@ struct Lost {
 /// Settles the accounts of a thread: what is unexplained is added to its `findings`. `rows` and
 /// `keys` are those of its signatures, `paths` the keys of its call paths.
 ///
-/// `unexplained = total - findings - cost`, where the cost of a call is that of the baseline
-/// table, else of the fastest of its kind in the run; of one that lost something the least that
-/// such a call took beyond that, since the data had still to come; neither longer than on a slow
-/// network. Of calls that complete requests it also is what moving their bytes takes there.
+/// `unexplained = total - findings - cost`, where a call may cost what the baseline table says, else
+/// what the fastest of its kind in the run took, times the ratio from which on a call is slow; one
+/// that lost something the least that such a call took beyond that, since the data had still to
+/// come; neither longer than on a slow network. Of calls that complete requests it also is what moving their bytes takes there.
 pub fn settle(
     accounts: &[Account],
     findings: &mut LocalFindings,

@@ -447,8 +447,13 @@ impl Calls {
             Some((stall, &absence.detail))
         });
         stalls.max_by_key(|(stall, detail)| {
-            let sure = std::cmp::Reverse((stall.doubt, detail.rank, detail.path));
-            (stall.severity, sure)
+            // The same partner may be needed for several messages.
+            let whose = (detail.rank, detail.thread, detail.operation, detail.path);
+            let parts = (detail.computation, detail.waiting, detail.io, detail.other);
+            (
+                stall.severity,
+                std::cmp::Reverse((stall.doubt, whose, parts)),
+            )
         })
     }
 

@@ -195,16 +195,17 @@ impl Kinds {
         })
     }
 
-    /// What a call of the entry costs when it waits for nobody, and what it would on a slow
-    /// network, ns: by the table, if it covers such calls, else by the fastest of its kind, which
-    /// may itself have waited if it took longer than that.
-    pub fn cost(&self, entry: &Entry, baseline: &dyn Baseline) -> (f64, f64) {
+    /// What a call of the entry may cost when it waits for nobody, and what it would on a slow
+    /// network, ns: the ratio from which on it is slow times what the table says, if that covers
+    /// such calls, else the fastest of its kind, which may itself have waited if it took longer than
+    /// on a slow network.
+    pub fn cost(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> (f64, f64) {
         let name = calls::name(entry.operation);
         let (bytes, slow) = (entry.bytes_per_call(), entry.on_a_slow_network());
         let by_table = baseline.lookup_within(name, bytes, entry.members, entry.span);
         let cost = match by_table {
-            Some(seconds) => (seconds * 1e9).max(1.0),
-            None => slow.min(self.of(entry).0.max(1) as f64),
+            Some(seconds) => (seconds * 1e9).max(1.0) * settings.baseline_ratio,
+            None => slow.min(self.of(entry).0.max(1) as f64) * settings.deviation_ratio,
         };
         (cost, slow)
     }

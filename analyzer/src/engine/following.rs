@@ -617,7 +617,7 @@ mod tests {
         };
         let nothing = Need::Nothing;
         // It gives something; the calls after that do not matter.
-        assert_eq!(after(&[(25, 26, SEND), (30, 50, RECEIVE)]), (nothing, 5, 0));
+        assert_eq!(after(&[(25, 26, SEND), (30, 50, WAITALL)]), (nothing, 5, 0));
         assert_eq!(after(&[(25, 26, BROADCAST)]), (nothing, 5, 0));
         // The end of the trace.
         assert_eq!(after(&[]), (nothing, 0, 0));

@@ -169,7 +169,7 @@ pub fn analyze(
     );
     profiled.iter_mut().for_each(|one| {
         let entries = std::mem::take(&mut one.entries);
-        one.accounts = account::open(&entries, &kinds, options.baseline.as_ref());
+        one.accounts = account::open(&entries, &kinds, options.baseline.as_ref(), settings);
     });
 
     phases.begin("causes");

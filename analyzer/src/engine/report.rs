@@ -320,10 +320,15 @@ fn phases_of_run(
 
 /// What findings that are not listed lost.
 fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
-    let lost = unlisted.values().map(|folded| folded.severity);
-    let lost = lost.fold(0, u64::saturating_add);
-    (!unlisted.is_empty()).then(|| Unlisted {
-        findings: unlisted.len() as u64,
+    // What is unexplained is a sum of the report by itself.
+    let found = unlisted
+        .iter()
+        .filter(|(key, _)| PatternId::from_number(key.0) != Some(PatternId::Unexplained));
+    let (count, lost) = found.fold((0u64, 0u64), |(count, lost), (_, folded)| {
+        (count + 1, lost.saturating_add(folded.severity))
+    });
+    (count > 0).then(|| Unlisted {
+        findings: count,
         severity_s: seconds(lost as i64),
         percent: percent(lost as f64, total),
     })

@@ -342,7 +342,20 @@ pub fn analyze(calls: Vec<Calls>) -> Report {
     analyze_with(calls, &options)
 }
 
-pub fn analyze_with(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
+/// The same without what is unexplained: calls of these traces take as long as they like.
+pub fn analyze_with(calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
+    explained(analyze_whole(calls, options))
+}
+
+/// A report without the findings that are unexplained.
+pub fn explained(mut report: Report) -> Report {
+    report.bottlenecks.retain(|found| !found.is_unexplained());
+    report.metrics.remove("unexplained");
+    report
+}
+
+/// The whole report.
+pub fn analyze_whole(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
     let directory = tempfile::tempdir().unwrap();
     calls
         .iter_mut()

@@ -66,6 +66,10 @@ pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
         let text = "the report is not from an analysis with --all, so its totals are not exact";
         check.found.push(text.to_owned());
     }
+    check.accounts(report);
+    // Calls of these programs take as long as they were made to: what of that is their cost is
+    // found, not expected.
+    let report = &explained(report);
     check.run(expected, report);
     if check.is_exact() {
         check.totals(&expected.totals, report);
@@ -75,6 +79,14 @@ pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
     check.locations(expected, report);
     check.anomalies(expected, report);
     check.found
+}
+
+/// The report without what is unexplained.
+fn explained(report: &Report) -> Report {
+    let mut report = report.clone();
+    report.bottlenecks.retain(|found| !found.is_unexplained());
+    report.metrics.remove("unexplained");
+    report
 }
 
 /// A comparison, and what it found.
@@ -153,6 +165,27 @@ impl Check {
         let reported = sums.and_then(|sums| sums.inter_node_wait_s).map(ns);
         let all = waits.map(|(_, part)| part).sum();
         self.same("waiting for other hosts", wanted(all), reported);
+    }
+
+    /// Time in calls is what patterns charge, what is unexplained and what calls cost.
+    fn accounts(&mut self, report: &Report) {
+        let Some(calls) = report.sums().in_calls else {
+            self.found
+                .push("the time in calls is not accounted for".to_owned());
+            return;
+        };
+        let total = |is_of: &dyn Fn(&str) -> bool| -> i64 {
+            let metrics = report.metrics.iter().filter(|(id, _)| is_of(id));
+            metrics.map(|(_, metric)| ns(metric.total_s)).sum()
+        };
+        let charged = |id: &str| !["unexplained", "init_completion"].contains(&id);
+        let explained = ns(calls.explained_s);
+        self.same("explained time in calls", total(&charged), explained);
+        let unexplained = ns(calls.unexplained_s);
+        let of_findings = total(&|id| id == "unexplained");
+        self.same("unexplained time in calls", of_findings, unexplained);
+        let sum = explained + unexplained + ns(calls.cost_s);
+        self.same("time in calls", sum, ns(calls.total_s));
     }
 
     fn findings(&mut self, expected: &Expected, report: &Report) {
