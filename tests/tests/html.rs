@@ -350,7 +350,7 @@ fn pictures_are_in_the_page() {
     };
     for (option, file, why) in [
         ("--picture", "report.json", "not a picture (SVG)"),
-        ("--picture", ".", "not a picture"),
+        ("--picture", ".", "not a regular file"),
         ("--picture", "no.svg", "cannot read"),
         ("--compare", "no.json", "cannot read"),
         ("--scale", "slower.json", "both have 4 ranks"),

@@ -288,7 +288,9 @@ fn patterns() -> (Archive, Vec<Expected>) {
 
 /// What was found, as what is to be found is written; sorted. Losses are exact to the ns.
 fn found(report: &Report) -> Vec<(String, String, String, u64, Vec<u32>)> {
-    let rows = report.bottlenecks.iter().map(|found| {
+    let named = report.bottlenecks.iter();
+    let named = named.filter(|found| found.pattern != "unexplained");
+    let rows = named.map(|found| {
         let ranks = found.ranks.iter().map(|share| share.rank);
         let mut ranks: Vec<u32> = ranks.collect();
         ranks.sort_unstable();
@@ -662,7 +664,9 @@ fn archives_that_contradict_themselves() {
         "{:?}",
         report.anomalies
     );
-    assert!(report.bottlenecks.is_empty(), "{:?}", report.bottlenecks);
+    let mut found = report.bottlenecks.iter();
+    let waits = found.find(|found| found.pattern != "unexplained");
+    assert!(waits.is_none(), "{waits:?}");
 }
 
 /// A rank of which the archive does not say which location it is.

@@ -43,7 +43,8 @@ pub struct Settled {
     pub unexplained: u64,
 }
 
-/// The accounts of a location, whose profile has these `entries`. Start-up and shut-down have none.
+/// The accounts of a location, whose profile has these `entries`. Start-up and shut-down have none,
+/// nor have regions of the program.
 pub fn open(
     entries: &[(u32, Entry)],
     kinds: &Kinds,
@@ -52,7 +53,9 @@ pub fn open(
 ) -> Vec<Account> {
     let accounts = entries.iter().filter_map(|(path, entry)| {
         let call = calls::call(entry.operation)?;
-        if matches!(call.shape, Shape::Init | Shape::Finalize) || entry.count == 0 {
+        let is_end = matches!(call.shape, Shape::Init | Shape::Finalize);
+        // What a loop of the program's own does besides waiting is not known.
+        if is_end || call.is_user() || entry.count == 0 {
             return None;
         }
         let (cost, most) = kinds.cost(entry, baseline, settings);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use laggard_baselines::{Baseline, Span};
-use laggard_trace::calls;
+use laggard_trace::calls::{self, GenericType};
 use serde::{Deserialize, Serialize};
 
 use crate::comm::{self, Job};
@@ -205,7 +205,16 @@ impl Kinds {
         let by_table = baseline.lookup_within(name, bytes, entry.members, entry.span);
         let cost = match by_table {
             Some(seconds) => (seconds * 1e9).max(1.0) * settings.baseline_ratio,
-            None => slow.min(self.of(entry).0.max(1) as f64) * settings.deviation_ratio,
+            None => {
+                let fastest = self.of(entry).0.max(1) as f64;
+                // Transfers are compared with their own kind alone, see `Usual::of`.
+                let generic = calls::call(entry.operation).map(|call| call.generic);
+                let fastest = match generic {
+                    Some(GenericType::OneSidedPut | GenericType::OneSidedGet) => fastest,
+                    _ => fastest.min(slow),
+                };
+                fastest * settings.deviation_ratio
+            }
         };
         (cost, slow)
     }
