@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 
-use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Signature, flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use super::calls::make_room;
 use super::columns::Columns;
 use super::fold::FoldedFindings;
 use super::intern::PathKey;
-use super::table::{Row, TimeClass};
+use super::table::{NeedKind, Row, TimeClass};
 
 /// What follows the slow calls of one operation and call path. Times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -216,65 +215,11 @@ struct Open {
 /// A [`Need`] with a signature for the call.
 type LocalNeed = (NeedKind, u32);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NeedKind {
-    Nothing,
-    Wait,
-    Meeting,
-}
-
-/// Whether a call waits until all members have come.
-pub fn is_meeting(row: &Row) -> bool {
-    let is_shape = matches!(
-        row.shape,
-        Shape::Barrier
-            | Shape::PeBarrier
-            | Shape::AllToAll
-            | Shape::Management
-            | Shape::WindowCreate
-            | Shape::WindowFree
-            | Shape::Fence
-            | Shape::CollectiveIo
-            | Shape::Init
-            | Shape::Finalize
-    );
-    is_shape && !row.has(flags::POSTS) && !row.lifted
-}
-
-/// What a call that is not slow means for what the rank needs next; `None` if it gives others
-/// nothing, nor does it need what all have to give.
-fn need_of(row: &Row) -> Option<NeedKind> {
-    if row.has(flags::SENDS) {
-        return Some(NeedKind::Nothing);
-    }
-    match row.shape {
-        Shape::Single => {}
-        _ if is_meeting(row) => return Some(NeedKind::Meeting),
-        _ => return Some(NeedKind::Nothing),
-    }
-    let generic = calls::call(row.operation).map_or(GenericType::Setup, |call| call.generic);
-    let gives_nothing = matches!(
-        generic,
-        GenericType::TwoSidedReceive
-            | GenericType::Completion
-            | GenericType::WaitOnValue
-            | GenericType::Io
-            | GenericType::Setup
-            | GenericType::User
-    );
-    (!gives_nothing).then_some(NeedKind::Nothing)
-}
-
 /// What follows the slow calls of one location, by their signature.
 #[derive(Debug, Default)]
 pub struct Following {
     open: Option<Open>,
-    /// End of the last call in which all ranks met, ns.
-    met: Option<i64>,
-    /// Inside calls since then, or waiting for what calls did not find, ns.
-    inside: i64,
-    /// End of the last call, ns, and whether it looked for something and did not find it.
-    before: (i64, bool),
+    met: SinceMet,
     /// Computed between calls in which all ranks meet, ns.
     total: u64,
     /// Calls of the slab in which all ranks meet: their numbers, and what was computed since the one
@@ -283,6 +228,56 @@ pub struct Following {
     by_signature: Vec<BySignature>,
     /// One more than the position in `by_signature`, by signature; 0 for those without one.
     positions: Vec<u32>,
+}
+
+/// What a location does between two calls in which all ranks meet.
+#[derive(Clone, Copy, Debug)]
+struct SinceMet {
+    /// End of the last such call, ns; `i64::MIN` = none yet.
+    met: i64,
+    /// Inside calls since then, or waiting for what calls did not find, ns. Times of a damaged
+    /// trace may make it wrong, and no more than that.
+    inside: i64,
+    /// End of the last call, ns.
+    left: i64,
+    /// Whether that looked for something and did not find it.
+    looked: bool,
+}
+
+impl Default for SinceMet {
+    fn default() -> Self {
+        SinceMet {
+            met: i64::MIN,
+            inside: 0,
+            left: 0,
+            looked: false,
+        }
+    }
+}
+
+impl SinceMet {
+    /// All meet again: what was computed since, ns.
+    fn meet(&mut self, enter: i64, leave: i64) -> i64 {
+        let computed = match self.met {
+            i64::MIN => 0,
+            met => enter.saturating_sub(met).saturating_sub(self.inside).max(0),
+        };
+        (self.met, self.inside) = (leave, 0);
+        computed
+    }
+
+    /// Another call; `looks` says that it does not find what it looks for.
+    #[inline(always)]
+    fn add(&mut self, enter: i64, leave: i64, looks: bool) {
+        // Who looks again and again need not compute in between.
+        let begin = match looks | self.looked {
+            true => self.left,
+            false => enter,
+        };
+        let inside = leave.wrapping_sub(begin.max(self.met));
+        self.inside = self.inside.wrapping_add(inside);
+        (self.left, self.looked) = (leave, looks);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -304,6 +299,7 @@ impl Following {
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
         let first = columns.first;
         let mut last = self.open.take();
+        let mut met = self.met;
         let times = columns.enter[first..].iter().zip(&columns.leave[first..]);
         let calls = times.zip(&columns.signature[first..]);
         self.computed.clear();
@@ -312,27 +308,28 @@ impl Following {
                 continue;
             };
             if row.of_all {
-                let since = self.met.map_or(0, |met| enter.saturating_sub(met));
-                let computed = since.saturating_sub(self.inside).max(0);
+                let computed = met.meet(enter, leave);
                 self.computed
                     .push_back((columns.number + at as u64, computed));
                 self.total = self.total.saturating_add(computed as u64);
-                (self.met, self.inside) = (Some(leave), 0);
             } else {
-                // Who looks again and again need not compute in between.
-                let looks = row.has(flags::UNSUCCESSFUL);
-                let (left, looked) = std::mem::replace(&mut self.before, (leave, looks));
-                let begin = if looks | looked { left } else { enter };
-                let begin = begin.max(self.met.unwrap_or(enter));
-                self.inside = self.inside.saturating_add(leave.saturating_sub(begin));
+                met.add(enter, leave, row.has(flags::UNSUCCESSFUL));
             }
             // Calls that only manage handles, or ask for a size, are part of the computation.
             if row.class == TimeClass::Setup {
                 continue;
             }
             let is_slow = leave - enter >= row.threshold && row.blocks && !row.has(flags::POSTS);
-            if let Some(open) = last.take() {
-                last = self.go_on(open, (enter, leave, signature), row, is_slow);
+            if let Some(open) = &mut last {
+                let need = match is_slow {
+                    true => Some(NeedKind::Wait),
+                    false => row.need,
+                };
+                self.go_on(open, (enter, leave, signature), row);
+                if let Some(need) = need {
+                    self.end(open, (need, signature));
+                    last = None;
+                }
             }
             if is_slow {
                 last = Some(Open {
@@ -346,6 +343,7 @@ impl Following {
                 });
             }
         }
+        self.met = met;
         self.open = last;
     }
 
@@ -390,39 +388,24 @@ impl Following {
         all.len() as u32
     }
 
-    /// Takes in what follows a slow call: enter, leave and signature. Gives the slow call back as
-    /// long as more is to follow.
-    fn go_on(
-        &mut self,
-        mut open: Open,
-        (enter, leave, signature): (i64, i64, u32),
-        row: &Row,
-        is_slow: bool,
-    ) -> Option<Open> {
+    /// Takes in what follows a slow call: enter, leave and signature.
+    #[inline(always)]
+    fn go_on(&mut self, open: &mut Open, (enter, leave, signature): (i64, i64, u32), row: &Row) {
         let computed = (enter - open.leave).max(0);
         open.ahead = open.ahead.saturating_add(computed);
         match open.first {
             None => {
                 open.first = Some(computed);
-                self.next(&open, computed, signature);
+                self.next(open, computed, signature);
             }
             Some(first) if open.received => {
                 open.alike = open.alike.saturating_add(computed.min(first));
             }
             Some(_) => {}
         }
-        let need = match is_slow {
-            true => Some(NeedKind::Wait),
-            false => need_of(row),
-        };
-        if let Some(need) = need {
-            self.end(&open, (need, signature));
-            return None;
-        }
         let is_received = row.has(flags::RECEIVES) && !row.has(flags::PEEKS);
         open.received = (is_received && !row.has(flags::POSTS)) || row.completes != 0;
         open.leave = leave;
-        Some(open)
     }
 
     /// The next call has come.

@@ -13,7 +13,6 @@ use super::account::{Account, Settled};
 use super::clock::ClockMap;
 use super::columns::Stream;
 use super::detect::{Entry, Filter, Kinds, Usual, Verdict, hotspot_share, judge};
-use super::following;
 use super::group::{Groups, owner};
 use super::intern::{Group, Interner, PathKey, path_key, size_of};
 use super::open::{Opened, profile_of};
@@ -445,7 +444,7 @@ fn rows(
             .unwrap_or_default();
         let mut row = Row::new(signature);
         row.meets &= !between.contains(&signature.group);
-        row.of_all = is_of_all(signature) && following::is_meeting(&row);
+        row.of_all = is_of_all(signature) && row.is_meeting();
         row.group = groups.find(&signature.group).unwrap_or(NONE);
         row.threshold = if signature.has(flags::PAUSED) {
             i64::MAX

@@ -95,6 +95,17 @@ pub enum Step {
     General,
 }
 
+/// What a rank needs of others in a call, before it gives them anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeedKind {
+    /// Nothing: it gives something.
+    Nothing,
+    /// What it waits for in a slow call.
+    Wait,
+    /// That all members come.
+    Meeting,
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -132,6 +143,9 @@ pub struct Row {
     pub of_all: bool,
     /// A collective that says that it need not wait for the others.
     pub lifted: bool,
+    /// What it means for what the rank needs next, if it is not slow; `None` if it gives others
+    /// nothing, nor does it need what all have to give.
+    pub need: Option<NeedKind>,
     /// What it does to epochs on a window.
     pub role: Role,
     /// Completion list.
@@ -160,6 +174,7 @@ impl Row {
         meets: false,
         of_all: false,
         lifted: false,
+        need: None,
         role: Role::None,
         completes: 0,
         memory: Memory::Nothing,
@@ -177,7 +192,7 @@ impl Row {
         };
         let memory = Memory::of(call);
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
-        Row {
+        let row = Row {
             operation: signature.operation,
             flags: signature.flags,
             shape: call.shape,
@@ -205,6 +220,47 @@ impl Row {
             completes: signature.completes,
             memory,
             ..Row::UNDEFINED
+        };
+        Row {
+            need: row.need_of(call.generic),
+            ..row
+        }
+    }
+
+    /// Whether it waits until all members have come.
+    pub fn is_meeting(&self) -> bool {
+        let is_shape = matches!(
+            self.shape,
+            Shape::Barrier
+                | Shape::PeBarrier
+                | Shape::AllToAll
+                | Shape::Management
+                | Shape::WindowCreate
+                | Shape::WindowFree
+                | Shape::Fence
+                | Shape::CollectiveIo
+                | Shape::Init
+                | Shape::Finalize
+        );
+        is_shape && !self.has(flags::POSTS) && !self.lifted
+    }
+
+    /// See [`Row::need`].
+    fn need_of(&self, generic: GenericType) -> Option<NeedKind> {
+        let gives_nothing = matches!(
+            generic,
+            GenericType::TwoSidedReceive
+                | GenericType::Completion
+                | GenericType::WaitOnValue
+                | GenericType::Io
+                | GenericType::Setup
+                | GenericType::User
+        );
+        let is_alone = self.shape == Shape::Single;
+        match self.has(flags::SENDS) {
+            false if self.is_meeting() => Some(NeedKind::Meeting),
+            false if is_alone && gives_nothing => None,
+            _ => Some(NeedKind::Nothing),
         }
     }
 
