@@ -167,6 +167,18 @@ fn processes_that_are_spawned() {
     }
 }
 
+/// What is not told apart any more is counted, and the report says so.
+#[test]
+fn more_kinds_of_calls_than_are_told_apart() {
+    let attack = Attack::new("kinds", "kinds.c", &[]);
+    let report = attack.report();
+    // 80,000 kinds in each rank, after as many as a rank may have signatures.
+    let lost = report.anomaly("lost_calls");
+    assert!((28_000..30_000).contains(&lost), "{lost}");
+    let known = report.run.operations;
+    assert!((290_000..293_000).contains(&(known + lost)), "{known}");
+}
+
 #[test]
 fn longjmp_out_of_an_error_handler() {
     let attack = Attack::new("longjmp", "longjmp.c", &[]);

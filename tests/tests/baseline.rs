@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use laggard_baselines::{Baseline, Entry, Fingerprint, Point, Span, Table};
 use laggard_tests::hosts::{Hosts, Plan, Wires};
@@ -349,6 +350,9 @@ fn openshmem_is_measured() {
     assert_eq!(table.lookup("shmem_quiet_all", 0, 2), None);
 }
 
+/// Of a network in each direction: beyond what a busy machine adds to the median of a message.
+const LATENCY: Duration = Duration::from_millis(1);
+
 /// Pairs on one host and on two are apart; the network between them is slower.
 #[test]
 fn hosts_are_told_apart() {
@@ -357,9 +361,10 @@ fn hosts_are_told_apart() {
     }
     let bench = prepared("baseline-hosts");
     let plans = [Plan::new("node1"), Plan::new("node2").ahead(1000)];
-    let Some(hosts) = Hosts::new(&bench, &plans, Wires::Fast) else {
+    let Some(hosts) = Hosts::new(&bench, &plans, Wires::Delayed) else {
         return;
     };
+    hosts.delay("node2", LATENCY, LATENCY);
     let options = [
         "--sizes",
         "8,4096",
@@ -379,6 +384,8 @@ fn hosts_are_told_apart() {
     let near = time(Span::IntraNode).expect("near");
     let far = time(Span::InterNode).expect("far");
     assert!(near < far, "{near} {far}");
+    let latency = LATENCY.as_secs_f64();
+    assert!((0.9 * latency..2.0 * latency).contains(&far), "{far}");
     assert_eq!(table.lookup("MPI_Sendrecv", 8192, 2), Some(near));
     let barrier = |size| table.lookup_within("MPI_Barrier", 0, size, Some(Span::InterNode));
     assert!(barrier(2).is_some() && barrier(3).is_some());

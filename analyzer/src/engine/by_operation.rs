@@ -54,7 +54,7 @@ pub fn rows<'f>(
             .filter(|region| region.operation_type.is_some() && region.region == name);
         let total_s = match call.is_user() {
             true => as_region.map(|region| region.exclusive_s).sum(),
-            false => seconds(sums.total as i64),
+            false => seconds(sums.total),
         };
         let time = match TimeClass::of(number) {
             TimeClass::Communication | TimeClass::Setup => "communication",
@@ -67,7 +67,7 @@ pub fn rows<'f>(
             time: time.to_owned(),
             calls: sums.calls,
             total_s,
-            wait_s: seconds(sums.waiting as i64),
+            wait_s: seconds(sums.waiting),
         };
         rows.push((sums.total, row));
     }

@@ -26,14 +26,13 @@ pub struct RunFacts<'o> {
     pub rules: &'o Rules,
     ranks: u32,
     hosts: usize,
-    wall: i64,
     eager_limit: Option<EagerLimit>,
     left: left::Run,
 }
 
 impl<'o> RunFacts<'o> {
-    /// Those of a run that took so long, ns.
-    pub fn new(opened: &'o Opened, rules: &'o Rules, left: left::Run, wall: i64) -> Self {
+    /// Those of a run.
+    pub fn new(opened: &'o Opened, rules: &'o Rules, left: left::Run) -> Self {
         let run = &opened.run;
         let library = Library {
             name: run.mpi_library.as_deref().unwrap_or_default(),
@@ -45,7 +44,6 @@ impl<'o> RunFacts<'o> {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
-            wall,
             eager_limit: library.eager_limit(),
             left,
         }
@@ -93,7 +91,7 @@ pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>
 }
 
 fn advice(hint: Hint, run: &RunFacts) -> Advice {
-    let wall = run.wall as f64 / 1e9;
+    let wall = run.left.wall as f64 / 1e9;
     Advice {
         rule: hint.rule.id.clone(),
         gain_s: hint.gain.map(|gain| seconds((gain * 1e9) as i64)),
@@ -123,7 +121,7 @@ fn sentence(advice: &Advice) -> String {
     let gain = advice.gain_s.zip(advice.percent);
     let gain = gain.map_or(String::new(), |(gain, share)| {
         let (gain, share) = (duration(gain), percent(share));
-        format!(" The run gets shorter by at most {gain}, {share} of it.")
+        format!(" The run gets shorter by at most {gain} ({share}).")
     });
     format!("{}{gain} ({})", advice.text, advice.explain)
 }
@@ -178,7 +176,7 @@ fn facts(
         (Fact::Members, f64::from(profile.members)),
         (Fact::Ranks, f64::from(run.ranks)),
         (Fact::Hosts, run.hosts as f64),
-        (Fact::Wall, run.wall as f64 / 1e9),
+        (Fact::Wall, run.left.wall as f64 / 1e9),
         (Fact::Causes, sums.late_ranks as f64),
         (Fact::Computed, ns(sums.late.computation)),
         (Fact::Waited, ns(sums.late.waiting)),

@@ -160,8 +160,8 @@ pub struct Run {
     waits: FxHashMap<Place, Waits>,
     /// Ranks of the run.
     ranks: u32,
-    /// How long it took, ns.
-    wall: u64,
+    /// How long it took between start-up and shut-down, ns.
+    pub wall: u64,
     between: Between,
 }
 

@@ -78,7 +78,7 @@ pub fn build(
         }
     }
     let single_host = opened.host_names.len() <= 1;
-    let between = |ns: u64| (!single_host).then(|| seconds(ns as i64));
+    let between = |ns: u64| (!single_host).then(|| seconds(ns));
     let mut inter_host = 0u64;
     for (pattern, (severity, instances, part)) in totals {
         if pattern.is_waiting() {
@@ -87,7 +87,7 @@ pub fn build(
         metrics.insert(
             pattern.id().to_owned(),
             Metric {
-                total_s: seconds(severity as i64),
+                total_s: seconds(severity),
                 percent: percent(severity as f64, total.of(pattern)),
                 instances,
                 inter_node_s: between(part),
@@ -114,7 +114,6 @@ pub fn build(
                 opened.agent_of.len() as u32,
                 (&merged.between, end),
             ),
-            end,
         ),
         followers: &merged.followers,
         profile: &merged.profile,
@@ -249,7 +248,7 @@ pub fn build(
             trace_bytes: opened.run.bytes,
             operations: locations.sums.calls,
             mpi_library: opened.run.mpi_library.clone(),
-            clock_error_s: Some(seconds(clock_error as i64)),
+            clock_error_s: Some(seconds(clock_error)),
             crowd: opened.run.crowd,
             clock_violations: (before.all().count > 0).then(|| ClockViolations {
                 before: causality(&before),
@@ -307,7 +306,7 @@ fn phases_of_run(
         .map(|(operation, (calls, total))| EndOperation {
             operation: calls::name(operation).to_owned(),
             calls,
-            total_s: seconds(total as i64),
+            total_s: seconds(total),
             share: ratio(total as f64, all),
         });
     PhasesOfRun {
@@ -329,7 +328,7 @@ fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
     });
     (count > 0).then(|| Unlisted {
         findings: count,
-        severity_s: seconds(lost as i64),
+        severity_s: seconds(lost),
         percent: percent(lost as f64, total),
     })
 }
@@ -347,7 +346,7 @@ fn called_once(profile: &Profile, total: f64, places: &mut Places) -> Vec<Called
             operation: calls::name(operation).to_owned(),
             location: places.of(path),
             locations,
-            total_s: seconds(time as i64),
+            total_s: seconds(time),
             percent: percent(time as f64, total),
         }
     });
@@ -358,7 +357,7 @@ fn causality(violations: &Violations) -> Causality {
     Causality {
         messages: violations.messages.count,
         collectives: violations.collectives.count,
-        largest_s: seconds(violations.all().largest as i64),
+        largest_s: seconds(violations.all().largest),
     }
 }
 
@@ -391,7 +390,6 @@ fn efficiency(first: &FirstThreads) -> Efficiency {
 }
 
 fn location_sums(locations: &Locations) -> LocationSums {
-    let seconds = |ns: u64| seconds(ns as i64);
     let sums = &locations.sums;
     LocationSums {
         computation_s: seconds(sums.computation),
@@ -416,7 +414,6 @@ fn in_calls(times: &fold::Times) -> InCalls {
     } = times.settled;
     let known = explained.saturating_add(unexplained);
     let total = times.in_calls();
-    let seconds = |ns: u64| seconds(ns as i64);
     InCalls {
         total_s: seconds(total),
         explained_s: seconds(explained),
@@ -426,7 +423,6 @@ fn in_calls(times: &fold::Times) -> InCalls {
 }
 
 fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
-    let seconds = |ns: u64| seconds(ns as i64);
     let busiest: FxHashSet<u32> = locations.busiest.iter().collect();
     let most = locations.listed.iter().map(LocationTimes::computation);
     let most = most.max().unwrap_or(0) as f64;
@@ -453,7 +449,6 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
 }
 
 fn times_classes(locations: &Locations, ranks: usize) -> Vec<LocationClass> {
-    let seconds = |ns: u64| seconds(ns as i64);
     let classes = locations.classes.iter().map(|one| {
         let (first, last) = fold::ranks_of_class(one.class, ranks);
         LocationClass {
@@ -572,12 +567,12 @@ fn bottleneck(
         let reason = because(pattern, key, cause, waiting_ranks, waits, places);
         let because = reason.text.clone();
         reasons.push(reason);
-        let part = |ns: u64| Some(seconds(ns as i64));
+        let part = |ns: u64| Some(seconds(ns));
         laggard_report::Cause {
             rank: key.rank,
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
-            severity_s: seconds(cause.sums.severity as i64),
+            severity_s: seconds(cause.sums.severity),
             share: ratio(cause.sums.severity as f64, severity as f64),
             because,
             computation_s: part(cause.sums.computation),
@@ -601,7 +596,7 @@ fn bottleneck(
         operation: call.name.to_owned(),
         operation_type: call.generic.name().to_owned(),
         location: places.of(path),
-        severity_s: seconds(severity as i64),
+        severity_s: seconds(severity),
         percent: percent(severity as f64, context.total.of(pattern)),
         rank_percent: Some(ratio(sums.rank_percent, 1.0)),
         confidence: ratio(
@@ -620,19 +615,19 @@ fn bottleneck(
             .iter()
             .map(|&(rank, severity, instances)| RankShare {
                 rank,
-                severity_s: seconds(severity as i64),
+                severity_s: seconds(severity),
                 instances,
             })
             .collect(),
         rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
         rank_classes: loss_classes(sums, context.ranks),
-        inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host as i64)),
+        inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host)),
         causes,
         worst_instance: sums.worst.map(|worst| Instance {
             rank: worst.rank,
             start_s: seconds(worst.enter),
             end_s: seconds(worst.leave),
-            severity_s: seconds(worst.severity as i64),
+            severity_s: seconds(worst.severity),
             timeline: context.around.timeline(&key, places),
         }),
         hints,
@@ -647,9 +642,9 @@ fn loss_classes(sums: &Folded, ranks: usize) -> Vec<RankClass> {
             first_rank: first,
             last_rank: last,
             ranks: one.ranks,
-            severity_s: seconds(one.severity as i64),
-            least_s: seconds(one.least as i64),
-            most_s: seconds(one.most as i64),
+            severity_s: seconds(one.severity),
+            least_s: seconds(one.least),
+            most_s: seconds(one.most),
         }
     });
     classes.collect()

@@ -83,6 +83,8 @@ pub struct Stream {
     recorded: u64,
     /// Calls that were left out while paused.
     skipped: u64,
+    /// Calls of more kinds than are told apart: nothing is known of them but their number.
+    lost: u64,
     paused: bool,
     strings: FastMap<Box<[u8]>, u32>,
     modules: FastMap<ModuleId, u32>,
@@ -121,6 +123,7 @@ impl Stream {
             posts: 0,
             recorded: 0,
             skipped: 0,
+            lost: 0,
             paused: false,
             strings: FastMap::default(),
             modules: FastMap::default(),
@@ -311,7 +314,7 @@ impl Stream {
                 all.extend_from_slice(extensions);
                 self.push_extended(&all, enter, leave, found.id);
             }
-            Lookup::Full => {}
+            Lookup::Full => self.lost += 1,
         }
     }
 
@@ -328,7 +331,10 @@ impl Stream {
                 self.push_extended(&missing, enter, enter, found.id);
                 found
             }
-            Lookup::Full => return,
+            Lookup::Full => {
+                self.lost += 1;
+                return;
+            }
         };
         self.recorded -= u64::from(self.records);
         self.posts += u64::from(raw.flags & flags::POSTS);
@@ -550,20 +556,20 @@ impl Stream {
         if are_left_out {
             limits |= laggard_trace::LIMIT_REGIONS;
         }
-        let lost = self.writer.lost();
+        let unwritten = self.writer.lost();
         if self.writer.is_cut_off() {
             log::warning!(
                 "the trace of this rank is cut short: somebody cut its file off while it was written; nothing more is kept of it"
             );
         } else if self.writer.limits() & laggard_trace::LIMIT_WRITE != 0 {
             log::warning!(
-                "the trace of this rank is cut short: its file could not grow; {lost} calls are in the profile only"
+                "the trace of this rank is cut short: its file could not grow; {unwritten} calls are in the profile only"
             );
         }
         self.writer.finish(End {
-            calls: self.signatures.profile.calls() + self.skipped,
-            recorded: self.recorded.saturating_sub(in_regions + lost),
-            lost: 0,
+            calls: self.signatures.profile.calls() + self.skipped + self.lost,
+            recorded: self.recorded.saturating_sub(in_regions + unwritten),
+            lost: self.lost,
             end_ticks: clock::now(),
             reason,
             limits,

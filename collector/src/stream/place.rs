@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use laggard_trace::{FileHeader, FileSpace, NodeSpace, Space, file_name};
@@ -40,18 +41,29 @@ impl Place {
     }
 }
 
-/// Tries again for a moment where the process has no descriptor left: it may be our own threads,
-/// of which many begin at once, that have one each while they make their files.
+/// Tries again where the process has no descriptor left: it may be our own threads, of which many
+/// begin at once, that have one each while they make their files. For a moment only where no
+/// other does.
 fn patiently<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     const TRIES: u32 = 20;
+    const TRIES_BESIDE_OTHERS: u32 = 2000;
     const PAUSE: Duration = Duration::from_millis(1);
-    for _ in 1..TRIES {
-        match make() {
-            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => std::thread::sleep(PAUSE),
-            made => return made,
+    /// Threads that make their files now.
+    static MAKING: AtomicU32 = AtomicU32::new(0);
+    let (mut alone, mut beside_others) = (0, 0);
+    loop {
+        MAKING.fetch_add(1, Ordering::Relaxed);
+        let made = make();
+        match MAKING.fetch_sub(1, Ordering::Relaxed) {
+            1 => alone += 1,
+            _ => beside_others += 1,
         }
+        let is_short = made.as_ref().err().and_then(io::Error::raw_os_error) == Some(libc::EMFILE);
+        if !is_short || alone >= TRIES || beside_others >= TRIES_BESIDE_OTHERS {
+            return made;
+        }
+        std::thread::sleep(PAUSE);
     }
-    make()
 }
 
 /// Whether the process has no descriptor left, which a file of its own would need, too.

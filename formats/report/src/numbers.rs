@@ -1,8 +1,8 @@
 //! From the engine's integers to the numbers of the file.
 
-/// ns as seconds.
-pub fn seconds(ns: i64) -> f64 {
-    ns as f64 / 1e9
+/// ns as seconds. Sums of a damaged trace may be larger than an `i64`, and are not negative for that.
+pub fn seconds(ns: impl Into<i128>) -> f64 {
+    ns.into() as f64 / 1e9
 }
 
 /// `part / whole`, rounded to six places; 0 where there is no whole.

@@ -95,7 +95,7 @@ facts! {
     Members = "members" Count "ranks that take part in a call: 2 in a message";
     Ranks = "ranks" Count "ranks of the run";
     Hosts = "hosts" Count "hosts of the run";
-    Wall = "wall" Time "duration of the run";
+    Wall = "wall" Time "duration of the run between start-up and shut-down";
     EagerLimit = "eager_limit" Bytes
         "messages above it wait for their receive: as the run's environment says, else by default; \
          known of Open MPI (shared memory, TCP) and of UCX under it or MPICH";
