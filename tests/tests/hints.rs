@@ -230,7 +230,7 @@ macro_rules! pairs {
 pairs! {
     overlap_receive: pair("overlap_receive", 2);
     overlap_send: pair("overlap_send", 2);
-    eager_limit: pair("eager_limit", 2);
+    eager_limit: pair("eager_limit", 3);
     receive_without_probe: pair("receive_without_probe", 2);
     combine_messages: pair("combine_messages", 2);
     receive_as_they_come: pair("receive_as_they_come", 3);
@@ -250,6 +250,7 @@ pairs! {
     overlap_receive_where_others_are_as_late: near_miss("overlap_receive", "AS_LATE", 4);
     eager_limit_where_another_is_as_late: near_miss("eager_limit", "AS_LATE", 3);
     eager_limit_before_a_later_need: near_miss("eager_limit", "NEEDS_NEXT", 3);
+    eager_limit_while_the_receiver_computes: near_miss("eager_limit", "AWAY", 3);
     receive_without_probe_and_nothing_else_to_do: near_miss("receive_without_probe", "NOTHING_ELSE", 2);
     combine_messages_that_are_computed: near_miss("combine_messages", "COMPUTED", 2);
     receive_as_they_come_where_both_are_needed: near_miss("receive_as_they_come", "BOTH_NEEDED", 3);
@@ -280,7 +281,7 @@ fn messages_wait_above_the_eager_limit_of_the_run() {
     ] {
         let case = format!("{cflag} {limit}");
         let program = bench.compile("hints/eager_limit.c", &[cflag], &[]);
-        let run = bench.traced(2, &[program.as_os_str()], &case);
+        let run = bench.traced(3, &[program.as_os_str()], &case);
         let run = run.env(name, limit.to_string());
         run.run().expect_orderly().expect_success();
         let trace = bench.path(&case);

@@ -54,6 +54,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             calls: 100,
             total_s: all - computation,
             wait_s: 0.0,
+            cost_s: None,
         }],
         bottlenecks: Vec::new(),
         below_hotspot: None,

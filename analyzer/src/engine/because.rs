@@ -27,10 +27,10 @@ enum Activity {
     Waiting,
 }
 
-/// What the late party did while `waiting_ranks` ranks waited, for it or for others. `waits` says
-/// whether findings charge most of an operation's time at a place as waiting.
+/// What the late party did while `waiting_ranks` ranks waited in such a finding, for it or for
+/// others. `waits` says whether findings charge most of an operation's time at a place as waiting.
 pub fn because(
-    pattern: PatternId,
+    (pattern, operation, path): (PatternId, u16, PathKey),
     key: &CauseKey,
     cause: &Cause,
     waiting_ranks: u64,
@@ -80,7 +80,12 @@ pub fn because(
             match (activity, &held) {
                 (Activity::Computation, _) => format!("computed {amount}"),
                 (Activity::Io, _) => format!("spent {amount} in file operations"),
-                (Activity::Waiting, Some(Held { how, place, waits })) => {
+                (
+                    Activity::Waiting,
+                    Some(Held {
+                        how, place, waits, ..
+                    }),
+                ) => {
                     let did = if *waits { "itself waited" } else { "spent" };
                     format!("{did} {amount}{how} {place}")
                 }
@@ -99,6 +104,8 @@ pub fn because(
         _ => "before it came",
     };
     let hint = match (most(view.parts()), &held) {
+        // To mend this finding is to mend that.
+        (Activity::Waiting, Some(held)) if held.at == (operation, path) => None,
         (Activity::Waiting, Some(Held { place, waits, .. })) => Some(match waits {
             true => format!(
                 "First mend what rank {} itself waited for, in {place}.",
@@ -187,6 +194,7 @@ fn most(parts: &Parts) -> Activity {
 struct Held {
     /// How much of its time in calls that is, and a preposition.
     how: &'static str,
+    at: (u16, PathKey),
     place: String,
     /// Whether that is waiting, as findings count it.
     waits: bool,
@@ -214,6 +222,7 @@ fn held_in(
     };
     Some(Held {
         how,
+        at: (operation, path),
         place: format!("{} ({})", calls::name(operation), places.short(path)),
         waits: waits(operation, path),
     })

@@ -19,6 +19,8 @@ struct Sums {
     calls: u64,
     total: u64,
     waiting: u64,
+    /// All that findings charge.
+    charged: u64,
 }
 
 /// The rows of the report. A region that is an operation contains other calls: its own time is
@@ -37,8 +39,9 @@ pub fn rows<'f>(
         own.total = own.total.saturating_add(measured);
     }
     for (&(pattern, operation, _), sums) in findings {
+        let own = by_function.entry(operation).or_default();
+        own.charged = own.charged.saturating_add(sums.severity);
         if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
-            let own = by_function.entry(operation).or_default();
             own.waiting = own.waiting.saturating_add(sums.severity);
         }
     }
@@ -68,6 +71,7 @@ pub fn rows<'f>(
             calls: sums.calls,
             total_s,
             wait_s: seconds(sums.waiting),
+            cost_s: (!call.is_user()).then(|| seconds(sums.total.saturating_sub(sums.charged))),
         };
         rows.push((sums.total, row));
     }

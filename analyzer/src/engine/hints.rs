@@ -26,6 +26,7 @@ pub struct RunFacts<'o> {
     pub rules: &'o Rules,
     ranks: u32,
     hosts: usize,
+    crowded: u32,
     eager_limit: Option<EagerLimit>,
     left: left::Run,
 }
@@ -44,6 +45,7 @@ impl<'o> RunFacts<'o> {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
+            crowded: run.crowd.map_or(0, |crowd| crowd.ranks),
             eager_limit: library.eager_limit(),
             left,
         }
@@ -176,6 +178,11 @@ fn facts(
         (Fact::Members, f64::from(profile.members)),
         (Fact::Ranks, f64::from(run.ranks)),
         (Fact::Hosts, run.hosts as f64),
+        (Fact::Crowded, f64::from(run.crowded)),
+        (
+            Fact::Polls,
+            f64::from(u8::from(laggard_report::polls(call.name))),
+        ),
         (Fact::Wall, run.left.wall as f64 / 1e9),
         (Fact::Causes, sums.late_ranks as f64),
         (Fact::Computed, ns(sums.late.computation)),

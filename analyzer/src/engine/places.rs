@@ -110,8 +110,8 @@ pub struct Places {
     /// What resolves addresses.
     pub symbols: Symbols,
     known: FxHashMap<PathKey, SourceLocation>,
-    /// Who calls what the line of a call path does not tell from others.
-    callers: FxHashMap<PathKey, Caller>,
+    /// Who calls what the line of a call path does not tell from others, innermost first.
+    callers: FxHashMap<PathKey, Vec<Caller>>,
 }
 
 impl Places {
@@ -189,23 +189,14 @@ impl Places {
             let lines = self.lines(key).into_iter().map(|(line, _)| line);
             (callers(&lines.collect::<Vec<_>>()), key)
         });
-        let paths = paths.collect();
-        let told = told_by(paths).into_iter().filter(|(.., at)| *at > 0);
-        self.callers = told
-            .map(|(key, mut path, at)| {
-                let Line {
-                    function,
-                    file,
-                    line,
-                    ..
-                } = path.swap_remove(at);
-                let caller = Caller {
-                    file,
-                    line,
-                    function,
-                };
-                (key, caller)
-            })
+        let caller = |line: Line| Caller {
+            file: line.file,
+            line: line.line,
+            function: line.function,
+        };
+        self.callers = told_by(paths.collect())
+            .into_iter()
+            .map(|(key, lines)| (key, lines.into_iter().map(caller).collect()))
             .collect();
         self.known.clear();
     }
@@ -217,7 +208,7 @@ impl Places {
         }
         let lines = self.lines(key).into_iter().map(|(line, _)| line);
         let mut place = source_location(&lines.collect::<Vec<_>>());
-        place.caller = self.callers.get(&key).cloned();
+        place.callers = self.callers.get(&key).cloned().unwrap_or_default();
         self.known.insert(key, place.clone());
         place
     }
@@ -229,17 +220,20 @@ impl Places {
         function.split("+0x").next().unwrap_or(function).to_owned()
     }
 
-    /// `app.c:42`, or what is known; of a wrapper who calls that.
+    /// `app.c:42`, or what is known; and who calls that, where that line has several.
     pub fn short(&mut self, key: PathKey) -> String {
-        let mut place = self.of(key);
-        if let Some(caller) = place.caller {
-            (place.file, place.line, place.function) = (caller.file, caller.line, caller.function);
-        }
-        let file = crate::symbols::base_name(&place.file);
-        match place.line {
-            0 if place.function.is_empty() => "an unknown place".into(),
-            0 => place.function,
-            line => format!("{file}:{line}"),
+        let place = self.of(key);
+        let line = |file: &str, line: u32, function: &str| match line {
+            0 if function.is_empty() => "an unknown place".to_owned(),
+            0 => function.to_owned(),
+            line => format!("{}:{line}", crate::symbols::base_name(file)),
+        };
+        let own = line(&place.file, place.line, &place.function);
+        let callers = place.callers.iter();
+        let callers = callers.map(|caller| line(&caller.file, caller.line, &caller.function));
+        match callers.collect::<Vec<_>>().join(", ") {
+            callers if callers.is_empty() => own,
+            callers => format!("{own}, called at {callers}"),
         }
     }
 }

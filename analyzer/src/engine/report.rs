@@ -21,7 +21,7 @@ use super::by_operation;
 use super::causality::{Count, Violations};
 use super::deadlock::Scene;
 use super::detect::Filter;
-use super::finding::FindingKey;
+use super::finding::{FindingKey, Worst};
 use super::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
 use super::following::Followers;
 use super::hints::{Found, RunFacts, hints};
@@ -564,7 +564,14 @@ fn bottleneck(
     let mut reasons: Vec<Reason> = Vec::new();
     let waits = |operation, path| context.waiting.contains(&(operation, path));
     let causes = sums.causes.iter().map(|(key, cause)| {
-        let reason = because(pattern, key, cause, waiting_ranks, waits, places);
+        let reason = because(
+            (pattern, operation, path),
+            key,
+            cause,
+            waiting_ranks,
+            waits,
+            places,
+        );
         let because = reason.text.clone();
         reasons.push(reason);
         let part = |ns: u64| Some(seconds(ns));
@@ -590,6 +597,12 @@ fn bottleneck(
         reasons: &reasons,
     };
     let (hints, advice) = hints(&found, &context.run, places);
+    // Of many short calls that only all together took too long none was bad.
+    let of_single_calls = |worst: &Worst| {
+        let most = worst.severity.saturating_mul(sums.instances);
+        pattern != PatternId::Unexplained || most >= severity / 2
+    };
+    let worst = sums.worst.filter(of_single_calls);
     Some(Bottleneck {
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),
@@ -623,7 +636,7 @@ fn bottleneck(
         rank_classes: loss_classes(sums, context.ranks),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host)),
         causes,
-        worst_instance: sums.worst.map(|worst| Instance {
+        worst_instance: worst.map(|worst| Instance {
             rank: worst.rank,
             start_s: seconds(worst.enter),
             end_s: seconds(worst.leave),

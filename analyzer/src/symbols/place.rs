@@ -1,5 +1,7 @@
 //! Which line of a call path is *the* place of a call.
 
+use std::collections::BTreeMap;
+
 use laggard_report::SourceLocation;
 
 use super::{Line, base_name};
@@ -114,7 +116,7 @@ pub fn source_location(path: &[Line]) -> SourceLocation {
         line: place.line,
         function: place.function.clone(),
         callpath,
-        caller: None,
+        callers: Vec::new(),
     }
 }
 
@@ -128,30 +130,66 @@ pub fn callers(path: &[Line]) -> Vec<Line> {
     path[at..=at].iter().chain(outer).cloned().collect()
 }
 
-/// For each path of callers, the position of the first one that tells it from all other paths; 0
-/// if none need be told. Of a path that others only prolong it is the last one.
-pub fn told_by<K: Copy + Ord>(mut paths: Vec<(Vec<Line>, K)>) -> Vec<(K, Vec<Line>, usize)> {
+/// Of each path of callers, innermost first, which ones tell it from all other paths that begin
+/// with the same line; none if that line alone does. Of the callers at which other paths part from it
+/// they are as few as suffice, those that are further out first.
+pub fn told_by<K: Copy + Ord>(mut paths: Vec<(Vec<Line>, K)>) -> Vec<(K, Vec<Line>)> {
     let order = |line: &Line| (line.file.clone(), line.line, line.function.clone());
     paths.sort_by_cached_key(|(path, key)| (path.iter().map(order).collect::<Vec<_>>(), *key));
+    let same = |a: &Line, b: &Line| order(a) == order(b);
     let common = |one: &[Line], other: &[Line]| {
         let lines = one.iter().zip(other);
-        lines.take_while(|(a, b)| order(a) == order(b)).count()
+        lines.take_while(|(a, b)| same(a, b)).count()
     };
-    let mut known = vec![0; paths.len()];
-    let mut first: usize = 0;
-    for group in paths.chunk_by(|a, b| a.0 == b.0) {
-        let path = &group[0].0;
-        let before = first
-            .checked_sub(1)
-            .map_or(0, |at| common(path, &paths[at].0));
-        let next = first + group.len();
-        let after = paths.get(next).map_or(0, |other| common(path, &other.0));
-        let most = path.len().saturating_sub(1);
-        known[first..next].fill(before.max(after).min(most));
-        first = next;
+    // For each path, where it parts from one before it, and from one after it: a neighbour of its
+    // neighbour parts from it no further out than they do.
+    let mut parted: Vec<Vec<usize>> = vec![Vec::new(); paths.len()];
+    let mut note = |neighbours: &mut dyn Iterator<Item = (usize, usize)>| {
+        let mut parts: Vec<usize> = Vec::new();
+        for (at, neighbour) in neighbours {
+            let shared = common(&paths[neighbour].0, &paths[at].0);
+            parts.retain(|&part| part < shared);
+            if (1..paths[at].0.len()).contains(&shared) {
+                parts.push(shared);
+            }
+            parted[at].extend(&parts);
+        }
+    };
+    note(&mut (1..paths.len()).map(|at| (at, at - 1)));
+    note(&mut (1..paths.len()).rev().map(|at| (at - 1, at)));
+    for parts in &mut parted {
+        parts.sort_unstable();
+        parts.dedup();
     }
-    let told = paths.into_iter().zip(known);
-    told.map(|((path, key), at)| (key, path, at)).collect()
+    let label = |at: usize, callers: usize| -> Vec<Line> {
+        let (path, parts) = (&paths[at].0, &parted[at]);
+        let outer = &parts[parts.len() - callers.min(parts.len())..];
+        outer.iter().map(|&part| path[part].clone()).collect()
+    };
+    let mut callers: Vec<usize> = vec![1; paths.len()];
+    loop {
+        let mut first: BTreeMap<Vec<_>, usize> = BTreeMap::new();
+        let mut alike: Vec<usize> = Vec::new();
+        for (at, (path, _)) in paths.iter().enumerate() {
+            let place = path.first().into_iter().cloned();
+            let name = place.chain(label(at, callers[at]));
+            let name = name.map(|line| order(&line)).collect();
+            let known = *first.entry(name).or_insert(at);
+            if paths[known].0 != *path {
+                alike.extend([known, at]);
+            }
+        }
+        alike.retain(|&at| callers[at] < parted[at].len());
+        alike.sort_unstable();
+        alike.dedup();
+        if alike.is_empty() {
+            break;
+        }
+        alike.into_iter().for_each(|at| callers[at] += 1);
+    }
+    let keys = paths.iter().enumerate();
+    keys.map(|(at, (_, key))| (*key, label(at, callers[at])))
+        .collect()
 }
 
 #[cfg(test)]
@@ -240,5 +278,30 @@ mod tests {
         let only = source_location(&path[..1]);
         assert_eq!(only.function, "libmpi.so.40+0x99");
         assert_eq!(source_location(&[]), SourceLocation::default());
+    }
+
+    fn told(paths: &[&[u32]]) -> Vec<Vec<u32>> {
+        let path = |lines: &&[u32]| lines.iter().map(|&n| line("f", "a.c", n, "app")).collect();
+        let paths: Vec<(Vec<Line>, usize)> = paths.iter().map(path).zip(0..).collect();
+        let mut told = told_by(paths);
+        told.sort_by_key(|(key, _)| *key);
+        let lines = |told: (usize, Vec<Line>)| told.1.iter().map(|line| line.line).collect();
+        told.into_iter().map(lines).collect()
+    }
+
+    #[test]
+    fn callers_tell_paths_apart_and_are_few() {
+        assert_eq!(told(&[&[1, 2, 3], &[4, 2, 3]]), [[0u32; 0], []]);
+        // The same path twice is one.
+        assert_eq!(told(&[&[1, 2], &[1, 2]]), [[0u32; 0], []]);
+        assert_eq!(told(&[&[1, 2, 9], &[1, 3, 9]]), [[2], [3]]);
+        // The one that is called at 2 twice, and is told by who calls that.
+        let paths: [&[u32]; 3] = [&[1, 2, 5], &[1, 2, 6], &[1, 3, 5]];
+        assert_eq!(told(&paths), [[5], [6], [3]]);
+        // A recursion: who calls in the end does not suffice.
+        let paths: [&[u32]; 4] = [&[1, 2, 7, 9], &[1, 2, 9], &[1, 3, 7, 9], &[1, 3, 9]];
+        assert_eq!(told(&paths), [[2, 7], [2, 9], [3, 7], [3, 9]]);
+        // What others only prolong is told by having no more.
+        assert_eq!(told(&[&[1, 2], &[1, 2, 3]]), [vec![], vec![3]]);
     }
 }

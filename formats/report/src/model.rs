@@ -515,6 +515,10 @@ pub struct OperationTimes {
     pub total_s: f64,
     /// Time, inside the calls, that patterns charged as waiting.
     pub wait_s: f64,
+    /// Time that the calls cost: neither charged by a pattern nor unexplained; absent of regions of
+    /// the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_s: Option<f64>,
 }
 
 /// Total of one pattern.
@@ -543,10 +547,10 @@ pub struct SourceLocation {
     /// `function file:line`, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callpath: Vec<String>,
-    /// The innermost caller that tells this place from others of the report that have the same
-    /// line; absent if the line alone does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<Caller>,
+    /// Callers that tell this place from others of the report that have the same line, innermost
+    /// first; absent if the line alone does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
 }
 
 /// A line of a call path, without it.
@@ -625,6 +629,18 @@ impl Bottleneck {
     pub fn is_unexplained(&self) -> bool {
         self.pattern == "unexplained"
     }
+}
+
+/// Whether calls of a function only look whether something has come.
+pub fn polls(operation: &str) -> bool {
+    const LOOK: [&str; 5] = [
+        "MPI_Test",
+        "MPI_Iprobe",
+        "MPI_Improbe",
+        "MPI_Request_get_status",
+        "shmem_test",
+    ];
+    LOOK.iter().any(|start| operation.starts_with(start))
 }
 
 /// Findings that are not listed.

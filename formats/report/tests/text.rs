@@ -232,6 +232,40 @@ fn the_headline_is_about_waiting_for_somebody() {
 }
 
 #[test]
+fn the_largest_consumer_is_in_the_headline() {
+    let mut report = example();
+    let largest = report.bottlenecks[0].clone();
+    let mut nobodys = largest.clone();
+    nobodys.name = "N x N completion".to_owned();
+    nobodys.causes.clear();
+    nobodys.severity_s *= 2.0;
+    assert!(!words(&report).contains("nobody was late"));
+    report.bottlenecks.insert(0, nobodys);
+    let text = words(&report);
+    assert!(
+        text.contains("while nobody was late (N x N completion)."),
+        "{text}"
+    );
+    assert!(!text.contains("without any waiting"), "{text}");
+    // What calls cost is not a finding.
+    let wall = report.sums().wall_s;
+    let mut sums = report.sums();
+    sums.in_calls = Some(laggard_report::InCalls {
+        total_s: wall,
+        cost_s: wall,
+        ..Default::default()
+    });
+    report.location_sums = Some(sums);
+    report.operations[0].cost_s = Some(0.8 * wall);
+    let text = words(&report);
+    let cost = format!(
+        "100 % of all time is what calls cost without any waiting, most of it {}.",
+        report.operations[0].operation
+    );
+    assert!(text.contains(&cost), "{text}");
+}
+
+#[test]
 fn waiting_between_hosts_is_said_where_it_is_known() {
     let mut report = example();
     assert!(!words(&report).contains("of the waiting was for ranks"));

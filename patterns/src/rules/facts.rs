@@ -95,6 +95,8 @@ facts! {
     Members = "members" Count "ranks that take part in a call: 2 in a message";
     Ranks = "ranks" Count "ranks of the run";
     Hosts = "hosts" Count "hosts of the run";
+    Crowded = "crowded" Count "ranks that share cores of the most crowded host; 0 if each has its own";
+    Polls = "polls" Count "1 if the calls only look whether something has come, else 0";
     Wall = "wall" Time "duration of the run between start-up and shut-down";
     EagerLimit = "eager_limit" Bytes
         "messages above it wait for their receive: as the run's environment says, else by default; \

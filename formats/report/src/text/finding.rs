@@ -18,26 +18,55 @@ const LABEL: usize = 15;
 /// `exchange.c:42 exchange_halo`, or what is known of it; of one of several calls of a wrapper who
 /// calls that, `comm.c:91 exchange via send_receive`.
 pub fn place(location: &SourceLocation) -> String {
+    let callers = location.callers.iter().rev();
+    let callers = callers.map(|caller| match location.callers.len() {
+        2.. if caller.line > 0 => line(&caller.file, caller.line, ""),
+        _ => line(&caller.file, caller.line, &caller.function),
+    });
     let own = line(&location.file, location.line, &location.function);
-    let Some(caller) = &location.caller else {
-        return own;
-    };
-    let caller = line(&caller.file, caller.line, &caller.function);
-    match location.function.is_empty() {
-        true => format!("{caller} via {own}"),
-        false => format!("{caller} via {}", location.function),
-    }
+    callers.chain([own]).collect::<Vec<_>>().join(" via ")
 }
 
 fn line(file: &str, line: u32, function: &str) -> String {
     let file = base_name(file);
+    let function = &without_arguments(function);
     match (file.is_empty(), line, function.is_empty()) {
         (true, _, true) => "unknown place".to_owned(),
-        (true, _, false) => function.to_owned(),
+        (true, _, false) => function.clone(),
         (false, 0, true) => file.to_owned(),
         (false, 0, false) => format!("{file} {function}"),
         (false, line, true) => format!("{file}:{line}"),
         (false, line, false) => format!("{file}:{line} {function}"),
+    }
+}
+
+/// A function of C++ with `<...>` for the arguments of templates, where these are long.
+fn without_arguments(function: &str) -> String {
+    const LONG: usize = 40;
+    if function.chars().count() <= LONG {
+        return function.to_owned();
+    }
+    let mut short = String::new();
+    let mut depth = 0u32;
+    let mut before = ' ';
+    for letter in function.chars() {
+        // Not of `operator<`, nor of an arrow.
+        let begins = letter == '<' && (before.is_alphanumeric() || before == '_');
+        if begins && !short.ends_with("operator") || letter == '<' && depth > 0 {
+            depth += 1;
+            if depth == 1 {
+                short.push_str("<...>");
+            }
+        } else if letter == '>' && depth > 0 && before != '-' {
+            depth -= 1;
+        } else if depth == 0 {
+            short.push(letter);
+        }
+        before = letter;
+    }
+    match depth {
+        0 => short,
+        _ => function.to_owned(),
     }
 }
 
@@ -212,24 +241,44 @@ mod tests {
         assert_eq!(at("", 0, "f+0x12"), "f+0x12");
         assert_eq!(at("b.c", 0, "f"), "b.c f");
         assert_eq!(at("", 0, ""), "unknown place");
-        let called = |function: &str| {
+        let caller = |file: &str, line, function: &str| crate::Caller {
+            file: file.to_owned(),
+            line,
+            function: function.to_owned(),
+        };
+        let called = |callers: Vec<crate::Caller>| {
             place(&SourceLocation {
                 file: "parallel.c".to_owned(),
                 line: 8,
-                function: function.to_owned(),
+                function: "send_receive".to_owned(),
                 callpath: Vec::new(),
-                caller: Some(crate::Caller {
-                    file: "/src/comm.c".to_owned(),
-                    line: 91,
-                    function: "exchange".to_owned(),
-                }),
+                callers,
             })
         };
+        let inner = caller("/src/comm.c", 91, "exchange");
+        let own = "parallel.c:8 send_receive";
         assert_eq!(
-            called("send_receive"),
-            "comm.c:91 exchange via send_receive"
+            called(vec![inner.clone()]),
+            format!("comm.c:91 exchange via {own}")
         );
-        assert_eq!(called(""), "comm.c:91 exchange via parallel.c:8");
+        assert_eq!(
+            called(vec![inner, caller("main.c", 5, "main")]),
+            format!("main.c:5 via comm.c:91 via {own}")
+        );
+    }
+
+    #[test]
+    fn arguments_of_templates_are_left_out_where_they_are_long() {
+        let short = |function: &str| without_arguments(function);
+        assert_eq!(short("std::vector<int>::push"), "std::vector<int>::push");
+        assert_eq!(
+            short("Original<Suite<(suite_t)0>, &IMB_reduce_scatter>::run"),
+            "Original<...>::run"
+        );
+        let arrow = "a_function_with_a_name_that_is_long_enough->operator<";
+        assert_eq!(short(arrow), arrow);
+        let other = "a_function_with_a_name_that_is_long_enough::operator<<";
+        assert_eq!(short(other), other);
     }
 
     #[test]

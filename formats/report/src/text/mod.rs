@@ -6,7 +6,7 @@ pub(crate) mod style;
 pub(crate) mod table;
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, Report, Run};
+use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
@@ -152,7 +152,11 @@ pub(crate) fn waiting(report: &Report) -> String {
             format!("How much of the time was spent waiting is unknown: {unknown}.")
         }
     };
+    text.push_str(
+        &of_nobody(report, worst.map_or(0.0, |worst| worst.severity_s)).unwrap_or_default(),
+    );
     text.push_str(&unexplained.unwrap_or_default());
+    text.push_str(&costly(report).unwrap_or_default());
     text.push_str(&how_it_ended(report));
     text
 }
@@ -182,6 +186,7 @@ fn unexplained(report: &Report) -> Option<String> {
     }
     let worst = listed(report).iter().find(|found| found.is_unexplained())?;
     let why = match crowd(report) {
+        _ if crate::polls(&worst.operation) => ", which polls for what is not known".to_owned(),
         Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
         None => String::new(),
     };
@@ -191,6 +196,43 @@ fn unexplained(report: &Report) -> Option<String> {
         part_of(worst.severity_s, calls.unexplained_s),
         worst.operation,
         finding::place(&worst.location)
+    ))
+}
+
+/// What was lost where nobody was waited for, if it is more than the largest wait for somebody, s.
+fn of_nobody(report: &Report, waited: f64) -> Option<String> {
+    let is_such = |found: &&Bottleneck| found.causes.is_empty() && !found.is_unexplained();
+    let most = listed(report).iter().find(is_such)?;
+    (most.severity_s > waited && most.percent >= NOTABLE_PERCENT).then(|| {
+        format!(
+            " {} of all time went by in {} at {} while nobody was late ({}).",
+            percent(most.percent),
+            most.operation,
+            finding::place(&most.location),
+            most.name
+        )
+    })
+}
+
+/// In which operation calls themselves cost most, where that is more than the largest finding.
+fn costly(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let calls = sums.in_calls?;
+    let share = |part| crate::percent(part, sums.wall_s);
+    let cost = |row: &&OperationTimes| (row.cost_s.unwrap_or(0.0) * 1e9) as u64;
+    let most = report.operations.iter().max_by_key(cost)?;
+    let largest = report
+        .bottlenecks
+        .first()
+        .map_or(0.0, |found| found.severity_s);
+    let part = most
+        .cost_s
+        .filter(|&part| part > largest && share(part) >= MUCH_PERCENT)?;
+    Some(format!(
+        " {} of all time is what calls cost without any waiting, {} of it {}.",
+        percent(share(calls.cost_s)),
+        part_of(part, calls.cost_s),
+        most.operation
     ))
 }
 
