@@ -259,7 +259,10 @@ pub fn analyze(
     })?;
     let unlisted = merged.as_mut().map(Partial::take_unlisted);
     if let Some(merged) = &merged {
-        places.tell_apart(merge::paths_of_findings(&merged.findings));
+        let mut paths = merge::paths_of_findings(&merged.findings);
+        let once = merged.profile.iter().filter(|(_, sums)| sums.once.0 > 0);
+        paths.extend(once.map(|((_, path), _)| *path));
+        places.tell_apart(paths);
     }
     phases.begin("worst calls");
     let around = around::collect(

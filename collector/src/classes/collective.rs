@@ -154,7 +154,7 @@ impl<S: Volume, R: Volume> Collective<S, R> {
         let stream = call.stream();
         let group = stream.communicator(self.comm);
         let (role, plain) = role(group, self.root);
-        let all = group.peers().len();
+        let all = group.peers.len();
         let (sources, destinations) = match self.neighbourhood {
             false => (all, all),
             true => group.degrees(),

@@ -57,6 +57,8 @@ pub struct Group {
     pub members: &'static [i32],
     /// World ranks of the remote group of an intercommunicator.
     pub remote: &'static [i32],
+    /// The ranks that peers' numbers on this handle mean.
+    pub peers: &'static [i32],
     /// Communicators made from this one so far.
     children: AtomicU32,
     /// Windows and files made on this one so far.
@@ -70,6 +72,19 @@ pub struct Group {
     handle: usize,
 }
 
+const _: () = assert!(NO_ROOT < 0 && MPI_PROC_NULL < 0 && MPI_ANY_SOURCE < 0 && MPI_ROOT < 0);
+
+/// What a number means that is no rank's.
+fn no_rank(rank: i32) -> i32 {
+    match rank {
+        NO_ROOT => PEER_ANY,
+        MPI_PROC_NULL => PEER_NONE,
+        MPI_ANY_SOURCE => PEER_ANY,
+        MPI_ROOT => PEER_ROOT,
+        _ => PEER_FOREIGN,
+    }
+}
+
 impl Group {
     fn new(id: u64, parent: u64, kind: Kind, members: Members, handle: usize) -> Self {
         Group {
@@ -79,6 +94,10 @@ impl Group {
             rank: members.rank,
             members: members.local,
             remote: members.remote,
+            peers: match kind {
+                Kind::Inter => members.remote,
+                _ => members.local,
+            },
             children: AtomicU32::new(0),
             attached: AtomicU32::new(0),
             is_held: AtomicBool::new(false),
@@ -109,28 +128,13 @@ impl Group {
         Group::new(id, 0, Kind::Intra, members, 0)
     }
 
-    /// The ranks that peers' numbers on this handle mean.
-    #[inline]
-    pub fn peers(&self) -> &'static [i32] {
-        match self.kind {
-            Kind::Inter => self.remote,
-            _ => self.members,
-        }
-    }
-
     /// World rank (or `PEER_` constant) of a rank as the program gives it.
+    #[inline(always)]
     pub fn world_rank(&self, rank: i32) -> i32 {
-        match rank {
-            NO_ROOT => PEER_ANY,
-            MPI_PROC_NULL => PEER_NONE,
-            MPI_ANY_SOURCE => PEER_ANY,
-            MPI_ROOT => PEER_ROOT,
-            _ => {
-                let known = usize::try_from(rank)
-                    .ok()
-                    .and_then(|rank| self.peers().get(rank));
-                known.copied().unwrap_or(PEER_FOREIGN)
-            }
+        // What is negative, as all that mean no rank are, is beyond any group.
+        match self.peers.get(rank as u32 as usize) {
+            Some(&known) => known,
+            None => no_rank(rank),
         }
     }
 

@@ -290,8 +290,12 @@ pub fn plural(number: u64, word: &str) -> String {
 
 fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) {
     let efficiency = &report.efficiency;
+    let threads = match report.run.locations > report.run.ranks {
+        true => ", of the ranks' first threads",
+        false => "",
+    };
     let text = format!(
-        "{} parallel = {} load balance x {} communication",
+        "{} parallel = {} load balance x {} communication{threads}",
         percent(efficiency.parallel * 100.0),
         percent(efficiency.load_balance * 100.0),
         percent(efficiency.communication * 100.0)
