@@ -244,6 +244,10 @@ pub struct Signatures {
     count: usize,
     fallbacks: usize,
     next_id: u32,
+    /// By id, the line of the signature that followed the last time.
+    next: Vec<u32>,
+    /// The id of the last call's.
+    last: u32,
     /// Calls about symmetric memory that were seen once: what distinguishes them, by line.
     once: Box<[u64]>,
     /// Signatures with a symmetric address.
@@ -264,6 +268,8 @@ impl Signatures {
             count: 0,
             fallbacks: 0,
             next_id: 1,
+            next: Vec::new(),
+            last: 0,
             once: Box::default(),
             with_address: 0,
             profile: Profile::default(),
@@ -281,6 +287,39 @@ impl Signatures {
             return Some(line.found());
         }
         self.find_after(at, words)
+    }
+
+    /// The same of a call that is recorded. Programs repeat themselves: the line of the signature
+    /// that is likely to come next is fetched, which in a program with many of them is far away by
+    /// the time that it is needed.
+    #[inline(always)]
+    pub fn find_recorded(&mut self, raw: &Raw) -> Option<Found> {
+        let words = raw.words();
+        let at = (hash(&words) >> self.shift) as usize;
+        // SAFETY: see `find`.
+        let line = unsafe { self.lines.get_unchecked(at) };
+        if !same(&line.words, &words) || line.id == 0 {
+            return self.find_after(at, words);
+        }
+        let found = line.found();
+        if let Some(next) = self.next.get_mut(self.last as usize)
+            && *next != at as u32
+        {
+            *next = at as u32;
+        }
+        self.last = found.id;
+        if let Some(&next) = self.next.get(found.id as usize) {
+            let line = self.lines.as_ptr().wrapping_add(next as usize);
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a hint, for which any address will do.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(line.cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        }
+        Some(found)
     }
 
     /// The signature, if it had to go past this line.
@@ -373,6 +412,11 @@ impl Signatures {
             }),
         };
         self.insert(line);
+        // Ids of signatures that are not looked up are among them; they may be any number.
+        let known = line.id as usize + 1;
+        if known <= 4 * MAX_SIGNATURES {
+            self.next.resize(known, 0);
+        }
         line.found()
     }
 

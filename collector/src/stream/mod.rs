@@ -224,7 +224,7 @@ impl Stream {
     /// Records a call and adds it to the statistics.
     #[inline(always)]
     pub fn record(&mut self, raw: &Raw, enter: u64, leave: u64) {
-        if let Some(found) = self.signatures.find(raw) {
+        if let Some(found) = self.signatures.find_recorded(raw) {
             self.signatures
                 .statistics(found)
                 .add(leave.wrapping_sub(enter));
