@@ -55,8 +55,8 @@ pub const PROGRAMS: [Program; 11] = [
     Program::new("self", 1, 200_000),
     Program::new("exchange", 2, 100_000),
     Program::new("pingpong", 2, 100_000),
-    // A step is a thousand rows.
-    Program::new("wavefront", 2, 500),
+    // A step is two thousand rows.
+    Program::new("wavefront", 2, 150),
     Program::shmem("shmem_put", 2_000_000),
     Program::shmem("shmem_get", 2_000_000),
     Program::shmem("shmem_atomic", 1_000_000),
