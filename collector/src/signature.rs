@@ -279,14 +279,24 @@ impl Signatures {
     /// The signature of a call, if it has one.
     #[inline(always)]
     pub fn find(&self, raw: &Raw) -> Option<Found> {
+        match self.line_of(raw) {
+            Ok((_, found)) => Some(found),
+            Err((at, words)) => self.find_after(at, words),
+        }
+    }
+
+    /// The line that a call's hash leads to, and its signature if it is the call's; else where to
+    /// go on for what.
+    #[inline(always)]
+    fn line_of(&self, raw: &Raw) -> Result<(usize, Found), (usize, Words)> {
         let words = raw.words();
         let at = (hash(&words) >> self.shift) as usize;
         // SAFETY: a hash has 64 bits, and what is left of them is a line's number.
         let line = unsafe { self.lines.get_unchecked(at) };
         if same(&line.words, &words) && line.id != 0 {
-            return Some(line.found());
+            return Ok((at, line.found()));
         }
-        self.find_after(at, words)
+        Err((at, words))
     }
 
     /// The same of a call that is recorded. Programs repeat themselves: the line of the signature
@@ -294,30 +304,22 @@ impl Signatures {
     /// the time that it is needed.
     #[inline(always)]
     pub fn find_recorded(&mut self, raw: &Raw) -> Option<Found> {
-        let words = raw.words();
-        let at = (hash(&words) >> self.shift) as usize;
-        // SAFETY: see `find`.
-        let line = unsafe { self.lines.get_unchecked(at) };
-        if !same(&line.words, &words) || line.id == 0 {
-            return self.find_after(at, words);
-        }
-        let found = line.found();
+        let (at, found) = match self.line_of(raw) {
+            Ok(known) => known,
+            Err((at, words)) => return self.find_after(at, words),
+        };
         if let Some(next) = self.next.get_mut(self.last as usize)
             && *next != at as u32
         {
             *next = at as u32;
         }
         self.last = found.id;
+        #[cfg(target_arch = "x86_64")]
         if let Some(&next) = self.next.get(found.id as usize) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let line = self.lines.as_ptr().wrapping_add(next as usize);
-            #[cfg(target_arch = "x86_64")]
             // SAFETY: a hint, for which any address will do.
-            unsafe {
-                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T0>(line.cast());
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            let _ = line;
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
         }
         Some(found)
     }

@@ -117,6 +117,8 @@ fn unaccounted(report: &Report) -> Option<Miss> {
         .map(|(_, metric)| metric.total_s)
         .sum();
     let unexplained = report.metrics.get("unexplained").map_or(0.0, |m| m.total_s);
+    let costs = report.operations.iter().filter_map(|row| row.cost_s);
+    let of_operations: f64 = costs.sum();
     let pairs = [
         (
             calls.total_s,
@@ -124,6 +126,7 @@ fn unaccounted(report: &Report) -> Option<Miss> {
         ),
         (calls.explained_s, of_patterns),
         (calls.unexplained_s, unexplained),
+        (calls.cost_s, of_operations),
     ];
     // Each number is rounded to a nanosecond.
     let is_off = |(one, other): &(f64, f64)| (one - other).abs() > 1e-7;

@@ -23,6 +23,9 @@ pub struct Report {
     /// What the analysis took.
     #[serde(default)]
     pub agents: Agents,
+    /// By function.
+    #[serde(default)]
+    pub operations: Vec<Operation>,
     /// What was odd about the run or its trace.
     pub anomalies: Vec<Anomaly>,
 }
@@ -209,6 +212,15 @@ pub struct Instance {
     pub start_s: f64,
     pub end_s: f64,
     pub severity_s: f64,
+}
+
+/// All calls of one function.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Operation {
+    pub operation: String,
+    pub calls: u64,
+    pub cost_s: Option<f64>,
 }
 
 /// Something odd.

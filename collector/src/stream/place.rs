@@ -46,7 +46,7 @@ impl Place {
 /// other does.
 fn patiently<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     const TRIES: u32 = 20;
-    const TRIES_BESIDE_OTHERS: u32 = 2000;
+    const TRIES_BESIDE_OTHERS: u32 = 500;
     const PAUSE: Duration = Duration::from_millis(1);
     /// Threads that make their files now.
     static MAKING: AtomicU32 = AtomicU32::new(0);

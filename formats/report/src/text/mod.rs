@@ -219,8 +219,9 @@ fn costly(report: &Report) -> Option<String> {
     let sums = report.sums();
     let calls = sums.in_calls?;
     let share = |part| crate::percent(part, sums.wall_s);
-    let cost = |row: &&OperationTimes| (row.cost_s.unwrap_or(0.0) * 1e9) as u64;
-    let most = report.operations.iter().max_by_key(cost)?;
+    let cost = |row: &OperationTimes| row.cost_s.unwrap_or(0.0);
+    let rows = report.operations.iter();
+    let most = rows.max_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     let largest = report
         .bottlenecks
         .first()
