@@ -186,10 +186,13 @@ impl Meetings {
                     info!("the leader of host {rank} did not come to compare clocks");
                 }
             }
-            self.measured = now;
             measured = Some(sync::own());
         }
         self.met = clock::now();
+        if is_due {
+            // When the last leader was answered: intervals count from there for all of them.
+            self.measured = self.met;
+        }
         (step, measured)
     }
 

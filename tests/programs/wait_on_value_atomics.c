@@ -14,7 +14,7 @@
  * EXPECT wait_on_value at=@counted ranks=3:0.300 severity=0.300 instances=5
  *   cause_rank=2 cause_line=@fetch_add cause_operation=shmem_long_atomic_fetch_add
  * METRIC wait_on_value 1.200 instances=20
- * SILENT unexplained below=0.010
+ * SILENT unexplained below=0.090
  */
 #include "pes.h"
 

@@ -219,6 +219,39 @@ mod tests {
         assert_eq!(step(&[]).code, Some(0));
     }
 
+    /// Of two tests that failed beside others, the one that passes twice alone does not count.
+    #[test]
+    fn steps_repeat_alone_what_failed_beside_others() {
+        let scratch = crate::product::scratch().join("steps-alone");
+        fs::create_dir_all(&scratch).expect("a directory");
+        let list = scratch.join("failed");
+        for file in ["failed", "failed.alone"] {
+            let _ = fs::remove_file(scratch.join(file));
+        }
+        let step = |words: &[&str]| {
+            let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let mut command = Command::new(tests.join("step.sh"));
+            command.arg(&list).args(words);
+            run(&mut command, Duration::from_secs(60), &scratch.join("step"))
+        };
+        let cargo = "echo '     Running tests/one.rs (target/one-1)' >&2\n\
+            echo \"with $*\"\n\
+            [ $# -gt 0 ] || echo 'test busy ... FAILED'\n\
+            echo 'test wrong ... FAILED'\n\
+            echo 'test result: FAILED.'\n\
+            exit 101";
+        let told = step(&["tests", "sh", "-c", cargo]).expect_success().stdout;
+        let alone = "with --exact --test-threads=1 busy wrong\n";
+        assert_eq!(told.matches(alone).count(), 2, "{told}");
+        let end = step(&[]);
+        assert_eq!(end.code, Some(1));
+        let said = "1 failed beside other tests and passed twice alone:\n    \
+            tests: tests/one.rs busy\n\n1 failed:\n    tests: tests/one.rs wrong\n";
+        assert_eq!(end.stdout.trim_start(), said);
+        fs::write(&list, "").expect("written");
+        assert_eq!(step(&[]).code, Some(0));
+    }
+
     #[test]
     fn the_time_of_what_a_command_waited_for_is_its_own() {
         let loops = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";

@@ -16,11 +16,11 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
     let plain = attack.bench.plain(ranks, &words).run().expect_orderly();
     let run = attack.bench.traced(ranks, &words, "trace");
     // Where they must not be compared it must be late enough when the program agrees on its times.
-    let interval = match how {
-        "others" | "few" => "0.2",
-        _ => "0.04",
+    let interval_ms: i64 = match how {
+        "others" | "few" => 200,
+        _ => 40,
     };
-    let run = run.env("LAGGARD_SYNC_INTERVAL_S", interval);
+    let run = run.env("LAGGARD_SYNC_INTERVAL_S", format!("0.{interval_ms:03}"));
     let traced = run.env("LD_PRELOAD", hosts).run().expect_orderly();
     assert_same(&plain, &traced);
     assert_eq!(traced.stderr, "", "{traced}");
@@ -43,10 +43,14 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         points.sort_by_key(|point| point.local);
         let times = points.windows(2);
         let is_forward = |two: &[laggard_trace::ClockPoint]| {
-            // Not more often than every 40 ms, give or take when ranks get there; the first 40 ms
-            // begin before the clocks are compared at the start, which may take some of it.
+            // Never more often than that, but for the error of clocks; the first interval begins
+            // before the clocks are compared at the start, which may take some of it.
             let is_periodic = two[0].kind == 2 && two[1].kind == 2;
-            let least = if is_periodic { 10_000_000 } else { 1 };
+            let least = if is_periodic {
+                990_000 * interval_ms
+            } else {
+                1
+            };
             two[0].local < two[1].local && two[0].reference_ns + least <= two[1].reference_ns
         };
         assert!(times.into_iter().all(is_forward), "{points:?}");
