@@ -51,7 +51,7 @@ endef
 # 2 cores take long, whatever records them.
 define MPICH_STEPS
 $(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
-$(STEP) "build for MPICH" env $(FOR_MPICH) --config profile.release.package.laggard.opt-level=1 build \
+$(STEP) "build for MPICH" env $(FOR_MPICH) --config profile.release.package.laggard-engine.opt-level=1 build \
 	--release --workspace --exclude laggard-fuzz --lib --bin laggard
 $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test patterns --test attacks --test symbols --test regions \

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use experiments::{Compare, Output, Scale};
-use laggard::export::Choice;
+use laggard_export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 
@@ -214,7 +214,7 @@ pub struct Analyze {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// End the job if one of several agents makes no progress for so long, 0 = never
-    #[arg(long, value_name = "SECONDS", default_value_t = laggard::STALL_LIMIT_S)]
+    #[arg(long, value_name = "SECONDS", default_value_t = laggard_engine::STALL_LIMIT_S)]
     pub stall_limit: u64,
     /// Show time, memory and communication of the analysis itself
     #[arg(long)]

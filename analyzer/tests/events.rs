@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use laggard::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_trace::calls::number::*;
 use laggard_trace::flags;
 use support::*;

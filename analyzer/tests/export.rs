@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use laggard::AnalyzeOptions;
+use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{PEER_ANY, Signature, TAG_ANY, WORLD, flags};
@@ -16,7 +16,10 @@ const MS: u64 = 1_000_000;
 fn report(trace: &Path) -> Report {
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
-    laggard::analyze(trace, &options).unwrap().unwrap().report
+    laggard_engine::analyze(trace, &options)
+        .unwrap()
+        .unwrap()
+        .report
 }
 
 /// Three ranks with all kinds of requests and collectives.
@@ -88,7 +91,7 @@ fn an_archive_says_what_the_trace_said() {
     write_trace(&trace);
     let before = report(&trace);
     before.write(&trace.join("report.json")).unwrap();
-    let anchor = laggard::export::otf2(&trace, &output, Some(&before)).unwrap();
+    let anchor = laggard_export::otf2(&trace, &output, Some(&before)).unwrap();
     let after = report(&anchor);
     // The archive's times are those of its clock: what calls cost differs by the rounding.
     let (explained, archived) = (
@@ -105,7 +108,7 @@ fn an_archive_says_what_the_trace_said() {
     assert_eq!(after.run.program, before.run.program);
     assert_eq!(after.run.operations, before.run.operations);
     // Not written over.
-    let error = laggard::export::otf2(&trace, &output, None)
+    let error = laggard_export::otf2(&trace, &output, None)
         .unwrap_err()
         .to_string();
     assert!(error.contains("exists"), "{error}");

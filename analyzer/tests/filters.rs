@@ -4,8 +4,8 @@ mod support;
 
 use std::sync::Arc;
 
-use laggard::AnalyzeOptions;
 use laggard_baselines::Table;
+use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use support::*;

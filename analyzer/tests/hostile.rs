@@ -3,7 +3,7 @@
 
 mod support;
 
-use laggard::AnalyzeOptions;
+use laggard_engine::AnalyzeOptions;
 use laggard_trace::calls::number;
 use laggard_trace::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, FileHeader, file_name};
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ proptest! {
         }
         let mut options = AnalyzeOptions::default();
         options.settings.all = all;
-        match laggard::analyze(directory.path(), &options) {
+        match laggard_engine::analyze(directory.path(), &options) {
             Ok(report) => {
                 let report = report.unwrap().report;
                 for found in &report.bottlenecks {

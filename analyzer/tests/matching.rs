@@ -2,7 +2,7 @@
 
 mod support;
 
-use laggard::AnalyzeOptions;
+use laggard_engine::AnalyzeOptions;
 use proptest::prelude::*;
 use support::*;
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use laggard::AnalyzeOptions;
+use laggard_engine::AnalyzeOptions;
 use laggard_report::{Bottleneck, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{PEER_NONE, PEER_ROOT, Signature};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use laggard::{Analysis, AnalyzeOptions};
+use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -61,7 +61,7 @@ fn both(mut calls: Vec<Calls>) -> (Report, Vec<Cells>) {
         ..AnalyzeOptions::default()
     };
     options.settings.all = true;
-    let analysis = laggard::analyze(directory.path(), &options).unwrap();
+    let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
     let Analysis { report, per_rank } = analysis.unwrap();
     per_rank.unwrap();
     (report, read(&table))
@@ -194,7 +194,7 @@ fn a_table_that_cannot_be_written_leaves_the_report() {
         per_rank: Some("/dev/full".into()),
         ..AnalyzeOptions::default()
     };
-    let analysis = laggard::analyze(directory.path(), &options)
+    let analysis = laggard_engine::analyze(directory.path(), &options)
         .unwrap()
         .unwrap();
     let error = analysis.per_rank.unwrap_err().to_string();

@@ -74,7 +74,7 @@ fn works_and_meets(finalizes: [u64; 2]) -> Vec<Calls> {
 #[test]
 fn a_program_that_only_works_is_efficient() {
     for all in [true, false] {
-        let mut options = laggard::AnalyzeOptions::default();
+        let mut options = laggard_engine::AnalyzeOptions::default();
         options.settings.all = all;
         let report = analyze_with(works_and_meets([501, 501]), &options);
         adds_up(&report);

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use laggard::AnalyzeOptions;
 use laggard_benchmarks::detection::corpus::{self, Case};
 use laggard_benchmarks::detection::verdict::Oracle;
 use laggard_benchmarks::process;
 use laggard_benchmarks::synthetic::{Expected, Program};
+use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 
 /// All that is wrong with a report, a line each.
@@ -25,7 +25,7 @@ fn check(case: &Case, options: &AnalyzeOptions) -> (tempfile::TempDir, Expected,
     let trace = directory.path().join("trace");
     case.generate(&trace).unwrap();
     let expected = Expected::read(&trace).unwrap();
-    let analysis = laggard::analyze(&trace, options).unwrap().unwrap();
+    let analysis = laggard_engine::analyze(&trace, options).unwrap().unwrap();
     let found = wrong(case, &expected, &analysis.report).join("\n  ");
     assert!(found.is_empty(), "{}\n  {found}", case.name());
     (directory, expected, analysis.report)
@@ -93,7 +93,10 @@ fn nothing_is_reported_of_clean_programs() {
             let trace = tempfile::tempdir().unwrap();
             let trace = trace.path().join("trace");
             case.generate(&trace).unwrap();
-            laggard::analyze(&trace, &options).unwrap().unwrap().report
+            laggard_engine::analyze(&trace, &options)
+                .unwrap()
+                .unwrap()
+                .report
         };
         assert!(!all.bottlenecks.is_empty(), "{}", case.name());
         assert_eq!(all.below_hotspot, None);

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use laggard::AnalyzeOptions;
 use laggard_benchmarks::process;
 use laggard_benchmarks::synthetic::{
     Expected, Fault, Length, Program, Settings, Skew, differences, generate,
 };
+use laggard_engine::AnalyzeOptions;
 use laggard_report::{Bottleneck, Report};
 
 /// Faults that each program is tried with, one set after the other.
@@ -44,7 +44,7 @@ fn check(settings: &Settings) -> (Expected, Report) {
     let expected = Expected::read(directory.path()).unwrap();
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
-    let analysis = laggard::analyze(directory.path(), &options);
+    let analysis = laggard_engine::analyze(directory.path(), &options);
     let report = analysis.unwrap().unwrap().report;
     let found = differences(&expected, &report);
     assert!(found.is_empty(), "{settings:?}\n  {}", found.join("\n  "));

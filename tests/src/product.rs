@@ -308,8 +308,15 @@ impl Bench {
     }
 }
 
+/// A directory that takes what tests would remove: traces for `golden` (`src/bin/golden.rs`).
+const KEEP: &str = "LAGGARD_TEST_KEEP";
+
 impl Drop for Bench {
     fn drop(&mut self) {
+        if let Some(kept) = std::env::var_os(KEEP) {
+            let name = self.dir.file_name().unwrap_or_default();
+            let _ = fs::rename(&self.dir, Path::new(&kept).join(name));
+        }
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.dir);
         }

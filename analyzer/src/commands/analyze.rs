@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use laggard::{Analysis, AnalyzeOptions, OperationMap, Rules};
 use laggard_baselines::Table;
+use laggard_engine::{Analysis, AnalyzeOptions, OperationMap, Rules};
 use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
 
@@ -23,16 +23,16 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     let output = options
         .output
         .clone()
-        .unwrap_or_else(|| laggard::directory::of(&options.directory).join("report.json"));
+        .unwrap_or_else(|| laggard_engine::directory::of(&options.directory).join("report.json"));
     let prepare = || prepare(options, &output);
     let Some(analysis) =
-        laggard::analyze_prepared(&options.directory, options.stall_limit, prepare)?
+        laggard_engine::analyze_prepared(&options.directory, options.stall_limit, prepare)?
     else {
         return Ok(ExitCode::SUCCESS);
     };
     let Analysis { report, per_rank } = analysis;
     let written = report.write(&output);
-    laggard::signals::is_finished();
+    laggard_comm::signals::is_finished();
     let mut files = Vec::new();
     files.extend(written.is_ok().then_some(("Report", output.as_path())));
     let table = options.per_rank.as_deref().filter(|_| per_rank.is_ok());

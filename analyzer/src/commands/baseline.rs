@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use laggard::measure::{self, MeasureOptions};
 use laggard_baselines::Table;
 use laggard_files::Place;
+use laggard_measure::{self as measure, MeasureOptions};
 
 use super::{is_head, run, screen};
 use crate::cli::Baseline;

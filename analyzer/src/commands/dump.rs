@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use laggard::directory::{Trace, TracedLocation};
-use laggard::events::{Calls, Item, region_name};
-use laggard::symbols::{Symbols, base_name, source_location};
+use laggard_engine::directory::{Trace, TracedLocation};
+use laggard_engine::events::{Calls, Item, region_name};
+use laggard_engine::symbols::{Symbols, base_name, source_location};
 use laggard_files::printable;
 use laggard_report::rank_ranges;
 use laggard_trace::calls::{self, user::REGION};

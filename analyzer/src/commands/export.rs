@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use laggard::events::Events;
-use laggard::export::{self, StackFormat, TableFormat};
-use laggard::{Analysis, AnalyzeOptions};
+use laggard_engine::events::Events;
+use laggard_engine::{Analysis, AnalyzeOptions};
+use laggard_export::{self as export, StackFormat, TableFormat};
 use laggard_files::printable;
 use laggard_report::{AnomalySeverity, Report, Settings};
 
@@ -81,7 +81,7 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
         },
         ..AnalyzeOptions::default()
     };
-    match laggard::analyze(&options.directory, &settings)? {
+    match laggard_engine::analyze(&options.directory, &settings)? {
         Some(Analysis { report, .. }) => Ok(report),
         None => bail!("export is one process: run it without mpirun"),
     }
@@ -93,7 +93,7 @@ fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
     if options.report.is_some() {
         return report(options, events).map(Some);
     }
-    let found = reports::file(laggard::directory::of(&options.directory)).and_then(|path| {
+    let found = reports::file(laggard_engine::directory::of(&options.directory)).and_then(|path| {
         let report = Report::read(&path)?;
         check(&path, &report, events)?;
         Ok(report)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use laggard::directory::Trace;
+use laggard_engine::directory::Trace;
 use laggard_files::printable;
 use laggard_report::units::{count, duration, percent, size};
 use laggard_trace::calls;

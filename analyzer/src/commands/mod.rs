@@ -49,5 +49,5 @@ pub fn execute(command: Command) -> Result<ExitCode> {
 
 /// Whether this process speaks for its job: it is rank 0, or there is no job.
 pub fn is_head() -> bool {
-    laggard::comm::launched_number().is_none_or(|number| number == 0)
+    laggard_comm::launched_number().is_none_or(|number| number == 0)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use laggard::Rules;
+use laggard_engine::Rules;
 use laggard_patterns::rules::{RuleBase, facts_page};
 use laggard_patterns::{GROUPS, PatternId, explain};
 use laggard_report::units::wrap;

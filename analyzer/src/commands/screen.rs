@@ -130,12 +130,12 @@ pub fn print_report(report: &Report, top: usize, file: &Path) -> io::Result<()> 
 /// Whether somebody watches standard output. Open MPI gives every process a terminal
 /// of its own, also where mpirun itself writes into a pipe.
 fn is_watched() -> bool {
-    io::stdout().is_terminal() && !laggard::comm::launched_by_mpi()
+    io::stdout().is_terminal() && !laggard_comm::launched_by_mpi()
 }
 
 /// Whether a progress bar on stderr has somebody to watch it.
 pub fn shows_progress() -> bool {
-    io::stderr().is_terminal() && !laggard::comm::launched_by_mpi()
+    io::stderr().is_terminal() && !laggard_comm::launched_by_mpi()
 }
 
 /// Whether standard output understands colours.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use laggard::AnalyzeOptions;
+use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::*;
@@ -360,7 +360,7 @@ pub fn analyze_whole(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report 
     calls
         .iter_mut()
         .for_each(|calls| calls.write(directory.path()));
-    laggard::analyze(directory.path(), options)
+    laggard_engine::analyze(directory.path(), options)
         .unwrap()
         .unwrap()
         .report

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use laggard::AnalyzeOptions;
-use laggard::directory::Trace;
+use laggard_engine::AnalyzeOptions;
+use laggard_engine::directory::Trace;
 use laggard_report::{RenderOptions, Report, render_text};
 use laggard_trace::{FileHeader, file_name};
 use zerocopy::FromBytes;
@@ -35,7 +35,7 @@ pub fn analysis(bytes: &[u8]) {
         ..AnalyzeOptions::default()
     };
     settings.settings.all = options & ALL != 0;
-    match laggard::analyze(&directory, &settings) {
+    match laggard_engine::analyze(&directory, &settings) {
         Ok(analysis) => look_at(&analysis.expect("the only agent has the report").report),
         Err(error) => assert!(!format!("{error:#}").contains('\n'), "{error:#}"),
     }
@@ -45,7 +45,7 @@ pub fn analysis(bytes: &[u8]) {
         for traced in &trace.locations {
             let profile = traced.profile();
             assert!(profile.len() <= bytes.len());
-            let _ = laggard::directory::of_location(&traced.location);
+            let _ = laggard_engine::directory::of_location(&traced.location);
         }
     }
 }

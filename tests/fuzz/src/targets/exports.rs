@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use laggard::AnalyzeOptions;
-use laggard::events::Events;
-use laggard::export::{self, Choice, StackFormat, TableFormat};
+use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
+use laggard_export::{self as export, Choice, StackFormat, TableFormat};
 use laggard_files::is_steering;
 use laggard_report::Report;
 
@@ -25,7 +25,7 @@ pub fn exports(bytes: &[u8]) {
         debug_roots: Some(Vec::new()),
         ..AnalyzeOptions::default()
     };
-    let Ok(Some(analysis)) = laggard::analyze(&directory, &settings) else {
+    let Ok(Some(analysis)) = laggard_engine::analyze(&directory, &settings) else {
         return;
     };
     let Ok(events) = Events::open(&directory) else {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use laggard::symbols::Symbols;
+use laggard_engine::symbols::Symbols;
 
 use super::scratch;
 

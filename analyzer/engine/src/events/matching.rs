@@ -1,0 +1,311 @@
+//! Joins what ranks note in the rounds of an analysis: messages with both their ends, members
+//! of collectives.
+
+mod call;
+mod collectives;
+
+use anyhow::Result;
+use laggard_trace::Signature;
+use rustc_hash::FxHashMap;
+
+use super::window::Window;
+use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
+use crate::agent::Agent;
+use crate::channel::Channels;
+use crate::group::Groups;
+use crate::notes::{Counted, Ended, Loss, Subject};
+use crate::rank::Rank;
+use crate::rounds::Rounds;
+use call::CallOf;
+
+/// Goes over all locations once.
+pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
+    let (mut agent, borders) = rounds.begin(&events.timeline, None, Some(groups));
+    agent.ranks.iter_mut().for_each(Rank::note_all);
+    let mut matching = Matching::new(events, rounds, &agent);
+    for until in borders {
+        agent.read(until, false);
+        matching.take(&mut agent, to)?;
+        agent.ask_and_name(until, false);
+        matching.losses(&mut agent, to)?;
+    }
+    agent.read(i64::MAX, true);
+    matching.take(&mut agent, to)?;
+    agent.ask_and_name(i64::MAX, true);
+    matching.losses(&mut agent, to)?;
+    matching.rest(to)
+}
+
+/// The two directions of channels.
+const DIRECTIONS: usize = 2;
+const SENT: usize = 0;
+const RECEIVED: usize = 1;
+
+/// Who sends to whom, with which tag, on which group.
+type Pair = (u32, u32, u32, i32);
+
+/// The two ends of a message, as far as they are known.
+type Ends = (Option<MessageEnd>, Option<MessageEnd>);
+
+/// What is under way.
+struct Matching<'e> {
+    events: &'e Events,
+    /// Position of the first location of each of the agent's ranks.
+    first_location: Vec<u32>,
+    pairs: Vec<Pair>,
+    /// Messages of each pair.
+    messages: Vec<Window<Ends>>,
+    number_of: FxHashMap<Pair, u32>,
+    /// Number of the pair by rank, direction and channel.
+    of_channel: Vec<[Vec<u32>; DIRECTIONS]>,
+    /// Members of non-blocking collectives that are not done: by rank, agent's number of the
+    /// group, instance.
+    members: FxHashMap<(u32, u32, u64), Member>,
+    /// Collectives that not all members are done with, by agent's number of the group and
+    /// instance, with the members that are.
+    collectives: FxHashMap<(u32, u64), (Collective, u32)>,
+    /// Positions of the groups, and members with a trace, by the agent's numbers.
+    groups: Vec<(u32, u32)>,
+}
+
+impl<'e> Matching<'e> {
+    fn new(events: &'e Events, rounds: &Rounds, agent: &Agent) -> Matching<'e> {
+        let mut location = 0;
+        let first_location = agent.ranks.iter().map(|rank| {
+            let first = location;
+            location += rank.threads.len() as u32;
+            first
+        });
+        let expected = agent.groups.expected.iter();
+        let groups = rounds.numbers.values.iter().zip(expected);
+        Matching {
+            events,
+            first_location: first_location.collect(),
+            pairs: Vec::new(),
+            messages: Vec::new(),
+            number_of: FxHashMap::default(),
+            of_channel: vec![[const { Vec::new() }; DIRECTIONS]; agent.ranks.len()],
+            members: FxHashMap::default(),
+            collectives: FxHashMap::default(),
+            groups: groups
+                .map(|(&id, &expected)| (events.group_number(id), expected))
+                .collect(),
+        }
+    }
+
+    /// Takes what was noted while a slab was read: its calls are still at hand.
+    fn take(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
+        for (at, rank) in agent.ranks.iter_mut().enumerate() {
+            let sent = take(&mut rank.sends.counted);
+            let received = take(&mut rank.receives.counted);
+            for (direction, counted) in [(SENT, sent), (RECEIVED, received)] {
+                for counted in counted {
+                    self.counted(at, rank, direction, &counted, to)?;
+                }
+            }
+            for at_entry in 0..rank.entries.len() {
+                self.entered(at, rank, at_entry, to)?;
+            }
+            for ended in take(&mut rank.ended) {
+                self.ended(at, rank, &ended, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(
+        &mut self,
+        at: usize,
+        rank: &Rank,
+        direction: usize,
+        counted: &Counted,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        let channels = [&rank.sends, &rank.receives][direction];
+        let pair = self.pair(at, rank.rank, direction, channels, counted.channel);
+        let call = CallOf::new(rank, &counted.end);
+        let signature = call.signature;
+        let half = match direction {
+            SENT => call.send(),
+            _ => call.receive(),
+        };
+        let end = MessageEnd {
+            location: self.first_location[at] + counted.end.thread,
+            call: signature.operation,
+            call_path: self.call_path(at, counted.end.thread, signature),
+            number: counted.end.event,
+            enter: counted.end.time,
+            // One that had to wait for its number is noted when it gets it.
+            done: call.by_itself(),
+            bytes: half.bytes,
+        };
+        let message = self.messages[pair as usize].begin(counted.n);
+        match direction {
+            SENT => message.0 = Some(end),
+            _ => message.1 = Some(end),
+        }
+        self.complete(pair, counted.n, to)
+    }
+
+    fn ended(&mut self, at: usize, rank: &Rank, ended: &Ended, to: &mut dyn Joined) -> Result<()> {
+        let done = ByCall {
+            number: ended.number,
+            enter: ended.enter,
+            leave: ended.leave,
+        };
+        let (direction, channel, n) = match ended.subject {
+            Subject::Sent(channel, n) => (SENT, channel, n),
+            Subject::Received(channel, n) => (RECEIVED, channel, n),
+            Subject::Collective(group, n) => {
+                if let Some(member) = self.members.remove(&(rank.rank, group, n)) {
+                    return self.member_done(group, member, Some(done), to);
+                }
+                return Ok(());
+            }
+        };
+        let channels = [&rank.sends, &rank.receives][direction];
+        let pair = self.pair(at, rank.rank, direction, channels, channel);
+        if let Some(message) = self.messages[pair as usize].get_mut(n) {
+            let end = match direction {
+                SENT => &mut message.0,
+                _ => &mut message.1,
+            };
+            if let Some(end) = end {
+                end.done.get_or_insert(done);
+            }
+            self.complete(pair, n, to)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a message away whose both ends are done.
+    fn complete(&mut self, pair: u32, n: u64, to: &mut dyn Joined) -> Result<()> {
+        let window = &mut self.messages[pair as usize];
+        let is_done = |end: &Option<MessageEnd>| end.is_some_and(|end| end.done.is_some());
+        match window.get_mut(n) {
+            Some((send, receive)) if is_done(send) && is_done(receive) => {}
+            _ => return Ok(()),
+        }
+        match window.finish(n) {
+            Some((send, receive)) => to.message(&self.message(pair, n, send, receive)),
+            None => Ok(()),
+        }
+    }
+
+    fn message(
+        &self,
+        pair: u32,
+        number: u64,
+        send: Option<MessageEnd>,
+        receive: Option<MessageEnd>,
+    ) -> Message {
+        let (from, to, group, tag) = self.pairs[pair as usize];
+        Message {
+            from,
+            to,
+            group,
+            tag,
+            number,
+            send,
+            receive,
+        }
+    }
+
+    /// The pair that a rank's channel is.
+    fn pair(
+        &mut self,
+        at: usize,
+        rank: u32,
+        direction: usize,
+        channels: &Channels,
+        channel: u32,
+    ) -> u32 {
+        let known = &mut self.of_channel[at][direction];
+        if known.len() <= channel as usize {
+            known.resize(channels.list.len(), NONE);
+        }
+        let known = &mut known[channel as usize];
+        if *known == NONE {
+            let (group, peer, tag) = channels.list[channel as usize].key;
+            let (group, peer) = (self.events.group_number(group), peer as u32);
+            let pair = match direction {
+                SENT => (rank, peer, group, tag),
+                _ => (peer, rank, group, tag),
+            };
+            let (pairs, messages) = (&mut self.pairs, &mut self.messages);
+            *known = *self.number_of.entry(pair).or_insert_with(|| {
+                pairs.push(pair);
+                messages.push(Window::default());
+                pairs.len() as u32 - 1
+            });
+        }
+        *known
+    }
+
+    /// Gives away what calls were found to have lost.
+    fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
+        for (at, rank) in agent.ranks.iter_mut().enumerate() {
+            for thread in 0..rank.threads.len() {
+                for loss in take(&mut rank.asker.findings[thread].losses) {
+                    to.wait(&self.wait(at, rank, thread, &loss))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, at: usize, rank: &Rank, thread: usize, loss: &Loss) -> Wait {
+        let definitions = &rank.threads[thread].stream.location().definitions;
+        let signature = &definitions.signatures()[loss.signature as usize];
+        let cause = loss.late.map(|(rank, call, path)| {
+            let path = self.events.path_of_key.get(&path);
+            (rank, call, path.copied().unwrap_or(0))
+        });
+        Wait {
+            location: self.first_location[at] + thread as u32,
+            pattern: loss.pattern,
+            call: signature.operation,
+            call_path: self.call_path(at, thread as u32, signature),
+            enter: loss.enter,
+            leave: loss.leave,
+            lost: loss.severity,
+            cause,
+        }
+    }
+
+    /// Gives away what will never be complete.
+    fn rest(&mut self, to: &mut dyn Joined) -> Result<()> {
+        let messages = std::mem::take(&mut self.messages);
+        let mut messages: Vec<(u32, Window<Ends>)> = (0..).zip(messages).collect();
+        messages.sort_unstable_by_key(|(pair, _)| self.pairs[*pair as usize]);
+        for (pair, window) in messages {
+            for (n, (send, receive)) in window.into_rest() {
+                to.message(&self.message(pair, n, send, receive))?;
+            }
+        }
+        let mut members: Vec<_> = std::mem::take(&mut self.members).into_iter().collect();
+        members.sort_unstable_by_key(|(key, _)| *key);
+        for ((_, group, _), member) in members {
+            self.member_done(group, member, None, to)?;
+        }
+        let mut rest: Vec<_> = std::mem::take(&mut self.collectives)
+            .into_values()
+            .collect();
+        rest.sort_unstable_by_key(|(sum, _)| (sum.group, sum.instance));
+        for (sum, _) in rest {
+            to.collective(&sum)?;
+        }
+        Ok(())
+    }
+
+    fn call_path(&self, at: usize, thread: u32, signature: &Signature) -> u32 {
+        let location = self.first_location[at] + thread;
+        self.events
+            .path_number(location as usize, signature.call_path)
+    }
+}
+
+/// What a list holds, which is empty then.
+fn take<T>(list: &mut Option<Vec<T>>) -> Vec<T> {
+    list.as_mut().map(std::mem::take).unwrap_or_default()
+}

@@ -1,0 +1,109 @@
+//! Collectives: members enter them, and are done.
+
+use std::collections::hash_map::Entry;
+
+use anyhow::Result;
+
+use super::{CallOf, Matching};
+use crate::channel::End;
+use crate::events::{ByCall, Collective, Joined, Member};
+use crate::rank::{GroupEntry, Rank};
+
+impl Matching<'_> {
+    /// A member entered a collective.
+    pub(super) fn entered(
+        &mut self,
+        at: usize,
+        rank: &Rank,
+        at_entry: usize,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        let entry: &GroupEntry = &rank.entries[at_entry];
+        let call = CallOf::new(
+            rank,
+            &End {
+                time: entry.enter,
+                event: entry.event,
+                signature: entry.signature,
+                thread: entry.thread,
+            },
+        );
+        let (group, expected) = self.groups[entry.group as usize];
+        let member = Member {
+            group,
+            instance: entry.n,
+            call: call.signature.operation,
+            call_path: self.call_path(at, entry.thread, call.signature),
+            location: self.first_location[at] + entry.thread,
+            number: entry.event,
+            enter: entry.enter,
+            done: None,
+            bytes_sent: call.send().bytes,
+            bytes_received: call.receive().bytes,
+        };
+        let key = (entry.group, entry.n);
+        let (sum, _) = self.collectives.entry(key).or_insert_with(|| {
+            let begun = Collective {
+                group,
+                instance: entry.n,
+                call: member.call,
+                members: 0,
+                expected,
+                first_enter: i64::MAX,
+                first_rank: rank.rank,
+                last_enter: i64::MIN,
+                last_rank: rank.rank,
+                first_leave: None,
+                last_leave: None,
+                bytes_sent: 0,
+            };
+            (begun, 0)
+        });
+        sum.members += 1;
+        // A group's members may call it by names of their own, such as MPI_Comm_idup.
+        sum.call = sum.call.min(member.call);
+        sum.bytes_sent = sum.bytes_sent.saturating_add(member.bytes_sent);
+        if (member.enter, rank.rank) < (sum.first_enter, sum.first_rank) {
+            (sum.first_enter, sum.first_rank) = (member.enter, rank.rank);
+        }
+        if member.enter > sum.last_enter
+            || member.enter == sum.last_enter && rank.rank < sum.last_rank
+        {
+            (sum.last_enter, sum.last_rank) = (member.enter, rank.rank);
+        }
+        match call.by_itself() {
+            Some(done) => self.member_done(entry.group, member, Some(done), to),
+            None => {
+                self.members
+                    .insert((rank.rank, entry.group, entry.n), member);
+                Ok(())
+            }
+        }
+    }
+
+    /// A member is done with a collective, or will never be.
+    pub(super) fn member_done(
+        &mut self,
+        group: u32,
+        member: Member,
+        done: Option<ByCall>,
+        to: &mut dyn Joined,
+    ) -> Result<()> {
+        to.member(&Member { done, ..member })?;
+        let Entry::Occupied(mut found) = self.collectives.entry((group, member.instance)) else {
+            return Ok(());
+        };
+        let (sum, ended) = found.get_mut();
+        *ended += 1;
+        if let Some(done) = done {
+            let first = sum.first_leave.map_or(done.leave, |l| l.min(done.leave));
+            let last = sum.last_leave.map_or(done.leave, |l| l.max(done.leave));
+            (sum.first_leave, sum.last_leave) = (Some(first), Some(last));
+        }
+        if *ended == sum.expected {
+            let (sum, _) = found.remove();
+            to.collective(&sum)?;
+        }
+        Ok(())
+    }
+}

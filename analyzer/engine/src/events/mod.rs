@@ -1,0 +1,376 @@
+//! Everything that a trace tells, for those who pass it on: single calls, messages with both
+//! their ends, collectives with their members, and what each call lost.
+//!
+//! *Data flow.* [`Events::open`] opens a trace as an analysis does. [`Events::operations`]
+//! reads the calls of one location; locations can be read at the same time. [`Events::join`]
+//! goes over all locations once, in slabs of global time, with the matching of the analysis,
+//! and gives a [`Joined`] what is complete.
+//!
+//! *Constraints.* Memory does not grow with the length of the trace: calls are read where the
+//! files are mapped, and of messages only those that are under way are kept. Times are ns
+//! since the first call of the run, by clocks that are corrected as those of a report.
+
+mod joined;
+mod matching;
+mod names;
+mod operations;
+mod window;
+
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_report::{Anomaly, Settings};
+use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::anomaly::Anomalies;
+use super::clock::ClockMap;
+use super::detect::Kinds;
+use super::intern::PathKey;
+use super::open::{self, Opened};
+use super::phases::Phases;
+use super::prepare::{self, Profiled};
+use super::regions;
+pub use super::regions::name as region_name;
+use super::repair::Timeline;
+use super::rounds::Rounds;
+use super::slab;
+use crate::options::AnalyzeOptions;
+use crate::symbols::Symbols;
+pub use joined::{ByCall, Collective, Joined, Member, Message, MessageEnd, Wait};
+use laggard_comm::Serial;
+pub use names::{CallPath, Group, GroupKind};
+pub use operations::{Calls, Item, Operation, Operations, Outcome};
+
+/// No such thing.
+pub const NONE: u32 = u32::MAX;
+
+/// The events of a run.
+pub struct Events {
+    opened: Opened,
+    timeline: Timeline,
+    clocks: Vec<ClockMap>,
+    /// Call paths by number; 0 is the unknown one.
+    pub call_paths: Vec<CallPath>,
+    /// Numbers of call paths, by location and id.
+    path_numbers: Vec<Vec<u32>>,
+    path_of_key: FxHashMap<PathKey, u32>,
+    /// Names of regions of the program, by location and id.
+    region_names: Vec<Vec<String>>,
+    /// Communicators, windows and files, ascending by id.
+    pub groups: Vec<Group>,
+    /// What is odd about the files, the worst first.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// One location.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'e> {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Thread of the rank.
+    pub thread: u32,
+    /// Name of its host.
+    pub host: &'e str,
+    /// Process.
+    pub pid: u32,
+    /// When its first call began, ns.
+    pub first_ns: i64,
+    /// When its last call ended, ns.
+    pub last_ns: i64,
+    /// Whether its file was closed.
+    pub is_complete: bool,
+    /// Records in the file, about as many as calls.
+    pub records: u64,
+}
+
+/// The sums of one call on one call path at one location. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileRow {
+    /// Number of the call.
+    pub call: u16,
+    /// Number of the call path.
+    pub call_path: u32,
+    /// Calls.
+    pub count: u64,
+    /// Time in them.
+    pub total_ns: u64,
+    /// The shortest.
+    pub minimum_ns: u64,
+    /// The longest.
+    pub maximum_ns: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+}
+
+/// What told of a region of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// The program, by name.
+    Region,
+    /// The compiler: a function.
+    Function,
+    /// A marker, until the next one.
+    Phase,
+}
+
+impl RegionKind {
+    /// All, in the order of their numbers.
+    pub const ALL: [RegionKind; 3] = [RegionKind::Region, RegionKind::Function, RegionKind::Phase];
+
+    fn of(kind: u32) -> Option<RegionKind> {
+        match kind {
+            REGION_NAMED => Some(RegionKind::Region),
+            REGION_FUNCTION => Some(RegionKind::Function),
+            REGION_PHASE => Some(RegionKind::Phase),
+            _ => None,
+        }
+    }
+
+    /// In tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            RegionKind::Region => "region",
+            RegionKind::Function => "function",
+            RegionKind::Phase => "phase",
+        }
+    }
+}
+
+/// The sums of one region at one location.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionSums<'e> {
+    /// Its name.
+    pub name: &'e str,
+    /// What told of it.
+    pub kind: RegionKind,
+    /// Number of the call path where it was begun first; of a function its entry.
+    pub call_path: u32,
+    /// Instances.
+    pub count: u64,
+    /// More of them, of which the time is not known.
+    pub untimed: u64,
+    /// Time in them, ns.
+    pub inclusive_ns: u64,
+    /// Of that, outside of recorded calls and of regions nested in it, ns.
+    pub exclusive_ns: u64,
+    /// The least of that in an instance, ns.
+    pub minimum_ns: u64,
+    /// The most, ns.
+    pub maximum_ns: u64,
+    /// Instances that were begun and not ended.
+    pub unended: u64,
+    /// Ends of what was not begun.
+    pub unbegun: u64,
+}
+
+impl Events {
+    /// Opens a directory or an archive. Files that cannot be used are anomalies as long as others can.
+    ///
+    /// # Errors
+    /// There is nothing to be used, or files of two runs.
+    pub fn open(directory: &Path) -> Result<Events> {
+        laggard_comm::signals::watch_files();
+        let mut found = Anomalies::default();
+        let mut opened = open::open(&Serial, directory, &mut found)?;
+        let timeline = Timeline::new(&opened);
+        let mut symbols = Symbols::new();
+        for location in &mut opened.locations {
+            regions::name_instances(location, &mut symbols);
+        }
+        let paths = names::call_paths(&opened.locations, &mut symbols);
+        let named = opened.locations.iter();
+        let region_names = named.map(|location| regions::labels(location, &mut symbols));
+        let region_names = region_names.collect();
+        let mut anomalies: Vec<Anomaly> =
+            found.into_rows().into_iter().map(Anomaly::from).collect();
+        anomalies.extend(symbols.anomalies());
+        let mut events = Events {
+            groups: names::groups(&opened.locations),
+            clocks: own_clocks(&timeline, &opened),
+            timeline,
+            call_paths: paths.all,
+            path_numbers: paths.numbers,
+            path_of_key: paths.of_key,
+            region_names,
+            anomalies: crate::directory::merge_anomalies(anomalies),
+            opened,
+        };
+        if events.timeline.has_several() {
+            events.correct_clocks()?;
+        }
+        Ok(events)
+    }
+
+    /// Corrects the clocks as an analysis does.
+    fn correct_clocks(&mut self) -> Result<()> {
+        let timeline = self.timeline.clone();
+        let settled = self.with_rounds(|rounds, groups| {
+            let phases = Phases::new(&Serial, &AnalyzeOptions::default());
+            Ok(rounds.settle(timeline, groups, &phases)?.timeline)
+        })?;
+        self.timeline = settled;
+        self.clocks = own_clocks(&self.timeline, &self.opened);
+        Ok(())
+    }
+
+    /// Prepares an analysis in which every instance is asked about.
+    fn with_rounds<T>(
+        &self,
+        run: impl FnOnce(&Rounds, super::group::Groups) -> Result<T>,
+    ) -> Result<T> {
+        let opened = &self.opened;
+        let own = self.timeline.own(opened);
+        let profiled = opened.locations.par_iter().zip(&own).zip(&opened.bounds);
+        let profiled: Vec<_> = profiled
+            .map(|((location, (clock, _)), bounds)| {
+                prepare::profile(location, clock, bounds, None, opened)
+            })
+            .collect();
+        let settings = Settings {
+            all: true,
+            ..Settings::default()
+        };
+        let entries = profiled.iter().flat_map(|location| &location.entries);
+        let transfers = profiled.iter().flat_map(Profiled::fastest);
+        let kinds = Kinds::new(&Serial, entries.map(|(_, entry)| entry), transfers)?;
+        let baseline = AnalyzeOptions::default().baseline;
+        let (verdicts, _) = prepare::detect(&profiled, &settings, baseline.as_ref(), &kinds);
+        let (numbers, groups) = prepare::groups(&Serial, &opened.locations);
+        let rounds = Rounds {
+            job: &Serial,
+            opened,
+            profiled: &profiled,
+            verdicts: &verdicts,
+            numbers: &numbers,
+            all: true,
+            keeps_writes: false,
+            records: slab::size(&Serial, opened.locations.len()),
+        };
+        run(&rounds, groups)
+    }
+
+    /// Program and arguments.
+    pub fn program(&self) -> &[String] {
+        &self.opened.run.program
+    }
+
+    /// Of the recording.
+    pub fn run_id(&self) -> [u8; 16] {
+        self.opened.run.run_id
+    }
+
+    /// Size of `MPI_COMM_WORLD`.
+    pub fn ranks(&self) -> u32 {
+        self.opened.agent_of.len() as u32
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.opened.run.bytes
+    }
+
+    /// When the run ended, ns.
+    pub fn end_ns(&self) -> i64 {
+        self.timeline.end(&self.opened)
+    }
+
+    /// How many locations there are.
+    pub fn locations(&self) -> usize {
+        self.opened.locations.len()
+    }
+
+    /// One of them, ascending by rank and thread.
+    pub fn place(&self, location: usize) -> Place<'_> {
+        let found: &Location = &self.opened.locations[location];
+        let header = &found.header;
+        let (clock, span) = (&self.clocks[location], self.opened.own[location].1);
+        Place {
+            rank: header.rank,
+            thread: header.thread,
+            host: self.opened.host_of(header.rank),
+            pid: header.pid,
+            first_ns: clock.ns(span.0),
+            last_ns: clock.ns(span.1),
+            is_complete: found.end.is_some(),
+            records: found
+                .chunks
+                .iter()
+                .map(|chunk| u64::from(chunk.count))
+                .sum(),
+        }
+    }
+
+    /// The calls of one location, in the order in which they returned.
+    pub fn operations(&self, location: usize) -> Operations<'_> {
+        Operations::new(self, location)
+    }
+
+    /// The profile of one location: as recorded, or summed up from the calls of a file
+    /// that was not closed.
+    pub fn profile(&self, location: usize) -> Vec<ProfileRow> {
+        let clock = &self.clocks[location];
+        let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+        let entries = open::profile_of(&self.opened.locations[location]);
+        let row = |entry: ProfileEntry| ProfileRow {
+            call: entry.operation,
+            call_path: self.path_number(location, entry.call_path),
+            count: entry.count,
+            total_ns: ns(entry.total),
+            minimum_ns: ns(entry.minimum),
+            maximum_ns: ns(entry.maximum),
+            bytes: entry.bytes,
+        };
+        entries.into_iter().map(row).collect()
+    }
+
+    /// The profile of the regions of one location.
+    pub fn regions(&self, location: usize) -> impl Iterator<Item = RegionSums<'_>> {
+        let clock = &self.clocks[location];
+        let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+        let names = &self.region_names[location];
+        let found: &Location = &self.opened.locations[location];
+        found.regions.iter().filter_map(move |entry| {
+            let region = found.definitions.regions().get(entry.region as usize)?;
+            Some(RegionSums {
+                name: names.get(entry.region as usize)?,
+                kind: RegionKind::of(region.kind)?,
+                call_path: self.path_number(location, region.call_path),
+                count: entry.count,
+                untimed: entry.untimed,
+                inclusive_ns: ns(entry.inclusive),
+                exclusive_ns: ns(entry.exclusive),
+                minimum_ns: ns(entry.minimum),
+                maximum_ns: ns(entry.maximum),
+                unended: entry.unended,
+                unbegun: entry.unbegun,
+            })
+        })
+    }
+
+    /// Goes over all locations once and gives what is joined.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
+        self.with_rounds(|rounds, groups| matching::join(self, rounds, groups, to))
+    }
+
+    /// The number of a location's call path.
+    fn path_number(&self, location: usize, id: u32) -> u32 {
+        let numbers = &self.path_numbers[location];
+        numbers.get(id as usize).copied().unwrap_or(0)
+    }
+
+    /// Position of a group in `groups`; [`NONE`] of no group.
+    fn group_number(&self, id: u64) -> u32 {
+        let found = self.groups.binary_search_by_key(&id, |group| group.id);
+        found.map_or(NONE, |at| at as u32)
+    }
+}
+
+fn own_clocks(timeline: &Timeline, opened: &Opened) -> Vec<ClockMap> {
+    let own = timeline.own(opened).into_iter();
+    own.map(|(clock, _)| clock).collect()
+}

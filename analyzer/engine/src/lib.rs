@@ -1,0 +1,162 @@
+//! The analysis engine: phases, from a directory of traces to a report.
+//!
+//! ```text
+//! open ─ profile ─ detect ─ prepare ─ (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
+//! ```
+//!
+//! Every phase runs on all agents at once; [`laggard_comm::Job`] is all that they share. What is
+//! the same for every number of agents is kept in integers (ns), so that the order
+//! of adding does not matter.
+//!
+//! [`analyze`] is the analysis, by a job of agents. [`symbols`] and [`directory`] serve others, too.
+//! [`events`] gives those who pass a trace on all that is in it.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod account;
+mod activity;
+mod agent;
+mod analysis;
+mod anomaly;
+mod around;
+mod asking;
+mod because;
+mod by_operation;
+mod calls;
+mod causality;
+mod channel;
+mod clock;
+mod columns;
+mod competing;
+mod completion;
+mod crowd;
+mod deadlock;
+mod detect;
+pub mod directory;
+mod eager;
+mod epochs;
+pub mod events;
+mod exchange;
+mod files;
+mod finding;
+mod fold;
+mod following;
+mod group;
+mod hanging;
+mod hints;
+mod import;
+mod in_order;
+mod interests;
+mod intern;
+mod left;
+mod listing;
+mod lock;
+mod meetings;
+mod merge;
+mod notes;
+mod open;
+mod options;
+mod packing;
+mod passive;
+mod per_rank;
+mod phases;
+mod places;
+mod polling;
+mod prepare;
+mod progress;
+mod queue;
+mod rank;
+pub mod regions;
+mod repair;
+mod report;
+mod rounds;
+mod rules;
+mod slab;
+mod spans;
+pub mod symbols;
+mod table;
+mod thread;
+mod topology;
+mod trend;
+mod watch;
+mod watching;
+mod wildcard;
+mod window;
+mod wire;
+
+use std::path::Path;
+
+use laggard_comm::{self as comm, Job, MpiJob, Serial, signals};
+pub use laggard_trace::operations::OperationMap;
+pub use options::{Analysis, AnalyzeOptions};
+pub use rules::Rules;
+
+/// Analyses a trace directory; what comes of it is given on the head agent only.
+///
+/// Under an MPI launcher all processes of the job are agents; elsewhere this process
+/// is the only one. An error is known to all agents, and the head should say it.
+pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
+    analyze_prepared(directory, STALL_LIMIT_S, || Ok(options.clone()))
+}
+
+/// An agent that makes no progress for so many seconds ends the job, unless another limit is given.
+pub const STALL_LIMIT_S: u64 = 300;
+
+/// The same as `prepare` says, which each agent calls as part of the job: launchers may let the
+/// others wait for ever for one that ends before. Of several agents one that makes no progress for
+/// `stall_limit` seconds ends the job; 0: none does.
+pub fn analyze_prepared(
+    directory: &Path,
+    stall_limit: u64,
+    prepare: impl FnOnce() -> anyhow::Result<AnalyzeOptions>,
+) -> anyhow::Result<Option<Analysis>> {
+    let job: Box<dyn Job> = if comm::launched_by_mpi() {
+        let job = MpiJob::new(stall_limit)
+            .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?;
+        // Each would read everything, and write the report.
+        if job.agents() == 1 && comm::launched() > 1 {
+            anyhow::bail!(
+                "started by mpirun of another MPI than the one that laggard was built for: its {} processes do not see each other; use that MPI's mpirun, or no mpirun",
+                comm::launched()
+            );
+        }
+        Box::new(job)
+    } else {
+        Box::new(Serial)
+    };
+    let options = &comm::agree(job.as_ref(), prepare())?;
+    signals::watch_files();
+    if job.agent() == 0 && job.agents() > 1 {
+        signals::watch_end();
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let threads = options
+        .threads
+        .unwrap_or_else(|| (cores / comm::local_agents().min(cores)).max(1));
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        // One of them is this one: it need not hand work over and wait for it.
+        .use_current_thread()
+        .build_global();
+    if let Err(error) = pool {
+        // Another analysis in this process set the threads already: they serve as well.
+        log_threads(&error);
+    }
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        analysis::analyze(job.as_ref(), directory, options)
+    }));
+    match result {
+        Ok(Ok(report)) => Ok(report),
+        Ok(Err(error)) => {
+            signals::is_finished();
+            Err(error)
+        }
+        // The other agents would wait for this one for ever.
+        Err(_) => job.abort(1),
+    }
+}
+
+fn log_threads(error: &rayon::ThreadPoolBuildError) {
+    if std::env::var_os("LAGGARD_LOG").is_some_and(|level| level == "debug") {
+        eprintln!("laggard: {error}");
+    }
+}

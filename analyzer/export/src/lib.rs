@@ -1,0 +1,23 @@
+//! Traces for other tools.
+//!
+//! The command is in `commands/export.rs`; all formats but OTF2 stand on [`laggard_engine::events`].
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod groups;
+mod joined;
+mod location;
+mod operation;
+mod otf2;
+mod perfetto;
+mod selection;
+mod stacks;
+mod tables;
+mod target;
+
+pub use laggard_tables::trace::Format as TableFormat;
+pub use otf2::otf2;
+pub use perfetto::perfetto;
+pub use selection::Choice;
+pub use stacks::{StackFormat, stacks};
+pub use tables::tables;
+pub use target::check;

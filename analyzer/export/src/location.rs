@@ -1,0 +1,337 @@
+//! The calls of a location as events.
+
+mod within;
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use anyhow::Result;
+use laggard_otf2::definitions::UNDEFINED;
+use laggard_otf2::events::{Collective, Event, Message, Told};
+use laggard_otf2::profile::{PROPERTY, RegionProfile};
+use laggard_otf2::{ArchiveWriter, EventWriter};
+use laggard_trace::calls::{self, Call, GenericType, Shape};
+use laggard_trace::{REGION_FUNCTION, RegionEntry, Signature, flags};
+use rustc_hash::FxHashMap;
+
+use super::groups::Groups;
+use super::otf2::{Names, location_id};
+use laggard_engine::directory::TracedLocation;
+use laggard_engine::events::{Calls, Item};
+use laggard_engine::symbols::{Symbols, shown};
+
+/// What a request is, until it completes.
+#[derive(Clone, Copy, Debug)]
+enum Posted {
+    /// Nothing that OTF2 knows, or complete.
+    Nothing,
+    Send,
+    /// What it receives, unless only its completion tells.
+    Receive(Option<Message>),
+    Collective(Collective),
+    /// On a window.
+    Transfer(u32),
+}
+
+/// Writes one location.
+pub struct Writer<'a> {
+    /// Where to.
+    pub archive: &'a ArchiveWriter,
+    /// Its events.
+    pub events: &'a mut EventWriter,
+    /// Where from.
+    pub traced: &'a TracedLocation,
+    /// Numbers of groups.
+    pub groups: &'a Groups,
+    /// Numbers of texts and regions.
+    pub names: &'a mut Names,
+    /// Windows by number: communicator.
+    pub definitions: &'a laggard_otf2::definitions::Definitions,
+    /// What resolves addresses.
+    pub symbols: &'a mut Symbols,
+}
+
+/// State of a location while it is written.
+#[derive(Default)]
+struct State {
+    /// Regions around the last call, the outermost first.
+    stack: Vec<u32>,
+    /// Those of call paths, by id; empty: not resolved yet.
+    paths: Vec<Option<Rc<[u32]>>>,
+    posts: VecDeque<Posted>,
+    /// Number of the first one in `posts`.
+    first: u64,
+    /// Ticks; times never go back.
+    last: u64,
+    /// Requests of a call whose last record is still to come.
+    parts: Vec<Signature>,
+    /// The groups of the open epochs, by window and whether it is an exposure.
+    epochs: FxHashMap<(u32, bool), u32>,
+}
+
+impl Writer<'_> {
+    /// Writes all calls. `program` is told at the beginning, and the end of the last call given.
+    pub fn write(&mut self, mut program: Option<Event>) -> Result<u64> {
+        let location = &self.traced.location;
+        let mut state = State::default();
+        let paths = location.definitions.call_path_count();
+        state.paths.resize(paths, None);
+        let mut written = Ok(());
+        Calls::new(location).read(|item| {
+            let Item::Call(_, event, known) = item else {
+                return ControlFlow::Continue(());
+            };
+            written = self.record(&mut state, event, known, &mut program);
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        written?;
+        self.enclose(&mut state, &[], 0)?;
+        Ok(state.last)
+    }
+
+    /// Tells what the profile of regions says.
+    pub fn profile_regions(&mut self) {
+        let location = &self.traced.location;
+        let id = location_id(location.header.rank, location.header.thread);
+        let mut state = State::default();
+        let defined = location.definitions.regions();
+        for (number, entry) in location.regions.iter().enumerate() {
+            let Some(region) = defined.get(entry.region as usize) else {
+                continue;
+            };
+            let path = self.around(&mut state, region.call_path);
+            let name = location.definitions.string(region.name);
+            let named = match region.kind {
+                REGION_FUNCTION => path.last().copied().unwrap_or(UNDEFINED),
+                _ => self.names.named(name.as_bytes()),
+            };
+            let told = RegionProfile {
+                kind: region.kind,
+                region: named,
+                path: path.to_vec(),
+                entry: self.in_ns(entry),
+            };
+            let property = format!("{PROPERTY}{number}");
+            self.names.property(id, &property, &told.text());
+        }
+    }
+
+    fn in_ns(&self, entry: &RegionEntry) -> RegionEntry {
+        let ns = |ticks: u64| self.traced.length_ns(ticks).round() as u64;
+        // ns of a tick.
+        let rate = self.traced.length_ns(1 << 32) / (1u64 << 32) as f64;
+        RegionEntry {
+            inclusive: ns(entry.inclusive),
+            exclusive: ns(entry.exclusive),
+            minimum: ns(entry.minimum),
+            maximum: ns(entry.maximum),
+            sum_of_squares: (entry.sum_of_squares as f64 * rate * rate) as u128,
+            ..*entry
+        }
+    }
+
+    /// Writes what a record says: a call, a part of one, or many.
+    fn record(
+        &mut self,
+        state: &mut State,
+        event: &laggard_trace::Event,
+        known: &Signature,
+        program: &mut Option<Event>,
+    ) -> Result<()> {
+        let signature = Signature {
+            send: event.send(known),
+            receive: event.receive(known),
+            parameter: event.value.map_or(known.parameter, |value| value as i64),
+            ..*known
+        };
+        if signature.has(flags::PART) {
+            state.parts.push(signature);
+            return Ok(());
+        }
+        let ns = |ticks| self.traced.ns(ticks).max(0) as u64;
+        let (enter, leave) = (ns(event.enter), ns(event.leave));
+        if let Some(program) = program.take() {
+            self.put(enter, &program)?;
+        }
+        if calls::call(known.operation).is_some_and(Call::is_user) {
+            return self.region(state, &signature, event.value.is_none(), (enter, leave));
+        }
+        let told = told(known, event);
+        // A record of many calls: evenly, as nothing else is known of them.
+        let count = event
+            .repeated
+            .map_or(1, |(count, _)| u64::from(count.max(1)));
+        let length = leave.saturating_sub(enter) / count;
+        let inside = event.repeated.map_or(length, |(_, ticks)| {
+            (self.traced.length_ns(ticks.into()) as u64 / count).min(length)
+        });
+        for n in 0..count {
+            let enter = enter + n * length;
+            self.call(state, &signature, &told, (enter, enter + inside), event)?;
+        }
+        Ok(())
+    }
+
+    /// A region of the program is over, `is_bare` if nothing was called in it.
+    fn region(
+        &mut self,
+        state: &mut State,
+        signature: &Signature,
+        is_bare: bool,
+        (enter, leave): (u64, u64),
+    ) -> Result<()> {
+        let around = self.around(state, signature.call_path);
+        if !is_bare {
+            // It is around the calls already, and ends now.
+            state.last = state.last.max(leave);
+            return self.enclose(state, &around, leave);
+        }
+        self.enclose(state, &around, enter)?;
+        let name = calls::name(signature.operation).as_bytes();
+        let region = self.names.named(name);
+        self.put(state.last, &Event::Enter(region))?;
+        state.last = state.last.max(leave);
+        self.put(state.last, &Event::Leave(region))
+    }
+
+    fn put(&mut self, time: u64, event: &Event) -> Result<()> {
+        Ok(self.archive.write(self.events, time, event)?)
+    }
+
+    /// Leaves regions and enters others, so that these are around a call.
+    fn enclose(&mut self, state: &mut State, around: &[u32], enter: u64) -> Result<()> {
+        let same = state.stack.iter().zip(around).take_while(|(a, b)| a == b);
+        let same = same.count();
+        for region in state.stack.split_off(same).into_iter().rev() {
+            self.put(state.last, &Event::Leave(region))?;
+        }
+        state.last = state.last.max(enter);
+        for region in &around[same..] {
+            self.put(state.last, &Event::Enter(*region))?;
+            state.stack.push(*region);
+        }
+        Ok(())
+    }
+
+    /// The regions of a call path.
+    fn around(&mut self, state: &mut State, path: u32) -> Rc<[u32]> {
+        let definitions = &self.traced.location.definitions;
+        if let Some(Some(known)) = state.paths.get(path as usize) {
+            return known.clone();
+        }
+        let lines = self.symbols.resolve_call_path(definitions, path);
+        let regions = shown(&lines).map(|line| {
+            let (function, file) = (line.function.as_bytes(), line.file.as_bytes());
+            match line.is_region() {
+                true => self.names.named(function),
+                false => self.names.function(function, file, line.line),
+            }
+        });
+        let mut regions: Vec<u32> = regions.collect();
+        regions.reverse();
+        let regions: Rc<[u32]> = regions.into();
+        if let Some(place) = state.paths.get_mut(path as usize) {
+            *place = Some(regions.clone());
+        }
+        regions
+    }
+
+    /// Writes a call with everything that happened in it.
+    fn call(
+        &mut self,
+        state: &mut State,
+        signature: &Signature,
+        told: &Told,
+        (enter, leave): (u64, u64),
+        event: &laggard_trace::Event,
+    ) -> Result<()> {
+        let around = self.around(state, signature.call_path);
+        self.enclose(state, &around, enter)?;
+        let enter = state.last;
+        let leave = leave.max(enter);
+        let region = self.names.call(signature.operation);
+        let entered = match told.is_empty() {
+            true => Event::Enter(region),
+            false => Event::EnterCall(region, Box::new(*told)),
+        };
+        self.put(enter, &entered)?;
+        for part in std::mem::take(&mut state.parts) {
+            self.begin(state, &part, enter)?;
+        }
+        let definitions = &self.traced.location.definitions;
+        let so_far = state.first + state.posts.len() as u64;
+        let list = definitions.completion_list(signature.completes).iter();
+        let list = list.map(|&(delta, outcome)| (delta, outcome, None));
+        let completed = event.completed.iter();
+        let completed = completed.map(|c| (c.delta, c.outcome, c.thread));
+        let all: Vec<_> = list.chain(completed).collect();
+        self.begin(state, signature, enter)?;
+        for (delta, outcome, thread) in all {
+            match thread {
+                None => {
+                    let post = so_far.wrapping_sub(u64::from(delta));
+                    self.complete(state, post, outcome, leave)?;
+                }
+                Some(thread) => self.complete_elsewhere(thread, delta, outcome, leave)?,
+            }
+        }
+        if signature.has(flags::UNSUCCESSFUL)
+            && let Some(request) = self.under_way(state)
+        {
+            self.put(leave, &Event::RequestTest(request))?;
+        }
+        self.finish(state, signature, leave)?;
+        self.put(leave, &Event::Leave(region))?;
+        state.last = leave;
+        Ok(())
+    }
+}
+
+/// What OTF2 has no records for: parameters of calls on windows, addresses and values of
+/// OpenSHMEM.
+fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
+    let Some(call) = calls::call(known.operation) else {
+        return Told::default();
+    };
+    if call.is_user() {
+        return Told::default();
+    }
+    if call.is_shmem() {
+        if !call.has_address() {
+            return Told::default();
+        }
+        let parameter = Some(known.parameter as u64).filter(|&address| address != 0);
+        let operand = match call.generic {
+            GenericType::WaitOnValue => {
+                let receive = event.receive(known);
+                Some((receive.tag, receive.bytes.min(u64::from(u32::MAX))))
+            }
+            _ => match event.send(known).tag {
+                0 => None,
+                tag => Some((tag, 0)),
+            },
+        };
+        if known.has(flags::UNSUCCESSFUL) {
+            // A reader does not know that: without an address it neither writes nor takes a lock.
+            return Told::of_memory(None, None, operand);
+        }
+        return Told::of_memory(event.address.or(parameter), event.value, operand);
+    }
+    let has_parameter = call.shape == Shape::Fence
+        || matches!(
+            call.generic,
+            GenericType::Lock
+                | GenericType::OneSidedPut
+                | GenericType::OneSidedGet
+                | GenericType::OneSidedAtomic
+        );
+    match event.value.map_or(known.parameter, |value| value as i64) {
+        0 => Told::default(),
+        parameter if has_parameter => Told::of_window(parameter),
+        _ => Told::default(),
+    }
+}

@@ -1,0 +1,315 @@
+//! A trace as an OTF2 archive, which Scalasca, Vampir, `otf2-print` and others read.
+//!
+//! Times are ns of the corrected clock since the start of the run. Functions on call paths are
+//! regions around the calls; which of them was left in between calls is not known: each counts
+//! until a call is made from somewhere else, or a region of the program ends that was around it.
+//! Regions in which nothing was called are there where they lasted so long that they have records.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use laggard_otf2::definitions::{
+    Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, Region, UNDEFINED,
+    group_kind,
+};
+use laggard_otf2::events::{ANY, Event, TOLD};
+use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker, TOLD_NUMBERS};
+use laggard_report::Report;
+use laggard_trace::calls;
+use rustc_hash::FxHashMap;
+
+use super::groups::Groups;
+use super::location::Writer;
+use laggard_engine::directory::Trace;
+use laggard_engine::regions;
+use laggard_engine::symbols::Symbols;
+
+/// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
+const ROLES: (u8, u8) = (1, 31);
+/// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
+const PARADIGMS: (u8, u8) = (2, 6);
+/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: what the program named.
+const NAMED: (u8, u8) = (4, 1);
+/// `OTF2_LOCATION_TYPE_CPU_THREAD`.
+const THREAD: u8 = 1;
+/// Source file of calls of MPI: Scalasca knows them by it.
+const MPI_FILE: &[u8] = b"MPI";
+
+/// Texts and regions, numbered as they come.
+#[derive(Default)]
+pub struct Names {
+    strings: FxHashMap<Vec<u8>, u32>,
+    regions: FxHashMap<(u32, u32, u32), u32>,
+    /// Regions of calls, by their numbers in the table of calls.
+    calls: FxHashMap<u16, u32>,
+    /// What texts tell of locations: location, name, text.
+    properties: Vec<(u64, u32, u32)>,
+    defined: Definitions,
+}
+
+impl Names {
+    /// The number of a text.
+    pub fn string(&mut self, text: &[u8]) -> u32 {
+        if let Some(&number) = self.strings.get(text) {
+            return number;
+        }
+        let number = self.strings.len() as u32;
+        self.strings.insert(text.to_vec(), number);
+        self.defined.strings.insert(number, text.into());
+        number
+    }
+
+    fn region(&mut self, (name, file, line): (&[u8], &[u8], u32), role: u8, paradigm: u8) -> u32 {
+        let (name, file) = (self.string(name), self.string(file));
+        let next = self.regions.len() as u32;
+        let number = *self.regions.entry((name, file, line)).or_insert(next);
+        if number == next {
+            let region = Region {
+                role,
+                paradigm,
+                name,
+                canonical: name,
+                file,
+                line,
+            };
+            self.defined.regions.insert(number, region);
+        }
+        number
+    }
+
+    /// The number of a function at a line.
+    pub fn function(&mut self, name: &[u8], file: &[u8], line: u32) -> u32 {
+        self.region((name, file, line), ROLES.0, PARADIGMS.0)
+    }
+
+    /// The number of a region that the program named.
+    pub fn named(&mut self, name: &[u8]) -> u32 {
+        self.region((name, b"", 0), NAMED.0, NAMED.1)
+    }
+
+    /// Tells something of a location.
+    pub fn property(&mut self, location: u64, name: &str, text: &str) {
+        let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
+        self.properties.push((location, name, text));
+    }
+
+    /// The number of a call.
+    pub fn call(&mut self, number: u16) -> u32 {
+        if let Some(&region) = self.calls.get(&number) {
+            return region;
+        }
+        let name = calls::name(number).as_bytes();
+        let region = self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI);
+        self.calls.insert(number, region);
+        region
+    }
+}
+
+/// Number of a location, as Score-P has it.
+pub fn location_id(rank: u32, thread: u32) -> u64 {
+    u64::from(thread) << 32 | u64::from(rank)
+}
+
+/// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
+/// anchor file. What a report of it found is marked.
+pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
+    if laggard_files::exists(output) {
+        bail!(
+            "{}: exists; choose another directory for the archive",
+            output.display()
+        );
+    }
+    // The library would make it.
+    let above = output
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty());
+    if let Some(above) = above.filter(|above| !above.is_dir()) {
+        bail!("{}: {} is no directory", output.display(), above.display());
+    }
+    let mut opened = Trace::open(trace)?;
+    let mut symbols = Symbols::new();
+    for traced in &mut opened.locations {
+        regions::name_instances(&mut traced.location, &mut symbols);
+    }
+    let mut names = Names::default();
+    names.string(b"");
+    let mut definitions = Definitions::default();
+    let locations: Vec<u64> = (0..opened.ranks).map(|rank| location_id(rank, 0)).collect();
+    let group = Group {
+        kind: group_kind::COMM_LOCATIONS,
+        paradigm: PARADIGM_MPI,
+        members: locations.clone(),
+    };
+    definitions.groups.insert(0, vec![group]);
+    let all = opened.locations.iter().map(|traced| &traced.location);
+    let groups = Groups::gather(all, opened.ranks, &mut names, &mut definitions);
+    let creator = concat!("laggard ", env!("CARGO_PKG_VERSION"));
+    let mut archive = ArchiveWriter::create(output, "traces", creator)?;
+    let mut end = write_locations(
+        &opened,
+        &groups,
+        &mut archive,
+        (&mut names, &mut symbols),
+        &definitions,
+    )?;
+    let traced = opened.locations.iter();
+    let headers = traced.map(|traced| (traced.location.header.rank, traced.location.header.thread));
+    let headers: BTreeSet<(u32, u32)> = headers.collect();
+    for rank in (0..opened.ranks).filter(|&rank| !headers.contains(&(rank, 0))) {
+        // Readers want all ranks: nothing is known of this one.
+        let events = archive.begin(location_id(rank, 0))?;
+        archive.end(events)?;
+    }
+    describe(&opened, &headers, &mut names, &mut definitions);
+    let markers = report.map_or_else(Vec::new, markers);
+    end = end.max(
+        markers
+            .iter()
+            .map(|m| m.time + m.duration)
+            .max()
+            .unwrap_or(0),
+    );
+    definitions.clock = Some(Clock {
+        resolution: 1_000_000_000,
+        global_offset: 0,
+        length: end + 1,
+        realtime_ns: u64::MAX,
+    });
+    let any = Attribute {
+        name: names.string(ANY.as_bytes()),
+        description: names.string(b"posted with any source (1), any tag (2)"),
+        kind: BYTE,
+    };
+    definitions.attributes.insert(ANY_NUMBER, any);
+    for (number, name) in TOLD_NUMBERS.into_iter().zip(TOLD) {
+        let told = Attribute {
+            name: names.string(name.as_bytes()),
+            description: names.string(b"of a one-sided call, as in a trace of laggard"),
+            kind: LONG,
+        };
+        definitions.attributes.insert(number, told);
+    }
+    definitions.properties = names.properties;
+    definitions.strings = names.defined.strings;
+    definitions.regions = names.defined.regions;
+    archive
+        .finish(&definitions, &markers)
+        .with_context(|| format!("{}: cannot write the archive", output.display()))?;
+    Ok(output.join("traces.otf2"))
+}
+
+/// Writes the events of all locations; gives the time of the last one.
+fn write_locations(
+    opened: &Trace,
+    groups: &Groups,
+    archive: &mut ArchiveWriter,
+    (names, symbols): (&mut Names, &mut Symbols),
+    definitions: &Definitions,
+) -> Result<u64> {
+    let mut end = 0;
+    for traced in &opened.locations {
+        let header = &traced.location.header;
+        let mut events = archive.begin(location_id(header.rank, header.thread))?;
+        let program = (header.thread == 0).then(|| program(opened, names));
+        let mut writer = Writer {
+            archive,
+            events: &mut events,
+            traced,
+            groups,
+            names,
+            definitions,
+            symbols,
+        };
+        let last = writer.write(program)?;
+        writer.profile_regions();
+        if header.thread == 0 && last > 0 {
+            archive.write(&mut events, last, &Event::ProgramEnd)?;
+        }
+        end = end.max(last);
+        archive.end(events)?;
+    }
+    Ok(end)
+}
+
+/// The beginning of the program. SCOUT looks for a region of its file's name, with all words
+/// of the command as the canonical name.
+fn program(opened: &Trace, names: &mut Names) -> Event {
+    let mut words = opened.program.iter().map(|word| word.as_bytes());
+    let name = words.next().unwrap_or(b"program");
+    let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
+    let region = names.region((file, b"", 0), ROLES.1, PARADIGMS.1);
+    let canonical = match opened.program.is_empty() {
+        true => names.string(name),
+        false => names.string(opened.program.join(" ").as_bytes()),
+    };
+    if let Some(region) = names.defined.regions.get_mut(&region) {
+        region.canonical = canonical;
+    }
+    let name = names.string(name);
+    let arguments: Vec<u32> = words.map(|word| names.string(word)).collect();
+    Event::Program(name, arguments.into())
+}
+
+/// Hosts, processes and locations.
+fn describe(
+    opened: &Trace,
+    headers: &BTreeSet<(u32, u32)>,
+    names: &mut Names,
+    definitions: &mut Definitions,
+) {
+    let machine = names.string(b"machine");
+    let class = names.string(b"node");
+    definitions.nodes.insert(0, (machine, machine, UNDEFINED));
+    for (number, host) in opened.hosts.iter().enumerate() {
+        let name = names.string(host.as_bytes());
+        definitions
+            .nodes
+            .insert(1 + number as u32, (name, class, 0));
+    }
+    let mut host_of: Vec<u32> = vec![0; opened.ranks as usize];
+    for traced in &opened.locations {
+        // They are sorted.
+        let host = opened.hosts.binary_search(&traced.host);
+        host_of[traced.location.header.rank as usize] = host.map_or(0, |at| 1 + at as u32);
+    }
+    for (rank, node) in host_of.iter().enumerate() {
+        let name = names.string(format!("MPI Rank {rank}").as_bytes());
+        definitions.processes.insert(rank as u32, (name, *node));
+    }
+    let mut all: BTreeSet<(u32, u32)> = (0..opened.ranks).map(|rank| (rank, 0)).collect();
+    all.extend(headers);
+    for (rank, thread) in all {
+        let name = match thread {
+            0 => "Master thread".to_owned(),
+            thread => format!("Thread {thread}"),
+        };
+        definitions.locations.push(Location {
+            id: location_id(rank, thread),
+            name: names.string(name.as_bytes()),
+            kind: THREAD,
+            events: 0,
+            group: rank,
+        });
+    }
+}
+
+/// The worst instance of each finding.
+fn markers(report: &Report) -> Vec<Marker> {
+    let ns = |seconds: f64| (seconds * 1e9).round().max(0.0) as u64;
+    let found = report.bottlenecks.iter().filter_map(|found| {
+        let worst = found.worst_instance.as_ref()?;
+        let (time, end) = (ns(worst.start_s), ns(worst.end_s));
+        Some(Marker {
+            time,
+            duration: end.saturating_sub(time),
+            location: location_id(worst.rank, 0),
+            category: found.name.clone(),
+            text: format!(
+                "{} in {}: {:.9} s lost here, {:.9} s in all",
+                found.name, found.operation, worst.severity_s, found.severity_s
+            ),
+        })
+    });
+    found.collect()
+}

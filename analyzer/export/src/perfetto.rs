@@ -1,0 +1,375 @@
+//! The time line: a Perfetto trace.
+
+mod links;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_engine::events::{Events, NONE, Operation, Outcome, Wait};
+use laggard_patterns::PatternId;
+use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
+use laggard_report::Report;
+use laggard_report::units::count;
+use laggard_trace::calls::{self, Call};
+use laggard_trace::{Endpoint, PEER_ANY, flags};
+use rustc_hash::FxHashMap;
+
+use super::selection::{Choice, Drawn, Selection};
+use super::target::Target;
+use links::{Cursor, Links, span};
+
+/// Kinds of slices that are kept, at most.
+const MOST_KINDS: usize = 1 << 16;
+/// Tracks that are no location: their numbers are below those of locations.
+const IN_FLIGHT: u64 = 1;
+const WAITING: u64 = 2;
+/// The track that all others are below: only there they are not sorted by name.
+const RUN: u64 = 3;
+/// Number of the first rank's track.
+const FIRST: u64 = 16;
+
+/// Writes the trace; says how much that is.
+///
+/// # Errors
+/// Nothing is left of the choice, or too much for a browser; or the file is there, or cannot be
+/// written.
+pub fn perfetto(
+    events: &Events,
+    report: &Report,
+    choice: &Choice,
+    output: &Path,
+) -> Result<String> {
+    let selection = Selection::new(choice, report)?;
+    let drawn = selection.calls(events, choice, report)?;
+    let mut links = Links::new(events, &selection, &drawn);
+    events.join(&mut links)?;
+    links.sort();
+    let mut writer = TraceWriter::new(Target::create(output)?)?;
+    let received = Kind {
+        name: "received",
+        category: "message",
+        values: &[],
+        colour: None,
+    };
+    let mut line = TimeLine {
+        events,
+        selection: &selection,
+        links: &links,
+        received: writer.prepare(&received)?,
+        lost: writer.value_name("lost (ns)")?,
+        writer,
+        calls: FxHashMap::default(),
+        losses: FxHashMap::default(),
+        places: events.call_paths.iter().map(|path| path.short()).collect(),
+        paths: events.call_paths.iter().map(|path| path.text()).collect(),
+        waits: 0,
+    };
+    line.tracks(&drawn)?;
+    for (at, drawn) in drawn.iter().enumerate() {
+        if drawn.count > 0 {
+            line.location(at)?;
+        }
+    }
+    line.counters()?;
+    let waits = line.waits;
+    line.writer.finish()?.finish()?;
+    let calls: u64 = drawn.iter().map(|drawn| drawn.calls).sum();
+    Ok(format!(
+        "{}: {} calls, {} waits, {} messages; open it at https://ui.perfetto.dev",
+        output.display(),
+        count(calls),
+        count(waits),
+        count(links.messages)
+    ))
+}
+
+/// Number of a location's track.
+fn track_of(location: usize) -> u64 {
+    FIRST + location as u64
+}
+
+/// What is known of a call.
+fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, Value<'e>)> {
+    let mut values = Vec::with_capacity(12);
+    let mut number = |name, value: i64| values.push((name, Value::Number(value)));
+    let is_collective = operation.has(flags::COLLECTIVE);
+    for (end, peer, tag, bytes) in [
+        (operation.send, "to rank", "to tag", "bytes sent"),
+        (operation.receive, "from rank", "from tag", "bytes received"),
+    ] {
+        if end.peer >= PEER_ANY && !is_collective {
+            number(peer, i64::from(end.peer));
+            number(tag, i64::from(end.tag));
+        }
+        if end.bytes > 0 {
+            number(bytes, i64::try_from(end.bytes).unwrap_or(i64::MAX));
+        }
+    }
+    if let Some(root) = operation.root {
+        number("root", i64::from(root));
+    }
+    if operation.calls > 1 {
+        number("calls", i64::from(operation.calls));
+    }
+    if operation.group != NONE {
+        let label = &events.groups[operation.group as usize].label;
+        values.push(("communicator", Value::Text(label)));
+    }
+    match operation.outcome {
+        Outcome::Done => {}
+        Outcome::Failed => values.push(("outcome", Value::Text("failed"))),
+        Outcome::FoundNothing => values.push(("outcome", Value::Text("found nothing"))),
+    }
+    values
+}
+
+/// What tells calls of one location apart, but for their times and messages: all of them with
+/// the same signature are alike, unless more was recorded of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    signature: u32,
+    ends: [Endpoint; 2],
+    root: Option<u32>,
+    calls: u32,
+}
+
+impl Alike {
+    fn new(operation: &Operation) -> Alike {
+        Alike {
+            signature: operation.signature.id,
+            ends: [operation.send, operation.receive],
+            root: operation.root,
+            calls: operation.calls,
+        }
+    }
+}
+
+/// Pattern, and who was late: as in [`Wait`].
+type LossKind = (u8, Option<(u32, u16, u32)>);
+
+/// The trace that is being written.
+struct TimeLine<'e, W> {
+    events: &'e Events,
+    selection: &'e Selection,
+    links: &'e Links<'e>,
+    writer: TraceWriter<W>,
+    /// What was received too late for an arrow.
+    received: Prepared,
+    /// Name of what is known of a loss alone.
+    lost: ValueName,
+    /// Kinds of calls of the location that is drawn.
+    calls: FxHashMap<Alike, Prepared>,
+    /// Kinds of losses, by pattern and cause.
+    losses: FxHashMap<LossKind, Prepared>,
+    /// Lines of the program by call path, and whole call paths.
+    places: Vec<String>,
+    paths: Vec<String>,
+    waits: u64,
+}
+
+impl<W: Write + Send + 'static> TimeLine<'_, W> {
+    /// Makes all tracks known, ranks in order.
+    fn tracks(&mut self, drawn: &[Drawn]) -> Result<()> {
+        let counters = [
+            (IN_FLIGHT, "messages in flight", "sent and not received"),
+            (WAITING, "threads waiting", "in calls that wait for others"),
+        ];
+        let program = self.events.program().first();
+        let program = program.and_then(|path| Path::new(path).file_name());
+        let program = program.unwrap_or(OsStr::new("run")).to_string_lossy();
+        let ranks = count(u64::from(self.events.ranks()));
+        self.writer.track(&Track {
+            uuid: RUN,
+            parent: None,
+            name: &format!("{program} on {ranks} ranks"),
+            description: "",
+            order: 0,
+        })?;
+        for (uuid, name, description) in counters {
+            self.writer.counter_track(&Track {
+                uuid,
+                parent: Some(RUN),
+                name,
+                description,
+                order: uuid as i32,
+            })?;
+        }
+        // Of each rank the first thread that has something to draw is on the rank's own track,
+        // the others below it.
+        let mut of_rank: Option<(u32, u64)> = None;
+        for (at, _) in drawn
+            .iter()
+            .enumerate()
+            .filter(|(_, drawn)| drawn.count > 0)
+        {
+            let place = self.events.place(at);
+            let above = of_rank.filter(|(rank, _)| *rank == place.rank);
+            let (name, order) = match (above, place.thread) {
+                (Some(_), thread) => (format!("thread {thread}"), thread),
+                (None, 0) => (format!("rank {}", place.rank), place.rank),
+                (None, thread) => (format!("rank {}, thread {thread}", place.rank), place.rank),
+            };
+            self.writer.track(&Track {
+                uuid: track_of(at),
+                parent: Some(above.map_or(RUN, |(_, uuid)| uuid)),
+                name: &name,
+                description: &format!("{}, process {}", place.host, place.pid),
+                order: (FIRST as i32).saturating_add(order as i32),
+            })?;
+            of_rank = above.or(Some((place.rank, track_of(at))));
+        }
+        Ok(())
+    }
+
+    /// Draws the calls of a location.
+    fn location(&mut self, at: usize) -> Result<()> {
+        let (events, selection) = (self.events, self.selection);
+        let mut cursor = Cursor::new(self.links, at);
+        // Signatures have other numbers at each location.
+        self.calls.clear();
+        let mut result = Ok(());
+        events.operations(at).read(|operation| {
+            if !selection.has_call(operation) {
+                // They end in the order of time, so nothing comes any more.
+                return match operation.enter >= selection.until {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                };
+            }
+            result = self.call(at, operation, &mut cursor);
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        result
+    }
+
+    fn call(&mut self, at: usize, operation: &Operation, cursor: &mut Cursor) -> Result<()> {
+        let track = track_of(at);
+        cursor.find_flows(operation.number);
+        let alike = Alike::new(operation);
+        if !self.calls.contains_key(&alike) {
+            self.prepare_call(alike, operation)?;
+        }
+        self.writer.begin(&Slice {
+            track,
+            begin: operation.enter,
+            kind: &self.calls[&alike],
+            number: None,
+            flows_from: &cursor.from,
+            flows_to: &cursor.to,
+        })?;
+        let mut free = operation.enter;
+        // What calls in a region lost is drawn in these.
+        let is_region = operation.call.is_some_and(Call::is_user);
+        let waits = match is_region {
+            true => Vec::new(),
+            false => cursor.waits(operation.enter, operation.leave),
+        };
+        for wait in waits {
+            free = self.wait(track, wait, free)?;
+        }
+        if !cursor.late.is_empty() {
+            self.writer.instant(&Slice {
+                track,
+                begin: operation.leave,
+                kind: &self.received,
+                number: None,
+                flows_from: &[],
+                flows_to: &cursor.late,
+            })?;
+        }
+        Ok(self.writer.end(track, operation.leave)?)
+    }
+
+    /// Says what is known of calls that are all alike.
+    fn prepare_call(&mut self, alike: Alike, operation: &Operation) -> Result<()> {
+        let mut values = values(self.events, operation);
+        let path = operation.call_path as usize;
+        if path != 0 {
+            values.push(("where", Value::Text(&self.places[path])));
+            values.push(("call path", Value::Text(&self.paths[path])));
+        }
+        let kind = self.writer.prepare(&Kind {
+            name: operation.name(),
+            category: operation.call.map_or("unknown", |call| call.generic.name()),
+            values: &values,
+            colour: None,
+        })?;
+        if self.calls.len() >= MOST_KINDS {
+            self.calls.clear();
+        }
+        self.calls.insert(alike, kind);
+        Ok(())
+    }
+
+    /// Draws what a call lost, after `free`; when that ended.
+    fn wait(&mut self, track: u64, wait: &Wait, free: i64) -> Result<i64> {
+        let (begin, end) = span(wait);
+        let (begin, end) = (begin.max(free), end.max(free));
+        let kind = (wait.pattern, wait.cause);
+        if !self.losses.contains_key(&kind) {
+            self.prepare_loss(wait)?;
+        }
+        self.writer.begin(&Slice {
+            track,
+            begin,
+            kind: &self.losses[&kind],
+            number: Some((self.lost, wait.lost)),
+            flows_from: &[],
+            flows_to: &[],
+        })?;
+        self.writer.end(track, end)?;
+        self.waits += 1;
+        Ok(end)
+    }
+
+    /// Says what is known of losses of one pattern with one cause.
+    fn prepare_loss(&mut self, wait: &Wait) -> Result<()> {
+        let pattern = PatternId::from_number(wait.pattern);
+        let pattern = pattern.map_or("waiting", PatternId::name);
+        let mut values = Vec::new();
+        let mut name = pattern.to_owned();
+        if let Some((rank, call, path)) = wait.cause {
+            let place = &self.places[path as usize];
+            values.push(("late rank", Value::Number(i64::from(rank))));
+            values.push(("late call", Value::Text(calls::name(call))));
+            values.push(("late where", Value::Text(place)));
+            name = format!("{pattern}: rank {rank} in {} {place}", calls::name(call));
+        }
+        let kind = self.writer.prepare(&Kind {
+            name: name.trim_end(),
+            category: "wait",
+            values: &values,
+            colour: Some(colour(wait)),
+        })?;
+        if self.losses.len() >= MOST_KINDS {
+            self.losses.clear();
+        }
+        self.losses.insert((wait.pattern, wait.cause), kind);
+        Ok(())
+    }
+
+    /// Draws the counters.
+    fn counters(&mut self) -> Result<()> {
+        let links = self.links;
+        for (track, changes) in [(IN_FLIGHT, &links.in_flight), (WAITING, &links.waiting)] {
+            let mut value = 0;
+            for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
+                value += at_once.iter().map(|change| change.1).sum::<i64>();
+                self.writer.count(track, at_once[0].0, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits of one pattern because of one call of the program have one colour.
+fn colour(wait: &Wait) -> u64 {
+    let cause = wait.cause.map_or(0, |(_, _, path)| u64::from(path) + 1);
+    u64::from(wait.pattern) << 32 | cause
+}

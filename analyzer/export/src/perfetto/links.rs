@@ -1,0 +1,185 @@
+//! What is joined of several calls, and drawn between them and inside of them.
+
+use anyhow::Result;
+use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_patterns::PatternId;
+
+use super::super::selection::{Drawn, Selection};
+
+/// Where a message is on a time line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlowEnd {
+    /// Sent.
+    From,
+    /// Received, by a call that began after it was sent.
+    To,
+    /// Received, by a call that had begun before: a flow to that one would go back.
+    Late,
+}
+
+/// What is drawn between calls and inside of them.
+pub struct Links<'e> {
+    selection: &'e Selection,
+    drawn: &'e [Drawn],
+    ranks: Vec<u32>,
+    /// Messages whose both ends are drawn.
+    pub messages: u64,
+    /// Of each location: number of a call, and the flow that begins or ends there.
+    pub flows: Vec<Vec<(u64, u64, FlowEnd)>>,
+    /// Of each location: what its calls lost, in their order.
+    pub waits: Vec<Vec<Wait>>,
+    /// Changes of the messages in flight: time, by how many.
+    pub in_flight: Vec<(i64, i64)>,
+    /// Changes of the locations that wait.
+    pub waiting: Vec<(i64, i64)>,
+}
+
+impl<'e> Links<'e> {
+    /// Nothing yet, for what is `drawn`.
+    pub fn new(events: &Events, selection: &'e Selection, drawn: &'e [Drawn]) -> Links<'e> {
+        let ranks = (0..events.locations()).map(|at| events.place(at).rank);
+        Links {
+            selection,
+            drawn,
+            ranks: ranks.collect(),
+            messages: 0,
+            flows: vec![Vec::new(); drawn.len()],
+            waits: vec![Vec::new(); drawn.len()],
+            in_flight: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Calls come in the order in which they ended.
+    pub fn sort(&mut self) {
+        self.flows
+            .iter_mut()
+            .for_each(|flows| flows.sort_unstable());
+        for waits in &mut self.waits {
+            waits.sort_by_key(|wait| (wait.leave, wait.enter, wait.pattern));
+        }
+        self.in_flight.sort_unstable();
+        self.waiting.sort_unstable();
+    }
+
+    /// Whether the call of a message's end is drawn.
+    fn drawn_at(&self, location: u32, number: u64) -> bool {
+        self.drawn[location as usize].has(number)
+    }
+}
+
+impl Joined for Links<'_> {
+    fn message(&mut self, message: &Message) -> Result<()> {
+        let (Some(send), Some(receive)) = (&message.send, &message.receive) else {
+            return Ok(());
+        };
+        let Some(done) = receive.done else {
+            return Ok(());
+        };
+        let is_wanted =
+            self.selection.has_rank(message.from) && self.selection.has_rank(message.to);
+        if !is_wanted || !self.selection.has_time(send.enter, done.leave) {
+            return Ok(());
+        }
+        self.in_flight.push((send.enter, 1));
+        self.in_flight.push((done.leave.max(send.enter), -1));
+        if self.drawn_at(send.location, send.number) && self.drawn_at(receive.location, done.number)
+        {
+            self.messages += 1;
+            let flow = self.messages;
+            self.flows[send.location as usize].push((send.number, flow, FlowEnd::From));
+            let end = match done.enter < send.enter {
+                true => FlowEnd::Late,
+                false => FlowEnd::To,
+            };
+            self.flows[receive.location as usize].push((done.number, flow, end));
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, _: &Member) -> Result<()> {
+        Ok(())
+    }
+
+    fn collective(&mut self, _: &Collective) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, wait: &Wait) -> Result<()> {
+        let rank = self.ranks[wait.location as usize];
+        if self.selection.has_rank(rank) && self.selection.has_time(wait.enter, wait.leave) {
+            let (begin, end) = span(wait);
+            self.waiting.push((begin, 1));
+            self.waiting.push((end, -1));
+            self.waits[wait.location as usize].push(*wait);
+        }
+        Ok(())
+    }
+}
+
+/// When a call waited. What is lost after all have come is at its end.
+pub fn span(wait: &Wait) -> (i64, i64) {
+    let lost = wait.lost.clamp(0, wait.leave - wait.enter);
+    match PatternId::from_number(wait.pattern) {
+        Some(
+            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion,
+        ) => (wait.leave - lost, wait.leave),
+        _ => (wait.enter, wait.enter + lost),
+    }
+}
+
+/// What belongs to the calls of a location that are still to come.
+pub struct Cursor<'l> {
+    flows: &'l [(u64, u64, FlowEnd)],
+    waits: &'l [Wait],
+    /// The flows of the last call, by their end.
+    pub from: Vec<u64>,
+    /// As above.
+    pub to: Vec<u64>,
+    /// As above.
+    pub late: Vec<u64>,
+}
+
+impl<'l> Cursor<'l> {
+    /// Before the first call of a location.
+    pub fn new(links: &'l Links, location: usize) -> Cursor<'l> {
+        Cursor {
+            flows: &links.flows[location],
+            waits: &links.waits[location],
+            from: Vec::new(),
+            to: Vec::new(),
+            late: Vec::new(),
+        }
+    }
+
+    /// Finds the messages that a call, or the parts that it is made of, sent and received.
+    pub fn find_flows(&mut self, number: u64) {
+        let all = [&mut self.from, &mut self.to, &mut self.late];
+        all.into_iter().for_each(Vec::clear);
+        while let [(call, flow, end), rest @ ..] = self.flows
+            && *call <= number
+        {
+            self.flows = rest;
+            match end {
+                FlowEnd::From => self.from.push(*flow),
+                FlowEnd::To => self.to.push(*flow),
+                FlowEnd::Late => self.late.push(*flow),
+            }
+        }
+    }
+
+    /// What a call lost, in the order of time.
+    pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l Wait> {
+        let mut here = Vec::new();
+        while let [wait, rest @ ..] = self.waits
+            && (wait.leave, wait.enter) <= (leave, enter)
+        {
+            self.waits = rest;
+            if (wait.leave, wait.enter) == (leave, enter) {
+                here.push(wait);
+            }
+        }
+        here.sort_by_key(|wait| span(wait).0);
+        here
+    }
+}

@@ -1,0 +1,220 @@
+//! Which part of a trace is drawn: ranks, time, calls of some length.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, bail};
+use laggard_engine::events::{Events, Operation};
+use laggard_report::units::{count, duration};
+use laggard_report::{Bottleneck, Report, rank_ranges};
+use laggard_trace::flags;
+use rayon::prelude::*;
+
+/// Slices, of calls and waits, that a browser shows, about; they take 100 MB or less.
+const MOST: u64 = 4_000_000;
+/// What is shown before and after a finding's worst call, in lengths of that call.
+const AROUND: f64 = 10.0;
+/// … and at least, ns.
+const AROUND_LEAST: f64 = 1e6;
+/// Late ranks that are shown with a finding.
+const CAUSES: usize = 8;
+
+/// What somebody wants to see; by default all.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// First and last rank of each range.
+    pub ranks: Option<Vec<(u32, u32)>>,
+    /// Calls that end then or later, seconds since the start of the run.
+    pub from: Option<f64>,
+    /// Calls that begin before that, likewise.
+    pub until: Option<f64>,
+    /// Calls that take this long or longer, seconds.
+    pub min_duration: Option<f64>,
+    /// What is around the worst call of a finding: its number in the report, from 1.
+    pub around: Option<u32>,
+    /// Also if it is too large for a browser.
+    pub any_size: bool,
+}
+
+/// What is drawn.
+#[derive(Debug)]
+pub struct Selection {
+    /// First and last rank of each range; none = all.
+    ranks: Vec<(u32, u32)>,
+    /// From, ns.
+    pub from: i64,
+    /// To, ns.
+    pub until: i64,
+    /// Calls that take less are left out, ns.
+    shortest: i64,
+}
+
+/// The calls of a location that are drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    /// Ranges of numbers, ascending; the end is not in them.
+    ranges: Vec<(u64, u64)>,
+    /// How many slices these are: regions of the program are, too.
+    pub count: u64,
+    /// How many calls of the program.
+    pub calls: u64,
+}
+
+impl Selection {
+    /// What the options say.
+    ///
+    /// # Errors
+    /// There is no such finding.
+    pub fn new(options: &Choice, report: &Report) -> Result<Selection> {
+        let ns = |seconds: f64| (seconds * 1e9) as i64;
+        let mut selection = Selection {
+            ranks: options.ranks.clone().unwrap_or_default(),
+            from: options.from.map_or(i64::MIN, ns),
+            until: options.until.map_or(i64::MAX, ns),
+            shortest: options.min_duration.map_or(0, ns),
+        };
+        if let Some(number) = options.around {
+            let all = report.bottlenecks.len();
+            let Some(finding) = report.bottlenecks.get(number as usize - 1) else {
+                bail!("--around {number}: the report has {all} findings");
+            };
+            selection.look_at(finding, options.ranks.is_none());
+        }
+        Ok(selection)
+    }
+
+    /// The time around the worst call of a finding, and, if ranks may be chosen, the ranks
+    /// that it is about.
+    fn look_at(&mut self, finding: &Bottleneck, choose_ranks: bool) {
+        let Some(worst) = &finding.worst_instance else {
+            return;
+        };
+        let (start, end) = (worst.start_s * 1e9, worst.end_s * 1e9);
+        let margin = ((end - start) * AROUND).max(AROUND_LEAST);
+        self.from = self.from.max((start - margin) as i64);
+        self.until = self.until.min((end + margin) as i64);
+        if choose_ranks {
+            let causes = finding.causes.iter().take(CAUSES).map(|cause| cause.rank);
+            let ranks = causes.chain([worst.rank]);
+            self.ranks = ranks.map(|rank| (rank, rank)).collect();
+        }
+    }
+
+    /// Whether a rank is drawn.
+    pub fn has_rank(&self, rank: u32) -> bool {
+        let ranges = &self.ranks;
+        ranges.is_empty() || ranges.iter().any(|r| (r.0..=r.1).contains(&rank))
+    }
+
+    /// Whether a call is drawn. What is a part of the call after it never is.
+    pub fn has_call(&self, operation: &Operation) -> bool {
+        !operation.has(flags::PART)
+            && self.has_time(operation.enter, operation.leave)
+            && operation.leave - operation.enter >= self.shortest
+    }
+
+    /// Whether something is, in part, in the time that is drawn.
+    pub fn has_time(&self, enter: i64, leave: i64) -> bool {
+        leave >= self.from && enter < self.until
+    }
+
+    /// The calls that are drawn, by location. Reads all of them.
+    ///
+    /// # Errors
+    /// There are none, or too many for a browser; the line says what to choose instead.
+    pub fn calls(&self, events: &Events, options: &Choice, report: &Report) -> Result<Vec<Drawn>> {
+        let locations = (0..events.locations()).into_par_iter();
+        let drawn: Vec<Drawn> = locations.map(|at| self.of_location(events, at)).collect();
+        let calls: u64 = drawn.iter().map(|drawn| drawn.count).sum();
+        if calls == 0 {
+            bail!("no call is left by --ranks, --from, --until, --min-duration or --around");
+        }
+        if calls > MOST && !options.any_size {
+            bail!("{}", self.too_many(calls, events, report));
+        }
+        Ok(drawn)
+    }
+
+    fn of_location(&self, events: &Events, at: usize) -> Drawn {
+        let mut drawn = Drawn::default();
+        let place = events.place(at);
+        if !self.has_rank(place.rank) || !self.has_time(place.first_ns, place.last_ns) {
+            return drawn;
+        }
+        let mut parts = None;
+        events.operations(at).read(|operation| {
+            if operation.has(flags::PART) {
+                parts.get_or_insert(operation.number);
+                return ControlFlow::Continue(());
+            }
+            let first = parts.take().unwrap_or(operation.number);
+            if self.has_call(operation) {
+                drawn.add(first, operation.number);
+                drawn.calls += u64::from(operation.calls);
+            }
+            ControlFlow::Continue(())
+        });
+        drawn
+    }
+
+    /// Says that it is too much, and proposes what to draw instead.
+    fn too_many(&self, calls: u64, events: &Events, report: &Report) -> String {
+        // Calls are not spread evenly.
+        let share = 0.9 * MOST as f64 / calls as f64;
+        let (from, until) = (self.from.max(0), self.until.min(events.end_ns()));
+        let length = ((until - from) as f64 * share) / 1e9;
+        let ranks: Vec<u32> = (0..events.ranks()).filter(|&r| self.has_rank(r)).collect();
+        let mut proposals = Vec::new();
+        if !report.bottlenecks.is_empty() {
+            proposals.push("--around 1 (the worst finding)".to_owned());
+        }
+        let some = (ranks.len() as f64 * share) as usize;
+        if some > 0 {
+            let some = rank_ranges(ranks[..some].iter().copied());
+            proposals.push(format!("--ranks {some}"));
+        }
+        let from = from as f64 / 1e9;
+        proposals.push(format!("--from {from:.6} --until {:.6}", from + length));
+        proposals.push("--min-duration 1e-5".into());
+        let (calls, all) = (count(calls), duration((until as f64) / 1e9 - from));
+        format!(
+            "{calls} calls in {all} are more than a browser shows (about {}): choose some by {}; \
+             --any-size writes them all the same",
+            count(MOST),
+            proposals.join(", or ")
+        )
+    }
+}
+
+impl Drawn {
+    /// Adds the next call and its parts, the `first` of which stands before it.
+    fn add(&mut self, first: u64, number: u64) {
+        match self.ranges.last_mut() {
+            Some((_, end)) if *end == first => *end = number + 1,
+            _ => self.ranges.push((first, number + 1)),
+        }
+        self.count += 1;
+    }
+
+    /// Whether a call is drawn.
+    pub fn has(&self, number: u64) -> bool {
+        let after = self.ranges.partition_point(|range| range.0 <= number);
+        after > 0 && number < self.ranges[after - 1].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_calls_are_those_that_were_added() {
+        let mut drawn = Drawn::default();
+        [3, 4, 5, 9]
+            .iter()
+            .for_each(|&number| drawn.add(number, number));
+        drawn.add(12, 13);
+        assert_eq!((drawn.count, drawn.ranges.len()), (5, 3));
+        let has: Vec<u64> = (0..20).filter(|&number| drawn.has(number)).collect();
+        assert_eq!(has, [3, 4, 5, 9, 12, 13]);
+    }
+}

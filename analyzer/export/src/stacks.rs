@@ -1,0 +1,244 @@
+//! Time by call path: flame graphs, Speedscope, pprof.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_patterns::PatternId;
+use laggard_report::units::duration;
+use laggard_stacks::{Frame, Kind, Stack, Stacks};
+use laggard_trace::calls::{self, Call};
+use laggard_trace::flags;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::target::Target;
+
+/// How stacks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackFormat {
+    /// SVG.
+    FlameGraph,
+    /// A line for each.
+    Folded,
+    /// JSON of Speedscope.
+    Speedscope,
+    /// `profile.proto`, compressed.
+    Pprof,
+}
+
+impl StackFormat {
+    /// All.
+    pub const ALL: [StackFormat; 4] = [
+        StackFormat::FlameGraph,
+        StackFormat::Folded,
+        StackFormat::Speedscope,
+        StackFormat::Pprof,
+    ];
+}
+
+/// Writes the time by call path; says how much that is.
+///
+/// # Errors
+/// The file is there, or cannot be written; or there is no time to draw.
+pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<String> {
+    let stacks = gathered(events)?;
+    let mut target = Target::create(output)?;
+    match format {
+        StackFormat::FlameGraph => laggard_stacks::flame_graph(&stacks, &mut target)?,
+        StackFormat::Folded => laggard_stacks::folded(&stacks, &mut target)?,
+        StackFormat::Speedscope => laggard_stacks::speedscope(&stacks, &mut target)?,
+        StackFormat::Pprof => laggard_stacks::pprof(&stacks, &mut target)?,
+    }
+    target.finish()?;
+    let [computation, communication, waiting] =
+        Kind::ALL.map(|kind| duration(stacks.total(kind) as f64 / 1e9));
+    Ok(format!(
+        "{}: {computation} of computation, {communication} of communication, {waiting} of waiting",
+        output.display()
+    ))
+}
+
+/// Sums of some locations. ns.
+#[derive(Default)]
+struct Sums {
+    /// Inside calls, by call and call path.
+    inside: FxHashMap<(u16, u32), i64>,
+    /// Waiting for others, likewise.
+    waiting: FxHashMap<(u16, u32), i64>,
+    /// Between calls, by the call paths before and after.
+    between: FxHashMap<(u32, u32), i64>,
+}
+
+impl Sums {
+    fn of_location(events: &Events, at: usize) -> Sums {
+        let mut sums = Sums::default();
+        let mut before: Option<(u32, i64)> = None;
+        events.operations(at).read(|operation| {
+            // What regions take, but for the calls in them, is computation.
+            let is_region = operation.call.is_some_and(Call::is_user);
+            if operation.has(flags::PART) || is_region {
+                return ControlFlow::Continue(());
+            }
+            let (path, call) = (operation.call_path, operation.signature.operation);
+            *sums.inside.entry((call, path)).or_default() += operation.inside;
+            // What repeats is left and entered again in between.
+            let left = operation.leave - operation.enter - operation.inside;
+            *sums.between.entry((path, path)).or_default() += left.max(0);
+            if let Some((previous, since)) = before {
+                *sums.between.entry((previous, path)).or_default() +=
+                    (operation.enter - since).max(0);
+            }
+            before = Some((path, operation.leave));
+            ControlFlow::Continue(())
+        });
+        sums
+    }
+
+    fn merge(mut self, other: Sums) -> Sums {
+        let add = |sum: &mut i64, ns: i64| *sum = sum.saturating_add(ns);
+        for (key, ns) in other.inside {
+            add(self.inside.entry(key).or_default(), ns);
+        }
+        for (key, ns) in other.between {
+            add(self.between.entry(key).or_default(), ns);
+        }
+        self
+    }
+}
+
+impl Joined for Sums {
+    fn message(&mut self, _: &Message) -> Result<()> {
+        Ok(())
+    }
+
+    fn member(&mut self, _: &Member) -> Result<()> {
+        Ok(())
+    }
+
+    fn collective(&mut self, _: &Collective) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, wait: &Wait) -> Result<()> {
+        let completes = [
+            PatternId::BarrierCompletion,
+            PatternId::NxnCompletion,
+            PatternId::InitCompletion,
+        ];
+        // After all have come nobody is waited for.
+        let pattern = PatternId::from_number(wait.pattern);
+        if pattern.is_some_and(|pattern| !completes.contains(&pattern)) {
+            let sum = self.waiting.entry((wait.call, wait.call_path)).or_default();
+            *sum = sum.saturating_add(wait.lost);
+        }
+        Ok(())
+    }
+}
+
+fn gathered(events: &Events) -> Result<Stacks> {
+    let locations = (0..events.locations()).into_par_iter();
+    let mut sums = locations
+        .map(|at| Sums::of_location(events, at))
+        .reduce(Sums::default, Sums::merge);
+    events.join(&mut sums)?;
+    let frames: Vec<Vec<Frame>> = events
+        .call_paths
+        .iter()
+        .map(|path| path.place.callpath.iter().map(|text| frame(text)).collect())
+        .collect();
+    let mut stacks = Stacks::new(&events.program().join(" "), events.end_ns());
+    let time = |ns: i64| ns.max(0) as u64;
+    for (&(call, path), &inside) in &sums.inside {
+        let waiting = sums.waiting.get(&(call, path)).copied().unwrap_or(0);
+        let waiting = waiting.clamp(0, inside.max(0));
+        let mut stack = frames[path as usize].clone();
+        stack.push(Frame::named(calls::name(call)));
+        for (kind, ns) in [
+            (Kind::Communication, inside - waiting),
+            (Kind::Waiting, waiting),
+        ] {
+            let frames = stack.clone();
+            stacks.add(Stack { frames, kind }, time(ns));
+        }
+    }
+    for (&(before, after), &ns) in &sums.between {
+        let stack = Stack {
+            frames: common(&frames[before as usize], &frames[after as usize]),
+            kind: Kind::Computation,
+        };
+        stacks.add(stack, time(ns));
+    }
+    Ok(stacks)
+}
+
+/// The frames that two call paths share: what ran between two calls ran below these. The
+/// line in the last of them is another one for each call, and is not known in between.
+fn common(before: &[Frame], after: &[Frame]) -> Vec<Frame> {
+    let is_same = |(a, b): &(&Frame, &Frame)| a == b;
+    let whole = before.iter().zip(after).take_while(is_same).count();
+    let mut frames = before[..whole].to_vec();
+    if let (Some(a), Some(b)) = (before.get(whole), after.get(whole))
+        && (&a.function, &a.file) == (&b.function, &b.file)
+    {
+        frames.push(Frame {
+            line: 0,
+            ..a.clone()
+        });
+    }
+    frames
+}
+
+/// `exchange app.c:42` as a frame.
+fn frame(text: &str) -> Frame {
+    let place = text.rsplit_once(' ').and_then(|(function, place)| {
+        let (file, line) = place.rsplit_once(':')?;
+        Some(Frame {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: line.parse().ok()?,
+        })
+    });
+    place.unwrap_or_else(|| Frame::named(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(texts: &[&str]) -> Vec<Frame> {
+        texts.iter().map(|text| frame(text)).collect()
+    }
+
+    #[test]
+    fn frames_are_what_the_texts_say() {
+        let of = |text: &str| {
+            let frame = frame(text);
+            (frame.function, frame.file, frame.line)
+        };
+        let expected = |f: &str, file: &str, line| (f.to_owned(), file.to_owned(), line);
+        assert_eq!(of("main app.c:90"), expected("main", "app.c", 90));
+        assert_eq!(of("lmp+0x11fc"), expected("lmp+0x11fc", "", 0));
+        let cplusplus = "Run::command(int, char**)+0x6a9";
+        assert_eq!(of(cplusplus), expected(cplusplus, "", 0));
+    }
+
+    #[test]
+    fn computation_is_below_what_two_calls_share() {
+        let before = path(&["main a.c:9", "step a.c:20", "exchange a.c:3"]);
+        let after = path(&["main a.c:9", "step a.c:25"]);
+        assert_eq!(
+            common(&before, &after),
+            [
+                frame("main a.c:9"),
+                Frame {
+                    line: 0,
+                    ..frame("step a.c:1")
+                }
+            ]
+        );
+        assert_eq!(common(&before, &before), before);
+        assert_eq!(common(&before, &path(&["other b.c:1"])), []);
+    }
+}

@@ -1,0 +1,396 @@
+//! Tables in Parquet or Arrow: all that a trace tells.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_engine::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
+use laggard_patterns::PatternId;
+use laggard_report::units::count;
+use laggard_report::{Bottleneck, Report, SourceLocation};
+use laggard_tables::trace::{
+    CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
+    OperationRow, ProfileRow, RegionRow, Rows, Tables,
+};
+use laggard_trace::PEER_ANY;
+use laggard_trace::calls::{self, Call, GenericType, user};
+use rayon::prelude::*;
+
+use super::joined::JoinedTables;
+
+/// Locations that are read at the same time. Not the number of threads: files are the same
+/// for any of these.
+const LANES: usize = 8;
+
+/// Texts, in the order of their keys.
+const OUTCOMES: [&str; 3] = ["done", "failed", "nothing"];
+const KINDS: [&str; 4] = ["communicator", "intercommunicator", "window", "file"];
+
+/// Writes all tables; says how much that is.
+///
+/// # Errors
+/// The directory is there, or cannot be written.
+pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -> Result<String> {
+    let tables = Tables::create(output, format, &metadata(events), dictionaries(events))?;
+    definitions(&tables, events)?;
+    findings(&tables, &report.bottlenecks)?;
+    profile(&tables, events)?;
+    regions(&tables, events)?;
+    let join = || {
+        let mut joined = JoinedTables::new(&tables, events)?;
+        events.join(&mut joined)?;
+        joined.finish()
+    };
+    let (counts, messages) = rayon::join(|| operations(&tables, events), join);
+    let (counts, messages) = (counts?, messages?);
+    locations(&tables, events, &counts)?;
+    tables.finish()?;
+    let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
+    let (calls, rows) = (sum(|count| count.calls), sum(|count| count.rows));
+    // Regions and requests of a call have rows of their own; several calls may share one.
+    let rows = match rows == calls {
+        true => String::new(),
+        false => format!(" in {} rows", count(rows)),
+    };
+    Ok(format!(
+        "{}: {} calls{rows}, {} messages",
+        output.display(),
+        count(calls),
+        count(messages)
+    ))
+}
+
+fn metadata(events: &Events) -> Vec<(&'static str, String)> {
+    let hex = |bytes: [u8; 16]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+    let program = events.program();
+    vec![
+        ("run_id", hex(events.run_id())),
+        ("program", program.first().cloned().unwrap_or_default()),
+        ("arguments", program.get(1..).unwrap_or_default().join(" ")),
+        ("ranks", events.ranks().to_string()),
+    ]
+}
+
+/// Calls are keys by their position in the table of calls; then come one that is not in it, and
+/// the regions of the program.
+fn dictionaries(events: &Events) -> Dictionaries {
+    let mut texts = Dictionaries::default();
+    let names = calls::CALLS.iter().map(|call| call.name);
+    texts.add(
+        &["call", "send_call", "receive_call", "cause_call"],
+        names.chain([calls::name(0)]).chain(user::names()),
+    );
+    let types = GenericType::ALL.into_iter().map(GenericType::name);
+    texts.add(&["type"], types.chain(["unknown"]));
+    texts.add(&["outcome"], OUTCOMES);
+    texts.add(&["kind"], KINDS);
+    texts.add(&["region_kind"], RegionKind::ALL.map(RegionKind::name));
+    texts.add(
+        &["communicator"],
+        events.groups.iter().map(|group| &group.label),
+    );
+    texts.add(&["pattern"], PatternId::ALL.iter().map(|id| id.id()));
+    texts
+}
+
+/// The key of a call's type.
+fn type_key(call: Option<&'static Call>) -> Key {
+    Key(call.map_or(GenericType::ALL.len(), |call| call.generic as usize) as u32)
+}
+
+/// The key of a call by its number in the table of calls.
+pub fn call_key(number: u16) -> Key {
+    let region = || Some(calls::CALLS.len() + 1 + user::position(number)?);
+    let at = calls::position(number).or_else(region);
+    Key(at.unwrap_or(calls::CALLS.len()) as u32)
+}
+
+/// The key of a communicator, window or file by its position.
+pub fn group_key(group: u32) -> Option<Key> {
+    (group != NONE).then_some(Key(group))
+}
+
+/// The key of a pattern by its number.
+pub fn pattern_key(number: u8) -> Key {
+    let id = PatternId::from_number(number);
+    let at = PatternId::ALL.iter().position(|&known| Some(known) == id);
+    Key(at.unwrap_or(0) as u32)
+}
+
+fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn known_line(line: u32) -> Option<u32> {
+    (line > 0).then_some(line)
+}
+
+/// Call paths and communicators.
+fn definitions(tables: &Tables, events: &Events) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<CallPathRow>()?, Rows::default());
+    for (number, path) in (0..).zip(&events.call_paths) {
+        let place = &path.place;
+        rows.push(CallPathRow {
+            call_path: number,
+            file: known(&place.file),
+            line: known_line(place.line),
+            function: known(&place.function),
+            frames: known(&path.text()),
+            depth: place.callpath.len() as u32,
+        });
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    let (mut table, mut rows) = (tables.table::<GroupRow>()?, Rows::default());
+    for (number, group) in (0..).zip(&events.groups) {
+        rows.push(GroupRow {
+            communicator: Key(number),
+            kind: Key(group.kind as u32),
+            id: format!("{:x}", group.id),
+            size: known_line(group.size),
+            parent: (group.parent != 0).then(|| format!("{:x}", group.parent)),
+        });
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+/// What was read of a location.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    rows: u64,
+    calls: u64,
+}
+
+/// A location that is being read.
+struct Lane<'e> {
+    at: usize,
+    rank: u32,
+    thread: u32,
+    operations: Operations<'e>,
+    rows: Rows<OperationRow>,
+    count: Count,
+    has_more: bool,
+}
+
+impl<'e> Lane<'e> {
+    fn new(events: &'e Events, at: usize) -> Lane<'e> {
+        let place = events.place(at);
+        Lane {
+            at,
+            rank: place.rank,
+            thread: place.thread,
+            operations: events.operations(at),
+            rows: Rows::default(),
+            count: Count::default(),
+            has_more: true,
+        }
+    }
+
+    /// Reads and encodes the next row group.
+    fn next(&mut self, encoder: &Encoder) -> Result<Option<Encoded>> {
+        let (rank, thread) = (self.rank, self.thread);
+        let (rows, count) = (&mut self.rows, &mut self.count);
+        self.has_more = self.operations.read(|operation| {
+            rows.push(operation_row(rank, thread, operation));
+            count.rows += 1;
+            count.calls += u64::from(operation.calls);
+            match rows.is_full() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        Ok(encoder.encode(rows)?)
+    }
+}
+
+/// The calls of all locations, some locations at a time; row groups are of one location.
+fn operations(tables: &Tables, events: &Events) -> Result<Vec<Count>> {
+    let mut table = tables.table::<OperationRow>()?;
+    let encoder = table.encoder();
+    let mut counts = vec![Count::default(); events.locations()];
+    let mut waiting = 0..events.locations();
+    let mut lanes: Vec<Lane> = Vec::new();
+    loop {
+        let free = LANES - lanes.len();
+        lanes.extend(waiting.by_ref().take(free).map(|at| Lane::new(events, at)));
+        if lanes.is_empty() {
+            break;
+        }
+        let encoded: Vec<_> = lanes
+            .par_iter_mut()
+            .map(|lane| lane.next(&encoder))
+            .collect();
+        for encoded in encoded {
+            if let Some(encoded) = encoded? {
+                table.write(encoded)?;
+            }
+        }
+        for lane in &lanes {
+            counts[lane.at] = lane.count;
+        }
+        lanes.retain(|lane| lane.has_more);
+    }
+    table.finish()?;
+    Ok(counts)
+}
+
+fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow {
+    // No process is no peer; any one is said as such, others are outside the run.
+    let peer = |peer: i32| (peer >= PEER_ANY).then_some(peer);
+    let tag = |peer: i32, tag: i32| (peer >= PEER_ANY).then_some(tag);
+    let (send, receive) = (operation.send, operation.receive);
+    OperationRow {
+        rank,
+        thread,
+        number: operation.number,
+        call: call_key(operation.signature.operation),
+        type_: type_key(operation.call),
+        enter_ns: operation.enter,
+        leave_ns: operation.leave,
+        inside_ns: operation.inside,
+        calls: operation.calls,
+        outcome: Key(match operation.outcome {
+            Outcome::Done => 0,
+            Outcome::Failed => 1,
+            Outcome::FoundNothing => 2,
+        }),
+        communicator: group_key(operation.group),
+        to_rank: peer(send.peer),
+        to_tag: tag(send.peer, send.tag),
+        bytes_sent: send.bytes,
+        from_rank: peer(receive.peer),
+        from_tag: tag(receive.peer, receive.tag),
+        bytes_received: receive.bytes,
+        root: operation.root,
+        call_path: operation.call_path,
+    }
+}
+
+fn locations(tables: &Tables, events: &Events, counts: &[Count]) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<LocationRow>()?, Rows::default());
+    for (at, count) in counts.iter().enumerate() {
+        let place = events.place(at);
+        rows.push(LocationRow {
+            rank: place.rank,
+            thread: place.thread,
+            host: place.host.to_owned(),
+            pid: place.pid,
+            first_ns: place.first_ns,
+            last_ns: place.last_ns,
+            operations: count.rows,
+            calls: count.calls,
+            complete: place.is_complete,
+        });
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn profile(tables: &Tables, events: &Events) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<ProfileRow>()?, Rows::default());
+    for at in 0..events.locations() {
+        let place = events.place(at);
+        for entry in events.profile(at) {
+            let call = calls::call(entry.call);
+            rows.push(ProfileRow {
+                rank: place.rank,
+                thread: place.thread,
+                call: call_key(entry.call),
+                type_: type_key(call),
+                call_path: entry.call_path,
+                calls: entry.count,
+                total_ns: entry.total_ns,
+                minimum_ns: entry.minimum_ns,
+                maximum_ns: entry.maximum_ns,
+                bytes: entry.bytes,
+            });
+            rows.flush(&mut table, false)?;
+        }
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn regions(tables: &Tables, events: &Events) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<RegionRow>()?, Rows::default());
+    for at in 0..events.locations() {
+        let place = events.place(at);
+        for region in events.regions(at) {
+            rows.push(RegionRow {
+                rank: place.rank,
+                thread: place.thread,
+                region: region.name.to_owned(),
+                region_kind: Key(region.kind as u32),
+                call_path: region.call_path,
+                calls: region.count,
+                untimed_calls: region.untimed,
+                inclusive_ns: region.inclusive_ns,
+                exclusive_ns: region.exclusive_ns,
+                minimum_ns: region.minimum_ns,
+                maximum_ns: region.maximum_ns,
+                unended: region.unended,
+                unbegun: region.unbegun,
+            });
+            rows.flush(&mut table, false)?;
+        }
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn findings(tables: &Tables, findings: &[Bottleneck]) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<FindingRow>()?, Rows::default());
+    for (number, finding) in (1..).zip(findings) {
+        rows.push(finding_row(number, finding));
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
+    let SourceLocation {
+        file,
+        line,
+        function,
+        callpath,
+        ..
+    } = &finding.location;
+    let (cause, worst) = (finding.causes.first(), &finding.worst_instance);
+    let ranks = || laggard_report::rank_ranges(finding.ranks.iter().map(|share| share.rank));
+    FindingRow {
+        finding: number,
+        pattern: finding.pattern.clone(),
+        call: finding.operation.clone(),
+        type_: finding.operation_type.clone(),
+        file: known(file),
+        line: known_line(*line),
+        function: known(function),
+        frames: known(&callpath.join(" > ")),
+        severity_s: finding.severity_s,
+        percent: finding.percent,
+        confidence: finding.confidence,
+        calls: finding.calls,
+        instances: finding.instances,
+        mean_s: finding.mean_s,
+        ranks: finding.rank_set.clone().unwrap_or_else(ranks),
+        cause_rank: cause.map(|cause| cause.rank),
+        cause_call: cause.map(|cause| cause.operation.clone()),
+        cause_file: cause.and_then(|cause| known(&cause.location.file)),
+        cause_line: cause.and_then(|cause| known_line(cause.location.line)),
+        cause_share: cause.map(|cause| cause.share),
+        because: cause.and_then(|cause| known(&cause.because)),
+        worst_rank: worst.as_ref().map(|worst| worst.rank),
+        worst_start_s: worst.as_ref().map(|worst| worst.start_s),
+        worst_end_s: worst.as_ref().map(|worst| worst.end_s),
+    }
+}

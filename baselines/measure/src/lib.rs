@@ -1,0 +1,176 @@
+//! Measures what operations cost on this machine: `laggard baseline`.
+//!
+//! *Purpose.* A [`Table`] of what each call takes when nobody is late.
+//!
+//! *Data flow.* The job preloads the collector into itself (`start`). Rank 0 names one cell
+//! after the other: a benchmark (`benchmarks`), a group, a size (`plan`); its members repeat it,
+//! and begin each repetition together (`rounds`). Every rank then reads its own trace
+//! (`recorded`), the slowest member of each repetition counts (`merge`), and rank 0 makes the
+//! table (`tabulate`). What the collector recorded is what the analysis sees of a user's
+//! program: the same clock at the same place, the same signatures, the same count of bytes.
+//!
+//! *Constraints.* What ranks tell each other between measurements is recorded like everything:
+//! marks stand in the trace around what is timed, and that holds nothing but what is measured.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod benchmarks;
+mod clock;
+mod command;
+mod cores;
+mod crowded;
+mod groups;
+mod machine;
+mod plan;
+mod recorded;
+mod rounds;
+mod start;
+mod tabulate;
+mod world;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use laggard_baselines::Table;
+
+use benchmarks::{Benchmark, Shmem};
+use groups::Group;
+use laggard_comm::{self as comm, Job, MpiJob};
+use plan::Plan;
+pub use start::start;
+use world::Members;
+
+/// What is measured, and for how long.
+#[derive(Clone, Debug)]
+pub struct MeasureOptions {
+    /// About so long.
+    pub time: Duration,
+    /// Largest message; with several blocks, all of them together.
+    pub max_bytes: u64,
+    /// These sizes alone; empty: powers of two, and some between them for a check.
+    pub sizes: Vec<u64>,
+    /// Fewer of these.
+    pub quick: bool,
+    /// Calls of which one must be in a benchmark; empty: all.
+    pub only: Vec<String>,
+    /// Whether OpenSHMEM is measured.
+    pub shmem: bool,
+}
+
+/// What is shown while it goes on: what share is done, and what is being measured.
+pub type Shown<'s> = &'s mut dyn FnMut(f64, &str);
+
+/// What came of it, at rank 0.
+pub struct Measured {
+    /// The table.
+    pub table: Table,
+    /// Cells for which there was no time.
+    pub left_out: usize,
+    /// Cells in all.
+    pub cells: usize,
+}
+
+/// Measures as all ranks of a job, whose collector [`start()`] has loaded. What comes of it is
+/// given on rank 0 only.
+///
+/// # Errors
+/// Fewer than two ranks, no benchmark of the calls wanted, a collector that recorded nothing.
+pub fn measure(options: &MeasureOptions, shown: Shown) -> Result<Option<Measured>> {
+    let wanted = wanted(options)?;
+    machine::prepare(options.shmem);
+    let Some(job) = MpiJob::new(0) else {
+        bail!("MPI is already running in this process");
+    };
+    if job.agents() == 1 {
+        if comm::launched() > 1 {
+            bail!(
+                "started by mpirun of another MPI than the one that laggard was built for: its {} processes do not see each other; use that MPI's mpirun",
+                comm::launched()
+            );
+        }
+        bail!("what messages cost takes two ranks or more: mpirun -n 4 laggard baseline");
+    }
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        of_job(&job, options, &wanted, shown)
+    }));
+    // It ends MPI, too.
+    if Shmem::finish() {
+        std::mem::forget(job);
+        return result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    match result {
+        Ok(result) => result,
+        // The other ranks would wait for this one for ever.
+        Err(_) => job.abort(1),
+    }
+}
+
+/// The benchmarks that measure one of the calls wanted.
+fn wanted(options: &MeasureOptions) -> Result<Vec<&'static Benchmark>> {
+    let all = benchmarks::all(options.shmem);
+    let is_known = |name: &String| {
+        let known = |call: &&str| call.eq_ignore_ascii_case(name);
+        all.iter().any(|row| row.calls.iter().any(&known))
+    };
+    if let Some(unknown) = options.only.iter().find(|name| !is_known(name)) {
+        bail!("{unknown}: no benchmark measures a call of this name");
+    }
+    let is_wanted = |row: &&Benchmark| {
+        let named = |name: &String| row.calls.iter().any(|call| call.eq_ignore_ascii_case(name));
+        options.only.is_empty() || options.only.iter().any(named)
+    };
+    Ok(all.into_iter().filter(is_wanted).collect())
+}
+
+fn of_job(
+    job: &MpiJob,
+    options: &MeasureOptions,
+    wanted: &[&'static Benchmark],
+    shown: Shown,
+) -> Result<Option<Measured>> {
+    let world = Members::world();
+    let started = match options.shmem {
+        true => Shmem::start(plan::room(options)),
+        false => Ok(()),
+    };
+    agree(job, &started)?;
+    let hosts = groups::hosts(&world);
+    let groups: Vec<Group> = groups::all(&world, &hosts);
+    let plan = Plan {
+        world,
+        hosts: &hosts,
+        groups: &groups,
+        benchmarks: wanted,
+        options,
+        cores: cores::Cores::new(),
+    };
+    let done = plan.carry_out(shown);
+    let directory = start::directory(&world);
+    let recorded = recorded::read(&directory, world.rank as u32, &done.own);
+    agree(job, &recorded)?;
+    let recorded = recorded?;
+    let facts = machine::gather(job, &recorded.properties)?;
+    let merged = comm::merge_up(job, recorded.series, recorded::slower)?;
+    start::clean(&directory, world.rank as u32);
+    let Some(series) = merged else {
+        return Ok(None);
+    };
+    Ok(Some(Measured {
+        table: tabulate::table(&done, &plan, series, facts),
+        left_out: done.left_out,
+        cells: done.cells,
+    }))
+}
+
+/// An error of one is an error of all. Collective.
+fn agree<T>(job: &MpiJob, result: &Result<T>) -> Result<()> {
+    let told = match result {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    for bytes in job.all_gather(postcard::to_stdvec(&told)?) {
+        if let Err(what) = postcard::from_bytes::<Result<(), String>>(&bytes)? {
+            bail!(what);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The machine that is measured.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use laggard_baselines::Fingerprint;
+
+use laggard_comm::{self as comm, Job};
+
+/// Tells libraries, before they are initialised, what measuring takes.
+pub fn prepare(shmem: bool) {
+    let set = |name: &str, value: &str| {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: there is no other thread yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+    };
+    // As Open MPI does by itself for programs where it knows of too few cores.
+    let yields = if comm::is_crowded() { "1" } else { "0" };
+    set(comm::waiting::OPTION, yields);
+    if shmem {
+        // With them shmem_finalize of Open MPI 4.1.4 fails on Debian 12.
+        set("OMPI_MCA_opal_common_ucx_opal_mem_hooks", "0");
+    }
+}
+
+/// The machine of the whole job, at rank 0; the others' is of no meaning. Collective.
+///
+/// # Errors
+/// What cannot be packed for others.
+pub fn gather(job: &dyn Job, own: &BTreeMap<&'static str, String>) -> Result<Fingerprint> {
+    let value = |name: &str| own.get(name).cloned().unwrap_or_default();
+    let list = |name: &str| Vec::from_iter(own.get(name).cloned());
+    let mine = Fingerprint {
+        cpu: list("cpu"),
+        mpi_library: value("mpi_library"),
+        hosts: list("host"),
+        network: network(),
+        cores: comm::cores() as u32,
+        ranks: job.agents() as u32,
+        oversubscribed: comm::is_crowded(),
+    };
+    let lists = [mine.cpu.clone(), mine.hosts.clone(), mine.network.clone()];
+    let differing = (lists, mine.cores, mine.oversubscribed);
+    let merged = comm::merge_up(job, differing, |(mut lists, cores, crowded), other| {
+        for (own, more) in lists.iter_mut().zip(other.0) {
+            own.extend(more);
+            own.sort();
+            own.dedup();
+        }
+        (lists, cores.min(other.1), crowded || other.2)
+    })?;
+    let Some(([cpu, hosts, network], cores, oversubscribed)) = merged else {
+        return Ok(mine);
+    };
+    Ok(Fingerprint {
+        cpu,
+        hosts,
+        network,
+        cores,
+        oversubscribed,
+        ..mine
+    })
+}
+
+/// What the system tells of an adapter is shorter, bytes.
+const MOST_BYTES: u64 = 1 << 16;
+
+/// Network adapters of this host: those for clusters, else what carries TCP, with the rate in
+/// Mbit/s where it is told.
+fn network() -> Vec<String> {
+    let names = |directory: &str| {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let fast = names("/sys/class/infiniband");
+    if !fast.is_empty() {
+        return fast;
+    }
+    let tell = |name: String| {
+        let read = |file: &str| {
+            let path = format!("/sys/class/net/{name}/{file}");
+            let text = laggard_files::read(path.as_ref(), MOST_BYTES).unwrap_or_default();
+            String::from_utf8_lossy(&text).trim().to_owned()
+        };
+        // Virtual ones have no device behind them.
+        let is_device = std::path::Path::new(&format!("/sys/class/net/{name}/device")).exists();
+        if !is_device || read("operstate") != "up" {
+            return None;
+        }
+        match read("speed").parse::<u64>() {
+            Ok(rate) => Some(format!("{name} {rate} Mbit/s")),
+            Err(_) => Some(name),
+        }
+    };
+    names("/sys/class/net")
+        .into_iter()
+        .filter_map(tell)
+        .collect()
+}
