@@ -19,7 +19,7 @@ use laggard_report::{Report, Settings};
 
 use crate::process;
 use crate::runs::Outcome;
-use crate::synthetic::Expected;
+use laggard_generator::Expected;
 use crate::table::Table;
 use corpus::{Case, NO_FAULT, STRENGTHS};
 use verdict::{MUCH, Oracle};

@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use laggard_benchmarks::synthetic::{
-    self, EXPECTED_FILE, Expected, FAULT_SYNTAX, Fault, Length, Program, Settings, Skew,
+use laggard_generator::{self as generator, EXPECTED_FILE, Expected, FAULT_SYNTAX, Fault, Length, Program, Settings, Skew,
 };
 use laggard_report::Report;
 
@@ -136,7 +135,7 @@ pub fn generate(options: &Generate) -> Result<()> {
         ..Settings::new(options.program, options.ranks, length)
     };
     let start = Instant::now();
-    let written = synthetic::generate(&settings, &options.out)
+    let written = generator::generate(&settings, &options.out)
         .with_context(|| options.out.display().to_string())?;
     let seconds = start.elapsed().as_secs_f64();
     println!(
@@ -157,7 +156,7 @@ pub fn check(options: &Check) -> Result<ExitCode> {
     let expected = Expected::read(&options.trace)?;
     let default = || options.trace.join("report.json");
     let report = Report::read(&options.report.clone().unwrap_or_else(default))?;
-    let differences = synthetic::differences(&expected, &report);
+    let differences = generator::differences(&expected, &report);
     for difference in differences.iter().take(SHOWN) {
         println!("{difference}");
     }

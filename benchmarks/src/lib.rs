@@ -4,10 +4,10 @@
 //! a shared machine: things that are compared run in turns, medians count, and
 //! results are ratios or differences of things of the same run.
 //!
-//! *Parts.* [`synthetic`] writes traces of programs that never ran, and what an analysis
-//! must find in them. [`analysis`] measures the analyzer on them, [`exchange`] what other tools get of them. [`calls`] and [`bytes`]
-//! measure the collector with small programs ([`micro`]). [`process`] runs what is
-//! measured, [`table`] and [`runs`] print and keep what was found.
+//! *Parts.* [`analysis`] measures the analyzer on generated traces (`laggard-generator`),
+//! [`exchange`] what other tools get of them. [`calls`] and [`bytes`] measure the collector with
+//! small programs ([`micro`]). [`process`] runs what is measured, [`table`] prints the figures and
+//! [`runs`] keeps them.
 //!
 //! *Not here.* Tests of results: those stand beside the code that they test.
 
@@ -21,6 +21,5 @@ pub mod micro;
 pub mod process;
 pub mod runs;
 pub mod scale;
-pub mod synthetic;
 pub mod table;
 pub mod traces;

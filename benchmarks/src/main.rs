@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
-use laggard_benchmarks::synthetic::Program;
+use laggard_generator::Program;
 use laggard_benchmarks::traces::Series;
 use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, scale};
 

@@ -9,7 +9,7 @@ use laggard_report::Report;
 
 use crate::process;
 use crate::runs::Outcome;
-use crate::synthetic::{self, Expected, Fault, Length, Program, Settings, differences};
+use laggard_generator::{self as generator, Expected, Fault, Length, Program, Settings, differences};
 use crate::table::Table;
 
 /// What to measure.
@@ -159,7 +159,7 @@ fn generate(options: &Options, ranks: u32, calls: u64) -> Result<PathBuf> {
             Length::Calls(u64::from(ranks) * calls),
         )
     };
-    synthetic::generate(&settings, &trace)?;
+    generator::generate(&settings, &trace)?;
     Ok(trace)
 }
 

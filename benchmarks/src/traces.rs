@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::process;
-use crate::synthetic::{self, Length, Program, Settings};
+use laggard_generator::{self as generator, Length, Program, Settings};
 
 /// Bytes per call that a trace may need at most.
 const BYTES_PER_CALL: u64 = 13;
@@ -89,7 +89,7 @@ impl Trace {
         if part.is_dir() {
             fs::remove_dir_all(&part)?;
         }
-        synthetic::generate(&settings, &part)?;
+        generator::generate(&settings, &part)?;
         // The disk must not be busy with it while others are measured.
         for entry in fs::read_dir(&part)? {
             fs::File::open(entry?.path())?.sync_all()?;

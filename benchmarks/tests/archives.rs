@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laggard_benchmarks::process;
-use laggard_benchmarks::synthetic::{Expected, Length, Program, Settings, differences, generate};
+use laggard_generator::{Expected, Length, Program, Settings, differences, generate};
 use laggard_report::Report;
 
 use limit::{Limit, forget, limited};

@@ -3,7 +3,7 @@
 mod limit;
 
 use laggard_benchmarks::process;
-use laggard_benchmarks::synthetic::{Expected, Length, Program, Settings, differences, generate};
+use laggard_generator::{Expected, Length, Program, Settings, differences, generate};
 use laggard_report::Report;
 
 use limit::{Limit, forget, limited};

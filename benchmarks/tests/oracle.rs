@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use laggard_benchmarks::process;
-use laggard_benchmarks::synthetic::{
+use laggard_generator::{
     Expected, Fault, Length, Program, Settings, Skew, differences, generate,
 };
 use laggard_engine::AnalyzeOptions;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use laggard_benchmarks::synthetic::{Length, Program, Settings, generate};
+use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::browser::Browser;
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::synthetic::{self, Fault, Length, Program, Settings};
+use laggard_generator::{self as generator, Fault, Length, Program, Settings};
 
 /// Ranks of all programs.
 const RANKS: u32 = 8;
@@ -88,7 +88,7 @@ impl Case {
         if directory.is_dir() {
             fs::remove_dir_all(directory)?;
         }
-        synthetic::generate(&self.settings, directory).map(|_| ())
+        generator::generate(&self.settings, directory).map(|_| ())
     }
 }
 

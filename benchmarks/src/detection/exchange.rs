@@ -10,7 +10,7 @@ use laggard_report::{Bottleneck, Report};
 
 use crate::process;
 use crate::runs::Outcome;
-use crate::synthetic::{self, Length, Program, Settings};
+use laggard_generator::{self as generator, Length, Program, Settings};
 use crate::table::Table;
 
 /// Agents that share the work.
@@ -114,7 +114,7 @@ fn generated(directory: &Path, program: Program, ranks: u32, is_clean: bool) -> 
     let name = format!("{} on {ranks} ranks", program.name());
     let path = directory.join(name.replace(' ', "-"));
     let faults = match is_clean {
-        true => vec![synthetic::Fault::Noise { percent: 1 }],
+        true => vec![generator::Fault::Noise { percent: 1 }],
         false => program.usual_faults(ranks),
     };
     let settings = Settings {
@@ -122,7 +122,7 @@ fn generated(directory: &Path, program: Program, ranks: u32, is_clean: bool) -> 
         expectations: false,
         ..Settings::new(program, ranks, Length::Calls(CALLS))
     };
-    synthetic::generate(&settings, &path)?;
+    generator::generate(&settings, &path)?;
     let kind = if is_clean { "clean" } else { "faulty" };
     Ok(Trace {
         name: format!("{name}, generated, {kind}"),

@@ -3,7 +3,7 @@
 
 use laggard_report::{Bottleneck, Report};
 
-use crate::synthetic::{Expected, Finding, place_of};
+use laggard_generator::{Expected, Finding, place_of};
 
 /// Percent of its time that a rank loses from which on that must be found.
 pub const MUCH: f64 = 2.0;
