@@ -19,9 +19,9 @@ use laggard_report::{Report, Settings};
 
 use crate::process;
 use crate::runs::Outcome;
-use laggard_generator::Expected;
 use crate::table::Table;
 use corpus::{Case, NO_FAULT, STRENGTHS};
+use laggard_generator::Expected;
 use verdict::{MUCH, Oracle};
 
 /// Shares of its location's time from which an operation is looked at, per cent.

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use laggard_generator::{self as generator, EXPECTED_FILE, Expected, FAULT_SYNTAX, Fault, Length, Program, Settings, Skew,
+use laggard_generator::{
+    self as generator, EXPECTED_FILE, Expected, FAULT_SYNTAX, Fault, Length, Program, Settings,
+    Skew,
 };
 use laggard_report::Report;
 

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
-use laggard_generator::Program;
 use laggard_benchmarks::traces::Series;
 use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, scale};
+use laggard_generator::Program;
 
 /// Rounds of the cheap measurements.
 const ROUNDS: u32 = 11;

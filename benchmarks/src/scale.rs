@@ -9,8 +9,10 @@ use laggard_report::Report;
 
 use crate::process;
 use crate::runs::Outcome;
-use laggard_generator::{self as generator, Expected, Fault, Length, Program, Settings, differences};
 use crate::table::Table;
+use laggard_generator::{
+    self as generator, Expected, Fault, Length, Program, Settings, differences,
+};
 
 /// What to measure.
 #[derive(Clone, Debug)]

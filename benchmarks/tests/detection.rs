@@ -7,8 +7,8 @@ use std::process::Command;
 use laggard_benchmarks::detection::corpus::{self, Case};
 use laggard_benchmarks::detection::verdict::Oracle;
 use laggard_benchmarks::process;
-use laggard_generator::{Expected, Program};
 use laggard_engine::AnalyzeOptions;
+use laggard_generator::{Expected, Program};
 use laggard_report::Report;
 
 /// All that is wrong with a report, a line each.

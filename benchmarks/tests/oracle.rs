@@ -4,10 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use laggard_benchmarks::process;
-use laggard_generator::{
-    Expected, Fault, Length, Program, Settings, Skew, differences, generate,
-};
 use laggard_engine::AnalyzeOptions;
+use laggard_generator::{Expected, Fault, Length, Program, Settings, Skew, differences, generate};
 use laggard_report::{Bottleneck, Report};
 
 /// Faults that each program is tried with, one set after the other.

@@ -8,20 +8,22 @@ use laggard_baselines::Used;
 use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
 
-use super::anomaly::{Anomalies, Level};
-use super::merge::{Own, Partial};
-use super::per_rank::Rows;
-use super::phases::Phases;
-use super::prepare::Profiled;
-use super::repair::Timeline;
-use super::report::Named;
-use super::rounds::{Rounds, Settled};
-use super::window::Moments;
-use super::{
-    account, around, detect, hanging, merge, open, per_rank, places, prepare, regions, report, slab,
-};
+use crate::basics::anomaly::{Anomalies, Level};
+use crate::findings::merge::{Own, Partial};
+use crate::findings::per_rank::Rows;
+use crate::findings::{merge, per_rank, regions};
+use crate::input::bounds::Moments;
+use crate::input::open;
+use crate::judge::prepare::Profiled;
+use crate::judge::{account, detect, prepare};
 use crate::options::{Analysis, AnalyzeOptions};
+use crate::phases::Phases;
+use crate::replay::rounds::{Rounds, Settled};
+use crate::replay::slab;
+use crate::report::build::Named;
+use crate::report::{around, build, hanging, places};
 use crate::symbols::Symbols;
+use crate::timeline::repair::Timeline;
 use laggard_comm::{self as comm, Job, merge_up};
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
@@ -209,7 +211,7 @@ pub fn analyze(
             around: &around,
         };
         let merged = (merged, unlisted.unwrap_or_default());
-        let mut report = report::build(&opened, merged, violations, named, options, (moments, end));
+        let mut report = build::build(&opened, merged, violations, named, options, (moments, end));
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;

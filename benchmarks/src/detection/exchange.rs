@@ -10,8 +10,8 @@ use laggard_report::{Bottleneck, Report};
 
 use crate::process;
 use crate::runs::Outcome;
-use laggard_generator::{self as generator, Length, Program, Settings};
 use crate::table::Table;
+use laggard_generator::{self as generator, Length, Program, Settings};
 
 /// Agents that share the work.
 const AGENTS: usize = 2;

@@ -12,7 +12,7 @@ const LAST_KIND: u32 = 2;
 pub type Point = (u64, i64, u64);
 
 /// Measurements kept of a file, at most.
-pub(super) const MOST_POINTS: usize = 512;
+pub(crate) const MOST_POINTS: usize = 512;
 
 /// The measurements in a file. There may be many in a long run: of successive ones the best.
 pub fn points(points: &[ClockPoint]) -> Vec<Point> {

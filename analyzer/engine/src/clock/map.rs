@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 /// Bits behind the binary point of [`ClockMap`]'s rates.
-pub(super) const FRACTION: u32 = 40;
+pub(crate) const FRACTION: u32 = 40;
 /// Times are within ± this, ns (36 years), so that differences and windows of them fit.
 const LONGEST: i128 = 1 << 60;
 
 /// Where a clock runs evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     /// Ticks since the map's origin from which on it counts, the first from the beginning.
-    pub(super) since: i64,
+    pub(crate) since: i64,
     /// A point of it: ticks since the origin, and ns.
-    pub(super) ticks: i64,
-    pub(super) ns: i64,
+    pub(crate) ticks: i64,
+    pub(crate) ns: i64,
     /// ns per tick, fixed point.
-    pub(super) rate: u64,
+    pub(crate) rate: u64,
     /// Bound of the error against rank 0's clock, ns.
-    pub(super) error_ns: u64,
+    pub(crate) error_ns: u64,
 }
 
 impl Segment {
     /// Global time, `ticks` after the map's origin, before it is shifted.
     #[inline]
-    pub(super) fn ns(&self, ticks: i64) -> i128 {
+    pub(crate) fn ns(&self, ticks: i64) -> i128 {
         let since = i128::from(ticks) - i128::from(self.ticks);
         i128::from(self.ns) + ((since * i128::from(self.rate)) >> FRACTION)
     }
@@ -35,16 +35,16 @@ impl Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMap {
     /// Ticks that segments count from.
-    pub(super) origin: u64,
+    pub(crate) origin: u64,
     /// What is the time 0, ns.
-    pub(super) zero: i64,
+    pub(crate) zero: i64,
     /// By time; there is one at least.
-    pub(super) segments: Arc<[Segment]>,
+    pub(crate) segments: Arc<[Segment]>,
 }
 
 impl ClockMap {
     /// A map through the point (`ticks`, `ns`).
-    pub(super) fn even(ticks: u64, ns: i64, rate: u64, error_ns: u64) -> Self {
+    pub(crate) fn even(ticks: u64, ns: i64, rate: u64, error_ns: u64) -> Self {
         let segment = Segment {
             since: i64::MIN,
             ticks: 0,

@@ -27,7 +27,7 @@ fn rate(ticks: i64, ns: i64, ticks_per_s: u64) -> Option<u64> {
 }
 
 /// The rate from the longest span against the host's own monotonic clock, else nominal.
-pub(super) fn own_rate(items: &[&ClockEvidence]) -> u64 {
+pub(crate) fn own_rate(items: &[&ClockEvidence]) -> u64 {
     let per_s = items[0].ticks_per_s;
     let spans = items.iter().filter_map(|e| e.span);
     let longest = spans.max_by_key(|((_, n0), (_, n1))| n1.saturating_sub(*n0));
@@ -64,7 +64,7 @@ impl Measured {
 }
 
 /// A host's map through its measurements, if it has any.
-pub(super) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
+pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
     let &(origin, ..) = items.iter().flat_map(|e| &e.points).next()?;
     let per_s = items[0].ticks_per_s;
     let points = items.iter().flat_map(|e| &e.points);

@@ -4,11 +4,13 @@
 //! the end, and in between on request. Between two measurements its clock is taken to run
 //! evenly; a measurement with a large error counts only where the others contradict it.
 
+pub mod causality;
 mod evidence;
 mod map;
 mod measured;
 #[cfg(test)]
 mod tests;
+pub mod trend;
 
 use std::collections::HashMap;
 

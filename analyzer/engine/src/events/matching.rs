@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 
 use super::window::Window;
 use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
-use crate::agent::Agent;
-use crate::channel::Channels;
-use crate::group::Groups;
-use crate::notes::{Counted, Ended, Loss, Subject};
-use crate::rank::Rank;
-use crate::rounds::Rounds;
+use crate::collectives::group::Groups;
+use crate::findings::noted::{Counted, Ended, Loss, Subject};
+use crate::messages::channel::Channels;
+use crate::replay::agent::Agent;
+use crate::replay::rank::Rank;
+use crate::replay::rounds::Rounds;
 use call::CallOf;
 
 /// Goes over all locations once.

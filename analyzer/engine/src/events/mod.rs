@@ -24,20 +24,20 @@ use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGIO
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::anomaly::Anomalies;
-use super::clock::ClockMap;
-use super::detect::Kinds;
-use super::intern::PathKey;
-use super::open::{self, Opened};
-use super::phases::Phases;
-use super::prepare::{self, Profiled};
-use super::regions;
-pub use super::regions::name as region_name;
-use super::repair::Timeline;
-use super::rounds::Rounds;
-use super::slab;
+use crate::basics::anomaly::Anomalies;
+use crate::basics::intern::PathKey;
+use crate::clock::ClockMap;
+use crate::findings::regions;
+pub use crate::findings::regions::name as region_name;
+use crate::input::open::{self, Opened};
+use crate::judge::detect::Kinds;
+use crate::judge::prepare::{self, Profiled};
 use crate::options::AnalyzeOptions;
+use crate::phases::Phases;
+use crate::replay::rounds::Rounds;
+use crate::replay::slab;
 use crate::symbols::Symbols;
+use crate::timeline::repair::Timeline;
 pub use joined::{ByCall, Collective, Joined, Member, Message, MessageEnd, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
@@ -194,7 +194,7 @@ impl Events {
             path_numbers: paths.numbers,
             path_of_key: paths.of_key,
             region_names,
-            anomalies: crate::directory::merge_anomalies(anomalies),
+            anomalies: crate::input::directory::merge_anomalies(anomalies),
             opened,
         };
         if events.timeline.has_several() {
@@ -218,7 +218,7 @@ impl Events {
     /// Prepares an analysis in which every instance is asked about.
     fn with_rounds<T>(
         &self,
-        run: impl FnOnce(&Rounds, super::group::Groups) -> Result<T>,
+        run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
     ) -> Result<T> {
         let opened = &self.opened;
         let own = self.timeline.own(opened);

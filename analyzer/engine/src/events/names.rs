@@ -7,7 +7,7 @@ use laggard_report::SourceLocation;
 use laggard_trace::{Location, WORLD};
 use rustc_hash::FxHashMap;
 
-use crate::intern::{PathKey, path_key, size_of};
+use crate::basics::intern::{PathKey, path_key, size_of};
 use crate::symbols::{Symbols, base_name, source_location};
 
 /// A call path.

@@ -156,7 +156,7 @@ pub struct Operations<'e> {
 }
 
 impl<'e> Operations<'e> {
-    pub(super) fn new(events: &'e Events, location: usize) -> Operations<'e> {
+    pub(crate) fn new(events: &'e Events, location: usize) -> Operations<'e> {
         let found = &events.opened.locations[location];
         let signatures = found.definitions.signatures().iter();
         Operations {

@@ -10,7 +10,7 @@ use object::Object;
 use super::module::{map, parse};
 
 /// Build id of an ELF file, empty if it has none; `None` if it is no ELF file.
-pub(super) fn build_id(file: &Mmap) -> Option<Vec<u8>> {
+pub(crate) fn build_id(file: &Mmap) -> Option<Vec<u8>> {
     let object = parse(file)?;
     Some(
         object
@@ -24,7 +24,7 @@ pub(super) fn build_id(file: &Mmap) -> Option<Vec<u8>> {
 
 /// The separate debug file of a module: by build id, else by the name in the
 /// file's `.gnu_debuglink`.
-pub(super) fn debug_file(
+pub(crate) fn debug_file(
     path: &Path,
     expected: &[u8],
     own: Option<&Mmap>,
@@ -72,7 +72,7 @@ fn by_link(path: &Path, own: &Mmap, id: &[u8], roots: &[PathBuf]) -> Option<Path
 }
 
 /// The file with what several debug files share (`.gnu_debugaltlink`, by dwz).
-pub(super) fn supplement(debug: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
+pub(crate) fn supplement(debug: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     let file = map(debug).ok()?;
     let object = parse(&file)?;
     let (name, id) = object.gnu_debugaltlink().ok()??;

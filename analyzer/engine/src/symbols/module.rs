@@ -10,7 +10,7 @@ use object::{Object, ObjectSection};
 use super::{Line, Origin, Problem, base_name, find, names};
 
 /// A module and, once it was needed, its symbols and debug information.
-pub(super) struct Module {
+pub(crate) struct Module {
     path: Arc<str>,
     build_id: Vec<u8>,
     state: State,
@@ -202,7 +202,7 @@ fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
 }
 
 /// Maps a file for reading.
-pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
+pub(crate) fn map(path: &Path) -> std::io::Result<Mmap> {
     // A trace may name anything.
     let (file, _) = laggard_files::open(path)?;
     // SAFETY: only read; were the file shortened meanwhile, the process would get
@@ -211,6 +211,6 @@ pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
 }
 
 /// Parses a mapped ELF file.
-pub(super) fn parse(map: &Mmap) -> Option<impl Object<'_>> {
+pub(crate) fn parse(map: &Mmap) -> Option<impl Object<'_>> {
     object::File::parse(&**map).ok()
 }

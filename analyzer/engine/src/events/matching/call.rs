@@ -2,9 +2,9 @@
 
 use laggard_trace::{Endpoint, Signature, flags};
 
-use crate::channel::End;
 use crate::events::ByCall;
-use crate::rank::Rank;
+use crate::messages::channel::End;
+use crate::replay::rank::Rank;
 
 /// The call of a message's end, or of a member.
 pub struct CallOf<'r> {

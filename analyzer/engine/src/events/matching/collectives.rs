@@ -5,13 +5,13 @@ use std::collections::hash_map::Entry;
 use anyhow::Result;
 
 use super::{CallOf, Matching};
-use crate::channel::End;
 use crate::events::{ByCall, Collective, Joined, Member};
-use crate::rank::{GroupEntry, Rank};
+use crate::messages::channel::End;
+use crate::replay::rank::{GroupEntry, Rank};
 
 impl Matching<'_> {
     /// A member entered a collective.
-    pub(super) fn entered(
+    pub(crate) fn entered(
         &mut self,
         at: usize,
         rank: &Rank,
@@ -82,7 +82,7 @@ impl Matching<'_> {
     }
 
     /// A member is done with a collective, or will never be.
-    pub(super) fn member_done(
+    pub(crate) fn member_done(
         &mut self,
         group: u32,
         member: Member,

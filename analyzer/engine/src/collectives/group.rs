@@ -1,0 +1,705 @@
+//! Collectives: an agent folds its own members, an owner joins the folds of all agents
+//! and gives the outcome to those who asked; the agents of late members tell them what
+//! those did.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use laggard_patterns::{Interval, PatternId, group, window};
+use laggard_trace::PEER_ROOT;
+use laggard_trace::calls::{self, NUMBERS, Shape};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::basics::intern::Group;
+use crate::collectives::meetings::is_apart;
+use crate::collectives::topology::Topology;
+use crate::findings::left::Between;
+use crate::replay::rank::{GroupEntry, Rank, Waiter};
+use crate::stream::columns::LOOK_BACK;
+use crate::stream::rows::{NONE, Row};
+use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
+
+/// Whether single members matter, not only the first and the last.
+fn keeps_members(shape: Shape) -> bool {
+    matches!(shape, Shape::Prefix | Shape::Neighbourhood)
+}
+
+/// The agent that joins the folds of a collective.
+pub fn owner(group: u64, n: u64, agents: usize) -> usize {
+    let mixed = (group ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    ((mixed >> 32) as usize) % agents
+}
+
+/// A member's part in a collective. One that neither waits nor is awaited is only
+/// counted: it moves no data, such as those beside the root in its group of an
+/// intercommunicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// It needs something from others.
+    pub waits: bool,
+    /// Others need something from it.
+    pub is_awaited: bool,
+}
+
+impl Part {
+    /// The part of a rank that moves data itself or not. `root` is as in the trace.
+    pub fn new(shape: Shape, root: i32, has_bytes: bool, rank: u32) -> Part {
+        let is_root = root == PEER_ROOT || root == rank as i32;
+        let (waits, is_awaited) = match shape {
+            Shape::OneToAll => (!is_root && has_bytes, is_root),
+            Shape::AllToOne => (is_root && has_bytes, !is_root && has_bytes),
+            _ => (true, true),
+        };
+        Part { waits, is_awaited }
+    }
+}
+
+/// Late members with the number of their call and what they did; at most two where only the
+/// first and the last matter.
+type Details = SmallVec<[(u64, Detail); 2]>;
+
+/// One collective: this agent's members, then, once it is settled, all.
+#[derive(Debug, Default)]
+pub struct Instance {
+    fold: Fold,
+    /// Single members, where they matter; by local rank once it is settled. Of a fence the
+    /// transfers before it, see [`Epochs::fence`](crate::memory::epochs::Epochs::fence).
+    members: Vec<Member>,
+    details: Details,
+    /// Members that may still ask for the outcome: they wait, or have not completed a
+    /// non-blocking one.
+    interested: AtomicU32,
+    /// Its fold is complete and on its way, or it is settled.
+    sent: bool,
+    /// The outcome is known.
+    is_settled: bool,
+}
+
+/// The collectives of one group, from the first unfinished one on.
+#[derive(Debug, Default)]
+struct Line {
+    base: u64,
+    instances: VecDeque<Instance>,
+}
+
+impl Line {
+    /// The n-th collective, begun if need be; `None` if it is forgotten.
+    fn instance(&mut self, n: u64) -> Option<&mut Instance> {
+        let at = usize::try_from(n.checked_sub(self.base)?).ok()?;
+        if at >= self.instances.len() {
+            if self.instances.capacity() == 0 {
+                // Of most communicators of a program that makes many there is one at a time.
+                self.instances.reserve_exact(at + 1);
+            }
+            self.instances.resize_with(at + 1, Instance::default);
+        }
+        self.instances.get_mut(at)
+    }
+}
+
+/// All groups of an agent.
+pub struct Groups {
+    /// By the agent's number.
+    pub groups: Vec<Group>,
+    /// Members with a trace, in all agents.
+    pub expected: Vec<u32>,
+    /// Who is whose neighbour.
+    pub topology: Topology,
+    lines: Vec<Line>,
+    numbers: FxHashMap<u64, u32>,
+    /// See [`is_apart`].
+    pub tolerance: i64,
+    /// Meetings of the program's own that were none, by group.
+    pub apart: FxHashMap<u64, u64>,
+    /// See [`Between`].
+    pub between: Between,
+}
+
+impl Groups {
+    /// Nothing entered yet.
+    pub fn new(groups: Vec<Group>, expected: Vec<u32>, topology: Topology) -> Self {
+        let numbers = groups
+            .iter()
+            .enumerate()
+            .map(|(at, g)| (g.id, at as u32))
+            .collect();
+        let lines = groups.iter().map(|_| Line::default()).collect();
+        Groups {
+            groups,
+            expected,
+            topology,
+            lines,
+            numbers,
+            tolerance: 0,
+            apart: FxHashMap::default(),
+            between: Between::default(),
+        }
+    }
+
+    /// Takes a member's entry in. Where nobody else takes part and it is the last one, the
+    /// collective is settled; `detail` says what a late member did.
+    #[inline]
+    pub fn enter(
+        &mut self,
+        entry: &GroupEntry,
+        rank: &Rank,
+        row: &Row,
+        detail: impl Fn(&Party, &Fold) -> Option<Detail>,
+    ) {
+        let group = entry.group as usize;
+        let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
+        let Some(instance) = self.lines[group].instance(entry.n) else {
+            return;
+        };
+        instance.fold.add(entry, rank.rank, row.operation);
+        if keeps_members(row.shape) {
+            instance.members.push(rank.member(entry));
+        }
+        *instance.interested.get_mut() += u32::from(entry.asks);
+        if is_here && instance.fold.count == local {
+            instance.sent = true;
+            self.between.add(&instance.fold);
+            if is_apart(&instance.fold, self.tolerance) {
+                *self.apart.entry(self.groups[group].id).or_default() += 1;
+            }
+            if *instance.interested.get_mut() > 0 {
+                instance.fold.group = self.groups[group].id;
+                instance.settle(&self.topology, detail);
+            }
+        }
+    }
+
+    /// Takes a transfer in that comes before a member's entry into a fence.
+    pub fn transfer(&mut self, group: u32, n: u64, transfer: Member) {
+        if let Some(instance) = self.lines[group as usize].instance(n) {
+            instance.members.push(transfer);
+        }
+    }
+
+    /// Whether all members of a group that have a trace are at this agent.
+    fn is_here(&self, group: u32) -> bool {
+        self.groups[group as usize].local == self.expected[group as usize]
+    }
+
+    /// Whether a member's wait is settled. Its outcome, if it asks for one and that is
+    /// known, goes to `charge`.
+    pub fn charged(&self, waiter: &Waiter, charge: impl FnOnce(&Instance)) -> bool {
+        let line = &self.lines[waiter.group as usize];
+        let at = waiter.n.checked_sub(line.base);
+        let Some(instance) = at.and_then(|at| line.instances.get(at as usize)) else {
+            return true;
+        };
+        if waiter.asks {
+            if !instance.is_settled {
+                return false;
+            }
+            charge(instance);
+        }
+        instance.interested.fetch_sub(1, Relaxed);
+        true
+    }
+
+    /// The group and the outcome of the collective that a member waits for, once it is known.
+    pub fn outcome_of(&self, waiter: &Waiter) -> Option<(u64, &Fold)> {
+        let line = &self.lines[waiter.group as usize];
+        let at = usize::try_from(waiter.n.checked_sub(line.base)?).ok()?;
+        let instance = line.instances.get(at).filter(|one| one.is_settled)?;
+        Some((self.groups[waiter.group as usize].id, &instance.fold))
+    }
+
+    /// This agent's number of a group.
+    pub fn number(&self, id: u64) -> Option<u32> {
+        self.numbers.get(&id).copied()
+    }
+
+    /// The folds whose members at this agent are complete (at the `end`, all).
+    pub fn take_folds(&mut self, end: bool, mut send: impl FnMut(&Fold, &[Member])) {
+        for number in 0..self.lines.len() {
+            let group = self.groups[number];
+            let expected = self.expected[number];
+            if self.is_here(number as u32) && !end {
+                continue;
+            }
+            let line = &mut self.lines[number];
+            let base = line.base;
+            for (at, instance) in line.instances.iter_mut().enumerate() {
+                if instance.sent || instance.fold.count == 0 {
+                    continue;
+                }
+                if instance.fold.count < group.local && !end {
+                    continue;
+                }
+                instance.sent = true;
+                instance.fold.group = group.id;
+                instance.fold.n = base + at as u64;
+                instance.fold.expected = expected;
+                let interested = *instance.interested.get_mut();
+                instance.fold.wanted = u32::from(interested > 0);
+                instance.fold.members = instance.members.len() as u32;
+                send(&instance.fold, &instance.members);
+                instance.members = Vec::new();
+            }
+        }
+    }
+
+    /// Takes an outcome in.
+    pub fn outcome(&mut self, fold: &Fold, members: &[Member]) {
+        if let Some(instance) = self.known(fold.group, fold.n) {
+            instance.fold = *fold;
+            instance.members = members.to_vec();
+            instance.is_settled = true;
+        }
+    }
+
+    /// Takes in what a late member did.
+    pub fn detail(&mut self, told: &Told) {
+        if let Some(instance) = self.known(told.group, told.n) {
+            instance.details.push((told.event, told.detail));
+        }
+    }
+
+    fn known(&mut self, group: u64, n: u64) -> Option<&mut Instance> {
+        let number = *self.numbers.get(&group)?;
+        self.lines[number as usize].instance(n)
+    }
+
+    /// Forgets the collectives at the front that nobody needs any more.
+    pub fn trim(&mut self) {
+        for line in &mut self.lines {
+            while line
+                .instances
+                .front_mut()
+                .is_some_and(|instance| instance.sent && *instance.interested.get_mut() == 0)
+            {
+                line.instances.pop_front();
+                line.base += 1;
+            }
+            if line.instances.is_empty() {
+                line.instances = VecDeque::new();
+            }
+        }
+    }
+}
+
+impl Default for Fold {
+    /// Nobody yet.
+    fn default() -> Self {
+        let nobody = |enter| Party {
+            enter,
+            ..Party::default()
+        };
+        Fold {
+            group: 0,
+            n: 0,
+            first_enter: i64::MAX,
+            first_leave: i64::MAX,
+            complete: i64::MIN,
+            computed: 0,
+            first: nobody(i64::MAX),
+            last: nobody(i64::MIN),
+            operation: u32::MAX,
+            count: 0,
+            expected: 0,
+            wanted: 0,
+            members: 0,
+        }
+    }
+}
+
+impl Fold {
+    /// Adds a member's entry.
+    #[inline]
+    fn add(&mut self, entry: &GroupEntry, rank: u32, operation: u16) {
+        self.count += 1;
+        self.operation = self.operation.min(u32::from(operation));
+        // Regions of the program are known when they end.
+        let known = match usize::from(operation) >= NUMBERS {
+            true => entry.leave,
+            false => entry.enter,
+        };
+        self.complete = self.complete.max(known);
+        self.computed = self.computed.max(entry.computed);
+        self.first_leave = self.first_leave.min(entry.leave);
+        if entry.part.waits {
+            self.first_enter = self.first_enter.min(entry.enter);
+        }
+        if entry.part.is_awaited {
+            self.add_awaited(&entry.party(rank));
+        }
+    }
+
+    /// Adds another agent's members.
+    fn join(&mut self, other: &Fold) {
+        self.count += other.count;
+        self.operation = self.operation.min(other.operation);
+        self.complete = self.complete.max(other.complete);
+        self.computed = self.computed.max(other.computed);
+        self.first_leave = self.first_leave.min(other.first_leave);
+        self.first_enter = self.first_enter.min(other.first_enter);
+        if other.is_anybody_awaited() {
+            self.add_awaited(&other.first);
+            self.add_awaited(&other.last);
+        }
+    }
+
+    /// Ties go to the lower rank, so that the order of adding does not matter.
+    #[inline]
+    fn add_awaited(&mut self, party: &Party) {
+        if (party.enter, party.rank) < (self.first.enter, self.first.rank) {
+            self.first = *party;
+        }
+        if party.is_later(&self.last) {
+            self.last = *party;
+        }
+    }
+
+    /// Whether any member has something that others need.
+    fn is_anybody_awaited(&self) -> bool {
+        self.last.enter != i64::MIN
+    }
+
+    /// Who waits for whom.
+    pub fn shape(&self) -> Shape {
+        let call = u16::try_from(self.operation).ok().and_then(calls::call);
+        call.map_or(Shape::Single, |call| call.shape)
+    }
+}
+
+impl Party {
+    /// Whether it entered after another; of two at once the lower rank counts as later.
+    #[inline]
+    fn is_later(&self, other: &Party) -> bool {
+        self.enter > other.enter || (self.enter == other.enter && self.rank < other.rank)
+    }
+}
+
+/// Gives those members of a complete collective whom a loss of another can name, each
+/// once. Where single members matter they are sorted, and each learns whom it waits for.
+pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> SmallVec<[Party; 2]> {
+    let is_late = |party: &&Party| party.enter > fold.first_enter;
+    let ends: &[&Party] = match fold.shape() {
+        Shape::Init | Shape::Single => &[],
+        Shape::Fence => {
+            let transfers = last_transfers(members);
+            let all = transfers.chain([fold.last]);
+            let mut all: SmallVec<[Party; 2]> = all.filter(|party| is_late(&party)).collect();
+            all.sort_unstable_by_key(|party| (party.rank, party.event));
+            all.dedup_by_key(|party| (party.rank, party.event));
+            return all;
+        }
+        Shape::Prefix | Shape::Neighbourhood => {
+            members.sort_unstable_by_key(|member| (member.local_rank, member.party.rank));
+            match fold.shape() {
+                Shape::Prefix => pair_with_lower(members),
+                _ => pair_with_neighbours(fold.group, members, topology),
+            }
+            return named(members);
+        }
+        _ if !fold.is_anybody_awaited() => &[],
+        Shape::AllToOne if fold.first.rank != fold.last.rank => &[&fold.first, &fold.last],
+        _ => &[&fold.last],
+    };
+    ends.iter().copied().filter(is_late).copied().collect()
+}
+
+/// Of the transfers before a fence, the one into each location that left last; ties go to the
+/// lower rank. Sorts them by target.
+fn last_transfers(transfers: &mut [Member]) -> impl Iterator<Item = Party> {
+    let key = |m: &Member| {
+        (
+            m.local_rank,
+            std::cmp::Reverse((m.leave, std::cmp::Reverse(m.party.rank))),
+        )
+    };
+    transfers.sort_unstable_by_key(key);
+    let targets = transfers.chunk_by(|a, b| a.local_rank == b.local_rank);
+    targets.map(|of_target| of_target[0].party)
+}
+
+/// Each member waits for the latest of the lower ranks.
+fn pair_with_lower(members: &mut [Member]) {
+    let mut latest = NONE;
+    for at in 0..members.len() {
+        members[at].late = latest;
+        let party = &members[at].party;
+        if latest == NONE || party.is_later(&members[latest as usize].party) {
+            latest = at as u32;
+        }
+    }
+}
+
+/// Each member that asks waits for the latest of its neighbours. Where those are
+/// unknown it may be anybody who entered before the member left.
+fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology) {
+    for at in 0..members.len() {
+        let own = &members[at];
+        if own.asks == 0 {
+            continue;
+        }
+        let mut latest: Option<usize> = None;
+        let mut consider = |other: usize| {
+            let is_later = |latest: usize| members[other].party.is_later(&members[latest].party);
+            if other != at && latest.is_none_or(is_later) {
+                latest = Some(other);
+            }
+        };
+        match topology.sources(group, own.party.rank) {
+            Some(sources) => {
+                let position =
+                    |source: &u32| members.binary_search_by_key(source, |m| m.local_rank).ok();
+                sources.iter().filter_map(position).for_each(&mut consider);
+            }
+            None => (0..members.len())
+                .filter(|&other| members[other].party.enter <= own.leave)
+                .for_each(&mut consider),
+        }
+        members[at].late = latest.map_or(NONE, |latest| latest as u32);
+    }
+}
+
+/// Those for whom a member that asks waited.
+fn named(members: &[Member]) -> SmallVec<[Party; 2]> {
+    let late = members.iter().filter(|member| member.asks != 0);
+    let late = late.filter_map(|member| {
+        let late = members.get(member.late as usize)?;
+        (late.party.enter > member.party.enter).then_some(member.late)
+    });
+    let mut late: Vec<u32> = late.collect();
+    late.sort_unstable();
+    late.dedup();
+    late.iter().map(|&at| members[at as usize].party).collect()
+}
+
+/// Joins the folds that agents send to the owner.
+#[derive(Default)]
+pub struct Owned {
+    open: FxHashMap<(u64, u64), Joined>,
+    /// Complete ones that somebody wants.
+    pub complete: Vec<Joined>,
+    /// Meetings of the program's own that were none, by group.
+    pub apart: FxHashMap<u64, u64>,
+    /// See [`Between`].
+    pub between: Between,
+}
+
+/// Folds of one collective.
+#[derive(Default)]
+pub struct Joined {
+    /// Joined so far.
+    pub fold: Fold,
+    /// Single members.
+    pub members: Vec<Member>,
+    /// Agents that want the outcome.
+    pub wanters: Vec<u32>,
+}
+
+impl Owned {
+    /// Takes an agent's fold in.
+    pub fn add(
+        &mut self,
+        agent: u32,
+        fold: Fold,
+        members: impl Iterator<Item = Member>,
+        tolerance: i64,
+    ) {
+        let key = (fold.group, fold.n);
+        let joined = self.open.entry(key).or_default();
+        (joined.fold.group, joined.fold.n) = key;
+        joined.fold.join(&fold);
+        joined.members.extend(members);
+        if fold.wanted != 0 {
+            joined.wanters.push(agent);
+        }
+        if joined.fold.count >= fold.expected
+            && let Some(joined) = self.open.remove(&key)
+        {
+            self.between.add(&joined.fold);
+            if is_apart(&joined.fold, tolerance) {
+                *self.apart.entry(fold.group).or_default() += 1;
+            }
+            if !joined.wanters.is_empty() {
+                self.complete.push(joined);
+            }
+        }
+    }
+
+    /// Collectives that some member never entered, as far as the traces tell.
+    pub fn incomplete(&self) -> impl Iterator<Item = &Fold> {
+        self.open.values().map(|joined| &joined.fold)
+    }
+}
+
+impl Instance {
+    /// All members have entered.
+    fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
+        let late = name_late(&self.fold, &mut self.members, topology);
+        let details = late
+            .iter()
+            .filter_map(|party| Some((party.event, detail(party, &self.fold)?)));
+        self.details.extend(details);
+        self.is_settled = true;
+    }
+
+    /// The last of those to enter who have something that others need, if there is any.
+    pub fn last_awaited(&self) -> Option<&Party> {
+        let is_there = self.fold.is_anybody_awaited();
+        is_there.then_some(&self.fold.last)
+    }
+
+    /// The last transfer into the memory of this world rank, before a fence.
+    fn last_transfer(&self, rank: u32) -> Option<&Member> {
+        let at = self.members.partition_point(|m| m.local_rank < rank);
+        self.members.get(at).filter(|m| m.local_rank == rank)
+    }
+
+    /// The member that the one with this local rank waited for, where single members
+    /// matter.
+    fn awaited_by(&self, local_rank: u32) -> Option<&Party> {
+        let at = self
+            .members
+            .binary_search_by_key(&local_rank, |m| m.local_rank);
+        let late = self.members[at.ok()?].late;
+        Some(&self.members.get(late as usize)?.party)
+    }
+}
+
+/// Names what a member that waits lost in a collective. `rank` and `local_rank` are the
+/// member's, `row` is the collective's. What is `found`: pattern, severity in ns, and the late
+/// member, `None` where the library, not a member, was slow.
+pub fn losses(
+    waiter: &Waiter,
+    instance: &Instance,
+    (rank, local_rank): (u32, impl FnOnce() -> u32),
+    row: &Row,
+    mut found: impl FnMut(PatternId, i64, Option<&Detail>),
+) {
+    let own = Interval::new(waiter.enter, waiter.leave);
+    let fold = &instance.fold;
+    let mut lose = |pattern, severity, late: Option<&Party>| {
+        if severity <= 0 {
+            return;
+        }
+        let Some(late) = late else {
+            return found(pattern, severity, None);
+        };
+        let mut details = instance.details.iter();
+        let known = details.find(|(event, d)| d.rank == late.rank && *event == late.event);
+        let known = known.map(|(_, detail)| detail);
+        let unknown = Detail {
+            rank: late.rank,
+            operation: row.operation,
+            ..Detail::default()
+        };
+        found(pattern, severity, Some(known.unwrap_or(&unknown)));
+    };
+    let last = fold.last.enter;
+    let waited = group::wait_before_last(own, last);
+    let completed = |pattern| (pattern, group::completion(own, fold.first_leave, last));
+    let mut lose_completion = |(pattern, severity): (PatternId, i64)| {
+        if !waiter.posted && fold.first_leave != i64::MAX {
+            lose(pattern, severity, None);
+        }
+    };
+    let for_last = match row.shape {
+        Shape::Barrier => {
+            lose_completion(completed(PatternId::BarrierCompletion));
+            PatternId::WaitAtBarrier
+        }
+        Shape::PeBarrier => {
+            lose_completion(completed(PatternId::BarrierCompletion));
+            PatternId::WaitAtShmemBarrier
+        }
+        Shape::AllToAll => {
+            lose_completion(completed(PatternId::NxnCompletion));
+            PatternId::WaitAtNxn
+        }
+        Shape::Init => return lose_completion(completed(PatternId::InitCompletion)),
+        Shape::Neighbourhood => {
+            // A neighbour's data came before this member left: a later one is none.
+            if let Some(late) = instance.awaited_by(local_rank())
+                && late.enter <= own.leave
+            {
+                let severity = group::wait_before_last(own, late.enter);
+                lose(PatternId::WaitAtNxn, severity, Some(late));
+            }
+            return;
+        }
+        Shape::Prefix => {
+            if let Some(late) = instance.awaited_by(local_rank()) {
+                let severity = group::early_scan(own, late.enter);
+                lose(PatternId::EarlyScan, severity, Some(late));
+            }
+            return;
+        }
+        Shape::AllToOne if fold.is_anybody_awaited() => {
+            let early = group::early_reduce(own, fold.first.enter);
+            let rest = group::late_reduce_contribution(own, last, early);
+            lose(PatternId::EarlyReduce, early, Some(&fold.first));
+            return lose(PatternId::LateReduceContribution, rest, Some(&fold.last));
+        }
+        Shape::OneToAll => {
+            // The root alone is awaited.
+            let severity = group::late_broadcast(own, last);
+            return lose(PatternId::LateBroadcast, severity, Some(&fold.last));
+        }
+        Shape::Management => PatternId::WaitAtCommManagement,
+        Shape::WindowCreate => PatternId::WaitAtWindowCreate,
+        Shape::WindowFree => PatternId::WaitAtWindowFree,
+        Shape::CollectiveIo => PatternId::WaitAtCollectiveIo,
+        Shape::Finalize => PatternId::WaitAtFinalize,
+        Shape::Fence => {
+            // One that need not wait did not, if this member left before the last entered.
+            if row.lifted && own.leave < last {
+                return;
+            }
+            let transfer = instance.last_transfer(rank);
+            let early = transfer.map_or(0, |t| window::early_fence(own, t.leave).min(waited));
+            lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
+            return lose(PatternId::WaitAtFence, waited - early, Some(&fold.last));
+        }
+        Shape::AllToOne | Shape::Single => return,
+    };
+    lose(for_last, waited, Some(&fold.last));
+}
+
+impl GroupEntry {
+    fn party(&self, rank: u32) -> Party {
+        Party {
+            enter: self.enter,
+            event: self.event,
+            rank,
+            thread: self.thread,
+            signature: self.signature,
+        }
+    }
+}
+
+impl Rank<'_> {
+    /// This rank as a member of a collective.
+    fn member(&self, entry: &GroupEntry) -> Member {
+        Member {
+            party: entry.party(self.rank),
+            leave: entry.leave,
+            local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
+            asks: u32::from(entry.asks),
+            late: NONE,
+        }
+    }
+
+    /// What this rank did before it entered a collective. What is at hand of it depends
+    /// on when the collective was settled, in the slab in which it was `complete`: only
+    /// what is at most [`LOOK_BACK`] calls before that moment counts.
+    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
+        let columns = &self.threads[party.thread as usize].columns;
+        let is_at_hand = columns.position(party.event).is_some_and(|position| {
+            let limit = columns.enter.get(position + LOOK_BACK);
+            party.enter >= complete || limit.is_none_or(|&enter| enter >= complete)
+        });
+        let detail = match is_at_hand {
+            true => self.detail_at(party.thread, party.event, since),
+            false => None,
+        };
+        detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
+    }
+}

@@ -1,0 +1,8 @@
+//! Calls that all members of a group make together.
+//!
+//! *In.* Entries of members. *Out.* Who was last, and what each member waited. Groups are joined by one
+//! agent each.
+
+pub mod group;
+pub mod meetings;
+pub mod topology;

@@ -1,0 +1,498 @@
+//! What was found, in sums that do not depend on who added them in which order.
+
+use std::cmp::Reverse;
+use std::hash::{Hash, Hasher};
+
+use laggard_patterns::PatternId;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::findings::noted::Loss;
+use crate::stream::rows::NONE;
+use crate::wire::parcels::Detail;
+
+/// The late party of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CauseKey {
+    /// World rank.
+    pub rank: u32,
+    /// Number of its late call.
+    pub operation: u16,
+    /// Call path of it.
+    pub path: PathKey,
+}
+
+impl Hash for CauseKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Half of a path's key tells it apart.
+        state.write_u64(self.path[0] ^ u64::from(self.operation));
+        state.write_u32(self.rank);
+    }
+}
+
+/// What a late party did while others waited. ns.
+///
+/// Ordered by severity, then by the rest, so that the largest does not depend on who
+/// looks for it in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Parts {
+    /// The waiting.
+    pub severity: u64,
+    /// Of the waiting, the time in which the late party computed.
+    pub computation: u64,
+    /// … in which it was itself inside communication.
+    pub waiting: u64,
+    /// … in which it was inside file operations.
+    pub io: u64,
+}
+
+/// What the late parties did while others waited. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// All waiting charged to this party.
+    pub sums: Parts,
+    /// Instances.
+    pub instances: u64,
+    /// The longest of them.
+    pub longest: Parts,
+    /// Operations that it waited in: (number, call path) and ns.
+    pub others: Vec<(u16, PathKey, u64)>,
+}
+
+/// The late parties of a finding: few for most ranks, and there are many ranks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Causes {
+    few: Vec<(CauseKey, Cause)>,
+    /// All, once they are many.
+    many: Option<Box<FxHashMap<CauseKey, Cause>>>,
+}
+
+impl Causes {
+    /// So many are looked through one by one.
+    const FEW: usize = 8;
+
+    /// The sums of one party, which are begun if need be.
+    #[inline]
+    pub fn of(&mut self, key: CauseKey) -> &mut Cause {
+        match self.few.iter().position(|(known, _)| *known == key) {
+            Some(at) => &mut self.few[at].1,
+            None => self.of_further(key),
+        }
+    }
+
+    /// See `of`.
+    fn of_further(&mut self, key: CauseKey) -> &mut Cause {
+        if self.few.len() == Self::FEW {
+            let few = std::mem::take(&mut self.few);
+            self.many = Some(Box::new(few.into_iter().collect()));
+        }
+        if let Some(many) = &mut self.many {
+            return many.entry(key).or_default();
+        }
+        self.few.reserve_exact(1);
+        self.few.push((key, Cause::default()));
+        let last = self.few.len() - 1;
+        &mut self.few[last].1
+    }
+
+    /// All, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&CauseKey, &Cause)> {
+        self.few
+            .iter()
+            .map(|(key, cause)| (key, cause))
+            .chain(self.many.iter().flat_map(|many| many.iter()))
+    }
+}
+
+impl IntoIterator for Causes {
+    type Item = (CauseKey, Cause);
+    type IntoIter = std::iter::Chain<
+        std::vec::IntoIter<(CauseKey, Cause)>,
+        std::collections::hash_map::IntoIter<CauseKey, Cause>,
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let many = self.many.map(|many| *many).unwrap_or_default();
+        self.few.into_iter().chain(many)
+    }
+}
+
+/// A single instance, for the report's worst one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worst {
+    /// ns.
+    pub severity: u64,
+    /// World rank.
+    pub rank: u32,
+    /// World rank that was late; [`NONE`] if nobody was, or nobody knows.
+    pub late: u32,
+    /// ns since the run's start.
+    pub enter: i64,
+    /// ns since the run's start.
+    pub leave: i64,
+}
+
+impl Worst {
+    /// Ordered by severity; ties go to the earlier, then to the lower ranks.
+    fn key(&self) -> (u64, Reverse<(i64, u32, u32)>) {
+        let rest = (self.enter, self.rank, self.late);
+        (self.severity, Reverse(rest))
+    }
+
+    /// The worse of two.
+    pub fn worse(one: Option<Worst>, other: Option<Worst>) -> Option<Worst> {
+        one.into_iter().chain(other).max_by_key(Worst::key)
+    }
+}
+
+/// Sums of one pattern in one (operation, call path) on some ranks. ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Time lost.
+    pub severity: u64,
+    /// Instances with a loss.
+    pub instances: u64,
+    /// The part lost to a member on another host.
+    pub inter_host: u64,
+    /// The part that is in doubt, since it ends otherwise than the pattern says.
+    pub doubt: u64,
+    /// The least that an instance's call took beyond what it lost.
+    pub rest: Option<u64>,
+    /// Per world rank: time lost and instances, ascending. Not known to a location's own
+    /// sums: see [`LocalFindings::drain_into`].
+    pub ranks: Vec<(u32, u64, u64)>,
+    /// Who was late.
+    pub causes: Causes,
+    /// The worst instance.
+    pub worst: Option<Worst>,
+}
+
+/// One instance to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance<'a> {
+    /// ns, > 0.
+    pub severity: i64,
+    /// World rank that lost it.
+    pub rank: u32,
+    /// The operation, ns.
+    pub enter: i64,
+    /// The operation, ns.
+    pub leave: i64,
+    /// The late party, if there is one.
+    pub late: Option<&'a Detail>,
+    /// Whether the late party is on another host.
+    pub inter_host: bool,
+    /// Of the severity, what is in doubt, ns.
+    pub doubt: i64,
+}
+
+impl Sums {
+    /// Adds one instance.
+    #[inline(always)]
+    fn add(&mut self, instance: &Instance) {
+        let severity = instance.severity.max(0) as u64;
+        self.severity = self.severity.saturating_add(severity);
+        self.instances += 1;
+        self.doubt = self.doubt.saturating_add(instance.doubt.max(0) as u64);
+        let whole = instance.leave.saturating_sub(instance.enter).max(0) as u64;
+        let rest = whole.saturating_sub(severity);
+        self.rest = Some(self.rest.map_or(rest, |least| least.min(rest)));
+        if instance.inter_host {
+            self.inter_host = self.inter_host.saturating_add(severity);
+        }
+        let worst = Worst {
+            severity,
+            rank: instance.rank,
+            late: instance.late.map_or(NONE, |late| late.rank),
+            enter: instance.enter,
+            leave: instance.leave,
+        };
+        if self.worst.is_none_or(|other| worst.key() > other.key()) {
+            self.worst = Some(worst);
+        }
+        if let Some(late) = instance.late {
+            self.add_cause(severity, late);
+        }
+    }
+
+    #[inline(always)]
+    fn add_cause(&mut self, severity: u64, late: &Detail) {
+        let key = CauseKey {
+            rank: late.rank,
+            operation: late.operation,
+            path: late.path,
+        };
+        self.causes.of(key).add(severity, late);
+    }
+
+    /// Adds other sums.
+    pub fn merge(&mut self, other: Sums) {
+        self.severity = self.severity.saturating_add(other.severity);
+        self.instances = self.instances.saturating_add(other.instances);
+        self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.doubt = self.doubt.saturating_add(other.doubt);
+        self.rest = self.rest.into_iter().chain(other.rest).min();
+        for rank in other.ranks {
+            add_rank(&mut self.ranks, rank);
+        }
+        self.worst = Worst::worse(self.worst, other.worst);
+        for (key, cause) in other.causes {
+            self.causes.of(key).merge(cause);
+        }
+    }
+}
+
+fn add_rank(ranks: &mut Vec<(u32, u64, u64)>, (rank, severity, instances): (u32, u64, u64)) {
+    match ranks.last_mut() {
+        Some(last) if last.0 == rank => {
+            last.1 = last.1.saturating_add(severity);
+            last.2 = last.2.saturating_add(instances);
+        }
+        _ => match ranks.binary_search_by_key(&rank, |r| r.0) {
+            Ok(at) => {
+                ranks[at].1 = ranks[at].1.saturating_add(severity);
+                ranks[at].2 = ranks[at].2.saturating_add(instances);
+            }
+            Err(at) => ranks.insert(at, (rank, severity, instances)),
+        },
+    }
+}
+
+impl Parts {
+    /// Adds another.
+    pub fn add(&mut self, other: &Parts) {
+        self.severity = self.severity.saturating_add(other.severity);
+        self.computation = self.computation.saturating_add(other.computation);
+        self.waiting = self.waiting.saturating_add(other.waiting);
+        self.io = self.io.saturating_add(other.io);
+    }
+
+    /// How much of the waiting is explained.
+    pub fn known(&self) -> u64 {
+        self.computation
+            .saturating_add(self.waiting)
+            .saturating_add(self.io)
+    }
+}
+
+impl Cause {
+    #[inline]
+    fn add(&mut self, severity: u64, late: &Detail) {
+        // What the late party did can be known for more than this instance waited
+        // (a collective's first and last); the shares stay, the sum fits.
+        let known = late
+            .computation
+            .saturating_add(late.waiting)
+            .saturating_add(late.io)
+            .max(0) as u64;
+        let share = |part: i64| {
+            let part = part.max(0) as u64;
+            if known <= severity || part == 0 {
+                return part;
+            }
+            match part.checked_mul(severity) {
+                Some(product) => product / known,
+                None => (u128::from(part) * u128::from(severity) / u128::from(known)) as u64,
+            }
+        };
+        let parts = Parts {
+            severity,
+            computation: share(late.computation),
+            waiting: share(late.waiting),
+            io: share(late.io),
+        };
+        self.sums.add(&parts);
+        self.instances += 1;
+        if parts > self.longest {
+            self.longest = parts;
+        }
+        if late.other_operation != 0 {
+            self.add_other((late.other_operation, late.other_path, share(late.other)));
+        }
+    }
+
+    fn add_other(&mut self, (operation, path, ns): (u16, PathKey, u64)) {
+        match self
+            .others
+            .iter_mut()
+            .find(|o| (o.0, o.1) == (operation, path))
+        {
+            Some(other) => other.2 = other.2.saturating_add(ns),
+            None => {
+                if self.others.is_empty() {
+                    // Mostly the only one.
+                    self.others.reserve_exact(1);
+                }
+                self.others.push((operation, path, ns));
+            }
+        }
+    }
+
+    /// Adds what the same party did in other instances.
+    pub fn merge(&mut self, other: Cause) {
+        self.sums.add(&other.sums);
+        self.instances = self.instances.saturating_add(other.instances);
+        self.longest = self.longest.max(other.longest);
+        for entry in other.others {
+            self.add_other(entry);
+        }
+    }
+}
+
+/// What a finding is about: pattern, number of the call, call path.
+pub type FindingKey = (PatternNumber, u16, PathKey);
+/// A [`PatternId`] as a number.
+pub type PatternNumber = u8;
+
+/// Findings of an agent, or of several.
+pub type Findings = FxHashMap<FindingKey, Sums>;
+
+/// Findings of one location, by signature: few patterns each.
+#[derive(Debug, Default)]
+pub struct LocalFindings {
+    by_signature: Vec<Vec<(PatternNumber, Sums)>>,
+    /// Time lost in waits of all patterns, ns.
+    pub waiting: u64,
+    /// Every instance, if somebody wants to know.
+    pub losses: Option<Vec<Loss>>,
+}
+
+impl LocalFindings {
+    /// Adds an instance of a pattern in calls with this signature.
+    pub fn add(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
+        if instance.severity <= 0 {
+            return;
+        }
+        if self.losses.is_some() {
+            self.note(pattern, signature, instance);
+        }
+        self.of(pattern, signature).add(instance);
+        if pattern.is_waiting() {
+            self.waiting = self.waiting.saturating_add(instance.severity as u64);
+        }
+    }
+
+    /// The same of an instance that several may share in, each of them so much, ns; it has no
+    /// late party then.
+    pub fn add_shared(
+        &mut self,
+        pattern: PatternId,
+        signature: u32,
+        instance: &Instance,
+        shares: &[(i64, Detail)],
+    ) {
+        self.add(pattern, signature, instance);
+        if shares.is_empty() {
+            return;
+        }
+        let found = self.by_signature.get_mut(signature as usize);
+        let mut found = found.into_iter().flatten();
+        let Some((_, sums)) = found.find(|(other, _)| *other == pattern as u8) else {
+            return;
+        };
+        for (share, late) in shares.iter().filter(|(share, _)| *share > 0) {
+            sums.add_cause(*share as u64, late);
+        }
+        // Who had the largest share is the one to look at.
+        let largest = shares
+            .iter()
+            .max_by_key(|(share, late)| (*share, Reverse(late.rank)));
+        let is_worst = |worst: &&mut Worst| {
+            (worst.rank, worst.enter, worst.leave)
+                == (instance.rank, instance.enter, instance.leave)
+        };
+        if let Some((share, late)) = largest
+            && let Some(worst) = sums.worst.as_mut().filter(is_worst)
+            && *share > 0
+        {
+            worst.late = late.rank;
+        }
+    }
+
+    /// Adds what is unexplained of all `calls` with a signature together, ns: of none in
+    /// particular.
+    pub fn add_rest(&mut self, signature: u32, severity: u64, calls: u64) {
+        if severity == 0 {
+            return;
+        }
+        let sums = self.of(PatternId::Unexplained, signature);
+        sums.severity = sums.severity.saturating_add(severity);
+        if sums.instances == 0 {
+            sums.instances = calls;
+        }
+    }
+
+    /// The sums of a pattern in calls with this signature, which are begun if need be.
+    #[inline(always)]
+    fn of(&mut self, pattern: PatternId, signature: u32) -> &mut Sums {
+        let (number, signature) = (pattern as u8, signature as usize);
+        if signature >= self.by_signature.len() {
+            self.by_signature.resize_with(signature + 1, Vec::new);
+        }
+        let patterns = &mut self.by_signature[signature];
+        let at = patterns.iter().position(|(other, _)| *other == number);
+        let at = at.unwrap_or_else(|| {
+            patterns.reserve_exact(1);
+            patterns.push((number, Sums::default()));
+            patterns.len() - 1
+        });
+        &mut patterns[at].1
+    }
+
+    #[cold]
+    fn note(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
+        let loss = Loss {
+            pattern: pattern as u8,
+            signature,
+            severity: instance.severity,
+            enter: instance.enter,
+            leave: instance.leave,
+            late: instance.late.map(|l| (l.rank, l.operation, l.path)),
+        };
+        self.losses.get_or_insert_default().push(loss);
+    }
+
+    /// Forgets what was found in calls with these signatures.
+    pub fn forget(&mut self, is_wrong: impl Fn(u32) -> bool) {
+        for (signature, patterns) in (0..).zip(&mut self.by_signature) {
+            if !is_wrong(signature) {
+                continue;
+            }
+            for (pattern, sums) in patterns.drain(..) {
+                if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
+                    self.waiting = self.waiting.saturating_sub(sums.severity);
+                }
+            }
+        }
+    }
+
+    /// Signature, pattern and sums of all that was found.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, PatternNumber, &Sums)> {
+        let all = self.by_signature.iter().enumerate();
+        all.flat_map(|(signature, patterns)| {
+            let patterns = patterns.iter();
+            patterns.map(move |(pattern, sums)| (signature as u32, *pattern, sums))
+        })
+    }
+
+    /// Moves everything, which a thread of `rank` lost, into `findings`; `name` gives a
+    /// signature's call and call path.
+    pub fn drain_into(
+        &mut self,
+        findings: &mut Findings,
+        rank: u32,
+        name: impl Fn(u32) -> (u16, PathKey),
+    ) {
+        for (signature, patterns) in self.by_signature.drain(..).enumerate() {
+            for (pattern, mut sums) in patterns {
+                sums.ranks.push((rank, sums.severity, sums.instances));
+                let (operation, path) = name(signature as u32);
+                findings
+                    .entry((pattern, operation, path))
+                    .or_default()
+                    .merge(sums);
+            }
+        }
+    }
+}

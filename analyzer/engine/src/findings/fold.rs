@@ -1,0 +1,536 @@
+//! What travels to the head: sums, extremes and sets of ranks, so that it grows with the
+//! number of different findings, not with the ranks.
+//!
+//! What is kept of single ranks is exact for every number of agents: all that is known of
+//! one rank is at one agent before anything is left out.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
+use crate::findings::listing::{Walls, listed, whole};
+use crate::judge::account::Settled;
+use crate::judge::prepare::LocationTimes;
+use crate::stream::rows::TimeClass;
+use laggard_comm::Job;
+
+/// Ranks and causes of a finding that are listed; the sums are over all.
+pub const LISTED: usize = 32;
+/// Runs of up to so many locations have all of them listed.
+const LISTED_LOCATIONS: usize = 1024;
+/// Of larger ones, so many with the most computation, the least, and the most waiting.
+const EXTREMES: usize = 64;
+/// Locations computing at least this share of the most are those that others wait for.
+pub const BOTTLENECK_SHARE: f64 = 0.95;
+
+/// Classes of successive ranks, at most: of more ranks than these many share one.
+const CLASSES: usize = 64;
+
+/// The class of a rank of a run of `ranks`.
+fn class_of(rank: u32, ranks: usize) -> u16 {
+    let width = ranks.div_ceil(CLASSES).max(1);
+    (rank as usize / width).min(CLASSES - 1) as u16
+}
+
+/// First and last rank of a class, see [`class_of`].
+pub fn ranks_of_class(class: u16, ranks: usize) -> (u32, u32) {
+    let width = ranks.div_ceil(CLASSES).max(1);
+    let first = usize::from(class) * width;
+    let last = (first + width).min(ranks).saturating_sub(1).max(first);
+    (first as u32, last as u32)
+}
+
+/// What some successive ranks lost, of those that did. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossClass {
+    /// Which ranks: see [`ranks_of_class`].
+    pub class: u16,
+    /// How many lost time.
+    pub ranks: u32,
+    /// All of them.
+    pub severity: u64,
+    /// Least of one of them.
+    pub least: u64,
+    /// Most of one of them.
+    pub most: u64,
+}
+
+impl LossClass {
+    fn add(&mut self, other: &LossClass) {
+        self.ranks += other.ranks;
+        self.severity = self.severity.saturating_add(other.severity);
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+}
+
+/// Adds up what is of the same class, ascending.
+fn joined<C: Copy>(mut all: Vec<C>, class: impl Fn(&C) -> u16, add: impl Fn(&mut C, &C)) -> Vec<C> {
+    all.sort_by_key(&class);
+    let mut joined: Vec<C> = Vec::new();
+    for one in all {
+        match joined.last_mut() {
+            Some(last) if class(last) == class(&one) => add(last, &one),
+            _ => joined.push(one),
+        }
+    }
+    joined
+}
+
+/// A set of ranks, as ascending ranges that do not touch: first and last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankSet(Vec<(u32, u32)>);
+
+impl RankSet {
+    /// The set of `ranks`, in any order.
+    pub fn new(ranks: impl IntoIterator<Item = u32>) -> RankSet {
+        let single = ranks.into_iter().map(|rank| (rank, rank));
+        RankSet::of_ranges(single.collect())
+    }
+
+    fn of_ranges(mut ranges: Vec<(u32, u32)>) -> RankSet {
+        ranges.sort_unstable();
+        let mut set: Vec<(u32, u32)> = Vec::new();
+        for (first, last) in ranges {
+            match set.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last);
+                }
+                _ => set.push((first, last)),
+            }
+        }
+        RankSet(set)
+    }
+
+    /// Adds another set.
+    pub fn merge(&mut self, other: RankSet) {
+        let mut ranges = std::mem::take(&mut self.0);
+        ranges.extend(other.0);
+        *self = RankSet::of_ranges(ranges);
+    }
+
+    /// How many ranks these are.
+    pub fn len(&self) -> u64 {
+        let sizes = self
+            .0
+            .iter()
+            .map(|&(first, last)| u64::from(last - first) + 1);
+        sizes.sum()
+    }
+
+    /// Whether a rank is one of them.
+    pub fn contains(&self, rank: u32) -> bool {
+        let after = self.0.partition_point(|&(first, _)| first <= rank);
+        after > 0 && rank <= self.0[after - 1].1
+    }
+
+    /// All ranks, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flat_map(|&(first, last)| first..=last)
+    }
+}
+
+/// One finding, of some agents' ranks. Times are ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Folded {
+    /// Time lost.
+    pub severity: u64,
+    /// Instances with a loss.
+    pub instances: u64,
+    /// The part lost to a member on another host.
+    pub inter_host: u64,
+    /// The part that is in doubt.
+    pub doubt: u64,
+    /// Who lost.
+    pub rank_set: RankSet,
+    /// Who lost least, the least first: time and world rank. Two, since one of them may be who
+    /// was late.
+    pub least: Vec<(u64, u32)>,
+    /// The largest part that one of them lost of its time, in percent.
+    pub rank_percent: f64,
+    /// Whether a rank wants it to be listed.
+    pub is_listed: bool,
+    /// Of these, who lost most, the worst first: world rank, time, instances.
+    pub ranks: Vec<(u32, u64, u64)>,
+    /// The same of all ranks, by class; empty if all are listed.
+    pub classes: Vec<LossClass>,
+    /// How many different ranks were late.
+    pub late_ranks: u64,
+    /// What all of them did.
+    pub late: Parts,
+    /// Who was late, the worst first.
+    pub causes: Vec<(CauseKey, Cause)>,
+    /// The worst instance.
+    pub worst: Option<Worst>,
+}
+
+/// The findings of agents.
+pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
+
+impl Folded {
+    fn new(key: &FindingKey, sums: Sums, walls: &Walls, ranks: usize) -> Folded {
+        let part = |&(rank, severity, _): &(u32, u64, u64)| {
+            let whole = whole(walls, rank, key);
+            100.0 * severity as f64 / whole.max(1) as f64
+        };
+        let rank_percent = sums.ranks.iter().map(part).fold(0.0, f64::max);
+        let loss = |&(rank, severity, _): &(u32, u64, u64)| LossClass {
+            class: class_of(rank, ranks),
+            ranks: 1,
+            severity,
+            least: severity,
+            most: severity,
+        };
+        // A run of few ranks lists all that lost.
+        let classes = match ranks <= LISTED {
+            true => Vec::new(),
+            false => sums.ranks.iter().map(loss).collect(),
+        };
+        let mut late = Parts::default();
+        let causes = sums.causes.iter();
+        causes.for_each(|(_, cause)| late.add(&cause.sums));
+        let late_ranks = sums.causes.iter().map(|(key, _)| key.rank);
+        let mut folded = Folded {
+            // All that is known of a rank is here.
+            late_ranks: RankSet::new(late_ranks).len(),
+            late,
+            least: sums.ranks.iter().map(|rank| (rank.1, rank.0)).collect(),
+            rank_percent,
+            is_listed: false,
+            severity: sums.severity,
+            instances: sums.instances,
+            inter_host: sums.inter_host,
+            doubt: sums.doubt,
+            rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
+            ranks: sums.ranks,
+            classes: joined(classes, |one| one.class, LossClass::add),
+            causes: sums.causes.into_iter().collect(),
+            worst: sums.worst,
+        };
+        folded.cut();
+        folded
+    }
+
+    /// Adds what another agent's ranks lost, and to whom of that agent others did.
+    pub fn merge(&mut self, other: Folded) {
+        self.severity = self.severity.saturating_add(other.severity);
+        self.instances = self.instances.saturating_add(other.instances);
+        self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.doubt = self.doubt.saturating_add(other.doubt);
+        self.rank_set.merge(other.rank_set);
+        self.ranks.extend(other.ranks);
+        self.classes.extend(other.classes);
+        let classes = std::mem::take(&mut self.classes);
+        self.classes = joined(classes, |one| one.class, LossClass::add);
+        self.least.extend(other.least);
+        self.rank_percent = self.rank_percent.max(other.rank_percent);
+        self.is_listed |= other.is_listed;
+        self.late_ranks += other.late_ranks;
+        self.late.add(&other.late);
+        self.causes.extend(other.causes);
+        self.worst = Worst::worse(self.worst, other.worst);
+        self.cut();
+    }
+
+    fn cut(&mut self) {
+        self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
+        self.ranks.truncate(LISTED);
+        self.least.sort_unstable();
+        self.least.truncate(2);
+        self.causes
+            .sort_by_key(|(key, cause)| (Reverse(cause.sums.severity), *key));
+        self.causes.truncate(LISTED);
+    }
+}
+
+/// Folds an agent's findings, of a run of so many ranks; `causes` are those that are ranks of
+/// this agent, as are `walls`. Findings that cost no rank `percent` of its time are not listed.
+pub fn findings(
+    mut own: Findings,
+    causes: Vec<(FindingKey, CauseKey, Cause)>,
+    walls: &Walls,
+    percent: f64,
+    ranks: usize,
+) -> FoldedFindings {
+    let listed = listed(&own, walls, percent);
+    for (finding, key, cause) in causes {
+        let sums = own.entry(finding).or_default();
+        sums.causes.of(key).merge(cause);
+    }
+    own.into_iter()
+        .map(|(key, sums)| {
+            let mut folded = Folded::new(&key, sums, walls, ranks);
+            folded.is_listed = listed.contains(&key);
+            (key, folded)
+        })
+        .collect()
+}
+
+/// Times of locations. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Locations {
+    /// How many these are.
+    pub count: u64,
+    /// Sums over all.
+    pub sums: Times,
+    /// Sums over the ranks' first threads.
+    pub first_threads: FirstThreads,
+    /// Those that compute most.
+    pub busiest: RankSet,
+    /// All, or those that stand out.
+    pub listed: Vec<LocationTimes>,
+    /// All, by class of their rank; empty if all are listed.
+    pub classes: Vec<TimesClass>,
+}
+
+/// Times of the locations of some successive ranks. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimesClass {
+    /// Which ranks: see [`ranks_of_class`].
+    pub class: u16,
+    /// How many locations they have.
+    pub locations: u64,
+    /// All of them.
+    pub sums: Times,
+    /// Least computation of one of them.
+    pub least_computation: u64,
+    /// Most computation of one of them.
+    pub most_computation: u64,
+}
+
+impl TimesClass {
+    fn add(&mut self, other: &TimesClass) {
+        self.locations += other.locations;
+        self.sums.add(&other.sums);
+        self.least_computation = self.least_computation.min(other.least_computation);
+        self.most_computation = self.most_computation.max(other.most_computation);
+    }
+}
+
+/// Times of a location, or of several. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Between start-up and shut-down.
+    pub wall: u64,
+    /// What the time inside was.
+    pub settled: Settled,
+    /// Until the libraries had started.
+    pub startup: u64,
+    /// Since the last location entered Finalize.
+    pub shutdown: u64,
+    /// Outside of calls.
+    pub computation: u64,
+    /// Inside calls that move data or manage handles.
+    pub communication: u64,
+    /// … whose purpose is that ranks meet.
+    pub synchronization: u64,
+    /// … on files.
+    pub io: u64,
+    /// Charged by patterns.
+    pub waiting: u64,
+    /// Calls.
+    pub calls: u64,
+}
+
+/// What the efficiencies are made of. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FirstThreads {
+    /// How many.
+    pub count: u64,
+    /// Sum of their computation.
+    pub computation: u64,
+    /// The most.
+    pub most_computation: u64,
+    /// Their longest time between start-up and shut-down.
+    pub longest_wall: u64,
+}
+
+impl Times {
+    /// The times of one location.
+    pub fn of(location: &LocationTimes) -> Times {
+        let inside = |class: TimeClass| location.inside[class as usize];
+        let communication =
+            inside(TimeClass::Communication).saturating_add(inside(TimeClass::Setup));
+        Times {
+            settled: location.settled,
+            wall: location.wall(),
+            startup: location.startup,
+            shutdown: location.shutdown,
+            computation: location.computation(),
+            communication,
+            synchronization: inside(TimeClass::Synchronization),
+            io: inside(TimeClass::Io),
+            waiting: location.waiting,
+            calls: location.calls,
+        }
+    }
+
+    /// Inside calls.
+    pub fn in_calls(&self) -> u64 {
+        let classes = [self.communication, self.synchronization, self.io];
+        classes.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// The whole time, with start-up and shut-down.
+    pub fn all(&self) -> u64 {
+        let ends = self.startup.saturating_add(self.shutdown);
+        self.wall.saturating_add(ends)
+    }
+
+    fn add(&mut self, other: &Times) {
+        let pairs = [
+            (&mut self.wall, other.wall),
+            (&mut self.startup, other.startup),
+            (&mut self.shutdown, other.shutdown),
+            (&mut self.computation, other.computation),
+            (&mut self.settled.explained, other.settled.explained),
+            (&mut self.settled.unexplained, other.settled.unexplained),
+            (&mut self.communication, other.communication),
+            (&mut self.synchronization, other.synchronization),
+            (&mut self.io, other.io),
+            (&mut self.waiting, other.waiting),
+            (&mut self.calls, other.calls),
+        ];
+        for (sum, part) in pairs {
+            *sum = sum.saturating_add(part);
+        }
+    }
+}
+
+impl FirstThreads {
+    fn add(&mut self, other: &FirstThreads) {
+        self.count += other.count;
+        self.computation = self.computation.saturating_add(other.computation);
+        self.most_computation = self.most_computation.max(other.most_computation);
+        self.longest_wall = self.longest_wall.max(other.longest_wall);
+    }
+}
+
+impl Locations {
+    /// Folds an agent's locations, of `total` of so many ranks in all agents. Collective.
+    pub fn new(job: &dyn Job, own: Vec<LocationTimes>, total: usize, ranks: usize) -> Locations {
+        let computed = own.iter().map(LocationTimes::computation);
+        let mut extremes = computed.fold([0, 0], |[most, least]: [u64; 2], time| {
+            [most.max(time), least.max(!time)]
+        });
+        job.reduce_max(&mut extremes);
+        let [most, least] = [extremes[0] as f64, !extremes[1] as f64];
+        let much = most * BOTTLENECK_SHARE;
+        // Where all compute alike, nobody holds the others up.
+        let is_busy =
+            |location: &&LocationTimes| least < much && location.computation() as f64 >= much;
+        let mut locations = Locations {
+            busiest: RankSet::new(own.iter().filter(is_busy).map(|location| location.rank)),
+            count: own.len() as u64,
+            ..Locations::default()
+        };
+        for location in &own {
+            locations.sums.add(&Times::of(location));
+            if location.thread == 0 {
+                locations.first_threads.add(&FirstThreads {
+                    count: 1,
+                    computation: location.computation(),
+                    most_computation: location.computation(),
+                    longest_wall: location.wall(),
+                });
+            }
+        }
+        if total > LISTED_LOCATIONS {
+            let one = |location: &LocationTimes| TimesClass {
+                class: class_of(location.rank, ranks),
+                locations: 1,
+                sums: Times::of(location),
+                least_computation: location.computation(),
+                most_computation: location.computation(),
+            };
+            let classes = own.iter().map(one).collect();
+            locations.classes = joined(classes, |one| one.class, TimesClass::add);
+        }
+        locations.listed = own;
+        locations.cut(total);
+        locations
+    }
+
+    /// Adds another agent's.
+    pub fn merge(&mut self, other: Locations, total: usize) {
+        self.count += other.count;
+        self.sums.add(&other.sums);
+        self.first_threads.add(&other.first_threads);
+        self.busiest.merge(other.busiest);
+        self.listed.extend(other.listed);
+        let classes = [std::mem::take(&mut self.classes), other.classes].concat();
+        self.classes = joined(classes, |one| one.class, TimesClass::add);
+        self.cut(total);
+    }
+
+    /// Leaves out those that do not stand out, if there are many; ascending.
+    fn cut(&mut self, total: usize) {
+        let number = |location: &LocationTimes| (location.rank, location.thread);
+        self.listed.sort_by_key(number);
+        if total <= LISTED_LOCATIONS || self.listed.len() <= EXTREMES {
+            return;
+        }
+        let mut keeps = vec![false; self.listed.len()];
+        let mut order: Vec<usize> = (0..self.listed.len()).collect();
+        let orders: [fn(&LocationTimes) -> u64; 3] = [
+            |location| !location.computation(),
+            |location| location.computation(),
+            |location| !location.waiting,
+        ];
+        for key in orders {
+            order.sort_by_key(|&at| (key(&self.listed[at]), number(&self.listed[at])));
+            order[..EXTREMES].iter().for_each(|&at| keeps[at] = true);
+        }
+        let mut keeps = keeps.into_iter();
+        self.listed.retain(|_| keeps.next() == Some(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_patterns::PatternId;
+
+    #[test]
+    fn classes_are_few_and_cover_all_ranks() {
+        for ranks in [1usize, 33, 64, 65, 127, 4096, 65_535, 65_536] {
+            let mut next = 0;
+            for class in 0..=class_of(ranks as u32 - 1, ranks) {
+                let (first, last) = ranks_of_class(class, ranks);
+                assert_eq!(first, next, "{ranks}");
+                assert!((first..=last).all(|rank| class_of(rank, ranks) == class));
+                next = last + 1;
+            }
+            assert_eq!(next as usize, ranks);
+            assert!(usize::from(class_of(u32::MAX, ranks)) < CLASSES);
+        }
+    }
+
+    #[test]
+    fn sums_of_classes_do_not_depend_on_who_adds_them() {
+        let sums = |ranks: std::ops::Range<u32>| Sums {
+            ranks: ranks
+                .map(|rank| (rank, u64::from(rank) * 7 % 50, 1))
+                .collect(),
+            ..Sums::default()
+        };
+        let walls: Walls = (0..200).map(|rank| (rank, [1000, 1000])).collect();
+        let key = (PatternId::LateSender as u8, 1, [1, 1]);
+        let whole = Folded::new(&key, sums(0..200), &walls, 200);
+        assert_eq!(whole.rank_percent, 4.9);
+        for border in [1, 63, 100, 199] {
+            let mut parts = Folded::new(&key, sums(border..200), &walls, 200);
+            parts.merge(Folded::new(&key, sums(0..border), &walls, 200));
+            assert_eq!(parts, whole, "{border}");
+        }
+        let one = whole.classes[3];
+        assert_eq!((one.class, one.ranks, one.least, one.most), (3, 4, 5, 48));
+        assert!(
+            Folded::new(&key, sums(0..32), &walls, 32)
+                .classes
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,511 @@
+//! What is left of a wait that is mended: no more than what the rank would not then wait for
+//! elsewhere, when all that it needs next comes as early as it did.
+//!
+//! After a wait a rank needs something of others before it gives them anything ([`Need`]). If it
+//! waits there as well, that wait gets longer by as much as the first one gets shorter. If all
+//! meet there, all can go on earlier by no more than each of them either lost in the wait that is
+//! mended, or waited for the others. And a run lasts as long as a rank computes.
+
+use std::cmp::Reverse;
+
+use laggard_patterns::PatternId;
+use laggard_trace::calls::Shape;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::findings::finding::FindingKey;
+use crate::findings::fold::{Folded, LISTED, RankSet};
+use crate::judge::prepare::Profile;
+use crate::stream::following::{Followers, Need, Needed};
+use crate::wire::parcels::Fold;
+
+/// An operation at a place.
+type Place = (u16, PathKey);
+
+/// What ranks lost in some findings, ns.
+#[derive(Clone, Debug, Default)]
+struct Losses(Vec<OfFinding>);
+
+/// What ranks lost in one, ns: exact for those that lost most.
+#[derive(Clone, Debug)]
+struct OfFinding {
+    listed: FxHashMap<u32, u64>,
+    all: RankSet,
+    /// None of those that are not listed lost more.
+    others: u64,
+}
+
+impl Losses {
+    fn add(&mut self, folded: &Folded) {
+        let listed = folded.ranks.iter();
+        self.0.push(OfFinding {
+            listed: listed.map(|&(rank, lost, _)| (rank, lost)).collect(),
+            all: folded.rank_set.clone(),
+            others: folded.ranks.last().map_or(0, |rank| rank.1),
+        });
+    }
+
+    /// Of one rank, at most.
+    fn of(&self, rank: u32) -> u64 {
+        let losses = self
+            .0
+            .iter()
+            .map(|finding| match finding.listed.get(&rank) {
+                Some(&lost) => lost,
+                None if finding.all.contains(rank) => finding.others,
+                None => 0,
+            });
+        losses.fold(0, u64::saturating_add)
+    }
+}
+
+/// What was waited for at a place that ranks come to after other waits.
+#[derive(Debug, Default)]
+struct Waits {
+    losses: Losses,
+    /// Who was late.
+    late: FxHashMap<u32, Late>,
+    /// Lost to others than these, ns.
+    unknown: u64,
+}
+
+/// Of one that was late. ns
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    /// What others lost to it.
+    lost: u64,
+    /// Of this, what it was itself in communication.
+    held_up: u64,
+}
+
+/// What no wait that is mended makes shorter: between any two calls in which all ranks meet, the
+/// computation of the rank that computes longest. ns
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Between {
+    /// All of this.
+    computed: u64,
+    /// What ranks computed that did most of it, those first: ns and world rank.
+    most: Vec<(u64, u32)>,
+    /// When the library was there.
+    begin: i64,
+    /// When all had come to its end.
+    end: i64,
+}
+
+impl Default for Between {
+    /// No call yet.
+    fn default() -> Self {
+        Between {
+            computed: 0,
+            most: Vec::new(),
+            begin: i64::MAX,
+            end: i64::MIN,
+        }
+    }
+}
+
+impl Between {
+    /// Takes a collective in that all members have entered.
+    #[inline]
+    pub fn add(&mut self, fold: &Fold) {
+        self.computed = self.computed.saturating_add(fold.computed.max(0) as u64);
+        match fold.shape() {
+            Shape::Init => self.begin = self.begin.min(fold.first_leave),
+            Shape::Finalize => self.end = self.end.max(fold.last.enter),
+            _ => {}
+        }
+    }
+
+    /// Takes in what a rank computed, ns.
+    pub fn add_rank(&mut self, rank: u32, computed: u64) {
+        self.most.push((computed, rank));
+        if self.most.len() >= 2 * MOST {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.most
+            .sort_unstable_by_key(|&(computed, rank)| (Reverse(computed), rank));
+        self.most.truncate(MOST);
+    }
+
+    /// Adds what another agent knows.
+    pub fn merge(&mut self, other: &Between) {
+        self.most.extend(&other.most);
+        self.cut();
+        self.computed = self.computed.saturating_add(other.computed);
+        self.begin = self.begin.min(other.begin);
+        self.end = self.end.max(other.end);
+    }
+
+    /// How long the run took from one to the other; it took up to `end` in all. ns
+    fn wall(&self, end: i64) -> u64 {
+        let begin = if self.begin == i64::MAX {
+            0
+        } else {
+            self.begin
+        };
+        let end = if self.end == i64::MIN { end } else { self.end };
+        end.saturating_sub(begin).max(0) as u64
+    }
+}
+
+/// So many of those that computed most are known: more than can be late.
+const MOST: usize = 2 * LISTED;
+
+/// What is known of the whole run.
+pub struct Run {
+    waits: FxHashMap<Place, Waits>,
+    /// Ranks of the run.
+    ranks: u32,
+    /// How long it took between start-up and shut-down, ns.
+    pub wall: u64,
+    between: Between,
+}
+
+impl Run {
+    /// What matters of a run of so many ranks that took up to `end`, ns.
+    pub fn new<'f>(
+        findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
+        followers: &Followers,
+        ranks: u32,
+        (between, end): (&Between, i64),
+    ) -> Run {
+        let mut waits: FxHashMap<Place, Waits> = FxHashMap::default();
+        for needed in followers.values().flat_map(|followed| &followed.needs) {
+            if let Need::Wait(operation, path) | Need::Meeting(operation, path) = needed.need {
+                waits.entry((operation, path)).or_default();
+            }
+        }
+        for (&(pattern, operation, path), folded) in findings {
+            let pattern = PatternId::from_number(pattern);
+            let is_for_others = |pattern: &PatternId| {
+                let competes = [PatternId::CompetingPut, PatternId::CompetingGet];
+                pattern.is_waiting() && !competes.contains(pattern)
+            };
+            let Some(waits) = waits.get_mut(&(operation, path)) else {
+                continue;
+            };
+            if pattern.filter(is_for_others).is_some() {
+                waits.losses.add(folded);
+                let mut known = 0u64;
+                for (key, cause) in &folded.causes {
+                    let late = waits.late.entry(key.rank).or_default();
+                    late.lost = late.lost.saturating_add(cause.sums.severity);
+                    late.held_up = late.held_up.saturating_add(cause.sums.waiting);
+                    known = known.saturating_add(cause.sums.severity);
+                }
+                let unknown = folded.severity.saturating_sub(known);
+                waits.unknown = waits.unknown.saturating_add(unknown);
+            }
+        }
+        let mut between = between.clone();
+        between.cut();
+        Run {
+            waits,
+            ranks,
+            wall: between.wall(end),
+            between,
+        }
+    }
+
+    /// What is left, ns, of the time that the rank lost that lost most; `profile` gives the
+    /// number of members of a call at a place.
+    pub fn left(
+        &self,
+        (key, folded): (&FindingKey, &Folded),
+        needs: &[Needed],
+        profile: &Profile,
+    ) -> u64 {
+        let place = (key.1, key.2);
+        let members = |place: &Place| profile.get(place).map_or(0, |sums| sums.members);
+        let is_group = PatternId::from_number(key.0).is_some_and(PatternId::is_about_group);
+        let mut mended = Mended {
+            place,
+            is_group,
+            is_of_all: is_group && members(&place) >= self.ranks,
+            losses: Losses::default(),
+            late: FxHashSet::default(),
+            meetings: FxHashMap::default(),
+        };
+        mended.losses.add(folded);
+        if is_group {
+            mended.late = folded.causes.iter().map(|(key, _)| key.rank).collect();
+        }
+        let of_rank = |&(rank, lost, _): &(u32, u64, u64)| {
+            let begin = needs.partition_point(|needed| needed.rank < rank);
+            let own = needs[begin..]
+                .iter()
+                .take_while(|needed| needed.rank == rank);
+            let mut left: Option<u64> = None;
+            for needed in own {
+                let part = self.kept(needed, &mut mended, &members).min(needed.time);
+                left = Some(left.unwrap_or(0).saturating_add(part));
+            }
+            left.unwrap_or(lost).min(lost)
+        };
+        let most = folded.ranks.iter().map(of_rank).max().unwrap_or(0);
+        let computes = |&&(_, rank): &&(u64, u32)| !mended.late.contains(&rank);
+        let longest = self.between.most.iter().find(computes);
+        let least = match is_group {
+            true => longest.map_or(0, |one| one.0),
+            false => self.between.computed,
+        };
+        most.min(self.wall.saturating_sub(least))
+    }
+
+    /// By how much a rank, and those who wait for it, can go on earlier after what it needs, ns.
+    fn kept(&self, needed: &Needed, mended: &mut Mended, members: &dyn Fn(&Place) -> u32) -> u64 {
+        let (place, waits) = match needed.need {
+            Need::Nothing => return u64::MAX,
+            Need::Wait(operation, path) => ((operation, path), true),
+            Need::Meeting(operation, path) => ((operation, path), false),
+        };
+        // Who comes out of a call together comes earlier to all that follows.
+        if place == mended.place || mended.is_of_all {
+            return u64::MAX;
+        }
+        let Some(there) = self.waits.get(&place) else {
+            return u64::MAX;
+        };
+        if waits && !mended.is_group {
+            let late = there.late.iter().filter(|(rank, _)| **rank != needed.rank);
+            let earlier = late.map(|(&rank, late)| {
+                let own = mended.losses.of(rank);
+                own.saturating_add(late.held_up)
+            });
+            let is_known = there.losses.of(needed.rank) > 0 && there.unknown == 0;
+            return earlier.max().filter(|_| is_known).unwrap_or(u64::MAX);
+        }
+        if members(&place) < self.ranks {
+            return u64::MAX;
+        }
+        let (losses, late) = (&mended.losses, &mended.late);
+        let is_earlier = |rank: u32| late.contains(&rank) || losses.of(rank) > 0;
+        let earlier = || {
+            let ranks = (0..self.ranks).filter(|rank| !late.contains(rank));
+            let of_rank = |rank| losses.of(rank).saturating_add(there.losses.of(rank));
+            let least = ranks.map(of_rank).min().unwrap_or(u64::MAX);
+            // As long as all the others wait for one of those that will be earlier.
+            let lost = there.late.iter().filter(|(rank, _)| is_earlier(**rank));
+            let lost = lost.fold(there.unknown, |sum, (_, late)| {
+                sum.saturating_add(late.lost)
+            });
+            let others = (0..self.ranks).filter(|&rank| !is_earlier(rank)).count() as u64;
+            lost.checked_div(others)
+                .map_or(least, |each| each.min(least))
+        };
+        *mended.meetings.entry(place).or_insert_with(earlier)
+    }
+}
+
+/// The wait that is mended.
+struct Mended {
+    place: Place,
+    /// Whether several wait for one, who is then earlier as well.
+    is_group: bool,
+    /// Whether all ranks come out of it together.
+    is_of_all: bool,
+    losses: Losses,
+    /// Who is earlier as well.
+    late: FxHashSet<u32>,
+    /// By how much all can go on earlier after they meet at a place, ns.
+    meetings: FxHashMap<Place, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::finding::{Cause, CauseKey, Parts};
+    use crate::judge::prepare::ProfileSums;
+    use laggard_trace::calls::number;
+
+    const SEND: Place = (1, [1, 0]);
+    const BARRIER: Place = (2, [2, 0]);
+    const RECEIVE: Place = (3, [3, 0]);
+    const RANKS: u32 = 3;
+
+    fn key(pattern: PatternId, place: Place) -> FindingKey {
+        (pattern as u8, place.0, place.1)
+    }
+
+    /// What ranks lost, and to whom: what these waited meanwhile.
+    fn folded(ranks: &[(u32, u64)], late: &[(u32, u64)]) -> Folded {
+        let severity = ranks.iter().map(|rank| rank.1).sum();
+        let cause = |&(rank, waiting): &(u32, u64)| {
+            let (operation, path) = SEND;
+            let sums = Parts {
+                severity: severity / late.len() as u64,
+                waiting,
+                ..Parts::default()
+            };
+            let cause = Cause {
+                sums,
+                ..Cause::default()
+            };
+            (
+                CauseKey {
+                    rank,
+                    operation,
+                    path,
+                },
+                cause,
+            )
+        };
+        Folded {
+            severity,
+            rank_set: RankSet::new(ranks.iter().map(|rank| rank.0)),
+            ranks: ranks.iter().map(|&(rank, lost)| (rank, lost, 1)).collect(),
+            causes: late.iter().map(cause).collect(),
+            ..Folded::default()
+        }
+    }
+
+    /// What is left of a wait of rank 0 for rank 1, of 100 ns, before what it needs then.
+    fn left(
+        need: Need,
+        there: (PatternId, Place, Folded),
+        mended: PatternId,
+        computed: [u64; 3],
+    ) -> u64 {
+        let members = |place: Place, members: u32| {
+            let sums = ProfileSums {
+                members,
+                ..ProfileSums::default()
+            };
+            (place, sums)
+        };
+        let profile: Profile = [members(SEND, 2), members(BARRIER, RANKS)]
+            .into_iter()
+            .collect();
+        let mut between = Between {
+            computed: computed.into_iter().max().unwrap_or(0),
+            ..Between::default()
+        };
+        (0..)
+            .zip(computed)
+            .for_each(|(rank, computed)| between.add_rank(rank, computed));
+        let needs = vec![Needed {
+            rank: 0,
+            need,
+            time: 120,
+        }];
+        let mut followers = Followers::default();
+        followers.entry(SEND).or_default().needs = needs.clone();
+        let wait = folded(&[(0, 100)], &[(1, 0)]);
+        let (pattern, place, sums) = there;
+        let other = key(pattern, place);
+        let findings = [(&other, &sums)].into_iter();
+        let run = Run::new(findings, &followers, RANKS, (&between, 1000));
+        run.left((&key(mended, SEND), &wait), &needs, &profile)
+    }
+
+    fn of_message(need: Need, there: (PatternId, Place, Folded)) -> u64 {
+        left(need, there, PatternId::LateReceiver, [0; 3])
+    }
+
+    fn barrier(ranks: &[(u32, u64)]) -> (PatternId, Place, Folded) {
+        (PatternId::WaitAtBarrier, BARRIER, folded(ranks, &[(0, 0)]))
+    }
+
+    #[test]
+    fn no_more_is_left_than_the_others_wait_where_all_meet() {
+        let meeting = Need::Meeting(BARRIER.0, BARRIER.1);
+        // Nobody waits for rank 0 alone.
+        assert_eq!(of_message(meeting, barrier(&[(1, 90)])), 0);
+        assert_eq!(of_message(meeting, barrier(&[(1, 90), (2, 30)])), 30);
+        assert_eq!(of_message(meeting, barrier(&[(1, 500), (2, 700)])), 100);
+        // What rank 0 gives first, others may wait for.
+        assert_eq!(of_message(Need::Nothing, barrier(&[(1, 90)])), 100);
+    }
+
+    #[test]
+    fn no_more_is_left_than_the_late_ones_are_held_up_where_it_waits_again() {
+        let wait = Need::Wait(RECEIVE.0, RECEIVE.1);
+        let there = |ranks: &[(u32, u64)], late: &[(u32, u64)]| {
+            (PatternId::LateSender, RECEIVE, folded(ranks, late))
+        };
+        assert_eq!(of_message(wait, there(&[(0, 50)], &[(2, 0)])), 0);
+        assert_eq!(of_message(wait, there(&[(0, 50)], &[(2, 20)])), 20);
+        // Others wait there, not rank 0.
+        assert_eq!(of_message(wait, there(&[(1, 50)], &[(2, 0)])), 100);
+        // It is all at one place, and mended together.
+        let again = Need::Wait(SEND.0, SEND.1);
+        assert_eq!(of_message(again, there(&[(0, 50)], &[(2, 0)])), 100);
+    }
+
+    #[test]
+    fn a_run_lasts_as_long_as_a_rank_computes() {
+        let there = || barrier(&[]);
+        let computed = [100, 0, 930];
+        let of = |pattern| left(Need::Nothing, there(), pattern, computed);
+        assert_eq!(of(PatternId::LateReceiver), 70);
+        assert_eq!(of(PatternId::WaitAtBarrier), 70);
+        // Rank 1 is late: what others take from it, it does not compute.
+        let of = |pattern| left(Need::Nothing, there(), pattern, [100, 930, 0]);
+        assert_eq!(of(PatternId::LateReceiver), 70);
+        assert_eq!(of(PatternId::WaitAtBarrier), 100);
+    }
+
+    #[test]
+    fn a_run_lasts_as_long_as_the_slowest_between_meetings() {
+        let fold = |operation, computed, first_leave, last| {
+            let mut fold = Fold {
+                operation: u32::from(operation),
+                computed,
+                first_leave,
+                ..Fold::default()
+            };
+            fold.last.enter = last;
+            fold
+        };
+        let all = [
+            fold(number::MPI_Init, 0, 100, 90),
+            fold(number::MPI_Barrier, 20, 200, 200),
+            fold(number::MPI_Finalize, 30, 400, 390),
+        ];
+        let of = |folds: &[Fold]| {
+            let mut between = Between::default();
+            folds.iter().for_each(|fold| between.add(fold));
+            between
+        };
+        for split in 0..=all.len() {
+            let mut sum = of(&all[..split]);
+            sum.merge(&of(&all[split..]));
+            assert_eq!((sum.wall(500), sum.computed), (290, 50), "{split}");
+        }
+        assert_eq!(of(&all[..2]).wall(500), 400);
+        assert_eq!(of(&[]).wall(500), 500);
+    }
+
+    #[test]
+    fn who_comes_out_of_a_call_together_needs_nothing_of_others() {
+        let meeting = Need::Meeting(BARRIER.0, BARRIER.1);
+        let of = |members| {
+            let there = barrier(&[(1, 90)]);
+            let mut profile = Profile::default();
+            for place in [SEND, BARRIER] {
+                profile.entry(place).or_default().members = RANKS;
+            }
+            profile.entry(SEND).or_default().members = members;
+            let mut followers = Followers::default();
+            let needs = vec![Needed {
+                rank: 0,
+                need: meeting,
+                time: 120,
+            }];
+            followers.entry(SEND).or_default().needs = needs.clone();
+            let other = key(there.0, there.1);
+            let findings = [(&other, &there.2)].into_iter();
+            let between = Between::default();
+            let run = Run::new(findings, &followers, RANKS, (&between, 1000));
+            let wait = folded(&[(0, 100)], &[(1, 0)]);
+            run.left((&key(PatternId::WaitAtNxn, SEND), &wait), &needs, &profile)
+        };
+        assert_eq!(of(3), 100);
+        // Rank 2 is not among them, and comes last.
+        assert_eq!(of(2), 0);
+    }
+}

@@ -1,0 +1,485 @@
+//! Everything that goes to the head, in one value that is added up a tree of agents.
+
+use anyhow::Result;
+use laggard_report::seconds;
+use laggard_trace::calls::user;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::anomaly::{Anomalies, Level};
+use crate::basics::intern::PathKey;
+use crate::collectives::group::Owned;
+use crate::findings::finding::{Cause, CauseKey, FindingKey, Findings};
+use crate::findings::fold::{self, FoldedFindings, Locations};
+use crate::findings::left::Between;
+use crate::findings::listing;
+use crate::findings::per_rank::Rows;
+use crate::findings::regions::{self, Regions};
+use crate::judge::account;
+use crate::judge::prepare::{LocationTimes, Profile, ProfileSums, Profiled};
+use crate::replay::rank::Rank;
+use crate::report::hanging::{self, Hanging, Known};
+use crate::stream::following::{self, Followers};
+use crate::stream::rows::NONE;
+use crate::stream::thread::Thread;
+use laggard_comm::{self as comm, Job};
+
+/// What an agent found.
+#[derive(Default)]
+pub struct Own {
+    /// What was found.
+    pub findings: Findings,
+    /// The profile.
+    pub profile: Profile,
+    /// Regions of the program.
+    pub regions: Regions,
+    /// What its ranks did after slow calls.
+    pub followers: Followers,
+    /// What it knows of the run's meetings.
+    pub between: Between,
+    /// Times of its locations, ascending by rank and thread.
+    pub locations: Vec<LocationTimes>,
+    /// What is odd.
+    pub anomalies: Anomalies,
+    /// Calls that never returned.
+    pub hanging: Vec<Hanging>,
+    /// What its ranks know of what such calls wait for.
+    pub known: Known,
+    /// Questions sent.
+    pub requests: u64,
+    /// What is known of single ranks, if it is asked for.
+    pub rows: Option<Rows>,
+}
+
+/// What an agent, or several, have to say.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Partial {
+    /// What was found.
+    pub findings: FoldedFindings,
+    /// The profile.
+    pub profile: Profile,
+    /// Regions of the program.
+    pub regions: Regions,
+    /// What ranks did after slow calls.
+    pub followers: Followers,
+    /// What is known of the run's meetings.
+    pub between: Between,
+    /// Times of the locations.
+    pub locations: Locations,
+    /// What is odd.
+    pub anomalies: Anomalies,
+    /// Calls that never returned.
+    pub hanging: Vec<Hanging>,
+    /// What ranks know of what these wait for.
+    pub known: Known,
+    /// Questions sent.
+    pub requests: u64,
+    /// Bytes that agents sent to each other.
+    pub bytes_exchanged: u64,
+    /// Largest resident memory of an agent, bytes.
+    pub peak_memory: u64,
+}
+
+impl Partial {
+    /// Adds what another has to say, of `locations` in all agents.
+    pub fn merge(&mut self, other: Partial, locations: usize) {
+        for (key, folded) in other.findings {
+            self.findings.entry(key).or_default().merge(folded);
+        }
+        for (key, sums) in other.profile {
+            self.profile.entry(key).or_default().merge(sums);
+        }
+        regions::merge(&mut self.regions, other.regions);
+        following::merge(&mut self.followers, other.followers);
+        following::keep_listed(&mut self.followers, &self.findings);
+        self.between.merge(&other.between);
+        self.locations.merge(other.locations, locations);
+        self.anomalies.merge(other.anomalies);
+        self.hanging.extend(other.hanging);
+        self.known.merge(other.known);
+        self.requests += other.requests;
+        self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+    }
+
+    /// Takes out the findings that are not worth a line.
+    pub fn take_unlisted(&mut self) -> FoldedFindings {
+        let (listed, rest) = std::mem::take(&mut self.findings)
+            .into_iter()
+            .partition(|(_, folded)| folded.is_listed);
+        self.findings = listed;
+        rest
+    }
+}
+
+impl Own {
+    /// The same with other names for call paths; what then is about the same calls is
+    /// added up.
+    pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
+        for ((pattern, operation, path), mut sums) in std::mem::take(&mut self.findings) {
+            let causes = std::mem::take(&mut sums.causes);
+            let sum = self.findings.entry((pattern, operation, name(path)));
+            let sum = sum.or_default();
+            sum.merge(sums);
+            for (mut key, mut cause) in causes {
+                key.path = name(key.path);
+                cause.others.iter_mut().for_each(|o| o.1 = name(o.1));
+                sum.causes.of(key).merge(cause);
+            }
+        }
+        for ((operation, path), sums) in std::mem::take(&mut self.profile) {
+            let sum = self.profile.entry((operation, name(path))).or_default();
+            sum.merge(sums);
+        }
+        following::rename_paths(&mut self.followers, &name);
+        if let Some(rows) = &mut self.rows {
+            rows.rename_paths(&name);
+        }
+        hanging::rename_paths(&mut self.hanging, &name);
+        self.anomalies.rename_paths(name);
+    }
+
+    /// Sends the causes to the agents that hold their ranks, so that all about one is at
+    /// one agent, and gives those that are held here and are not among the findings.
+    /// Collective.
+    fn deal_causes(
+        &mut self,
+        job: &dyn Job,
+        agent_of: &[u32],
+    ) -> Result<Vec<(FindingKey, CauseKey, Cause)>> {
+        if job.agents() == 1 {
+            return Ok(Vec::new());
+        }
+        let mut parcels: Vec<Vec<(FindingKey, CauseKey, Cause)>> = vec![Vec::new(); job.agents()];
+        for (finding, sums) in &mut self.findings {
+            for (key, cause) in std::mem::take(&mut sums.causes) {
+                // Somebody holds the ranks that nobody has a trace of.
+                let agent = agent_of.get(key.rank as usize).copied();
+                let agent = agent.filter(|&agent| agent != NONE).unwrap_or(0);
+                parcels[agent as usize].push((*finding, key, cause));
+            }
+        }
+        let mut here = std::mem::take(&mut parcels[job.agent()]);
+        let packed = parcels.iter().map(|parcel| match parcel.is_empty() {
+            true => Ok(Vec::new()),
+            false => postcard::to_stdvec(parcel),
+        });
+        let packed = packed.collect::<Result<Vec<_>, _>>()?;
+        for bytes in job.exchange(packed).iter().filter(|b| !b.is_empty()) {
+            here.extend(postcard::from_bytes::<Vec<_>>(bytes)?);
+        }
+        Ok(here)
+    }
+
+    /// What goes to the head, of `locations` in all agents. Findings that cost no rank `percent`
+    /// of its time will not be listed. Collective.
+    pub fn fold(
+        mut self,
+        job: &dyn Job,
+        agent_of: &[u32],
+        locations: usize,
+        percent: f64,
+    ) -> Result<Partial> {
+        let causes = self.deal_causes(job, agent_of)?;
+        let walls = listing::walls(&self.locations);
+        let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
+        following::keep_listed(&mut self.followers, &findings);
+        Ok(Partial {
+            findings,
+            profile: self.profile,
+            regions: self.regions,
+            followers: self.followers,
+            between: self.between,
+            locations: Locations::new(job, self.locations, locations, agent_of.len()),
+            anomalies: self.anomalies,
+            hanging: self.hanging,
+            known: self.known,
+            requests: self.requests,
+            bytes_exchanged: job.sent().bytes,
+            peak_memory: comm::peak_memory(),
+        })
+    }
+}
+
+impl ProfileSums {
+    fn merge(&mut self, other: ProfileSums) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.ends = self.ends.saturating_add(other.ends);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        if other.filter > self.filter {
+            self.filter = other.filter;
+        }
+        self.once.0 += other.once.0;
+        self.once.1 = self.once.1.saturating_add(other.once.1);
+        self.members_missing |= other.members_missing;
+        self.members = self.members.max(other.members);
+        self.polls = self.polls.saturating_add(other.polls);
+        self.polled = self.polled.saturating_add(other.polled);
+    }
+}
+
+/// Takes the findings of a rank's threads, and its time lost per thread. `profiled` are the
+/// locations of `partial`.
+pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
+    let number = rank.rank;
+    for (thread, findings) in rank.threads.iter_mut().zip(&mut rank.asker.findings) {
+        let following = std::mem::take(&mut thread.following);
+        if thread.number == 0 {
+            partial.between.add_rank(number, following.computed());
+        }
+        let (rows, paths) = (&thread.rows, &thread.paths);
+        let name = |signature: u32| {
+            let at = signature as usize;
+            (rows[at].operation, paths[at])
+        };
+        let signatures = thread.stream.location().definitions.signatures();
+        following.drain_into(&mut partial.followers, number, signatures, name);
+        let place = partial
+            .locations
+            .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+        if let Ok(at) = place {
+            let Profiled {
+                accounts, paths, ..
+            } = &profiled[at];
+            let signatures = (&thread.rows[..], &thread.paths[..]);
+            partial.locations[at].settled = account::settle(accounts, findings, signatures, paths);
+        }
+        if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
+            rows.take(at, findings, name);
+        }
+        findings.drain_into(&mut partial.findings, number, name);
+        let wall = place.map_or(0, |at| {
+            partial.locations[at].waiting = findings.waiting;
+            partial.locations[at].wall()
+        });
+        for (signature, polled) in thread.history.polling.sums() {
+            if polled.is_much(wall) {
+                let key = (rows[signature].operation, paths[signature]);
+                let sums = partial.profile.entry(key).or_default();
+                sums.polls = sums.polls.saturating_add(polled.calls);
+                sums.polled = sums.polled.saturating_add(polled.time);
+            }
+        }
+        let mut odd = |id: &str, count: u64, what: &str| {
+            if count > 0 {
+                let detail = format!("rank {number}, thread {}: {what}", thread.number);
+                partial.anomalies.add(id, Level::Error, count, detail);
+            }
+        };
+        odd(
+            "undefined_signature",
+            thread.undefined,
+            "records of calls that are not defined",
+        );
+        odd(
+            "damaged_block",
+            thread.stream.damaged_chunks,
+            "blocks of records with a wrong checksum, skipped",
+        );
+    }
+    partial.requests += rank.asker.requests;
+}
+
+/// Lists the messages of a rank that found no partner.
+pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
+    let cut = |peer: i32| {
+        let is_cut = |rank: usize| truncated.get(rank).copied().unwrap_or(true);
+        is_cut(rank.rank as usize) || is_cut(peer as usize)
+    };
+    let mut note =
+        |id: &str, count: u64, peer: i32, tag: i32, thread: usize, signature: u32, sends: bool| {
+            let Some(found) = rank.threads.get(thread) else {
+                return;
+            };
+            let Some(row) = found.rows.get(signature as usize) else {
+                return;
+            };
+            let definition = &found.stream.location().definitions.signatures()[signature as usize];
+            let half = if sends {
+                definition.send
+            } else {
+                definition.receive
+            };
+            let (from, to) = if sends {
+                (rank.rank as i32, peer)
+            } else {
+                (peer, rank.rank as i32)
+            };
+            let from = if from < 0 {
+                "any".to_owned()
+            } else {
+                from.to_string()
+            };
+            let tag = if tag < 0 {
+                "any".to_owned()
+            } else {
+                tag.to_string()
+            };
+            let (level, note) = match peer >= 0 && cut(peer) {
+                true => (Level::Info, " (a trace of the two is cut off)"),
+                false => (Level::Warning, ""),
+            };
+            let detail = format!("rank {from} -> {to}, tag {tag}, {} bytes{note}", half.bytes);
+            anomalies
+                .add(id, level, count, detail)
+                .place(row.operation, found.paths[signature as usize]);
+        };
+    for (channels, id, sends) in [
+        (&rank.sends, "unmatched_send", true),
+        (&rank.receives, "unmatched_receive", false),
+    ] {
+        // Epochs on windows have channels, too, with tags below those of messages.
+        let messages = channels.list.iter().filter(|channel| channel.key.2 >= 0);
+        for channel in messages.filter(|channel| channel.agent != NONE) {
+            let partners = channel.final_count.unwrap_or(0);
+            let count = channel.next.saturating_sub(partners);
+            if count == 0 {
+                continue;
+            }
+            let (_, peer, tag) = channel.key;
+            if let Some(end) = channel.get(partners) {
+                note(
+                    id,
+                    count,
+                    peer,
+                    tag,
+                    end.thread as usize,
+                    end.signature,
+                    sends,
+                );
+            }
+        }
+    }
+    for open in &rank.abandoned {
+        let (_, peer, tag) = open.0;
+        note(
+            "unmatched_receive",
+            1,
+            peer,
+            tag,
+            open.1.thread as usize,
+            open.1.signature,
+            false,
+        );
+    }
+}
+
+/// Notes locks that were never given back, or by a PE that did not hold them.
+pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
+    let limits = |thread: &Thread| thread.stream.location().end.map_or(0, |end| end.limits);
+    if rank.threads.iter().any(|thread| limits(thread) != 0) {
+        // What happened while nothing was recorded is not known.
+        return;
+    }
+    let [kept, foreign] = rank.locks.odd();
+    let is_cut = truncated.get(rank.rank as usize).copied().unwrap_or(true);
+    let number = rank.rank;
+    let kept_text = match is_cut {
+        true => format!("rank {number} held it when its trace ended, which is cut off"),
+        false => format!("rank {number} took it and never gave it back"),
+    };
+    let foreign_text = format!("rank {number} gave back what it had not taken");
+    for (id, text, all) in [
+        ("lock_not_released", kept_text, kept),
+        ("foreign_unlock", foreign_text, foreign),
+    ] {
+        for ((thread, signature), count) in all {
+            let found = &rank.threads[thread as usize];
+            let operation = found.rows[signature as usize].operation;
+            let path = found.paths[signature as usize];
+            anomalies
+                .add(id, Level::Warning, count, text.clone())
+                .place(operation, path);
+        }
+    }
+}
+
+/// Notes after which call the traces of a rank are cut off that do not tell in which call it was
+/// then: it computed, or the trace is of a recorder that does not note calls before they return.
+/// `end` is when the last call of all ranks returned, ns.
+pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
+    let threads = rank.threads.iter();
+    let is_cut = |thread: &&Thread| {
+        thread.stream.location().end.is_none() && hanging::open_call(thread).is_none()
+    };
+    for thread in threads.filter(is_cut) {
+        let columns = &thread.columns;
+        let row = |signature: u32| thread.rows.get(signature as usize);
+        let is_call =
+            |signature: u32| row(signature).is_some_and(|row| row.operation != user::REGION);
+        let last = columns.signature.iter().rposition(|&s| is_call(s));
+        let Some(at) = last else {
+            continue;
+        };
+        let (signature, leave) = (columns.signature[at] as usize, columns.leave[at]);
+        let how = match thread.stream.location().is_outside {
+            true => "in no call, so while it computed,",
+            false => "while it computed or in a call that is not known",
+        };
+        let detail = format!(
+            "rank {} was cut off {how} after its last recorded call ({:.3} s before the last one \
+             of all ranks)",
+            rank.rank,
+            seconds(end.saturating_sub(leave).max(0)),
+        );
+        let operation = thread.rows[signature].operation;
+        anomalies
+            .add("cut_off_after", Level::Info, 1, detail)
+            .place(operation, thread.paths[signature]);
+    }
+}
+
+/// Notes the collectives that some member never entered.
+pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies) {
+    let count = owned.incomplete().count() as u64;
+    if count > 0 {
+        let level = if any_truncated {
+            Level::Info
+        } else {
+            Level::Warning
+        };
+        let detail = "collectives that not all members entered, as far as their traces tell";
+        anomalies.add("incomplete_collective", level, count, detail.into());
+    }
+}
+
+/// Every call path that findings name.
+pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
+    let mut paths = Vec::new();
+    for ((_, _, path), folded) in findings {
+        paths.push(*path);
+        for (key, cause) in &folded.causes {
+            paths.push(key.path);
+            paths.extend(cause.others.iter().map(|other| other.1));
+        }
+    }
+    paths
+}
+
+/// Operations in which something was lost.
+pub fn lossy(own: &Own) -> Vec<u16> {
+    own.findings.keys().map(|key| key.1).collect()
+}
+
+/// Every call path that the report names, and all of the `lossy` operations, ascending: at the line of
+/// a call that lost something there may be others that did not.
+pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
+    let mut paths: Vec<PathKey> = Vec::new();
+    for ((_, _, path), sums) in &own.findings {
+        paths.push(*path);
+        for (key, cause) in sums.causes.iter() {
+            paths.push(key.path);
+            paths.extend(cause.others.iter().map(|other| other.1));
+        }
+    }
+    paths.extend(regions::paths(&own.regions));
+    paths.extend(following::paths(&own.followers));
+    paths.extend(own.anomalies.places().map(|place| place.1));
+    paths.extend(hanging::paths(&own.hanging));
+    let named = own.profile.iter().filter(|((operation, _), sums)| {
+        let is_lossy = lossy.binary_search(operation).is_ok();
+        is_lossy || sums.polls > 0 || sums.once.0 > 0
+    });
+    paths.extend(named.map(|((_, path), _)| *path));
+    paths
+}

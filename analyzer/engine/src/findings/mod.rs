@@ -1,0 +1,13 @@
+//! Sums of what was found, by place and cause, and how they go to the head.
+//!
+//! *In.* What calls lost. *Out.* Folded findings at the head; the table per rank.
+
+pub mod by_operation;
+pub mod finding;
+pub mod fold;
+pub mod left;
+pub mod listing;
+pub mod merge;
+pub mod noted;
+pub mod per_rank;
+pub mod regions;

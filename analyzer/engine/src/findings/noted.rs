@@ -1,0 +1,82 @@
+//! What a rank notes for those who want every message, not only what was lost: kept from
+//! pass one until it is taken, and only where it is asked for.
+
+use crate::basics::intern::PathKey;
+use crate::messages::channel::End;
+use crate::messages::wildcard::Receipt;
+use crate::replay::rank::CallAt;
+
+/// What a request, or a blocking call that had to wait for its number, was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A message that this rank sent: number of its channel, and of the message on it.
+    Sent(u32, u64),
+    /// A message that it received, likewise.
+    Received(u32, u64),
+    /// A collective: the agent's number of the group, and which one on it.
+    Collective(u32, u64),
+}
+
+/// The call that ended something.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// What.
+    pub subject: Subject,
+    /// Number of the call in its location.
+    pub number: u64,
+    /// Its enter, ns.
+    pub enter: i64,
+    /// Its leave, ns.
+    pub leave: i64,
+}
+
+/// A message's end was counted: number of its channel and of the message on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Number of the channel.
+    pub channel: u32,
+    /// Number of the message.
+    pub n: u64,
+    /// The call.
+    pub end: End,
+}
+
+/// What one call lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// A pattern's number.
+    pub pattern: u8,
+    /// Signature of the call.
+    pub signature: u32,
+    /// ns.
+    pub severity: i64,
+    /// Its enter, ns.
+    pub enter: i64,
+    /// Its leave, ns.
+    pub leave: i64,
+    /// The late party, if there is one: world rank, number of its call, call path.
+    pub late: Option<(u32, u16, PathKey)>,
+}
+
+impl Ended {
+    /// By this call.
+    pub fn by(call: &CallAt, subject: Subject) -> Ended {
+        Ended {
+            subject,
+            number: call.number,
+            enter: call.enter,
+            leave: call.leave,
+        }
+    }
+
+    /// By the call of a receipt.
+    pub fn as_received(receipt: &Receipt, channel: u32, n: u64) -> Ended {
+        let (enter, leave) = receipt.times;
+        Ended {
+            subject: Subject::Received(channel, n),
+            number: receipt.call.1,
+            enter,
+            leave,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The time that all shares are of: between start-up and shut-down.
+//!
+//! It begins, on each location, when its own call of MPI_Init or shmem_init returns, and ends when
+//! the last of all locations enters Finalize: waiting for one that comes late counts, the work of
+//! Finalize does not. A location without such calls (another thread, a process that was killed,
+//! an archive) is measured from its first call to the end of its last. Whatever a program with two
+//! libraries does before it starts the second one counts; that start does not.
+
+use std::collections::BTreeMap;
+
+use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::{
+    Decoder, Event, LIMIT_SIZE, LIMIT_WRITE, Location, ProfileEntry, Signature, flags,
+};
+
+use crate::clock::ClockMap;
+use crate::input::open::{Opened, saturating_sum};
+use crate::timeline::repair::Timeline;
+use laggard_comm::Job;
+
+/// Whether the function with this number starts a library.
+pub fn is_init(operation: u16) -> bool {
+    calls::call(operation).is_some_and(|call| call.shape == Shape::Init)
+}
+
+/// Whether the function with this number ends a library.
+fn is_finalize(operation: u16) -> bool {
+    calls::call(operation).is_some_and(|call| call.shape == Shape::Finalize)
+}
+
+/// Whether the function with this number is of start-up or shut-down.
+pub fn is_end(operation: u16) -> bool {
+    is_init(operation) || is_finalize(operation)
+}
+
+/// Whether a program may call it before start-up is over, and after shut-down has begun.
+fn is_aside(operation: u16) -> bool {
+    calls::call(operation)
+        .is_none_or(|call| matches!(call.generic, GenericType::Setup | GenericType::User))
+}
+
+/// A call that ends a library. Ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finalize {
+    /// Its number.
+    pub operation: u16,
+    /// Its call path, of the location.
+    pub call_path: u32,
+    enter: u64,
+    leave: u64,
+    /// Whether it is in the profile.
+    is_profiled: bool,
+}
+
+/// When a location's parts begin and end. Ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// First enter and last leave.
+    pub span: (u64, u64),
+    /// When its start-up was over, if it has one.
+    started: Option<u64>,
+    /// What of `started` it spent in calls that start a library.
+    starting: u64,
+    /// In other calls of the profile before start-up was over or after shut-down had begun.
+    aside: Calls,
+    /// How it ended.
+    pub finalize: Option<Finalize>,
+}
+
+/// The time of a call, as far as it is in the profile.
+fn profiled(signature: &Signature, event: &Event) -> u64 {
+    let is_user = calls::call(signature.operation).is_none_or(calls::Call::is_user);
+    match signature.flags & (flags::PART | flags::PAUSED) {
+        0 if !is_user => event.leave - event.enter,
+        _ => 0,
+    }
+}
+
+/// Time by number of the call and call path, ticks.
+type Calls = BTreeMap<(u16, u32), u64>;
+
+fn note(calls: &mut Calls, signature: &Signature, time: u64) {
+    let sum = calls.entry((signature.operation, signature.call_path));
+    let sum = sum.or_default();
+    *sum = sum.saturating_add(time);
+}
+
+fn add(calls: &mut Calls, others: Calls) {
+    for (key, time) in others {
+        let sum = calls.entry(key).or_default();
+        *sum = sum.saturating_add(time);
+    }
+}
+
+impl Bounds {
+    /// Of a location: looks at its first calls and its last ones.
+    pub fn of(location: &Location) -> Bounds {
+        let spent = |is: fn(u16) -> bool| {
+            let entries = location.profile.iter().filter(|e| is(e.operation));
+            saturating_sum(entries.map(|entry| entry.total))
+        };
+        let first = location.header.start_ticks;
+        let mut bounds = Bounds {
+            span: (first, first),
+            ..Bounds::default()
+        };
+        let has_events = location.chunks.iter().any(|chunk| chunk.count > 0);
+        if has_events {
+            bounds.start(location);
+        } else if location.chunks.is_empty() && spent(is_init) > 0 {
+            // A file is made when MPI_Init has returned; only the profile knows how long it took.
+            bounds.starting = spent(is_init);
+            bounds.span.0 = first.saturating_sub(bounds.starting);
+            bounds.started = Some(first);
+        }
+        let end = location.end.map_or(bounds.span.0, |end| end.end_ticks);
+        bounds.span.1 = end;
+        // Where records stopped at a limit, the profile went on to the end.
+        let stopped = LIMIT_SIZE | LIMIT_WRITE;
+        let is_cut = location.end.is_some_and(|end| end.limits & stopped != 0);
+        if has_events {
+            let last = bounds.stop(location);
+            // The file is closed a little after the last call; the last call is what counts.
+            bounds.span.1 = match last > bounds.span.0 && !is_cut {
+                true => last,
+                false => end.max(last),
+            };
+        }
+        if bounds.finalize.is_none() && (!has_events || is_cut) {
+            let mut entries = location.profile.iter();
+            let last = entries.find(|entry| is_finalize(entry.operation));
+            bounds.finalize = last.map(|entry: &ProfileEntry| Finalize {
+                operation: entry.operation,
+                call_path: entry.call_path,
+                enter: end.saturating_sub(entry.total),
+                leave: end,
+                is_profiled: true,
+            });
+        }
+        bounds.span.1 = bounds.span.1.max(bounds.span.0);
+        bounds
+    }
+
+    /// Looks at the calls up to the first one that needs a library, or that starts the last one.
+    fn start(&mut self, location: &Location) {
+        let signatures = location.definitions.signatures();
+        let mut functions: Vec<u16> = signatures.iter().map(|s| s.operation).collect();
+        functions.retain(|&operation| is_init(operation));
+        functions.sort_unstable();
+        functions.dedup();
+        let mut is_first = true;
+        let mut aside = Calls::new();
+        for chunk in &location.chunks {
+            let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+            while let Some(event) = decoder.next() {
+                if is_first {
+                    self.span.0 = event.enter;
+                    is_first = false;
+                }
+                let signature = signatures.get(event.signature as usize);
+                let signature = signature.copied().unwrap_or_default();
+                let operation = signature.operation;
+                let time = profiled(&signature, event);
+                if is_init(operation) {
+                    self.started = Some(event.leave);
+                    self.starting = self.starting.saturating_add(time);
+                    add(&mut self.aside, std::mem::take(&mut aside));
+                    functions.retain(|&other| other != operation);
+                } else if is_aside(operation) {
+                    note(&mut aside, &signature, time);
+                }
+                if functions.is_empty() || !is_aside(operation) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks at the calls after the last one that needs a library. Gives when the last call ended.
+    fn stop(&mut self, location: &Location) -> u64 {
+        let signatures = location.definitions.signatures();
+        let has_finalize = signatures.iter().any(|s| is_finalize(s.operation));
+        let mut last = None;
+        let mut after = Calls::new();
+        for chunk in location.chunks.iter().rev().filter(|chunk| chunk.count > 0) {
+            location.fetch(chunk);
+            let (mut found, mut aside, mut is_needed) = (None, Calls::new(), false);
+            let mut leave = 0;
+            let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+            while let Some(event) = decoder.next() {
+                leave = event.leave;
+                let signature = signatures.get(event.signature as usize);
+                let signature = signature.copied().unwrap_or_default();
+                let operation = signature.operation;
+                if is_finalize(operation) && found.is_none() {
+                    aside.clear();
+                    found = Some(Finalize {
+                        operation,
+                        call_path: signature.call_path,
+                        enter: event.enter,
+                        leave: event.leave,
+                        is_profiled: !signature.has(flags::PAUSED),
+                    });
+                } else if is_finalize(operation) || is_aside(operation) {
+                    note(&mut aside, &signature, profiled(&signature, event));
+                } else {
+                    aside.clear();
+                    (found, is_needed) = (None, true);
+                }
+            }
+            last.get_or_insert(leave);
+            add(&mut after, aside);
+            if found.is_some() {
+                self.finalize = found;
+                add(&mut self.aside, std::mem::take(&mut after));
+            }
+            if found.is_some() || is_needed || !has_finalize {
+                break;
+            }
+        }
+        last.unwrap_or(0)
+    }
+
+    /// What of a location's time is not measured, if the last location entered Finalize at
+    /// `stopped`, ns, and calls that start a library took so many ticks in all.
+    pub fn ends(&self, clock: &ClockMap, starting: u64, stopped: Option<i64>) -> Ends {
+        let between = |from: i64, to: i64| to.saturating_sub(from).max(0) as u64;
+        let (first, last) = (clock.ns(self.span.0), clock.ns(self.span.1));
+        let startup = self
+            .started
+            .map_or(0, |leave| between(first, clock.ns(leave)));
+        let later = clock.length_ns(starting.saturating_sub(self.starting)) as u64;
+        let mut ends = Ends {
+            startup: startup.saturating_add(later),
+            ..Ends::default()
+        };
+        if let Some(finalize) = &self.finalize {
+            let (enter, leave) = (clock.ns(finalize.enter), clock.ns(finalize.leave));
+            let waited = stopped.unwrap_or(enter).clamp(enter, leave.max(enter));
+            ends.shutdown = between(waited, last.max(leave));
+            if finalize.is_profiled {
+                ends.finalizing = between(waited, leave);
+            }
+        }
+        ends
+    }
+
+    /// The calls that are not measured, but for those that start a library and the one that ends it:
+    /// number, call path, ns.
+    pub fn aside(&self, clock: &ClockMap) -> impl Iterator<Item = ((u16, u32), u64)> {
+        let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+        self.aside
+            .iter()
+            .map(move |(key, ticks)| (*key, ns(*ticks)))
+    }
+}
+
+/// What of a location's time is not measured, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Until its libraries have started.
+    pub startup: u64,
+    /// Since the last location entered Finalize.
+    pub shutdown: u64,
+    /// Of `shutdown`, in its own call of Finalize, if that is in the profile.
+    pub finalizing: u64,
+}
+
+/// When a run's parts begin and end, ns since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moments {
+    /// The first location was through its start-up; 0 if none has one.
+    pub started: i64,
+    /// The last one entered Finalize; `None` if none did.
+    pub stopped: Option<i64>,
+}
+
+impl Moments {
+    /// Of all agents' locations. Collective.
+    pub fn new(job: &dyn Job, opened: &Opened, timeline: &Timeline) -> Moments {
+        // Of what is not there 0, the least; the first is what is most from the end of numbers.
+        let mut extremes = [0u64; 2];
+        for (bounds, (clock, _)) in opened.bounds.iter().zip(timeline.own(opened)) {
+            let ns = |ticks: u64| clock.ns(ticks).max(0) as u64;
+            let started = bounds.started.map_or(0, |ticks| !ns(ticks));
+            let stopped = bounds.finalize.map_or(0, |f| ns(f.enter) + 1);
+            extremes = [extremes[0].max(started), extremes[1].max(stopped)];
+        }
+        job.reduce_max(&mut extremes);
+        let [started, stopped] = extremes;
+        Moments {
+            started: if started == 0 { 0 } else { !started as i64 },
+            stopped: stopped.checked_sub(1).map(|ns| ns as i64),
+        }
+    }
+}

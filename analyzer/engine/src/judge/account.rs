@@ -1,0 +1,167 @@
+//! What the time in calls was: lost as patterns say, what the calls cost, or unexplained.
+//!
+//! Patterns name what they can measure between ranks. What is left of a location's time in an
+//! operation, beyond what its calls cost, has no name: waiting for a processor, data still under
+//! way, the network. It is a finding of its own at its place, so that nothing is lost.
+
+use laggard_baselines::Baseline;
+use laggard_patterns::PatternId;
+use laggard_report::Settings;
+use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::flags;
+use rustc_hash::FxHashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::findings::finding::LocalFindings;
+use crate::judge::detect::{Entry, Kinds};
+use crate::stream::rows::Row;
+
+/// Calls of one operation and call path in a location. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Account {
+    operation: u16,
+    path: u32,
+    count: u64,
+    total: u64,
+    /// One call, when nobody is waited for.
+    cost: u64,
+    /// The same on a slow network, the longest that a cost may be taken for.
+    most: u64,
+    /// Moving the bytes of all calls on a slow network. Where they only begin requests, the calls
+    /// that complete these take it.
+    moving: u64,
+}
+
+/// What is known of a location's time in calls. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// What patterns charge, completion of collectives included.
+    pub explained: u64,
+    /// What nobody knows.
+    pub unexplained: u64,
+}
+
+/// The accounts of a location, whose profile has these `entries`. Start-up and shut-down have none,
+/// nor have regions of the program.
+pub fn open(
+    entries: &[(u32, Entry)],
+    kinds: &Kinds,
+    baseline: &dyn Baseline,
+    settings: &Settings,
+) -> Vec<Account> {
+    let accounts = entries.iter().filter_map(|(path, entry)| {
+        let call = calls::call(entry.operation)?;
+        let is_end = matches!(call.shape, Shape::Init | Shape::Finalize);
+        // What a loop of the program's own does besides waiting is not known.
+        if is_end || call.is_user() || entry.count == 0 {
+            return None;
+        }
+        let (cost, most) = kinds.cost(entry, baseline, settings);
+        Some(Account {
+            operation: entry.operation,
+            path: *path,
+            count: entry.count,
+            total: entry.total,
+            cost: cost as u64,
+            most: most as u64,
+            moving: entry.moving() as u64,
+        })
+    });
+    accounts.collect()
+}
+
+/// What a location lost in one operation and call path. ns.
+#[derive(Default)]
+struct Lost {
+    /// A signature of it.
+    signature: u32,
+    /// The calls only begin requests.
+    posts: bool,
+    explained: u64,
+    /// Single calls for which nobody in particular can account.
+    unexplained: u64,
+    /// Calls that lost something, and what they took at least beyond that.
+    instances: u64,
+    rest: Option<u64>,
+}
+
+/// Settles the accounts of a thread: what is unexplained is added to its `findings`. `rows` and
+/// `keys` are those of its signatures, `paths` the keys of its call paths.
+///
+/// `unexplained = total - findings - cost`, where a call may cost what the baseline table says, else
+/// what the fastest of its kind in the run took, times the ratio from which on a call is slow; one
+/// that lost something the least that such a call took beyond that, since the data had still to
+/// come; neither longer than on a slow network. Of calls that complete requests it also is what moving their bytes takes there.
+pub fn settle(
+    accounts: &[Account],
+    findings: &mut LocalFindings,
+    (rows, keys): (&[Row], &[PathKey]),
+    paths: &[PathKey],
+) -> Settled {
+    let mut settled = Settled::default();
+    let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();
+    for (signature, (row, key)) in (0..rows.len() as u32).zip(rows.iter().zip(keys)).rev() {
+        let lost = lost.entry((row.operation, *key)).or_default();
+        lost.signature = signature;
+        lost.posts |= row.has(flags::POSTS);
+    }
+    let name = |account: &Account| {
+        let key = paths.get(account.path as usize).copied();
+        (account.operation, key.unwrap_or_default())
+    };
+    for (signature, pattern, sums) in findings.iter() {
+        let at = signature as usize;
+        let (Some(row), Some(key)) = (rows.get(at), keys.get(at)) else {
+            continue;
+        };
+        let Some(pattern) = PatternId::from_number(pattern) else {
+            continue;
+        };
+        if row.shape == Shape::Init {
+            continue;
+        }
+        let lost = lost.entry((row.operation, *key)).or_default();
+        if pattern == PatternId::Unexplained {
+            lost.unexplained = lost.unexplained.saturating_add(sums.severity);
+            continue;
+        }
+        settled.explained = settled.explained.saturating_add(sums.severity);
+        lost.explained = lost.explained.saturating_add(sums.severity);
+        if pattern.is_waiting() {
+            lost.instances = lost.instances.max(sums.instances);
+            lost.rest = lost.rest.into_iter().chain(sums.rest).min();
+        }
+    }
+    let posted = accounts
+        .iter()
+        .filter(|account| lost.get(&name(account)).is_some_and(|l| l.posts));
+    let moving = posted.map(|account| account.moving);
+    let mut moving = moving.fold(0, u64::saturating_add);
+    for account in accounts {
+        let Some(lost) = lost.get(&name(account)) else {
+            continue;
+        };
+        let late = lost.instances.min(account.count);
+        let rest = lost
+            .rest
+            .unwrap_or(0)
+            .clamp(account.cost, account.most.max(account.cost));
+        let cost = (account.count - late)
+            .saturating_mul(account.cost)
+            .saturating_add(late.saturating_mul(rest));
+        let beyond = account.total.saturating_sub(lost.explained);
+        let mut unexplained = beyond.saturating_sub(cost);
+        if calls::call(account.operation).is_some_and(|c| c.generic == GenericType::Completion) {
+            let moved = unexplained.min(moving);
+            moving -= moved;
+            unexplained -= moved;
+        }
+        let unexplained = unexplained.max(lost.unexplained.min(beyond));
+        settled.unexplained = settled.unexplained.saturating_add(unexplained);
+        let more = unexplained.saturating_sub(lost.unexplained);
+        findings.add_rest(lost.signature, more, account.count);
+    }
+    settled
+}

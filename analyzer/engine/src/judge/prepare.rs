@@ -1,0 +1,623 @@
+//! From opened files to ranks that are ready for pass one: profile, verdicts,
+//! tables of signatures, groups.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use laggard_trace::calls::number::MPI_Cancel;
+use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::{ALL_PES, Location, Signature, WORLD, flags};
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::{Group, Interner, PathKey, path_key, size_of};
+use crate::clock::ClockMap;
+use crate::collectives::group::{Groups, owner};
+use crate::collectives::topology::Topology;
+use crate::input::bounds::{Bounds, is_init};
+use crate::input::open::{Opened, profile_of};
+use crate::input::spans::Spans;
+use crate::judge::account::{Account, Settled};
+use crate::judge::detect::{Entry, Filter, Kinds, Usual, Verdict, hotspot_share, judge};
+use crate::replay::rank::Rank;
+use crate::stream::columns::Stream;
+use crate::stream::rows::{NONE, Row, TimeClass};
+use crate::stream::thread::Thread;
+use crate::wire::parcels::{Counting, exchange};
+use laggard_baselines::{Baseline, Span};
+use laggard_comm::Job;
+use laggard_report::Settings;
+
+/// Times of one location. ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocationTimes {
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+    /// From its first call to the end of its last, start-up and shut-down included.
+    pub all: u64,
+    /// Until its libraries had started.
+    pub startup: u64,
+    /// Since the last location entered Finalize.
+    pub shutdown: u64,
+    /// Inside calls in between, by [`TimeClass`].
+    pub inside: [u64; 4],
+    /// Calls, all of them.
+    pub calls: u64,
+    /// Charged by patterns.
+    pub waiting: u64,
+    /// The time inside, as far as it is settled, see [`account::settle`].
+    pub settled: Settled,
+}
+
+impl LocationTimes {
+    /// The time that shares are of: between start-up and shut-down, ns.
+    pub fn wall(&self) -> u64 {
+        let ends = self.startup.saturating_add(self.shutdown);
+        self.all.saturating_sub(ends)
+    }
+
+    /// Time outside of calls, ns.
+    pub fn computation(&self) -> u64 {
+        let inside = self.inside.iter().copied();
+        self.wall()
+            .saturating_sub(inside.fold(0, u64::saturating_add))
+    }
+}
+
+/// Sums of one (operation, call path) over locations. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProfileSums {
+    /// Calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total: u64,
+    /// Of that, in start-up and shut-down.
+    pub ends: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The strongest reason to look at it.
+    pub filter: Filter,
+    /// Locations of which nobody can tell whether it was slow, see [`Filter::Once`], and their
+    /// time in it.
+    pub once: (u64, u64),
+    /// Whether a member of a group that it was called in has no trace.
+    pub members_missing: bool,
+    /// Who takes part in a call, at most.
+    pub members: u32,
+    /// Of the calls, those that found nothing, where they were much of a location's time.
+    pub polls: u64,
+    /// Time spent in and between them.
+    pub polled: u64,
+}
+
+/// The profile of all locations of an agent, or of several.
+pub type Profile = FxHashMap<(u16, PathKey), ProfileSums>;
+
+/// What the global phase knows of one location.
+pub struct Profiled {
+    /// Key of each call path, by id.
+    pub paths: Vec<PathKey>,
+    /// Entries with their call path's id.
+    pub entries: Vec<(u32, Entry)>,
+    /// What these calls should take, once that is known of all locations.
+    pub accounts: Vec<Account>,
+    /// Where its time went, all of Finalize and what is beside it inside; see
+    /// [`Profiled::settled`].
+    pub times: LocationTimes,
+    bounds: Bounds,
+    /// In calls that start a library, ticks.
+    starting: u64,
+    /// What one-sided transfers it made.
+    pub transfers: Vec<Transfer>,
+}
+
+/// A signature of one-sided transfers.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    signature: u32,
+    operation: u16,
+    bytes: u64,
+    /// Where both are, if that is known.
+    span: Option<Span>,
+    /// The shortest of the call path, ns, if all there have this many bytes.
+    shortest: Option<u64>,
+}
+
+impl Profiled {
+    /// The location's times by the clocks that are used in the end, if the last of all locations
+    /// entered Finalize at `stopped`, ns. What of Finalize was after that, and of
+    /// other calls beside what is measured, is told to the profile.
+    pub fn settled(
+        &self,
+        clock: &ClockMap,
+        stopped: Option<i64>,
+        profile: &mut Profile,
+    ) -> LocationTimes {
+        let ends = self.bounds.ends(clock, self.starting, stopped);
+        let mut times = LocationTimes {
+            startup: ends.startup,
+            shutdown: ends.shutdown,
+            ..self.times.clone()
+        };
+        let finalize = self.bounds.finalize.iter();
+        let finalize = finalize.map(|call| ((call.operation, call.call_path), ends.finalizing));
+        for ((operation, path), time) in finalize.chain(self.bounds.aside(clock)) {
+            let inside = &mut times.inside[TimeClass::of(operation) as usize];
+            *inside = inside.saturating_sub(time);
+            let path = self.paths.get(path as usize).copied().unwrap_or_default();
+            if let Some(sums) = profile.get_mut(&(operation, path)) {
+                sums.ends = sums.ends.saturating_add(time);
+            }
+        }
+        times
+    }
+
+    /// Functions, bytes and least times of transfers.
+    pub fn fastest(&self) -> impl Iterator<Item = (u16, u64, u64)> {
+        let transfers = self.transfers.iter();
+        transfers.filter_map(|t| Some((t.operation, t.bytes, t.shortest?)))
+    }
+}
+
+/// The puts and gets of a location.
+fn transfers(location: &Location, entries: &[(u32, Entry)], spans: &Spans) -> Vec<Transfer> {
+    let signatures = location.definitions.signatures().iter().enumerate();
+    let mut sizes: FxHashMap<(u16, u32), Option<u64>> = FxHashMap::default();
+    let mut found = Vec::new();
+    for (id, signature) in signatures {
+        let half = match calls::call(signature.operation).map(|call| call.generic) {
+            Some(GenericType::OneSidedPut) => signature.send,
+            Some(GenericType::OneSidedGet) => signature.receive,
+            _ => continue,
+        };
+        let key = (signature.operation, signature.call_path);
+        if half.peer < 0 || half.peer as u32 == location.header.rank {
+            // Nowhere, or to itself: that is faster than to anybody else.
+            sizes.insert(key, None);
+            continue;
+        }
+        let bytes = half.bytes;
+        let size = sizes.entry(key).or_insert(Some(bytes));
+        *size = size.filter(|&size| size == bytes);
+        found.push((id as u32, key, bytes, half.peer));
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let shortest: FxHashMap<(u16, u32), u64> = entries
+        .iter()
+        .filter(|(_, entry)| entry.count > 0)
+        .map(|(path, entry)| ((entry.operation, *path), entry.minimum))
+        .collect();
+    let transfer = |(signature, key, bytes, peer): (u32, (u16, u32), u64, i32)| Transfer {
+        signature,
+        operation: key.0,
+        bytes,
+        span: spans.of_peer(peer),
+        shortest: sizes[&key].and_then(|_| shortest.get(&key).copied()),
+    };
+    found.into_iter().map(transfer).collect()
+}
+
+/// Profiles a location with these bounds, of a run in which the last location entered Finalize at
+/// `stopped`, ns by this clock.
+pub fn profile(
+    location: &Location,
+    clock: &ClockMap,
+    bounds: &Bounds,
+    stopped: Option<i64>,
+    opened: &Opened,
+) -> Profiled {
+    let span = bounds.span;
+    let definitions = &location.definitions;
+    let paths = (0..definitions.call_path_count() as u32)
+        .map(|id| path_key(definitions, id))
+        .collect();
+    let ns = |ticks: u64| clock.length_ns(ticks) as u64;
+    let mut times = LocationTimes {
+        rank: location.header.rank,
+        thread: location.header.thread,
+        all: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
+        ..LocationTimes::default()
+    };
+    let members = members(location);
+    let spans = Spans::new(location, opened);
+    let mut entries = Vec::new();
+    let mut starting: u64 = 0;
+    for entry in profile_of(location) {
+        if is_init(entry.operation) {
+            starting = starting.saturating_add(entry.total);
+        } else {
+            let inside = &mut times.inside[TimeClass::of(entry.operation) as usize];
+            *inside = inside.saturating_add(ns(entry.total));
+        }
+        times.calls = times.calls.saturating_add(entry.count);
+        entries.push((
+            entry.call_path,
+            Entry {
+                operation: entry.operation,
+                count: entry.count,
+                total: ns(entry.total),
+                minimum: ns(entry.minimum),
+                maximum: ns(entry.maximum),
+                bytes: entry.bytes,
+                members: match calls::call(entry.operation).map(|call| call.shape) {
+                    Some(Shape::Single) | None => 2,
+                    Some(_) => members
+                        .get(&(entry.operation, entry.call_path))
+                        .copied()
+                        .unwrap_or(location.header.ranks),
+                },
+                span: spans.of(entry.operation, entry.call_path),
+            },
+        ));
+    }
+    let ends = bounds.ends(clock, starting, stopped);
+    (times.startup, times.shutdown) = (ends.startup, ends.shutdown);
+    Profiled {
+        transfers: transfers(location, &entries, &spans),
+        paths,
+        entries,
+        accounts: Vec::new(),
+        times,
+        bounds: bounds.clone(),
+        starting,
+    }
+}
+
+/// Members of each group that a location knows, by the group's id; 0 = unknown.
+fn sizes(location: &Location) -> FxHashMap<u64, u32> {
+    let definitions = &location.definitions;
+    let mut sizes: FxHashMap<u64, u32> = FxHashMap::default();
+    sizes.insert(WORLD, location.header.ranks);
+    for communicator in &definitions.communicators {
+        let size = sizes.entry(communicator.id).or_default();
+        *size = size_of(communicator).max(*size);
+    }
+    for &(id, communicator, _, _) in &definitions.group_handles {
+        let size = sizes.get(&communicator).copied().unwrap_or(0);
+        sizes.insert(id, size);
+    }
+    sizes
+}
+
+/// Members of the largest group that each (operation, call path) was called in.
+fn members(location: &Location) -> FxHashMap<(u16, u32), u32> {
+    let sizes = sizes(location);
+    let mut members: FxHashMap<(u16, u32), u32> = FxHashMap::default();
+    for signature in location.definitions.signatures() {
+        if signature.has(flags::COLLECTIVE)
+            && let Some(&size) = sizes.get(&signature.group).filter(|&&size| size > 0)
+        {
+            let key = (signature.operation, signature.call_path);
+            let largest = members.entry(key).or_default();
+            *largest = size.max(*largest);
+        }
+    }
+    members
+}
+
+/// What is slow in a location.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    /// Its entries, by operation and call path id.
+    entries: FxHashMap<(u16, u32), Verdict>,
+    /// One-sided transfers, by signature.
+    transfers: FxHashMap<u32, Usual>,
+}
+
+/// Runs the filters on all entries of this agent, and sums its profile.
+pub fn detect(
+    profiled: &[Profiled],
+    settings: &Settings,
+    baseline: &dyn Baseline,
+    kinds: &Kinds,
+) -> (Vec<Verdicts>, Profile) {
+    let mut profile = Profile::default();
+    let verdicts = profiled.iter().map(|location| {
+        let entries = location.entries.iter().map(|(_, entry)| entry);
+        let measured = entries.filter(|entry| !is_init(entry.operation));
+        let totals = measured.map(|entry| entry.total);
+        let wall = location.times.wall() as f64;
+        let share = hotspot_share(totals, wall, settings.hotspot_percent);
+        let mut verdicts = Verdicts::default();
+        for (path, entry) in &location.entries {
+            let verdict = judge(entry, share, settings, baseline, kinds);
+            verdicts.entries.insert((entry.operation, *path), verdict);
+            let key = location
+                .paths
+                .get(*path as usize)
+                .copied()
+                .unwrap_or_default();
+            let sums = profile.entry((entry.operation, key)).or_default();
+            sums.count = sums.count.saturating_add(entry.count);
+            sums.total = sums.total.saturating_add(entry.total);
+            if is_init(entry.operation) {
+                sums.ends = sums.ends.saturating_add(entry.total);
+            }
+            sums.bytes = sums.bytes.saturating_add(entry.bytes);
+            sums.members = sums.members.max(entry.members);
+            if verdict.filter > sums.filter {
+                sums.filter = verdict.filter;
+            }
+            if verdict.filter == Filter::Once {
+                sums.once.0 += 1;
+                sums.once.1 = sums.once.1.saturating_add(entry.total);
+            }
+        }
+        let transfers = location.transfers.iter().map(|t| {
+            let usual = Usual::of(t.operation, (t.bytes, t.span), settings, baseline, kinds);
+            (t.signature, usual)
+        });
+        verdicts.transfers = transfers.collect();
+        verdicts
+    });
+    (verdicts.collect(), profile)
+}
+
+/// Builds the ranks of this agent. `clocks` are those of the locations, shifted to
+/// the start of the run.
+pub fn ranks<'a>(
+    opened: &'a Opened,
+    profiled: &[Profiled],
+    verdicts: &[Verdicts],
+    clocks: &[ClockMap],
+    all: bool,
+    keeps_writes: bool,
+    groups: &Interner<u64>,
+) -> Vec<Rank<'a>> {
+    let locations = &opened.locations;
+    let mut bounds: Vec<(usize, usize)> = Vec::new();
+    for (at, location) in locations.iter().enumerate() {
+        match bounds.last_mut() {
+            Some((first, end)) if locations[*first].header.rank == location.header.rank => {
+                *end = at + 1;
+            }
+            _ => bounds.push((at, at + 1)),
+        }
+    }
+    bounds
+        .par_iter()
+        .map(|&(first, end)| {
+            let threads = (first..end).map(|at| {
+                let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
+                let lists = lists(&locations[at]);
+                let stream = Stream::new(&locations[at], clocks[at].clone());
+                let number = locations[at].header.thread;
+                let usual = verdicts[at].transfers.clone();
+                Thread::new(number, stream, rows, lists, paths, usual)
+            });
+            let rank = locations[first].header.rank;
+            let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
+            rank.keeps_writes = keeps_writes;
+            for (number, at) in (first..end).enumerate() {
+                let signatures = locations[at].definitions.signatures();
+                rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);
+                for (id, signature) in signatures.iter().enumerate() {
+                    let send = rank.sends.of_send(signature, &opened.agent_of);
+                    let receive = rank.receives.of_receive(signature, &opened.agent_of);
+                    let row = &mut rank.threads[number].rows[id];
+                    row.send_channel = send;
+                    row.receive_channel = receive;
+                    row.choose_step();
+                    rank.number_group(number, id);
+                }
+            }
+            for location in &locations[first..end] {
+                for communicator in &location.definitions.communicators {
+                    if let Some(group) = groups.find(&communicator.id) {
+                        rank.local_ranks.insert(group, communicator.local_rank);
+                    }
+                }
+            }
+            rank
+        })
+        .collect()
+}
+
+fn rows(
+    location: &Location,
+    profiled: &Profiled,
+    verdicts: &Verdicts,
+    all: bool,
+    groups: &Interner<u64>,
+) -> (Vec<Row>, Vec<PathKey>) {
+    let signatures = location.definitions.signatures();
+    // Of an intercommunicator's ranks each waits for those of the other group only.
+    let communicators = location.definitions.communicators.iter();
+    let between: Vec<u64> = communicators
+        .filter(|c| c.kind != 0)
+        .map(|c| c.id)
+        .collect();
+    let sizes = sizes(location);
+    let is_of_all = |signature: &Signature| {
+        let size = sizes.get(&signature.group).copied().unwrap_or(0);
+        let is_all = signature.group == ALL_PES || size >= location.header.ranks;
+        is_all && !between.contains(&signature.group) && signature.has(flags::COLLECTIVE)
+    };
+    let of_signature = signatures.iter().map(|signature| {
+        let key = profiled
+            .paths
+            .get(signature.call_path as usize)
+            .copied()
+            .unwrap_or_default();
+        let mut row = Row::new(signature);
+        row.meets &= !between.contains(&signature.group);
+        row.of_all = is_of_all(signature) && row.is_meeting();
+        row.group = groups.find(&signature.group).unwrap_or(NONE);
+        row.threshold = if signature.has(flags::PAUSED) {
+            i64::MAX
+        } else if all {
+            0
+        } else {
+            verdicts
+                .entries
+                .get(&(signature.operation, signature.call_path))
+                .map_or(i64::MAX, |verdict| verdict.threshold)
+        };
+        (row, key)
+    });
+    of_signature.unzip()
+}
+
+/// Completion lists by id. What signatures name may be any number, and is not in any list.
+fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
+    location.definitions.completion_lists().to_vec()
+}
+
+/// Numbers the groups of this agent, and learns from the others how many members of
+/// each have a trace. Collective.
+pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) {
+    let mut numbers = Interner::default();
+    let mut list: Vec<Group> = Vec::new();
+    let mut members: Vec<(u32, u32)> = Vec::new();
+    for location in locations {
+        let mut sizes: Vec<_> = sizes(location).into_iter().collect();
+        sizes.sort_unstable();
+        for (id, size) in sizes {
+            let number = numbers.number(id);
+            if number as usize == list.len() {
+                list.push(Group {
+                    id,
+                    size: 0,
+                    local: 0,
+                });
+            }
+            list[number as usize].size = size.max(list[number as usize].size);
+            members.push((number, location.header.rank));
+        }
+    }
+    members.sort_unstable();
+    members.dedup();
+    members
+        .iter()
+        .for_each(|&(number, _)| list[number as usize].local += 1);
+    let expected = expected(job, &list);
+    let topology = Topology::gather(job, locations);
+    (numbers, Groups::new(list, expected, topology))
+}
+
+/// Notes in the profile the calls in groups of which some member has no trace.
+pub fn note_missing_members(
+    locations: &[Location],
+    profiled: &[Profiled],
+    numbers: &Interner<u64>,
+    groups: &Groups,
+    profile: &mut Profile,
+) {
+    for (location, profiled) in locations.iter().zip(profiled) {
+        let sizes = sizes(location);
+        for signature in location.definitions.signatures() {
+            let traced = numbers
+                .find(&signature.group)
+                .map(|number| groups.expected[number as usize]);
+            let size = sizes.get(&signature.group);
+            let path = profiled.paths.get(signature.call_path as usize);
+            if signature.has(flags::COLLECTIVE)
+                && traced
+                    .zip(size)
+                    .is_some_and(|(traced, &size)| traced < size)
+                && let Some(sums) =
+                    path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
+            {
+                sums.members_missing = true;
+            }
+        }
+    }
+}
+
+/// Members of each group that have a trace, in all agents.
+fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
+    let agents = job.agents();
+    let mut asking: Vec<Counting> = (0..agents).map(|_| Counting::default()).collect();
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for group in list {
+        let agent = owner(group.id, 0, agents);
+        order.push((agent, asking[agent].counts.len()));
+        asking[agent]
+            .counts
+            .push([group.id, u64::from(group.local)]);
+    }
+    let mut received = exchange(job, &mut asking);
+    let mut sums: FxHashMap<u64, u64> = FxHashMap::default();
+    for [id, local] in received.iter().flat_map(|parcel| &parcel.counts) {
+        *sums.entry(*id).or_default() += local;
+    }
+    for [id, count] in received.iter_mut().flat_map(|parcel| &mut parcel.counts) {
+        *count = sums[id];
+    }
+    let answers = exchange(job, &mut received);
+    let answer = |&(agent, at): &(usize, usize)| answers[agent].counts.get(at);
+    order
+        .iter()
+        .map(|at| answer(at).map_or(0, |count| count[1] as u32))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::number;
+    use laggard_trace::*;
+
+    #[test]
+    fn members_are_those_of_the_largest_group_of_a_call() {
+        let mut header = FileHeader::new();
+        header.ranks = 8;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        let communicator = |id, size| {
+            Definition::Communicator(Communicator {
+                id,
+                size,
+                ..Communicator::default()
+            })
+        };
+        let signature = |id, call_path, group| {
+            Definition::Signature(Signature {
+                id,
+                operation: number::MPI_Allreduce,
+                flags: flags::COLLECTIVE,
+                group,
+                call_path,
+                ..Signature::default()
+            })
+        };
+        writer.define(&[
+            communicator(5, 2),
+            communicator(6, 4),
+            signature(1, 1, WORLD),
+            signature(2, 2, 5),
+            signature(3, 2, 6),
+            signature(4, 3, 7),
+        ]);
+        let bytes = writer.finish(End::default()).into_bytes();
+        let location = Location::from_bytes(std::path::Path::new("test.lgt"), &bytes).unwrap();
+        let members = members(&location);
+        let of = |path| members.get(&(number::MPI_Allreduce, path)).copied();
+        assert_eq!([of(1), of(2), of(3)], [Some(8), Some(4), None]);
+    }
+
+    #[test]
+    fn lists_that_nobody_defined_take_no_memory() {
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        let signature = |id, completes| {
+            Definition::Signature(Signature {
+                id,
+                completes,
+                ..Signature::default()
+            })
+        };
+        let entries = vec![(1, 0), (2, 0)];
+        writer.define(&[
+            signature(1, 1),
+            signature(2, u32::MAX),
+            Definition::CompletionList { id: 1, entries },
+        ]);
+        let bytes = writer.finish(End::default()).into_bytes();
+        let location = Location::from_bytes(std::path::Path::new("test.lgt"), &bytes).unwrap();
+        assert_eq!(lists(&location), [vec![], vec![(1, 0), (2, 0)]]);
+    }
+}

@@ -1,0 +1,330 @@
+//! Transfers that meet at one process: which were slow, and who else transferred to or from the
+//! same target meanwhile.
+
+use laggard_patterns::{Interval, PatternId, one_sided};
+use laggard_trace::calls::{self, GenericType};
+
+use crate::findings::finding::{Instance, LocalFindings};
+use crate::memory::watches::{Kind, Rival, Watch};
+use crate::replay::rank::{CallAt, Rank};
+use crate::wire::parcels::Detail;
+
+/// A transfer to or from the memory of another rank.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// World rank of the other.
+    target: u32,
+    thread: u32,
+    /// ns.
+    enter: i64,
+    /// ns.
+    leave: i64,
+    signature: u32,
+    /// The latest end of those before it and its own, of this target and thread, ns.
+    reach: i64,
+    /// Whether it was entered in this slab.
+    is_new: bool,
+}
+
+impl Move {
+    fn key(&self) -> (u32, u32, i64) {
+        (self.target, self.thread, self.enter)
+    }
+}
+
+/// The transfers of a rank that may matter to those of others.
+#[derive(Debug, Default)]
+pub struct Moves(Vec<Move>);
+
+impl Moves {
+    /// Brings them into the order in which they are looked for.
+    pub fn sort(&mut self) {
+        self.0.sort_unstable_by_key(Move::key);
+        let mut before: Option<Move> = None;
+        for one in &mut self.0 {
+            let same = before.filter(|b| (b.target, b.thread) == (one.target, one.thread));
+            one.reach = same.map_or(one.leave, |before| before.reach.max(one.leave));
+            before = Some(*one);
+        }
+    }
+
+    /// Forgets what was over before `until`, the end of the slab.
+    pub fn trim(&mut self, until: i64) {
+        self.0.retain(|one| one.leave > until);
+        self.0.iter_mut().for_each(|one| one.is_new = false);
+    }
+
+    /// The other ranks, each once.
+    pub fn targets(&self) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        let targets = self.0.iter().map(|one| one.target);
+        targets.filter(move |target| last.replace(*target) != Some(*target))
+    }
+
+    /// Those of a thread that overlap a transfer to or from `target`.
+    fn overlapping(&self, target: u32, thread: u32, watch: &Watch) -> impl Iterator<Item = &Move> {
+        let (enter, leave) = (watch.enter, watch.leave);
+        let is_before = |one: &Move| {
+            (one.target, one.thread) < (target, thread)
+                || (one.target, one.thread) == (target, thread) && one.reach <= enter
+        };
+        let first = self.0.partition_point(is_before);
+        let here = self.0[first..].iter().take_while(move |one| {
+            (one.target, one.thread) == (target, thread) && one.enter < leave
+        });
+        here.filter(move |one| one.leave > enter)
+    }
+}
+
+impl Rank<'_> {
+    /// Notes a transfer to or from a world rank, if it is another. What it should take, ns, if
+    /// it took so much longer that it asks for competitors; else 0.
+    pub(crate) fn move_data(&mut self, call: &CallAt, target: i32, is_as_defined: bool) -> i64 {
+        let Ok(target) = u32::try_from(target) else {
+            return 0;
+        };
+        if target == self.rank || call.leave <= call.enter {
+            return 0;
+        }
+        self.moves.0.push(Move {
+            target,
+            thread: call.thread,
+            enter: call.enter,
+            leave: call.leave,
+            signature: call.signature,
+            reach: call.leave,
+            is_new: true,
+        });
+        let usual = &self.threads[call.thread as usize].usual;
+        let usual = usual.get(&call.signature).filter(|_| is_as_defined);
+        let slow = usual.filter(|usual| call.asks && call.leave - call.enter >= usual.slow);
+        slow.map_or(0, |usual| usual.expected)
+    }
+
+    /// Asks for competitors of a transfer.
+    pub(crate) fn watch_transfer(&mut self, call: &CallAt, target: i32, expected: i64) {
+        self.watches.push(Watch {
+            enter: call.enter,
+            leave: call.leave,
+            value: target as i64 as u64,
+            rank: self.rank,
+            thread: call.thread,
+            signature: call.signature,
+            kind: Kind::Transfer as u32,
+            expected,
+            ..Watch::default()
+        });
+    }
+
+    /// How this rank, another one than the waiting one, competed with a transfer: one entry for
+    /// each thread and call path. Of a transfer that was told of before, as far as new
+    /// ones go.
+    pub(crate) fn rivals(&self, watch: &Watch, is_new: bool, found: &mut Vec<Rival>) {
+        let Ok(target) = u32::try_from(watch.value) else {
+            return;
+        };
+        if self.rank == watch.rank || self.moves.0.is_empty() {
+            return;
+        }
+        for thread in 0..self.threads.len() as u32 {
+            let first = found.len();
+            let moves = self.moves.overlapping(target, thread, watch);
+            for one in moves.filter(|one| is_new || one.is_new) {
+                let (from, until) = (one.enter.max(watch.enter), one.leave.min(watch.leave));
+                let detail = self.detail_of_signature(thread, one.signature);
+                let key = |detail: &Detail| (detail.operation, detail.path);
+                let same = found[first..]
+                    .iter_mut()
+                    .find(|rival| key(&rival.detail) == key(&detail));
+                match same {
+                    Some(rival) => {
+                        rival.until = rival.until.max(until);
+                        rival.overlap = rival.overlap.saturating_add(until - from);
+                    }
+                    None => found.push(Rival {
+                        id: watch.id,
+                        from,
+                        until,
+                        overlap: until - from,
+                        detail,
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// So many competitors of a transfer are looked at, those that overlap most: at a process that
+/// all others transfer to, all compete with all.
+const MOST: usize = 32;
+
+/// Puts together what a competitor did in several slabs, and leaves the largest. Of a rank one
+/// agent alone knows, so the largest of all are among the largest of each agent.
+pub fn join(rivals: &mut Vec<Rival>) {
+    let who = |rival: &Rival| {
+        let detail = &rival.detail;
+        (detail.rank, detail.thread, detail.operation, detail.path)
+    };
+    rivals.sort_unstable_by_key(|rival| (who(rival), rival.from));
+    rivals.dedup_by(|next, first| {
+        let is_same = who(next) == who(first);
+        if is_same {
+            first.until = first.until.max(next.until);
+            first.overlap = first.overlap.saturating_add(next.overlap);
+        }
+        is_same
+    });
+    if rivals.len() > MOST {
+        rivals.sort_unstable_by_key(|rival| (std::cmp::Reverse(rival.overlap), who(rival)));
+        rivals.truncate(MOST);
+    }
+}
+
+/// Time in which some competitor transferred, ns: a series of transfers counts from the first to
+/// the last, but never for more than it took itself.
+fn overlap(rivals: &[Rival]) -> i64 {
+    let mut spans: Vec<(i64, i64)> = rivals.iter().map(|r| (r.from, r.until)).collect();
+    spans.sort_unstable();
+    let (mut sum, mut end) = (0, i64::MIN);
+    for (from, until) in spans {
+        sum += (until - from.max(end)).max(0);
+        end = end.max(until);
+    }
+    let all = rivals.iter().map(|rival| rival.overlap);
+    sum.min(all.fold(0, i64::saturating_add))
+}
+
+/// Charges a transfer with what it lost to competitors, and `otherwise`, ns, to others. `false`
+/// if it had none.
+pub fn charge(
+    findings: &mut LocalFindings,
+    operation: u16,
+    watch: &Watch,
+    otherwise: i64,
+    rivals: &mut Vec<Rival>,
+    is_far: impl Fn(&Detail) -> bool,
+) -> bool {
+    join(rivals);
+    if rivals.is_empty() {
+        return false;
+    }
+    let interval = Interval::new(watch.enter, watch.leave);
+    let severity = one_sided::competing(interval, watch.expected, otherwise, overlap(rivals));
+    let pattern = match calls::call(operation).map(|call| call.generic) {
+        Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
+        _ => PatternId::CompetingPut,
+    };
+    if severity > 0 {
+        let all = rivals.iter().map(|rival| i128::from(rival.overlap)).sum();
+        let share =
+            |rival: &Rival| i128::from(severity) * i128::from(rival.overlap) / i128::max(all, 1);
+        let shares = rivals
+            .iter()
+            .map(|rival| (share(rival) as i64, rival.detail));
+        let shares: Vec<(i64, Detail)> = shares.collect();
+        let instance = Instance {
+            severity,
+            rank: watch.rank,
+            enter: watch.enter,
+            leave: watch.leave,
+            late: None,
+            inter_host: rivals.iter().any(|rival| is_far(&rival.detail)),
+            doubt: 0,
+        };
+        findings.add_shared(pattern, watch.signature, &instance, &shares);
+    }
+    true
+}
+
+/// So much longer than expected a transfer must be, with nobody in the way, to be called
+/// unexplained, ns: below, it is what machines do.
+pub const UNEXPLAINED_NS: i64 = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rival(rank: u32, from: i64, until: i64, overlap: i64) -> Rival {
+        Rival {
+            id: 0,
+            from,
+            until,
+            overlap,
+            detail: Detail {
+                rank,
+                ..Detail::default()
+            },
+        }
+    }
+
+    #[test]
+    fn competitors_at_once_count_once() {
+        assert_eq!(overlap(&[rival(1, 0, 50, 50), rival(2, 20, 60, 40)]), 60);
+        assert_eq!(overlap(&[rival(1, 0, 10, 10), rival(2, 20, 60, 40)]), 50);
+        // A series with gaps.
+        assert_eq!(overlap(&[rival(1, 0, 50, 5)]), 5);
+        assert_eq!(overlap(&[]), 0);
+    }
+
+    #[test]
+    fn what_a_competitor_did_in_several_slabs_is_one() {
+        let mut rivals = vec![rival(2, 50, 60, 10), rival(1, 0, 9, 9), rival(2, 0, 20, 20)];
+        join(&mut rivals);
+        let spans: Vec<_> = rivals
+            .iter()
+            .map(|r| (r.detail.rank, r.from, r.until))
+            .collect();
+        assert_eq!(spans, [(1, 0, 9), (2, 0, 60)]);
+        assert_eq!(rivals[1].overlap, 30);
+    }
+
+    #[test]
+    fn the_largest_competitors_are_left() {
+        let mut rivals: Vec<_> = (0..100)
+            .map(|n| rival(n, 0, 200, 1 + i64::from(n)))
+            .collect();
+        join(&mut rivals);
+        assert_eq!(rivals.len(), MOST);
+        assert!(
+            rivals
+                .iter()
+                .all(|rival| rival.detail.rank >= 100 - MOST as u32)
+        );
+    }
+
+    #[test]
+    fn transfers_are_found_that_overlap() {
+        let one = |thread, enter, leave| Move {
+            target: 3,
+            thread,
+            enter,
+            leave,
+            signature: 0,
+            reach: leave,
+            is_new: true,
+        };
+        let mut moves = Moves(vec![
+            one(0, 40, 50),
+            one(1, 0, 90),
+            one(0, 0, 10),
+            one(0, 10, 30),
+        ]);
+        moves.sort();
+        let watch = Watch {
+            enter: 10,
+            leave: 40,
+            ..Watch::default()
+        };
+        let found = |thread| {
+            let moves = moves.overlapping(3, thread, &watch);
+            moves.map(|one| one.enter).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0), [10]);
+        assert_eq!(found(1), [0]);
+        assert!(moves.overlapping(2, 0, &watch).next().is_none());
+        assert_eq!(moves.targets().collect::<Vec<_>>(), [3]);
+        moves.trim(49);
+        assert_eq!(moves.0.len(), 2);
+        assert!(moves.0.iter().all(|one| !one.is_new));
+    }
+}

@@ -1,0 +1,306 @@
+//! Epochs on windows, of one rank: post, start, complete and wait as messages on channels of
+//! their own, and the transfers that a fence has to wait for.
+//!
+//! The n-th MPI_Win_post of a target for an origin matches the n-th MPI_Win_start of that origin
+//! for the target, and so do the calls that end the epoch: exactly what a channel does. Their
+//! tags are negative, so that no message of the program is on them.
+
+use laggard_trace::Event;
+use laggard_trace::calls::{GenericType, call, number};
+use laggard_trace::flags;
+use rustc_hash::FxHashMap;
+
+use crate::memory::watches::has_its_size;
+use crate::messages::channel::End;
+use crate::replay::rank::{CallAt, Rank};
+use crate::stream::rows::{NONE, Row};
+use crate::wire::parcels::{Member, Party};
+
+/// Tag of the channel from target to origin: an end is a MPI_Win_post.
+pub const POSTED: i32 = -1001;
+/// From origin to target: an end is a MPI_Win_complete.
+pub const COMPLETED: i32 = -1002;
+/// From origin to target: the end's time is when the last transfer of an epoch left.
+pub const TRANSFERRED: i32 = -1003;
+
+/// Targets whose transfers are remembered until a flush of all, at most: it waits for the last of
+/// them.
+const MOST_UNDER_WAY: usize = 256;
+
+/// What a call does to epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing.
+    None,
+    /// MPI_Win_post.
+    Post,
+    /// MPI_Win_start.
+    Start,
+    /// MPI_Win_complete.
+    Complete,
+    /// MPI_Win_wait, or a successful MPI_Win_test.
+    Wait,
+    /// Moves data.
+    Transfer,
+    /// Locks, unlocks or flushes.
+    Passive,
+}
+
+impl Role {
+    /// The role of a call.
+    pub fn of(operation: u16) -> Role {
+        match operation {
+            number::MPI_Win_post => Role::Post,
+            number::MPI_Win_start => Role::Start,
+            number::MPI_Win_complete => Role::Complete,
+            number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
+            number::MPI_Win_lock
+            | number::MPI_Win_lock_all
+            | number::MPI_Win_unlock
+            | number::MPI_Win_unlock_all
+            | number::MPI_Win_flush
+            | number::MPI_Win_flush_all
+            | number::MPI_Win_flush_local
+            | number::MPI_Win_flush_local_all => Role::Passive,
+            // OpenSHMEM has neither windows nor epochs.
+            _ => match call(operation)
+                .filter(|call| !call.is_shmem())
+                .map(|call| call.generic)
+            {
+                Some(
+                    GenericType::OneSidedPut
+                    | GenericType::OneSidedGet
+                    | GenericType::OneSidedAtomic,
+                ) => Role::Transfer,
+                _ => Role::None,
+            },
+        }
+    }
+}
+
+/// A target in an access epoch.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    /// World rank.
+    target: i32,
+    /// The rank's channel of its posts, and the number of the post.
+    post: (u32, u64),
+    /// When the last transfer left, or MPI_Win_start.
+    transfer: End,
+}
+
+/// The last transfer to or from a target since the last fence.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    target: i32,
+    party: Party,
+    leave: i64,
+}
+
+/// One window.
+#[derive(Debug, Default)]
+struct Window {
+    /// Origins of the exposure epoch.
+    origins: Vec<i32>,
+    /// Targets of the access epoch.
+    access: Vec<Access>,
+    last: Vec<Last>,
+    /// Targets of transfers under locks that are not known to be through.
+    under_way: Vec<i32>,
+}
+
+/// Whom a one-sided transfer is to or from, if that is a process of this run.
+pub(crate) fn target_of(row: &Row, event: Option<&Event>) -> Option<i32> {
+    let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
+    let target = overridden.map_or(row.root, |(peer, _)| peer);
+    (target >= 0).then_some(target)
+}
+
+/// The windows of a rank, by the trace's number.
+#[derive(Debug, Default)]
+pub struct Epochs(FxHashMap<u64, Window>);
+
+impl Epochs {
+    /// The posts that may still be asked about: channel and number.
+    pub fn held(&self) -> impl Iterator<Item = (u32, u64)> {
+        let access = self.0.values().flat_map(|window| &window.access);
+        access.map(|access| access.post)
+    }
+
+    /// A transfer under a lock that a flush may have to wait for.
+    fn note_under_way(&mut self, window: u64, target: i32) {
+        let under_way = &mut self.0.entry(window).or_default().under_way;
+        // The last ones are looked for first: most transfers go where the one before went.
+        if under_way.len() < MOST_UNDER_WAY && !under_way.iter().rev().any(|&t| t == target) {
+            under_way.push(target);
+        }
+    }
+
+    /// Takes the transfers under way to a target, or those to all, off the list: their targets.
+    pub(crate) fn flushed(&mut self, window: u64, target: Option<i32>) -> Vec<i32> {
+        let Some(window) = self.0.get_mut(&window) else {
+            return Vec::new();
+        };
+        match target {
+            None => std::mem::take(&mut window.under_way),
+            Some(target) => {
+                window.under_way.retain(|&other| other != target);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The last transfers before a fence of `window`, as members of it: the local rank of each
+    /// is its target, in the world.
+    pub fn fence(&mut self, window: u64) -> impl Iterator<Item = Member> {
+        let window = self.0.get_mut(&window);
+        let last = window.map_or(Vec::new(), |window| std::mem::take(&mut window.last));
+        last.into_iter().map(|last| Member {
+            party: last.party,
+            leave: last.leave,
+            local_rank: last.target as u32,
+            asks: 0,
+            late: NONE,
+        })
+    }
+}
+
+impl Rank<'_> {
+    /// Takes a call on a window in.
+    pub(crate) fn take_epoch(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let window = self.group_id(call);
+        if window == 0 {
+            return;
+        }
+        match row.role {
+            Role::None => {}
+            Role::Post => {
+                let origins = self.epoch_peers(call, event);
+                for &origin in &origins {
+                    let channel = self.sends.number((window, origin, POSTED), self.agent_of);
+                    self.sends.push(channel, call.end());
+                }
+                self.epochs.0.entry(window).or_default().origins = origins;
+            }
+            Role::Passive => self.take_passive(call, row, event),
+            Role::Start => self.start_epoch(call, window, event),
+            Role::Transfer => {
+                if let Some(target) = target_of(row, event) {
+                    if self.keeps_writes && !row.has(flags::PAUSED) {
+                        self.on_window_memory(call, window, event);
+                    }
+                    let has_epoch = self.transfer(call, window, target);
+                    let expected = match row.has(flags::PAUSED) {
+                        true => 0,
+                        false => self.move_data(call, target, has_its_size(event)),
+                    };
+                    // Of an epoch the post is what was waited for.
+                    let expected = if has_epoch { 0 } else { expected };
+                    if self.access_passive(call, window, target, expected) {
+                        self.epochs.note_under_way(window, target);
+                    } else if expected > 0 {
+                        self.watch_transfer(call, target, expected);
+                    }
+                }
+            }
+            Role::Complete => self.complete_epoch(call, window),
+            Role::Wait => {
+                let found = self.epochs.0.get_mut(&window);
+                let origins = found.map_or(Vec::new(), |found| std::mem::take(&mut found.origins));
+                for origin in origins {
+                    for tag in [COMPLETED, TRANSFERRED] {
+                        let key = (window, origin, tag);
+                        let channel = self.receives.number(key, self.agent_of);
+                        let n = self.receives.push(channel, call.end());
+                        let receives = &mut self.receives;
+                        self.asker.ask_for_epoch(call, (channel, receives), n);
+                    }
+                }
+            }
+        }
+    }
+
+    fn start_epoch(&mut self, call: &CallAt, window: u64, event: Option<&Event>) {
+        let transfer = End {
+            time: call.leave,
+            ..call.end()
+        };
+        let mut access = Vec::new();
+        for target in self.epoch_peers(call, event) {
+            let channel = self
+                .receives
+                .number((window, target, POSTED), self.agent_of);
+            let n = self.receives.push(channel, call.end());
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+            access.push(Access {
+                target,
+                post: (channel, n),
+                transfer,
+            });
+        }
+        self.epochs.0.entry(window).or_default().access = access;
+    }
+
+    /// Whether an access epoch with the target is open: then its post may be waited for.
+    fn transfer(&mut self, call: &CallAt, window: u64, target: i32) -> bool {
+        let party = Party {
+            enter: call.enter,
+            event: call.number,
+            rank: self.rank,
+            thread: call.thread,
+            signature: call.signature,
+        };
+        let window = self.epochs.0.entry(window).or_default();
+        let last = Last {
+            target,
+            party,
+            leave: call.leave,
+        };
+        match window.last.iter_mut().find(|last| last.target == target) {
+            Some(found) if found.leave <= call.leave => *found = last,
+            Some(_) => {}
+            None => window.last.push(last),
+        }
+        if let Some(access) = window.access.iter_mut().find(|a| a.target == target) {
+            access.transfer = End {
+                time: call.leave,
+                ..call.end()
+            };
+            let (channel, n) = access.post;
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+            return true;
+        }
+        false
+    }
+
+    fn complete_epoch(&mut self, call: &CallAt, window: u64) {
+        let found = self.epochs.0.get_mut(&window);
+        let accesses = found.map_or(Vec::new(), |found| std::mem::take(&mut found.access));
+        for access in accesses {
+            for (tag, end) in [(COMPLETED, call.end()), (TRANSFERRED, access.transfer)] {
+                let key = (window, access.target, tag);
+                let channel = self.sends.number(key, self.agent_of);
+                self.sends.push(channel, end);
+            }
+            let (channel, n) = access.post;
+            let receives = &mut self.receives;
+            self.asker.ask_for_epoch(call, (channel, receives), n);
+            // The number is not held back any more.
+            self.receives.touch(channel);
+        }
+    }
+
+    /// World ranks that a MPI_Win_post or MPI_Win_start names.
+    fn epoch_peers(&self, call: &CallAt, event: Option<&Event>) -> Vec<i32> {
+        let value = event
+            .and_then(|event| event.value)
+            .map(|value| value as i64);
+        let parameter = value.unwrap_or(self.signature(call).parameter);
+        let location = self.threads[call.thread as usize].stream.location();
+        let peers = location.definitions.peers(parameter).iter();
+        // Processes outside this run have no rank in it.
+        peers.filter_map(|&rank| i32::try_from(rank).ok()).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! Locks of OpenSHMEM and of windows: who held one while another waited for it.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::memory::watches::{Held, Kind, Watch};
+use crate::messages::channel::End;
+use crate::replay::rank::{CallAt, Rank};
+
+/// What a lock is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Object {
+    /// A lock of OpenSHMEM, by its symmetric address.
+    Address(u64),
+    /// A window at a target, or at all of them if that is negative.
+    Window(u64, i32),
+}
+
+/// A lock that a rank gave back in this slab.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    object: Object,
+    /// Others may have it at the same time, if they share it as well.
+    is_shared: bool,
+    /// When it was taken, ns.
+    from: i64,
+    /// The call that gave it back.
+    end: End,
+}
+
+/// A lock that a rank holds.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// ns.
+    at: i64,
+    is_shared: bool,
+    /// The call that took it.
+    thread: u32,
+    signature: u32,
+}
+
+/// The locks of a rank.
+#[derive(Debug, Default)]
+pub struct Locks {
+    taken: FxHashMap<Object, Taken>,
+    /// Calls that gave back what the rank did not hold: thread and signature.
+    foreign: BTreeMap<(u32, u32), u64>,
+    /// What it gave back in this slab.
+    pub given_back: Vec<Hold>,
+}
+
+impl Locks {
+    /// A lock is taken when the call returns.
+    pub fn take(&mut self, call: &CallAt, object: Object, is_shared: bool) {
+        let taken = Taken {
+            at: call.leave,
+            is_shared,
+            thread: call.thread,
+            signature: call.signature,
+        };
+        self.taken.insert(object, taken);
+    }
+
+    /// Whether a lock is shared, if the rank holds it.
+    pub fn held_shared(&self, object: Object) -> Option<bool> {
+        self.taken.get(&object).map(|taken| taken.is_shared)
+    }
+
+    /// Whether the rank holds a lock.
+    pub fn holds(&self, object: Object) -> bool {
+        self.taken.contains_key(&object)
+    }
+
+    /// A lock is given back from when the call is entered. Who gives back one of OpenSHMEM that
+    /// another PE took ends the waits for it as well: it counts as the holder, since whenever
+    /// others have waited.
+    pub fn give_back(&mut self, object: Object, end: End) {
+        let (from, is_shared) = match (self.taken.remove(&object), object) {
+            (Some(taken), _) => (taken.at, taken.is_shared),
+            (None, Object::Address(_)) => {
+                *self.foreign.entry((end.thread, end.signature)).or_default() += 1;
+                (i64::MIN, false)
+            }
+            // Its lock may have been taken while the recording was paused.
+            (None, Object::Window(..)) => return,
+        };
+        self.given_back.push(Hold {
+            object,
+            is_shared,
+            from,
+            end,
+        });
+    }
+
+    /// Locks that were never given back, by the call that took them, and calls that gave back
+    /// what the rank did not hold: thread, signature, count.
+    pub fn odd(&self) -> [BTreeMap<(u32, u32), u64>; 2] {
+        let mut kept: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for taken in self.taken.values() {
+            *kept.entry((taken.thread, taken.signature)).or_default() += 1;
+        }
+        [kept, self.foreign.clone()]
+    }
+}
+
+impl Hold {
+    /// Whether nobody can have what `watch` waits for meanwhile.
+    fn conflicts(&self, watch: &Watch) -> bool {
+        match self.object {
+            Object::Address(address) => watch.is(Kind::Lock) && address == watch.address,
+            Object::Window(window, target) => {
+                let wanted = watch.value as i64 as i32;
+                let meets = target == wanted || target < 0 || wanted < 0;
+                let excludes = watch.is(Kind::ExclusiveWindow)
+                    || watch.is(Kind::SharedWindow) && !self.is_shared;
+                excludes && meets && window == watch.address
+            }
+        }
+    }
+}
+
+impl Rank<'_> {
+    /// How this rank, another one than the waiting one, held a lock during a wait for it, as far
+    /// as it gave it back in this slab.
+    pub(crate) fn held<'r>(&'r self, watch: &'r Watch) -> impl Iterator<Item = Held> + 'r {
+        let holds = self.locks.given_back.iter();
+        let during = |hold: &&Hold| {
+            let waits = hold.end.time > watch.enter && hold.end.time <= watch.leave;
+            waits && self.rank != watch.rank && hold.conflicts(watch)
+        };
+        holds.filter(during).map(|hold| Held {
+            id: watch.id,
+            from: hold.from,
+            until: hold.end.time,
+            event: hold.end.event,
+            detail: self.late(&hold.end, watch.enter.max(hold.from)),
+        })
+    }
+}
+
+/// What each holder costs a PE that waits from `enter` on, ns: until it gave the lock back, from
+/// when the holder before did. Brings the holders in order.
+pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
+    held.sort_unstable_by_key(|held| (held.until, held.from, held.detail.rank, held.event));
+    let first = held.first().map_or(enter, |first| first.from.max(enter));
+    let before = held.iter().map(|held| held.until);
+    let before = std::iter::once(first).chain(before);
+    let shares = held
+        .iter()
+        .zip(before)
+        .map(|(held, before)| held.until - before);
+    shares.map(|share| share.max(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(from: i64, until: i64) -> Held {
+        Held {
+            from,
+            until,
+            ..Held::default()
+        }
+    }
+
+    #[test]
+    fn holders_share_the_wait() {
+        let mut passed_on = [held(62, 90), held(0, 60), held(91, 120)];
+        assert_eq!(shares(20, &mut passed_on), [40, 30, 30]);
+        assert_eq!(passed_on[0].until, 60);
+    }
+
+    #[test]
+    fn locks_of_windows_conflict_unless_they_are_shared() {
+        let hold = |target, is_shared| Hold {
+            object: Object::Window(7, target),
+            is_shared,
+            from: 0,
+            end: End {
+                time: 0,
+                event: 0,
+                signature: 0,
+                thread: 0,
+            },
+        };
+        let watch = |kind: Kind, target: i32| Watch {
+            address: 7,
+            value: target as i64 as u64,
+            kind: kind as u32,
+            ..Watch::default()
+        };
+        let (alone, together) = (Kind::ExclusiveWindow, Kind::SharedWindow);
+        assert!(hold(2, false).conflicts(&watch(alone, 2)));
+        assert!(hold(2, true).conflicts(&watch(alone, 2)));
+        assert!(hold(2, false).conflicts(&watch(together, 2)));
+        assert!(!hold(2, true).conflicts(&watch(together, 2)));
+        assert!(!hold(2, false).conflicts(&watch(alone, 1)));
+        assert!(hold(-1, true).conflicts(&watch(alone, 1)));
+        assert!(hold(1, false).conflicts(&watch(together, -1)));
+        assert!(!hold(-1, true).conflicts(&watch(Kind::Lock, 1)));
+    }
+
+    #[test]
+    fn who_gives_back_what_another_took_ends_waits_for_it() {
+        let end = End {
+            time: 90,
+            event: 7,
+            signature: 3,
+            thread: 0,
+        };
+        let mut locks = Locks::default();
+        locks.give_back(Object::Window(5, 0), end);
+        assert!(locks.given_back.is_empty());
+        locks.give_back(Object::Address(64), end);
+        let hold = locks.given_back[0];
+        assert_eq!((hold.from, hold.end.time), (i64::MIN, 90));
+        assert_eq!(
+            locks.odd(),
+            [BTreeMap::new(), BTreeMap::from([((0, 3), 1)])]
+        );
+        assert_eq!(shares(40, &mut [held(hold.from, hold.end.time)]), [50]);
+    }
+
+    #[test]
+    fn a_lock_that_was_free_costs_from_when_another_took_it() {
+        assert_eq!(shares(20, &mut [held(25, 60)]), [35]);
+        assert!(shares(20, &mut []).is_empty());
+    }
+}

@@ -1,0 +1,12 @@
+//! Memory of others: epochs and locks on windows, symmetric memory of OpenSHMEM.
+//!
+//! *In.* Transfers, writes, waits for values and locks. *Out.* Who ended a wait, or made a transfer
+//! slow.
+
+pub mod competing;
+pub mod epochs;
+pub mod interests;
+pub mod lock;
+pub mod passive;
+pub mod searches;
+pub mod watches;

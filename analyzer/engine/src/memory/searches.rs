@@ -1,0 +1,366 @@
+//! The waits for values and locks, and the slow transfers, that an agent knows of, its own and
+//! others'.
+//!
+//! A wait is told, in the round in which it begins, to all agents whose ranks may have ended it
+//! (see [`Interests`]). Each looks through what its PEs did, slab by slab, and keeps what ended
+//! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
+//! PEs did is kept for one slab only, however long a wait lasts.
+
+use laggard_patterns::progress::{self, Stall};
+use laggard_patterns::{Interval, PatternId, one_sided};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::findings::finding::Instance;
+use crate::memory::competing;
+use crate::memory::interests::Interests;
+use crate::memory::lock;
+use crate::memory::watches::{Held, Kind, Rival, Watch, Written, keep_last, sort_writes};
+use crate::messages::charges::{Losses, Lost};
+use crate::messages::questions::differ;
+use crate::replay::rank::Rank;
+use crate::wire::parcels::{Answering, Asking, Detail};
+use laggard_comm::Job;
+
+/// A wait that somebody told of, and what is known of it.
+#[derive(Debug)]
+struct Open {
+    /// The agent that told.
+    agent: u32,
+    watch: Watch,
+    best: Option<Written>,
+    /// Who held the lock, where it is one.
+    held: Vec<Held>,
+    /// Who competed, where it is a transfer.
+    rivals: Vec<Rival>,
+    /// Whether it began in this slab.
+    is_new: bool,
+    /// Targets that the call waited for.
+    targets: u32,
+}
+
+impl Open {
+    /// Looks through what these ranks did in this slab, which ends at `until`; `touching` are
+    /// the positions of those that transferred to or from a rank.
+    fn look(&mut self, ranks: &[Rank], touching: &FxHashMap<u32, Vec<u32>>, until: i64) {
+        let watch = self.watch;
+        let target = u32::try_from(watch.value).ok();
+        if watch.expected > 0
+            && let Some(positions) = target.and_then(|target| touching.get(&target))
+        {
+            for &at in positions {
+                ranks[at as usize].rivals(&watch, self.is_new, &mut self.rivals);
+            }
+            if watch.leave < until {
+                competing::join(&mut self.rivals);
+            }
+        }
+        self.is_new = false;
+        if watch.is(Kind::Transfer) {
+            return;
+        }
+        for rank in ranks {
+            if !watch.is(Kind::Value) {
+                self.held.extend(rank.held(&watch));
+            }
+            if watch.is_of_window() {
+                let is_target = rank.rank as i32 == watch.value as i64 as i32;
+                if is_target && self.best.is_none() {
+                    self.best = rank.progressed(&watch);
+                }
+            } else if watch.is(Kind::Value)
+                && let Some(written) = rank.written(&watch)
+            {
+                self.improve(written);
+            }
+        }
+    }
+
+    /// The call that waits: one that waits for several targets does so several times.
+    fn call(&self) -> (u32, u32, i64, i64, u32) {
+        let watch = &self.watch;
+        (
+            watch.rank,
+            watch.thread,
+            watch.enter,
+            watch.leave,
+            watch.signature,
+        )
+    }
+
+    /// Adds what is known of another target that the same call waited for: it went on when the
+    /// last one let it.
+    fn join(&mut self, other: &mut Open) {
+        self.targets += other.targets;
+        self.held.append(&mut other.held);
+        let key = |held: &Held| {
+            let detail = &held.detail;
+            (
+                held.until,
+                held.from,
+                detail.rank,
+                detail.thread,
+                held.event,
+            )
+        };
+        self.held.sort_unstable_by_key(key);
+        self.held.dedup_by_key(|held| key(held));
+        let later = |written: &Written| (written.time, std::cmp::Reverse(written.detail.rank));
+        self.best = self.best.into_iter().chain(other.best).max_by_key(later);
+    }
+
+    /// What it cost, as far as locks, values and targets go.
+    fn losses(&mut self) -> Losses {
+        let watch = &self.watch;
+        let interval = Interval::new(watch.enter, watch.leave);
+        let of_window = watch.is_of_window();
+        let mut losses = Losses::default();
+        if !self.held.is_empty() {
+            let shares = lock::shares(watch.enter, &mut self.held).into_iter();
+            let late = self.held.iter().map(|held| held.detail);
+            let shares: Vec<(i64, Detail)> = shares.zip(late).collect();
+            let parts = shares.iter().map(|(share, _)| *share);
+            losses.0.push(Lost {
+                pattern: match of_window {
+                    true => PatternId::LockContention,
+                    false => PatternId::WaitOnLock,
+                },
+                severity: parts.fold(0, i64::saturating_add),
+                late: None,
+                shares,
+                doubt: 0,
+            });
+        }
+        if let Some(best) = &self.best {
+            let since = self.held.iter().map(|held| held.until).max();
+            let (pattern, Stall { severity, doubt }) = match of_window {
+                true => {
+                    let stall = progress::passive(interval, since, best.time);
+                    (PatternId::WaitForProgress, stall)
+                }
+                false => {
+                    let severity = one_sided::wait_on_value(interval, best.time);
+                    (PatternId::WaitOnValue, Stall { severity, doubt: 0 })
+                }
+            };
+            losses.0.push(Lost {
+                pattern,
+                severity,
+                late: Some(best.detail),
+                shares: Vec::new(),
+                doubt,
+            });
+        }
+        losses.0.retain(|lost| lost.severity > 0);
+        losses
+    }
+
+    fn improve(&mut self, written: Written) {
+        if self.best.is_none_or(|best| written.is_better(&best)) {
+            self.best = Some(written);
+        }
+    }
+}
+
+/// The waits that an agent knows of.
+#[derive(Debug, Default)]
+pub struct Watching {
+    told: u64,
+    open: Vec<Open>,
+    /// Of the own ranks, over.
+    over: FxHashMap<u64, Open>,
+    /// By agent: what it may know of.
+    interests: Vec<Interests>,
+}
+
+impl Watching {
+    /// Before the first round. Collective.
+    pub fn new(job: &dyn Job, ranks: &[Rank]) -> Watching {
+        Watching {
+            interests: Interests::gather(job, ranks),
+            ..Watching::default()
+        }
+    }
+
+    /// Tells those agents that may know something of the waits that began in this slab.
+    ///
+    /// `agent_of` says which agent has a rank.
+    pub fn tell(
+        &mut self,
+        ranks: &mut [Rank],
+        agent: usize,
+        agent_of: &[u32],
+        asking: &mut [Asking],
+    ) {
+        for rank in ranks {
+            rank.asker.requests += rank.watches.len() as u64;
+            for mut watch in rank.watches.drain(..) {
+                watch.id = self.told;
+                self.told += 1;
+                let target = usize::try_from(watch.value as i64).ok();
+                let target = target.and_then(|target| agent_of.get(target));
+                for (other, parcel) in asking.iter_mut().enumerate() {
+                    let has_target = target == Some(&(other as u32));
+                    if other != agent && self.interests[other].may_know(&watch, has_target) {
+                        parcel.watches.push(watch);
+                    }
+                }
+                self.hear(agent, &[watch]);
+            }
+        }
+    }
+
+    /// Takes the waits in that an agent told of.
+    pub fn hear(&mut self, agent: usize, watches: &[Watch]) {
+        self.open.extend(watches.iter().map(|&watch| Open {
+            agent: agent as u32,
+            watch,
+            best: None,
+            held: Vec::new(),
+            rivals: Vec::new(),
+            is_new: true,
+            targets: 1,
+        }));
+    }
+
+    /// Looks through the writes of this slab, which ends at `until`, and answers what is over.
+    pub fn look(
+        &mut self,
+        ranks: &mut [Rank],
+        until: i64,
+        agent: usize,
+        answering: &mut [Answering],
+    ) {
+        if !self.open.is_empty() {
+            ranks.par_iter_mut().for_each(|rank| {
+                sort_writes(&mut rank.writes);
+                rank.moves.sort();
+            });
+            let ranks = &*ranks;
+            let mut touching: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+            for (at, rank) in ranks.iter().enumerate() {
+                for target in rank.moves.targets() {
+                    touching.entry(target).or_default().push(at as u32);
+                }
+            }
+            let open = self.open.par_iter_mut();
+            open.for_each(|open| open.look(ranks, &touching, until));
+        }
+        for rank in ranks {
+            match rank.keeps_writes {
+                true => {
+                    sort_writes(&mut rank.writes);
+                    keep_last(&mut rank.writes);
+                }
+                false => rank.writes.clear(),
+            }
+            rank.locks.given_back.clear();
+            rank.moves.trim(until);
+        }
+        let open = std::mem::take(&mut self.open).into_iter();
+        let (over, open): (Vec<_>, _) = open.partition(|open| open.watch.leave < until);
+        self.open = open;
+        for open in over {
+            if open.agent == agent as u32 {
+                self.over.insert(open.watch.id, open);
+            } else {
+                let answering = &mut answering[open.agent as usize];
+                answering.written.extend(open.best);
+                answering.held.extend(open.held);
+                answering.rivals.extend(open.rivals);
+            }
+        }
+    }
+
+    /// Takes an agent's answers in.
+    pub fn answered(&mut self, answering: &Answering) {
+        for written in &answering.written {
+            if let Some(open) = self.over.get_mut(&written.id) {
+                open.improve(*written);
+            }
+        }
+        for held in &answering.held {
+            if let Some(open) = self.over.get_mut(&held.id) {
+                open.held.push(*held);
+            }
+        }
+        for rival in &answering.rivals {
+            if let Some(open) = self.over.get_mut(&rival.id) {
+                open.rivals.push(*rival);
+            }
+        }
+    }
+
+    /// Charges the waits that are over.
+    pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: &[u32]) {
+        let mut over: Vec<Open> = std::mem::take(&mut self.over).into_values().collect();
+        over.sort_unstable_by_key(|open| (open.call(), open.watch.id));
+        over.dedup_by(|next, first| {
+            let is_same = next.watch.is_of_window() && next.call() == first.call();
+            if is_same {
+                first.join(next);
+            }
+            is_same
+        });
+        for mut open in over {
+            let watch = open.watch;
+            let rank = &mut ranks[positions[&watch.rank] as usize];
+            let findings = &mut rank.asker.findings[watch.thread as usize];
+            let is_far = |late: &Detail| differ(hosts, watch.rank, late.rank);
+            let instance = Instance {
+                severity: 0,
+                rank: watch.rank,
+                enter: watch.enter,
+                leave: watch.leave,
+                late: None,
+                inter_host: false,
+                doubt: 0,
+            };
+            let interval = Interval::new(watch.enter, watch.leave);
+            let is_known = open.best.is_some() || !open.held.is_empty();
+            // An archive may not tell what a call waited for.
+            if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
+                let all = Instance {
+                    severity: interval.duration(),
+                    ..instance
+                };
+                findings.add(PatternId::Unexplained, watch.signature, &all);
+                continue;
+            }
+            let losses = open.losses();
+            if let Some(call) = watch.call.checked_sub(1) {
+                let calls = &mut rank.asker.calls;
+                calls.collective_ended(call, open.targets, losses);
+                continue;
+            }
+            let mut lost = 0;
+            for one in &losses.0 {
+                let shares = one.shares.iter().map(|(_, late)| late);
+                let loss = Instance {
+                    severity: one.severity,
+                    late: one.late.as_ref(),
+                    inter_host: one.late.iter().chain(shares).any(is_far),
+                    doubt: one.doubt,
+                    ..instance
+                };
+                findings.add_shared(one.pattern, watch.signature, &loss, &one.shares);
+                lost += one.severity;
+            }
+            if watch.expected > 0 {
+                let operation =
+                    rank.threads[watch.thread as usize].rows[watch.signature as usize].operation;
+                let rivals = &mut open.rivals;
+                let has_rivals =
+                    competing::charge(findings, operation, &watch, lost, rivals, is_far);
+                let excess = interval.duration() - watch.expected;
+                if !has_rivals && lost == 0 && excess >= competing::UNEXPLAINED_NS {
+                    let all = Instance {
+                        severity: excess,
+                        ..instance
+                    };
+                    findings.add(PatternId::Unexplained, watch.signature, &all);
+                }
+            }
+        }
+    }
+}

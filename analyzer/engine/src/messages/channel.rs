@@ -1,0 +1,235 @@
+//! Channels: one direction of messages with one tag on one communicator.
+//!
+//! The n-th send on a channel matches the n-th receive in posting order. Both ends
+//! count; what the other side may still ask for is kept until it says that it is
+//! past it.
+
+use laggard_trace::{Signature, flags};
+use rustc_hash::FxHashMap;
+
+use crate::basics::queue::Queue;
+use crate::findings::noted::Counted;
+use crate::messages::questions::Query;
+use crate::stream::rows::NONE;
+
+/// What identifies a channel at one of its ends: communicator, peer, tag.
+pub type ChannelKey = (u64, i32, i32);
+
+/// One message's end: a send, or the posting of a receive.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Enter of the call, ns.
+    pub time: i64,
+    /// Number of the call in its location.
+    pub event: u64,
+    /// Its signature.
+    pub signature: u32,
+    /// Its thread, position in the rank.
+    pub thread: u32,
+}
+
+/// One end of a channel.
+#[derive(Debug)]
+pub struct Channel {
+    /// Communicator, peer, tag.
+    pub key: ChannelKey,
+    /// The agent that holds the peer; `NONE` if no trace of it is there.
+    pub agent: u32,
+    /// Number that this agent gave the channel towards `agent`, `NONE` = not declared.
+    /// Where that is this agent, the peer's number of it.
+    pub declared: u32,
+    /// Position of a peer at this agent, once `declared`.
+    pub peer: u32,
+    /// Number of the next message.
+    pub next: u64,
+    /// The last messages, up to `next`.
+    ends: Queue<End>,
+    /// Whether the channel is in the list of those to report progress of.
+    pub touched: bool,
+    /// What the peer is past, as it said; all, if no trace of it is there.
+    past: u64,
+    /// How many messages the peer counted at the end of its trace.
+    pub final_count: Option<u64>,
+    /// What this rank asked another agent about and has no answer to, in order.
+    pub asked: Queue<Query>,
+    /// How many of these at the end are not sent yet.
+    pub unsent: u32,
+}
+
+impl Channel {
+    /// The question that an answer about message `n` is for.
+    #[inline]
+    pub fn take_asked(&mut self, n: u64) -> Option<Query> {
+        let at = self.asked.iter().position(|query| query.n == n)?;
+        Some(self.asked.remove(at))
+    }
+
+    /// The unsent questions, successive messages together: first one and count.
+    pub fn take_unsent(&mut self, mut send: impl FnMut(u64, u32)) {
+        let first = self.asked.len() - std::mem::take(&mut self.unsent) as usize;
+        let mut range: Option<(u64, u32)> = None;
+        for query in &self.asked[first..] {
+            match &mut range {
+                Some((n, count)) if *n + u64::from(*count) == query.n => *count += 1,
+                _ => {
+                    if let Some((n, count)) = range.replace((query.n, 1)) {
+                        send(n, count);
+                    }
+                }
+            }
+        }
+        if let Some((n, count)) = range {
+            send(n, count);
+        }
+    }
+
+    /// Counts a message and keeps its end.
+    #[inline(always)]
+    fn push(&mut self, end: End) -> u64 {
+        let n = self.next;
+        self.next += 1;
+        if n >= self.past {
+            self.ends.push(end);
+        }
+        n
+    }
+
+    /// Number of the first message in `ends`.
+    #[inline]
+    fn base(&self) -> u64 {
+        self.next - self.ends.len() as u64
+    }
+
+    /// The end of message `n`, if it happened and is still kept.
+    #[inline]
+    pub fn get(&self, n: u64) -> Option<&End> {
+        self.ends
+            .get(usize::try_from(n.checked_sub(self.base())?).ok()?)
+    }
+
+    /// The ends of messages that happened, from `n` on; none if that one is not kept.
+    pub fn since(&self, n: u64) -> &[End] {
+        let at = n.checked_sub(self.base()).map(usize::try_from);
+        at.and_then(|at| self.ends.get(at.ok()?..)).unwrap_or(&[])
+    }
+
+    /// The peer is past all messages before `n`.
+    pub fn release(&mut self, n: u64) {
+        self.past = self.past.max(n);
+        let past = self.past.saturating_sub(self.base());
+        let past = usize::try_from(past).unwrap_or(usize::MAX);
+        self.ends.drop_first(past);
+    }
+}
+
+/// So many channels are looked through one by one: few for most ranks, and there are many ranks.
+const FEW: usize = 8;
+
+/// The channels of a rank in one direction.
+#[derive(Debug, Default)]
+pub struct Channels {
+    /// Numbers of all, once they are many.
+    numbers: FxHashMap<ChannelKey, u32>,
+    /// Channels by number.
+    pub list: Vec<Channel>,
+    /// Channels whose counts moved since progress was last reported.
+    pub touched: Vec<u32>,
+    /// Every message that [`Channels::count`] counted, if somebody wants to know.
+    pub counted: Option<Vec<Counted>>,
+}
+
+impl Channels {
+    /// The number of a channel; `agent_of` says where the peer's trace is.
+    pub fn number(&mut self, key: ChannelKey, agent_of: &[u32]) -> u32 {
+        if let Some(number) = self.find(key) {
+            return number;
+        }
+        let agent = usize::try_from(key.1)
+            .ok()
+            .and_then(|peer| agent_of.get(peer));
+        let agent = agent.copied().unwrap_or(NONE);
+        self.list.push(Channel {
+            key,
+            agent,
+            declared: NONE,
+            peer: NONE,
+            next: 0,
+            ends: Queue::default(),
+            touched: false,
+            past: if agent == NONE { u64::MAX } else { 0 },
+            final_count: None,
+            asked: Queue::default(),
+            unsent: 0,
+        });
+        let number = self.list.len() as u32 - 1;
+        if self.list.len() > FEW {
+            let begun = self.numbers.len();
+            let further = (begun as u32..).zip(&self.list[begun..]);
+            self.numbers
+                .extend(further.map(|(number, channel)| (channel.key, number)));
+        }
+        number
+    }
+
+    fn find(&self, key: ChannelKey) -> Option<u32> {
+        if self.list.len() > FEW {
+            return self.numbers.get(&key).copied();
+        }
+        let at = self.list.iter().position(|channel| channel.key == key);
+        at.map(|at| at as u32)
+    }
+
+    /// The channel of a signature's send half, if it is a message.
+    pub fn of_send(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
+        if !signature.has(flags::SENDS) || signature.send.peer < 0 {
+            return NONE;
+        }
+        self.number(
+            (signature.group, signature.send.peer, signature.send.tag),
+            agent_of,
+        )
+    }
+
+    /// The channel of a signature's receive half, if it is a message and definite.
+    pub fn of_receive(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
+        let receive = signature.receive;
+        if !signature.has(flags::RECEIVES) || receive.peer < 0 || receive.tag < 0 {
+            return NONE;
+        }
+        self.number((signature.group, receive.peer, receive.tag), agent_of)
+    }
+
+    /// Counts a message on a channel and keeps its end.
+    #[inline(always)]
+    pub fn push(&mut self, number: u32, end: End) -> u64 {
+        let channel = &mut self.list[number as usize];
+        if !channel.touched {
+            channel.touched = true;
+            self.touched.push(number);
+        }
+        channel.push(end)
+    }
+
+    /// The same, where it may have to be noted.
+    pub fn count(&mut self, number: u32, end: End) -> u64 {
+        let n = self.push(number, end);
+        if let Some(counted) = &mut self.counted {
+            counted.push(Counted {
+                channel: number,
+                n,
+                end,
+            });
+        }
+        n
+    }
+
+    /// Notes that a channel's counts moved.
+    #[inline]
+    pub fn touch(&mut self, number: u32) {
+        let channel = &mut self.list[number as usize];
+        if !channel.touched {
+            channel.touched = true;
+            self.touched.push(number);
+        }
+    }
+}

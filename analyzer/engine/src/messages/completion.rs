@@ -1,0 +1,221 @@
+//! Completions in pass one: ties Wait* and Test* to what was posted, and numbers the
+//! receives whose channel they tell.
+
+use laggard_trace::{Event, OUTCOME_CANCELLED};
+
+use crate::findings::noted::{Ended, Subject};
+use crate::replay::rank::{CallAt, Rank, Waiter};
+use crate::stream::rows::{NONE, Outcome, Row};
+use crate::stream::thread::Posted;
+
+impl Rank<'_> {
+    /// Everything that a Wait* or Test* completed.
+    pub(crate) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
+        let call = call.waiting(row);
+        match self.ended {
+            Some(_) => self.complete_one_by_one(&call, row.completes),
+            None => self.complete_list(&call, row.completes),
+        }
+        let thread = call.thread as usize;
+        let next = self.threads[thread].next_post();
+        for completion in event.map_or(&[][..], |e| &e.completed) {
+            let outcome = Outcome::from(completion.outcome);
+            match completion.thread {
+                None => {
+                    let number = next.wrapping_sub(u64::from(completion.delta));
+                    let posted = self.threads[thread].complete(number);
+                    self.completed(&call, posted, outcome);
+                }
+                Some(other) => {
+                    let found = self.threads.iter().position(|t| t.number == other);
+                    if let Some(other) = found {
+                        let posted = self.threads[other].complete(u64::from(completion.delta));
+                        self.completed(&call, posted, outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything on a completion list.
+    #[inline]
+    pub(crate) fn complete_list(&mut self, call: &CallAt, list: u32) {
+        let next = self.threads[call.thread as usize].next_post();
+        let mut from = 0;
+        while let Some((at, delta, outcome)) = self.complete_messages(call, list, from) {
+            let number = next.wrapping_sub(u64::from(delta));
+            let posted = self.threads[call.thread as usize].take(number);
+            self.completed(call, posted, Outcome::from(outcome));
+            from = at + 1;
+        }
+        self.threads[call.thread as usize].trim();
+    }
+
+    /// Everything on a completion list, so that it can be noted.
+    fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
+        let next = self.threads[call.thread as usize].next_post();
+        let mut entries = 0..;
+        while let Some((delta, outcome)) = entries.next().and_then(|at| {
+            let list = self.threads[call.thread as usize]
+                .lists
+                .get(list as usize)?;
+            list.get(at).copied()
+        }) {
+            let number = next.wrapping_sub(u64::from(delta));
+            let posted = self.threads[call.thread as usize].complete(number);
+            self.completed(call, posted, Outcome::from(outcome));
+        }
+    }
+
+    /// Takes the messages on a completion list in, `from` an entry to the first request that
+    /// is something else: position and entry of that.
+    #[inline]
+    fn complete_messages(
+        &mut self,
+        call: &CallAt,
+        list: u32,
+        from: usize,
+    ) -> Option<(usize, u32, u32)> {
+        let thread = &mut self.threads[call.thread as usize];
+        let entries = thread.lists.get(list as usize)?.get(from..)?;
+        let posted = &mut thread.posted[..];
+        let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
+        for (at, &(delta, outcome)) in (from..).zip(entries) {
+            let number = posted.len().checked_sub(delta as usize);
+            let Some(posted) = number.and_then(|number| posted.get_mut(number)) else {
+                continue;
+            };
+            match *posted {
+                Posted::Receive { channel, n } => {
+                    asker.ask_for_send(call, (channel, receives), n);
+                }
+                Posted::Send { channel, n } => {
+                    if call.asks && outcome != OUTCOME_CANCELLED {
+                        asker.ask_for_post(call, (channel, sends), n);
+                    }
+                }
+                Posted::Done => continue,
+                Posted::Group { .. } | Posted::Deferred { .. } | Posted::Access { .. } => {
+                    return Some((at, delta, outcome));
+                }
+            }
+            *posted = Posted::Done;
+        }
+        None
+    }
+
+    /// Takes in that a request ended.
+    pub(crate) fn completed(&mut self, call: &CallAt, posted: Posted, outcome: Outcome) {
+        match posted {
+            Posted::Done => {}
+            Posted::Send { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Sent(channel, n)));
+                if call.asks && outcome != Outcome::Cancelled {
+                    self.asker.ask_for_post(call, (channel, &mut self.sends), n);
+                }
+            }
+            Posted::Receive { channel, n } => {
+                self.note(|| Ended::by(call, Subject::Received(channel, n)));
+                self.asker
+                    .ask_for_send(call, (channel, &mut self.receives), n);
+            }
+            Posted::Group {
+                group,
+                n,
+                signature,
+                waits,
+            } => {
+                self.note(|| Ended::by(call, Subject::Collective(group, n)));
+                if !waits {
+                    return;
+                }
+                let asked = match call.asks {
+                    true => self.asker.calls.collective(call),
+                    false => NONE,
+                };
+                self.asker.waiters.push(Waiter {
+                    group,
+                    n,
+                    enter: call.enter,
+                    leave: call.leave,
+                    thread: call.thread,
+                    signature: call.signature,
+                    collective: signature,
+                    posted: true,
+                    call: asked,
+                    asks: call.asks,
+                });
+            }
+            Posted::Access { window, target } => {
+                if outcome == Outcome::AsPosted {
+                    self.complete_access(call, window, target);
+                }
+            }
+            Posted::Deferred { slot } => {
+                let channel = match outcome {
+                    Outcome::Cancelled => {
+                        self.deferred.cancel(slot);
+                        self.number_deferred(Some((call.thread, call.number)));
+                        return;
+                    }
+                    Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
+                        let (group, peer, tag) = self.deferred.key(slot)?;
+                        (peer >= 0 && tag >= 0)
+                            .then(|| self.receives.number((group, peer, tag), self.agent_of))
+                    }),
+                    // Defined by the thread that completed it, not by the one that posted it.
+                    Outcome::Resolved(signature) => self.threads[call.thread as usize]
+                        .rows
+                        .get(signature as usize)
+                        .map(|row| row.receive_channel)
+                        .filter(|&channel| channel != NONE),
+                };
+                match channel {
+                    Some(channel) => {
+                        let key = self.receives.list[channel as usize].key;
+                        let posted = self.deferred.key(slot);
+                        let call = &CallAt {
+                            any: call.any || posted.is_some_and(|(_, peer, _)| peer < 0),
+                            ..*call
+                        };
+                        self.deferred.resolve(slot, channel, key);
+                        let receipt = self.receipt(call, channel);
+                        if let Some(n) = self.deferred.complete(slot, receipt) {
+                            self.note(|| Ended::as_received(&receipt, channel, n));
+                            self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
+                        }
+                    }
+                    None => self.deferred.cancel(slot),
+                }
+                self.number_deferred(Some((call.thread, call.number)));
+            }
+        }
+    }
+
+    /// Numbers the deferred receives that can be numbered `now`, in this call, and asks
+    /// for them. Of those that completed in earlier calls only times are asked: whether
+    /// the late party's calls are still at hand would depend on where rounds end.
+    pub(crate) fn number_deferred(&mut self, now: Option<(u32, u64)>) {
+        for ready in self.deferred.take_ready() {
+            let channel = ready.channel;
+            let n = if ready.peeks {
+                self.receives.list[channel as usize].next
+            } else {
+                self.receives.count(channel, ready.end)
+            };
+            if let Some(receipt) = self.deferred.number(ready.slot, n) {
+                if !ready.peeks {
+                    self.note(|| Ended::as_received(&receipt, channel, n));
+                }
+                self.ask_late(&receipt, channel, n, now);
+            }
+        }
+        self.deferred.trim();
+    }
+
+    /// Ends the stream: what is still unresolved never was received.
+    pub fn finish(&mut self) {
+        self.abandoned = self.deferred.abandon_unresolved();
+        self.number_deferred(None);
+    }
+}

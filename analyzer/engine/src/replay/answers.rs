@@ -1,0 +1,241 @@
+//! What a rank tells and answers other ranks about its channels.
+
+use rustc_hash::FxHashMap;
+
+use crate::messages::channel::{Channel, ChannelKey, Channels, End};
+use crate::replay::rank::Rank;
+use crate::stream::activity::{self, Activity};
+use crate::stream::rows::NONE;
+use crate::stream::thread::{Posted, Thread};
+use crate::wire::parcels::{Detail, POST, Progress, Question, Reply, SEND, Side};
+
+/// A question that arrived, or what is left of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The agent that asks.
+    pub agent: u32,
+    /// The answering rank's channel.
+    pub channel: u32,
+    /// What is asked about.
+    pub side: Side,
+    /// What is asked.
+    pub question: Question,
+}
+
+impl Asked {
+    /// Takes the messages out of the question whose ends happened: the reply, if there
+    /// are any, and their times.
+    pub fn answer(&mut self, rank: &Rank, times: &mut Vec<i64>) -> Option<Reply> {
+        let Question { channel, count, n } = self.question;
+        let before = times.len();
+        let ends = rank.answers_on(self.side).list[self.channel as usize].since(n);
+        times.extend(ends.iter().take(count as usize).map(|end| end.time));
+        let answered = (times.len() - before) as u32;
+        self.question.n += u64::from(answered);
+        self.question.count -= answered;
+        (answered > 0).then_some(Reply {
+            channel,
+            count: answered,
+            n,
+        })
+    }
+}
+
+impl Rank<'_> {
+    /// The channels on which this rank asks.
+    #[inline]
+    pub fn asks_on(&self, side: Side) -> &Channels {
+        match side {
+            SEND => &self.receives,
+            _ => &self.sends,
+        }
+    }
+
+    /// See [`Rank::asks_on`].
+    pub fn asks_on_mut(&mut self, side: Side) -> &mut Channels {
+        match side {
+            SEND => &mut self.receives,
+            _ => &mut self.sends,
+        }
+    }
+
+    /// The channel with this key, for questions from outside.
+    pub fn channel(&mut self, key: ChannelKey, side: Side) -> u32 {
+        let agent_of = self.agent_of;
+        self.answers_on_mut(side).number(key, agent_of)
+    }
+
+    /// Tag of a channel on which this rank answers.
+    pub fn tag_of(&self, side: Side, channel: u32) -> i32 {
+        self.answers_on(side).list[channel as usize].key.2
+    }
+
+    #[inline]
+    fn answers_on(&self, side: Side) -> &Channels {
+        match side {
+            SEND => &self.sends,
+            _ => &self.receives,
+        }
+    }
+
+    fn answers_on_mut(&mut self, side: Side) -> &mut Channels {
+        match side {
+            SEND => &mut self.sends,
+            _ => &mut self.receives,
+        }
+    }
+
+    /// The end of a message on a channel on which this rank answers, if it happened
+    /// already.
+    #[inline]
+    pub fn end(&self, channel: u32, side: Side, n: u64) -> Option<&End> {
+        self.answers_on(side).list[channel as usize].get(n)
+    }
+
+    /// Reports, for each channel whose counts moved, before which message nothing will
+    /// be asked any more; in the `last` round, the final counts of all channels. The
+    /// side is that of questions.
+    pub fn progress(&mut self, last: bool, mut report: impl FnMut(u32, &mut Channel, Side, u64)) {
+        let mut open_receives: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut open_sends: FxHashMap<u32, u64> = FxHashMap::default();
+        let hold = |open: &mut FxHashMap<u32, u64>, channel: u32, n: u64| {
+            let first = open.entry(channel).or_insert(n);
+            *first = n.min(*first);
+        };
+        if !last {
+            for posted in self.threads.iter().flat_map(|thread| thread.posted.iter()) {
+                match *posted {
+                    Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
+                    Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),
+                    _ => {}
+                }
+            }
+            let deferred: Vec<_> = self.deferred.numbered_open().collect();
+            for (key, n) in deferred {
+                let channel = self.receives.number(key, self.agent_of);
+                hold(&mut open_receives, channel, n);
+            }
+            for (channel, n) in self.epochs.held() {
+                hold(&mut open_receives, channel, n);
+            }
+            for (side, channel, n) in self.asker.waits_for() {
+                let open = match side {
+                    SEND => &mut open_receives,
+                    _ => &mut open_sends,
+                };
+                hold(open, channel, n);
+            }
+        }
+        for (channels, open, side) in [
+            (&mut self.receives, open_receives, SEND),
+            (&mut self.sends, open_sends, POST),
+        ] {
+            let touched = std::mem::take(&mut channels.touched);
+            let numbers = if last {
+                (0..channels.list.len() as u32).collect()
+            } else {
+                touched
+            };
+            for number in numbers {
+                let channel = &mut channels.list[number as usize];
+                channel.touched = false;
+                if channel.agent == NONE {
+                    continue;
+                }
+                let n = open.get(&number).copied().unwrap_or(channel.next);
+                report(number, channel, side, n);
+                if n < channel.next {
+                    channels.touch(number);
+                }
+            }
+        }
+    }
+
+    /// Takes a peer's progress in; it holds once this round's questions are answered.
+    pub fn note_progress(&mut self, channel: u32, side: Side, entry: &Progress) {
+        self.noted.push((channel, side, *entry));
+    }
+
+    /// Forgets what peers are past. A message that is still asked for, because it comes
+    /// later than the question, holds its channel's progress back until it came.
+    pub fn release_past(&mut self) {
+        let mut asked: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        for waiting in &self.waiting {
+            let first = asked
+                .entry((waiting.channel, waiting.side))
+                .or_insert(u64::MAX);
+            *first = waiting.question.n.min(*first);
+        }
+        for (channel, side, entry) in std::mem::take(&mut self.noted) {
+            let first = asked.get(&(channel, side)).copied().unwrap_or(u64::MAX);
+            let end = &mut self.answers_on_mut(side).list[channel as usize];
+            if entry.last != 0 {
+                end.final_count = Some(entry.n);
+            }
+            end.release(entry.n.min(first));
+            if first < entry.n {
+                self.noted.push((channel, side, entry));
+            }
+        }
+    }
+
+    /// The late call of this end, and what its rank did before it and after `since`.
+    #[inline(always)]
+    pub fn late(&self, end: &End, since: i64) -> Detail {
+        self.detail_at(end.thread, end.event, since)
+            .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
+    }
+
+    /// The late call with this number and what came before it, if it is still at hand.
+    #[inline(always)]
+    pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
+        let found = self.threads.get(thread as usize)?;
+        let position = found.columns.position(event)?;
+        let activity = activity::before(
+            &found.columns,
+            &found.rows,
+            &found.paths,
+            &found.history,
+            position,
+            since,
+        );
+        Some(self.detail(found, found.columns.signature[position], &activity))
+    }
+
+    /// The late call alone.
+    pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
+        self.detail(
+            &self.threads[thread as usize],
+            signature,
+            &Activity::default(),
+        )
+    }
+
+    #[inline(always)]
+    fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
+        let path = |signature: u32| {
+            let path = thread.paths.get(signature as usize);
+            path.copied().unwrap_or_default()
+        };
+        let operation = |signature: u32| {
+            let row = thread.rows.get(signature as usize);
+            row.map_or(0, |row| row.operation)
+        };
+        let (other_path, other_operation, other) = match activity.other {
+            Some((other, time)) => (path(other), operation(other), time),
+            None => Default::default(),
+        };
+        Detail {
+            computation: activity.computation,
+            waiting: activity.waiting,
+            other,
+            path: path(signature),
+            operation: operation(signature),
+            other_path,
+            other_operation,
+            io: activity.io,
+            rank: self.rank,
+            thread: thread.number,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The rounds of the cause phase from the start of the run to its end: once, and where
+//! clocks turn out to contradict causality again, with better ones.
+
+use anyhow::Result;
+
+use crate::basics::intern::Interner;
+use crate::clock::causality::Violations;
+use crate::collectives::group::Groups;
+use crate::input::open::Opened;
+use crate::judge::prepare::{self, Profiled, Verdicts};
+use crate::phases::Phases;
+use crate::replay::agent::Agent;
+use crate::replay::slab;
+use crate::timeline::repair::{Known, Noted, Timeline};
+use laggard_comm::Job;
+
+/// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
+/// a rate was wrong smaller errors show.
+const MOST_REPAIRS: usize = 8;
+/// Times in a row after which there are no fewer violations, at most.
+const MOST_WORSE: usize = 2;
+
+/// What all rounds need to know.
+pub struct Rounds<'a> {
+    /// The agents.
+    pub job: &'a dyn Job,
+    /// The traces.
+    pub opened: &'a Opened,
+    /// Their profiles.
+    pub profiled: &'a [Profiled],
+    /// What is slow in them.
+    pub verdicts: &'a [Verdicts],
+    /// The groups' numbers.
+    pub numbers: &'a Interner<u64>,
+    /// Whether every instance is asked about.
+    pub all: bool,
+    /// Whether regions of the program wait for values.
+    pub keeps_writes: bool,
+    /// Records of an agent in a slab, about.
+    pub records: u64,
+}
+
+/// What comes of all rounds.
+pub struct Settled<'a> {
+    /// What it found.
+    pub agent: Agent<'a>,
+    /// The clocks that it used.
+    pub timeline: Timeline,
+    /// Violations of causality with clocks as they were measured.
+    pub before: Violations,
+    /// … and as they were used.
+    pub after: Violations,
+}
+
+impl<'a> Rounds<'a> {
+    /// An agent before its first round, and the ends of all slabs but the last.
+    pub fn begin(
+        &self,
+        timeline: &Timeline,
+        noting: Option<&Violations>,
+        groups: Option<Groups>,
+    ) -> (Agent<'a>, Vec<i64>) {
+        let opened = self.opened;
+        let clocks: Vec<_> = timeline.own(opened).into_iter().map(|own| own.0).collect();
+        let end = timeline.end(opened);
+        let mut ranks = prepare::ranks(
+            opened,
+            self.profiled,
+            self.verdicts,
+            &clocks,
+            self.all,
+            self.keeps_writes,
+            self.numbers,
+        );
+        for rank in &mut ranks {
+            let slacks = noting.map(|known| timeline.slacks(rank.rank, end, known));
+            rank.asker.slacks = slacks.map(Box::new);
+        }
+        let groups = groups.unwrap_or_else(|| prepare::groups(self.job, &opened.locations).1);
+        let mut groups = groups;
+        if timeline.has_several() {
+            // Each of two clocks may be wrong by so much.
+            let error = i64::try_from(opened.clocks.error_ns());
+            groups.tolerance = error.unwrap_or(i64::MAX).saturating_mul(2);
+        }
+        let borders = slab::borders(self.job, opened, &clocks, end, self.records);
+        let agent = Agent::new(self.job, ranks, groups, &opened.agent_of, &opened.hosts);
+        (agent, borders)
+    }
+
+    fn run(
+        &self,
+        timeline: &Timeline,
+        noting: Option<&Violations>,
+        groups: Option<Groups>,
+        phases: &Phases,
+    ) -> (Agent<'a>, Violations) {
+        let (mut agent, borders) = self.begin(timeline, noting, groups);
+        let progress = phases.bar(borders.len() as u64 + 1);
+        for &until in &borders {
+            agent.round(until, false);
+            progress.inc(1);
+        }
+        agent.round(i64::MAX, true);
+        progress.finish_and_clear();
+        let violations = agent.violations().of_all(self.job);
+        (agent, violations)
+    }
+
+    /// All rounds, until clocks contradict causality as little as can be. Collective.
+    pub fn settle(
+        &self,
+        mut timeline: Timeline,
+        groups: Groups,
+        phases: &Phases,
+    ) -> Result<Settled<'a>> {
+        let run = |timeline: &Timeline, noting: Option<&Violations>| {
+            self.run(timeline, noting, None, phases)
+        };
+        let (mut agent, before) = self.run(&timeline, None, Some(groups), phases);
+        let mut after = before;
+        if before.all().count > 0 && timeline.has_several() {
+            // What is between hosts is noted only where it is needed: it takes time.
+            agent.ranks = Vec::new();
+            (agent, after) = run(&timeline, Some(&before));
+            let (mut best, mut worse) = ((after, timeline.clone()), 0);
+            let mut known = Known::default();
+            for _ in 0..MOST_REPAIRS {
+                if after.all().count == 0 || worse == MOST_WORSE {
+                    break;
+                }
+                let mut noted = Noted::default();
+                let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
+                slacks.for_each(|slacks| noted.add(slacks));
+                agent.ranks = Vec::new();
+                timeline = timeline.corrected(self.job, self.opened, noted, &mut known)?;
+                (agent, after) = run(&timeline, Some(&before));
+                worse += 1;
+                if after.is_less_than(&best.0) {
+                    (best, worse) = ((after, timeline.clone()), 0);
+                }
+            }
+            if worse > 0 {
+                // Measurements are wrong beyond their bounds.
+                agent.ranks = Vec::new();
+                timeline = best.1;
+                (agent, after) = run(&timeline, None);
+            }
+        }
+        Ok(Settled {
+            agent,
+            timeline,
+            before,
+            after,
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! Slabs of global time, so that what is in flight stays bounded.
+
+use crate::clock::ClockMap;
+use crate::input::open::Opened;
+use laggard_comm::Job;
+
+/// Resolution of the histogram that borders are taken from.
+const BINS: usize = 1 << 14;
+/// What a record counts in it.
+const ONE: i64 = 1 << 16;
+
+/// Records of an agent in a slab, so that what is in flight fits into a cache.
+const RECORDS: u64 = 1 << 15;
+/// Records of a location in a slab, at least, on average: every slab costs something
+/// for each location, however short it is.
+const RECORDS_OF_LOCATION: u64 = 32;
+
+/// How many records an agent should have in a slab. Collective.
+pub fn size(job: &dyn Job, locations: usize) -> u64 {
+    let mut size = [locations as u64 * RECORDS_OF_LOCATION];
+    job.reduce_max(&mut size);
+    RECORDS.max(size[0])
+}
+
+/// The ends of all slabs but the last, which has none. Collective, the same on all
+/// agents; an agent has about `round_records` records in one. `clocks` are those of the locations; `end` is when the run ended, ns.
+pub fn borders(
+    job: &dyn Job,
+    opened: &Opened,
+    clocks: &[ClockMap],
+    end: i64,
+    round_records: u64,
+) -> Vec<i64> {
+    let width = (end.max(0) / BINS as i64).saturating_add(1);
+    // Changes from bin to bin, in 1 / ONE records: most locations have less than one in each.
+    let mut changes = vec![0i64; BINS + 1];
+    for (location, clock) in opened.locations.iter().zip(clocks) {
+        let mut chunks = location.chunks.iter().peekable();
+        while let Some(chunk) = chunks.next() {
+            let bin = |ns: i64| ((ns.max(0) / width) as usize).min(BINS - 1);
+            let first = bin(clock.ns(chunk.base));
+            let next = chunks.peek().map_or(end, |next| clock.ns(next.base));
+            // A chunk's records lie between its base and the next one's.
+            let last = bin(next).max(first);
+            let share = i64::from(chunk.count) * ONE / (last - first + 1) as i64;
+            changes[first] += share;
+            changes[last + 1] -= share;
+        }
+    }
+    let mut sum = 0;
+    let mut bins: Vec<u64> = changes[..BINS]
+        .iter()
+        .map(|change| {
+            sum += change;
+            sum as u64
+        })
+        .collect();
+    job.reduce_max(&mut bins);
+    let mut borders = Vec::new();
+    let mut sum = 0;
+    for (at, &count) in bins.iter().enumerate() {
+        if sum > 0 && sum + count > round_records.saturating_mul(ONE as u64) {
+            borders.push(at as i64 * width);
+            sum = 0;
+        }
+        sum += count;
+    }
+    borders
+}

@@ -1,0 +1,290 @@
+//! What ranks did around the worst call of a finding: the one that waited, the one that was
+//! late, the one that this waited for itself, and of collectives some more.
+//!
+//! Of the findings with most lost time only, and of a few ranks each. These are chosen at the
+//! head, from sums that do not depend on the number of agents; the agents that hold the ranks
+//! look the moment up in their files, without reading what is before or after it.
+
+mod lane;
+
+use std::cmp::Reverse;
+
+use anyhow::Result;
+use laggard_report::{Lane as LaneOfReport, Segment as SegmentOfReport, Timeline, seconds};
+use laggard_trace::calls::{self, GenericType};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::ClockMap;
+use crate::findings::finding::{FindingKey, Worst};
+use crate::findings::fold::{Folded, FoldedFindings};
+use crate::input::open::Opened;
+use crate::judge::prepare::Profiled;
+use crate::report::places::{self, Places};
+use crate::stream::rows::NONE;
+use laggard_comm::Job;
+use lane::{Kind, Lane};
+
+/// Findings that are looked up, those with most lost time.
+const FINDINGS: usize = 20;
+/// Ranks of each, at most.
+const RANKS: usize = 4;
+/// Threads of a rank that are looked through.
+const THREADS: usize = 64;
+/// Shown before and after the call, at least, ns.
+const MARGIN: i64 = 1_000;
+
+/// What a rank has to do with the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Role {
+    /// It made it, and waited.
+    Waiting,
+    /// It was waited for.
+    Late,
+    /// The late one waited for it, or it took part.
+    Other,
+}
+
+/// What is asked of the agent that holds a rank.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Wanted {
+    /// Which finding.
+    finding: u32,
+    rank: u32,
+    role: Role,
+    /// The moment, ns.
+    from: i64,
+    until: i64,
+    /// When a call of the thread began that is meant, if it is known, ns.
+    at: i64,
+}
+
+/// What is answered.
+#[derive(Debug, Serialize, Deserialize)]
+struct Found {
+    /// Position in what was asked.
+    wanted: u32,
+    thread: u32,
+    lane: Lane,
+}
+
+/// The moments around the worst calls, at the head.
+#[derive(Debug, Default)]
+pub struct Around {
+    keys: Vec<FindingKey>,
+    wanted: Vec<Wanted>,
+    /// By position in `wanted`.
+    found: FxHashMap<u32, Found>,
+}
+
+/// Looks the moments up; `findings` are those of all agents, at the head. What is around a
+/// call is known to the head afterwards, and so are its places. Collective.
+///
+/// # Errors
+/// What agents tell each other cannot be packed, or unpacked.
+pub fn collect(
+    job: &dyn Job,
+    findings: Option<&FoldedFindings>,
+    opened: &Opened,
+    profiled: &[Profiled],
+    clocks: &[(ClockMap, (u64, u64))],
+    places: &mut Places,
+) -> Result<Around> {
+    let (keys, wanted) = findings.map(choose).unwrap_or_default();
+    let mut bytes = postcard::to_stdvec(&wanted)?;
+    job.broadcast(&mut bytes);
+    let wanted: Vec<Wanted> = postcard::from_bytes(&bytes)?;
+    let look = |(at, wanted): (usize, &Wanted)| {
+        let (thread, lane) = look_up(wanted, opened, profiled, clocks)?;
+        Some(Found {
+            wanted: at as u32,
+            thread,
+            lane,
+        })
+    };
+    let own: Vec<Found> = wanted.par_iter().enumerate().filter_map(look).collect();
+    let paths = own.iter().flat_map(|found| found.lane.paths()).collect();
+    places.add(places::paths(job, paths, &opened.locations, profiled)?);
+    let mut parcels = vec![Vec::new(); job.agents()];
+    parcels[0] = postcard::to_stdvec(&own)?;
+    let mut found = FxHashMap::default();
+    for bytes in job.exchange(parcels).iter().filter(|b| !b.is_empty()) {
+        let told: Vec<Found> = postcard::from_bytes(bytes)?;
+        found.extend(told.into_iter().map(|one| (one.wanted, one)));
+    }
+    Ok(Around {
+        keys,
+        wanted,
+        found,
+    })
+}
+
+/// The findings that lost most, and what is asked about each.
+fn choose(findings: &FoldedFindings) -> (Vec<FindingKey>, Vec<Wanted>) {
+    let mut all: Vec<(&FindingKey, &Folded)> = findings.iter().collect();
+    all.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(b.0)));
+    all.truncate(FINDINGS);
+    let mut wanted = Vec::new();
+    for (finding, (key, folded)) in all.iter().enumerate() {
+        if let Some(worst) = &folded.worst {
+            let before = waited_for(findings, folded, worst.late);
+            wanted.extend(wanted_of(finding as u32, key, (folded, worst), before));
+        }
+    }
+    (all.into_iter().map(|(key, _)| *key).collect(), wanted)
+}
+
+/// For whom a late rank itself waited, if it did and there is no doubt.
+fn waited_for(findings: &FoldedFindings, folded: &Folded, late: u32) -> Option<u32> {
+    let causes = folded.causes.iter().filter(|(key, _)| key.rank == late);
+    let causes = causes.map(|(_, cause)| cause);
+    let cause = causes.max_by_key(|cause| (cause.sums, cause.instances))?;
+    if cause.sums.waiting < cause.sums.known() / 4 {
+        return None;
+    }
+    let others = cause.others.iter();
+    let (operation, path, _) = others.max_by_key(|other| (other.2, Reverse((other.0, other.1))))?;
+    let there = findings
+        .iter()
+        .filter(|(key, _)| (key.1, key.2) == (*operation, *path));
+    let (_, found) = there.max_by_key(|(key, found)| (found.severity, Reverse(**key)))?;
+    match (&found.worst, &found.causes[..]) {
+        (Some(worst), _) if worst.rank == late => Some(worst.late),
+        (_, [(only, _)]) => Some(only.rank),
+        _ => None,
+    }
+}
+
+fn wanted_of(
+    finding: u32,
+    key: &FindingKey,
+    (folded, worst): (&Folded, &Worst),
+    before: Option<u32>,
+) -> Vec<Wanted> {
+    let length = worst.leave.saturating_sub(worst.enter);
+    let (from, until) = (
+        worst.enter.saturating_sub((length / 4).max(MARGIN)),
+        worst.leave.saturating_add((length / 8).max(MARGIN)),
+    );
+    let mut ranks = vec![(worst.rank, Role::Waiting, worst.enter)];
+    let mut add = |rank: u32, role, at| {
+        let is_there = ranks.iter().any(|(known, ..)| *known == rank);
+        if rank != NONE && !is_there && ranks.len() < RANKS {
+            ranks.push((rank, role, at));
+        }
+    };
+    // Most waits end with what the late rank did.
+    let lost = i64::try_from(worst.severity).unwrap_or(i64::MAX);
+    add(worst.late, Role::Late, worst.enter.saturating_add(lost));
+    if let Some(rank) = before {
+        add(rank, Role::Other, i64::MIN);
+    }
+    let generic = calls::call(key.1).map(|call| call.generic);
+    if matches!(
+        generic,
+        Some(GenericType::GroupSync | GenericType::GroupComm)
+    ) {
+        for (rank, ..) in &folded.ranks {
+            add(*rank, Role::Other, i64::MIN);
+        }
+    }
+    let asked = ranks.into_iter().map(|(rank, role, at)| Wanted {
+        finding,
+        rank,
+        role,
+        from,
+        until,
+        at,
+    });
+    asked.collect()
+}
+
+/// What the thread did that is meant: the one that began a call at the moment, else the
+/// first that called anything. `None` unless the rank is here.
+fn look_up(
+    wanted: &Wanted,
+    opened: &Opened,
+    profiled: &[Profiled],
+    clocks: &[(ClockMap, (u64, u64))],
+) -> Option<(u32, Lane)> {
+    let locations = &opened.locations;
+    let first = locations.partition_point(|location| location.header.rank < wanted.rank);
+    let threads = (first..locations.len())
+        .take_while(|&at| locations[at].header.rank == wanted.rank)
+        .take(THREADS);
+    let lanes = threads.map(|at| {
+        let (clock, span) = &clocks[at];
+        let moment = (wanted.from, wanted.until);
+        let lane = lane::read(
+            &locations[at],
+            clock,
+            *span,
+            &profiled[at].paths,
+            moment,
+            wanted.at,
+        );
+        (locations[at].header.thread, lane)
+    });
+    // The first of those that fit best.
+    lanes.reduce(|best, next| if next.1.fit > best.1.fit { next } else { best })
+}
+
+impl Around {
+    /// The moment around the worst call of a finding, if it was looked up.
+    pub fn timeline(&self, key: &FindingKey, places: &mut Places) -> Option<Timeline> {
+        let finding = self.keys.iter().position(|known| known == key)? as u32;
+        let wanted = self.wanted.iter().enumerate();
+        let mine: Vec<_> = wanted
+            .filter(|(_, wanted)| wanted.finding == finding)
+            .collect();
+        let (from, until) = mine
+            .first()
+            .map(|(_, wanted)| (wanted.from, wanted.until))?;
+        let lanes = mine.iter().filter_map(|(at, wanted)| {
+            let found = self.found.get(&(*at as u32))?;
+            Some(LaneOfReport {
+                rank: wanted.rank,
+                thread: found.thread,
+                role: match wanted.role {
+                    Role::Waiting => "waiting",
+                    Role::Late => "late",
+                    Role::Other => "other",
+                }
+                .to_owned(),
+                known_from_s: (found.lane.known_from > from)
+                    .then(|| seconds(found.lane.known_from)),
+                segments: segments(&found.lane, places),
+            })
+        });
+        let lanes: Vec<LaneOfReport> = lanes.collect();
+        (!lanes.is_empty()).then(|| Timeline {
+            start_s: seconds(from),
+            end_s: seconds(until),
+            lanes,
+        })
+    }
+}
+
+fn segments(lane: &Lane, places: &mut Places) -> Vec<SegmentOfReport> {
+    let all = lane.segments.iter().map(|segment| {
+        let is_call = !matches!(segment.kind, Kind::Computation | Kind::Several);
+        let kind = match segment.kind {
+            Kind::Computation => "computation",
+            Kind::Communication => "communication",
+            Kind::Synchronization => "synchronization",
+            Kind::Io => "io",
+            Kind::Several => "several",
+        };
+        SegmentOfReport {
+            start_s: seconds(segment.start),
+            end_s: seconds(segment.end),
+            kind: kind.to_owned(),
+            operation: is_call.then(|| calls::name(segment.operation).to_owned()),
+            place: is_call.then(|| places.short(segment.path)),
+            calls: (segment.calls > 1).then_some(segment.calls),
+            inside_s: (segment.kind == Kind::Several).then(|| seconds(segment.inside)),
+        }
+    });
+    all.collect()
+}

@@ -1,0 +1,508 @@
+//! What ranks were in that never came back, and who waits for whom: the sentences of the report.
+
+use std::collections::BTreeMap;
+
+use laggard_report::units::duration;
+use laggard_report::{Anomaly, AnomalySeverity, list_of_ranks, seconds};
+use laggard_trace::calls::{self, Shape, number};
+use laggard_trace::{SymmetricAddress, WORLD};
+
+use crate::basics::intern::PathKey;
+use crate::report::hanging::{Hanging, Known, Wait};
+use crate::stream::rows::NONE;
+
+/// Rows of one kind.
+const ROWS: usize = 50;
+/// Ranks that a sentence names one by one.
+const NAMED: usize = 8;
+/// Collectives of one communicator that are looked into: ranks are in the same, or in few.
+const NUMBERS: usize = 64;
+/// How long a call lasts at least is told from here on, ns: when recording ended is not known, but
+/// when the last call returned.
+const WORTH_TELLING: i64 = 1_000_000;
+/// Communicator of all PEs of OpenSHMEM.
+const ALL_PES: u64 = 2;
+
+/// Members that have not entered a collective in which others are.
+struct Missing {
+    ranks: Vec<u32>,
+    /// The first of them that is in another call, and can do nothing else.
+    stuck: Option<u32>,
+}
+
+/// All that is known of calls that never returned.
+pub struct Scene<'a> {
+    calls: Vec<Hanging>,
+    /// The first of a rank in `calls`.
+    of_rank: BTreeMap<u32, usize>,
+    known: Known,
+    /// By communicator and number of a collective on it.
+    missing: BTreeMap<(u64, u64), Missing>,
+    /// The agent that holds a rank, by world rank.
+    agent_of: &'a [u32],
+    /// Ranks whose trace is cut off.
+    truncated: &'a [bool],
+    /// When the last call of all ranks returned, ns.
+    end: i64,
+}
+
+impl<'a> Scene<'a> {
+    /// Puts together what the agents found.
+    pub fn new(
+        mut calls: Vec<Hanging>,
+        known: Known,
+        (agent_of, truncated): (&'a [u32], &'a [bool]),
+        end: i64,
+    ) -> Self {
+        calls.sort_by_key(|call| (call.rank, call.thread));
+        let mut of_rank = BTreeMap::new();
+        for (at, call) in calls.iter().enumerate() {
+            of_rank.entry(call.rank).or_insert(at);
+        }
+        let mut scene = Scene {
+            calls,
+            of_rank,
+            known,
+            missing: BTreeMap::new(),
+            agent_of,
+            truncated,
+            end,
+        };
+        scene.find_missing();
+        scene
+    }
+
+    /// The rows of the report; `place` gives a call path as people read it.
+    pub fn rows(&self, mut place: impl FnMut(PathKey) -> String) -> Vec<Anomaly> {
+        let mut rows = self.deadlocks(&mut place);
+        let mut by_call: BTreeMap<(u16, PathKey), Vec<&Hanging>> = BTreeMap::new();
+        for call in &self.calls {
+            let alike = by_call.entry((call.operation, call.path)).or_default();
+            alike.push(call);
+        }
+        let calls = by_call.into_values();
+        let groups = calls.filter_map(|calls| {
+            // The one to be told of: that ends a chain of waits, or has lasted longest.
+            let order = |call: &&&Hanging| (self.is_held_up(call), call.enter, call.rank);
+            let worst = *calls.iter().min_by_key(order)?;
+            Some(((self.is_held_up(worst), calls[0].rank), worst, calls))
+        });
+        let mut groups: Vec<_> = groups.collect();
+        groups.sort_by_key(|(order, ..)| *order);
+        let rest: usize = groups.iter().skip(ROWS).map(|group| group.2.len()).sum();
+        for (at, (_, worst, calls)) in groups.iter().take(ROWS).enumerate() {
+            let mut detail = self.sentence(worst, calls, &mut place);
+            let mut count = calls.len();
+            if at + 1 == ROWS && rest > 0 {
+                detail.push_str("; and more");
+                count += rest;
+            }
+            rows.push(warning("cut_off_in", count, detail));
+        }
+        rows
+    }
+
+    /// `rank 2 was in MPI_Recv at app.c:40 when its trace ended, …`
+    fn sentence(
+        &self,
+        first: &Hanging,
+        calls: &[&Hanging],
+        place: &mut impl FnMut(PathKey) -> String,
+    ) -> String {
+        let ranks = list_of_ranks(calls.iter().map(|call| call.rank), NAMED);
+        let is_one = calls.iter().all(|call| call.rank == first.rank);
+        let (verb, ended, who) = match is_one {
+            true => ("was", "its trace ended", String::new()),
+            false => (
+                "were",
+                "their traces ended",
+                format!("rank {} ", first.rank),
+            ),
+        };
+        let since = self.end.saturating_sub(first.enter);
+        let at_least = match since {
+            WORTH_TELLING.. => format!(", so for at least {}", duration(seconds(since))),
+            _ => String::new(),
+        };
+        format!(
+            "{ranks} {verb} in {} when {ended}, {who}since {:.3} s{at_least}{}",
+            self.call(first, place),
+            seconds(first.enter),
+            self.waits_for(first, place),
+        )
+    }
+
+    /// `MPI_Recv at app.c:40`
+    fn call(&self, call: &Hanging, place: &mut impl FnMut(PathKey) -> String) -> String {
+        format!("{} at {}", calls::name(call.operation), place(call.path))
+    }
+
+    /// What a call waits for, and what those did that it waits for.
+    fn waits_for(&self, call: &Hanging, place: &mut impl FnMut(PathKey) -> String) -> String {
+        let tagged = |tag: i32| match tag {
+            0.. => format!(" with tag {tag}"),
+            _ => String::new(),
+        };
+        match &call.wait {
+            Wait::Unknown => String::new(),
+            Wait::Message { peer, tag, .. } => match u32::try_from(*peer) {
+                Ok(peer) => {
+                    let sent = match self.is_met(call) {
+                        true => ", which was sent",
+                        false => "",
+                    };
+                    let message = format!("a message{} of rank {peer}{sent}", tagged(*tag));
+                    format!(", waiting for {message}; {}", self.state(peer, place))
+                }
+                Err(_) => format!(", waiting for a message{} of any rank", tagged(*tag)),
+            },
+            Wait::Receiver { peer, tag, .. } => {
+                let peer = *peer as u32;
+                let message = format!("its message{}", tagged(*tag));
+                let state = self.state(peer, place);
+                format!(", waiting for rank {peer} to receive {message}; {state}")
+            }
+            Wait::Requests {
+                count,
+                peer,
+                tag,
+                operation,
+                path,
+            } => {
+                let asked = format!("{} at {}", calls::name(*operation), place(*path));
+                let (of, state) = match u32::try_from(*peer) {
+                    Ok(peer) => (
+                        format!("rank {peer}"),
+                        format!("; {}", self.state(peer, place)),
+                    ),
+                    Err(_) => ("any rank".to_owned(), String::new()),
+                };
+                let more = match count - 1 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let message = format!("a message{} of {of} ({asked}){more}", tagged(*tag));
+                format!(", while nobody had sent {message}{state}")
+            }
+            Wait::Members { group, number, .. } => self.members(call, *group, *number, place),
+            Wait::Value {
+                address,
+                comparison,
+                value,
+            } => {
+                let sign = ["==", "!=", ">", "<=", "<", ">="];
+                let sign = usize::try_from(*comparison).ok().and_then(|c| sign.get(c));
+                let address = SymmetricAddress(*address);
+                match sign {
+                    Some(sign) => {
+                        let value = *value as i64;
+                        format!(", waiting until the variable at {address} is {sign} {value}")
+                    }
+                    None => format!(", waiting for the variable at {address}"),
+                }
+            }
+            Wait::Lock { address } => {
+                let shown = SymmetricAddress(*address);
+                match self.holder(*address, call.rank) {
+                    Some(rank) => {
+                        let state = self.state(rank, place);
+                        format!(
+                            ", waiting for the lock at {shown}, which rank {rank} held; {state}"
+                        )
+                    }
+                    None => format!(", waiting for the lock at {shown}"),
+                }
+            }
+            Wait::Transfer { peer } => format!(", a transfer with rank {peer}"),
+        }
+    }
+
+    /// Who holds a lock that a rank waits for.
+    fn holder(&self, address: u64, rank: u32) -> Option<u32> {
+        let holders = self.known.holders.get(&address)?;
+        holders.iter().copied().find(|&holder| holder != rank)
+    }
+
+    /// Who is not in the collective that a call is.
+    fn members(
+        &self,
+        call: &Hanging,
+        group: u64,
+        number: u64,
+        place: &mut impl FnMut(PathKey) -> String,
+    ) -> String {
+        let Some(missing) = self.missing(group, number) else {
+            return String::new();
+        };
+        if let Some(first) = missing.stuck.or(missing.ranks.first().copied()) {
+            let ranks = list_of_ranks(missing.ranks.iter().copied(), NAMED);
+            let state = self.state(first, place);
+            return match shape(call) {
+                Shape::Barrier | Shape::PeBarrier | Shape::AllToAll | Shape::Finalize => {
+                    format!(", waiting for {ranks} to enter it; {state}")
+                }
+                _ => format!(", while {ranks} had not entered it; {state}"),
+            };
+        }
+        let other = self.calls.iter().find(|other| {
+            other.operation != call.operation
+                && matches!(other.wait, Wait::Members { group: on, number: n, .. } if on == group && n == number)
+        });
+        match other {
+            Some(other) => format!(
+                ", and all others were in a collective there as well, but rank {} in another one, {}",
+                other.rank,
+                self.call(other, place)
+            ),
+            None => ", and so were all others that it needs".to_owned(),
+        }
+    }
+
+    /// Who has not entered a collective, if that is known.
+    fn missing(&self, group: u64, number: u64) -> Option<&Missing> {
+        self.missing.get(&(group, number))
+    }
+
+    /// Finds out who has not entered the collectives in which ranks are.
+    fn find_missing(&mut self) {
+        let wanted = self.calls.iter().filter_map(|call| match call.wait {
+            Wait::Members { group, number, .. } => Some((group, number)),
+            _ => None,
+        });
+        let mut wanted: Vec<(u64, u64)> = wanted.collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        for of_group in wanted.chunk_by(|a, b| a.0 == b.0) {
+            for &(group, number) in of_group.iter().take(NUMBERS) {
+                if let Some(ranks) = self.missing_ranks(group, number) {
+                    let is_stuck = |rank: &u32| self.stuck(*rank).is_some();
+                    let stuck = ranks.iter().copied().find(is_stuck);
+                    let missing = Missing { ranks, stuck };
+                    self.missing.insert((group, number), missing);
+                }
+            }
+        }
+    }
+
+    /// Members of a communicator that have not entered its collective with this number, as far
+    /// as their traces tell; `None` if they are not known.
+    fn missing_ranks(&self, group: u64, number: u64) -> Option<Vec<u32>> {
+        let everybody;
+        let members = match group {
+            WORLD | ALL_PES => {
+                everybody = (0..self.agent_of.len() as u32).collect();
+                &everybody
+            }
+            _ => self.known.members.get(&group)?,
+        };
+        let is_missing = |rank: &u32| {
+            let count = self.known.collectives.get(&(group, *rank)).copied();
+            let count = count.unwrap_or(0);
+            let is_in = count > number || count == number && self.is_on(*rank, group);
+            self.has_trace(*rank) && !is_in
+        };
+        Some(members.iter().copied().filter(is_missing).collect())
+    }
+
+    fn has_trace(&self, rank: u32) -> bool {
+        let agent = self.agent_of.get(rank as usize);
+        agent.is_some_and(|&agent| agent != NONE)
+    }
+
+    /// The calls that a rank's threads were in.
+    fn of(&self, rank: u32) -> impl Iterator<Item = &Hanging> {
+        let first = self.of_rank.get(&rank).copied();
+        let calls = self.calls.get(first.unwrap_or(self.calls.len())..);
+        let calls = calls.unwrap_or(&[]).iter();
+        calls.take_while(move |call| call.rank == rank)
+    }
+
+    fn is_on(&self, rank: u32, group: u64) -> bool {
+        let is_on =
+            |call: &Hanging| matches!(call.wait, Wait::Members { group: on, .. } if on == group);
+        self.of(rank).any(is_on)
+    }
+
+    /// `rank 1 was in MPI_Recv at app.c:12`
+    fn state(&self, rank: u32, place: &mut impl FnMut(PathKey) -> String) -> String {
+        if let Some(call) = self.of(rank).next() {
+            return format!("rank {rank} was in {}", self.call(call, place));
+        }
+        let is_cut = self.truncated.get(rank as usize).copied();
+        let what = match (self.has_trace(rank), is_cut.unwrap_or(true)) {
+            (false, _) => return format!("of rank {rank} there is no trace"),
+            (true, true) => "was in no call that is known",
+            (true, false) => "had ended",
+        };
+        format!("rank {rank} {what}")
+    }
+
+    /// Whether a call waits for a rank that is itself in a call which never returned.
+    fn is_held_up(&self, call: &Hanging) -> bool {
+        let is_in = |rank: u32| self.of(rank).next().is_some();
+        match call.wait {
+            Wait::Message { peer, .. }
+            | Wait::Receiver { peer, .. }
+            | Wait::Requests { peer, .. }
+            | Wait::Transfer { peer } => u32::try_from(peer).is_ok_and(is_in),
+            Wait::Members { group, number, .. } => {
+                let missing = self.missing(group, number);
+                missing.is_some_and(|missing| missing.stuck.is_some())
+            }
+            Wait::Lock { address } => self.holder(address, call.rank).is_some_and(is_in),
+            Wait::Unknown | Wait::Value { .. } => false,
+        }
+    }
+
+    fn is_met(&self, call: &Hanging) -> bool {
+        let question = call.question();
+        question.is_some_and(|question| self.known.met.contains(&question))
+    }
+
+    /// The rank without which a call cannot go on, if that is certain.
+    fn needs(&self, call: &Hanging) -> Option<u32> {
+        if !call.is_certain || self.is_met(call) {
+            return None;
+        }
+        match call.wait {
+            Wait::Message { group, peer, tag } => {
+                let peer = u32::try_from(peer).ok()?;
+                // It may have sent the message: that is recorded when the call returns.
+                let sends = |other: &Hanging| match other.wait {
+                    Wait::Receiver {
+                        group: on,
+                        peer: to,
+                        tag: sent,
+                    } => on == group && to == call.rank as i32 && (tag < 0 || tag == sent),
+                    _ => is_exchange(other.operation),
+                };
+                self.stuck(peer).filter(|other| !sends(other))?;
+                Some(peer)
+            }
+            Wait::Receiver { group, peer, tag } => {
+                let peer = u32::try_from(peer).ok()?;
+                let takes = |other: &Hanging| match other.wait {
+                    Wait::Message {
+                        group: on,
+                        peer: from,
+                        tag: wanted,
+                    } => {
+                        let is_from = from < 0 || from == call.rank as i32;
+                        on == group && is_from && (wanted < 0 || wanted == tag)
+                    }
+                    _ => false,
+                };
+                self.stuck(peer).filter(|other| !takes(other))?;
+                Some(peer)
+            }
+            Wait::Members {
+                group,
+                number,
+                root,
+            } => {
+                let missing = self.missing(group, number)?;
+                match shape(call) {
+                    Shape::Barrier | Shape::PeBarrier | Shape::AllToAll => missing.stuck,
+                    Shape::AllToOne if root == call.rank as i32 => missing.stuck,
+                    Shape::OneToAll => {
+                        let root = u32::try_from(root).ok()?;
+                        missing.ranks.contains(&root).then_some(root)
+                    }
+                    // Who needs whom is the library's business.
+                    _ => None,
+                }
+            }
+            Wait::Lock { address } => self.holder(address, call.rank),
+            _ => None,
+        }
+    }
+
+    /// The call that a rank is in with the only thread that it has.
+    fn stuck(&self, rank: u32) -> Option<&Hanging> {
+        self.of(rank).next().filter(|call| call.is_certain)
+    }
+
+    /// Ranks that wait for each other in a circle.
+    fn deadlocks(&self, place: &mut impl FnMut(PathKey) -> String) -> Vec<Anomaly> {
+        let calls = self.calls.iter();
+        let needs = calls.filter_map(|call| Some((call.rank, self.needs(call)?)));
+        let needs: BTreeMap<u32, u32> = needs.collect();
+        let mut rows = Vec::new();
+        // The rank from which a rank was reached first.
+        let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+        for &from in needs.keys() {
+            let mut rank = from;
+            while let (false, Some(&next)) = (seen.contains_key(&rank), needs.get(&rank)) {
+                seen.insert(rank, from);
+                rank = next;
+            }
+            if seen.get(&rank) == Some(&from) && rows.len() < ROWS {
+                rows.push(self.circle(&needs, rank, place));
+            }
+        }
+        rows
+    }
+
+    /// The row about a circle that a rank is in.
+    fn circle(
+        &self,
+        needs: &BTreeMap<u32, u32>,
+        rank: u32,
+        place: &mut impl FnMut(PathKey) -> String,
+    ) -> Anomaly {
+        let mut ranks = vec![rank];
+        while let Some(&next) = ranks.last().and_then(|last| needs.get(last))
+            && next != rank
+        {
+            ranks.push(next);
+        }
+        let least = ranks.iter().enumerate().min_by_key(|(_, rank)| **rank);
+        let least = least.map_or(0, |(at, _)| at);
+        ranks.rotate_left(least);
+        let steps = ranks.iter().take(NAMED).filter_map(|rank| {
+            let call = self.of(*rank).next()?;
+            let next = needs.get(rank)?;
+            let call = self.call(call, place);
+            Some(format!("rank {rank} in {call} for rank {next}"))
+        });
+        let mut steps: Vec<String> = steps.collect();
+        if ranks.len() > NAMED {
+            steps.push(format!("and {} more", ranks.len() - NAMED));
+        }
+        let detail = match ranks.len() {
+            1 => format!("a rank waits for itself: {}", steps.join(", ")),
+            _ => format!(
+                "{} wait for each other, so that none can go on: {}",
+                list_of_ranks(ranks.iter().copied(), NAMED),
+                steps.join(", ")
+            ),
+        };
+        warning("deadlock", 1, detail)
+    }
+}
+
+/// Who needs whom in a collective.
+fn shape(call: &Hanging) -> Shape {
+    calls::call(call.operation).map_or(Shape::Single, |call| call.shape)
+}
+
+/// Whether a call sends a message beside receiving one.
+fn is_exchange(operation: u16) -> bool {
+    matches!(
+        operation,
+        number::MPI_Sendrecv | number::MPI_Sendrecv_replace
+    )
+}
+
+fn warning(id: &str, count: usize, detail: String) -> Anomaly {
+    Anomaly {
+        id: id.to_owned(),
+        severity: AnomalySeverity::Warning,
+        count: count as u64,
+        detail,
+        origin: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

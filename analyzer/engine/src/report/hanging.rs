@@ -1,0 +1,348 @@
+//! Calls that never returned: what each rank was in when its trace ended, and whether what it
+//! waited for was on its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use laggard_trace::calls::{self, GenericType};
+use laggard_trace::{Location, OpenCall, PEER_ANY};
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::{Interner, PathKey, path_key};
+use crate::memory::lock::Object;
+use crate::messages::channel::Channels;
+use crate::replay::rank::Rank;
+use crate::stream::thread::{Posted, Thread};
+use laggard_comm::{self as comm, Job};
+
+/// No recording lasts longer: what is noted later is no time.
+const LONGEST_RUN_S: u64 = 10 * 366 * 86_400;
+
+/// A call that a thread was in when its trace ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hanging {
+    /// World rank.
+    pub rank: u32,
+    /// Thread.
+    pub thread: u32,
+    /// Number of the call.
+    pub operation: u16,
+    /// Where it was called.
+    pub path: PathKey,
+    /// When it was entered, ns.
+    pub enter: i64,
+    /// What it waits for.
+    pub wait: Wait,
+    /// The rank has no other thread that might go on, and all that it did before is known.
+    pub is_certain: bool,
+}
+
+/// What a call waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Wait {
+    /// Not known.
+    Unknown,
+    /// A message on this communicator from a rank or `PEER_ANY`, with a tag or any.
+    Message { group: u64, peer: i32, tag: i32 },
+    /// That a rank takes a message with this tag.
+    Receiver { group: u64, peer: i32, tag: i32 },
+    /// Messages that were asked for and never sent: how many, peer and tag of the first, and the
+    /// call that asked for it.
+    Requests {
+        count: u64,
+        peer: i32,
+        tag: i32,
+        operation: u16,
+        path: PathKey,
+    },
+    /// Members of a communicator, in the collective on it with this number; the root of it, if
+    /// it is one with a root.
+    Members { group: u64, number: u64, root: i32 },
+    /// A variable that compares with a value.
+    Value {
+        address: u64,
+        comparison: i32,
+        value: u64,
+    },
+    /// A lock of OpenSHMEM.
+    Lock { address: u64 },
+    /// A transfer to or from a rank.
+    Transfer { peer: i32 },
+}
+
+/// What other ranks know of what is waited for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Known {
+    /// Members of communicators.
+    pub members: BTreeMap<u64, Vec<u32>>,
+    /// Collectives on a communicator that a rank has entered and left, or begun.
+    pub collectives: BTreeMap<(u64, u32), u64>,
+    /// Who holds a lock.
+    pub holders: BTreeMap<u64, BTreeSet<u32>>,
+    /// Messages that somebody waits for and that are on their way, and such that can be taken.
+    pub met: BTreeSet<Question>,
+}
+
+/// What somebody wants to know: of a communicator, of a lock, of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Question {
+    /// Who is in it, and how far they have come.
+    Group(u64),
+    /// Who holds it.
+    Lock(u64),
+    /// Whether the message that the second rank waits for was sent by the first: communicator,
+    /// ranks, tag.
+    Sent(u64, u32, u32, i32),
+    /// Whether the second rank has asked for a message that the first one waits to get rid of.
+    Asked(u64, u32, u32, i32),
+}
+
+impl Known {
+    /// Adds what another agent's ranks know.
+    pub fn merge(&mut self, other: Known) {
+        for (group, members) in other.members {
+            let known = self.members.entry(group).or_default();
+            // Of an intercommunicator each side tells its own.
+            known.extend(members);
+            known.sort_unstable();
+            known.dedup();
+        }
+        self.collectives.extend(other.collectives);
+        for (lock, holders) in other.holders {
+            self.holders.entry(lock).or_default().extend(holders);
+        }
+        self.met.extend(other.met);
+    }
+}
+
+impl Hanging {
+    /// What has to be known before it can be told who it waits for.
+    pub fn question(&self) -> Option<Question> {
+        let world = |peer: i32| u32::try_from(peer).ok();
+        match self.wait {
+            Wait::Members { group, .. } => Some(Question::Group(group)),
+            Wait::Lock { address } => Some(Question::Lock(address)),
+            Wait::Message { group, peer, tag } => {
+                Some(Question::Sent(group, world(peer)?, self.rank, tag))
+            }
+            Wait::Receiver { group, peer, tag } => {
+                Some(Question::Asked(group, self.rank, world(peer)?, tag))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The calls that the threads of a rank were in when their traces ended; `number` is the agent's
+/// number of a communicator.
+pub fn of_rank<'r>(
+    rank: &'r Rank,
+    numbers: &'r Interner<u64>,
+) -> impl Iterator<Item = Hanging> + 'r {
+    rank.threads.iter().filter_map(|thread| {
+        let call = open_call(thread)?;
+        Some(Hanging {
+            rank: rank.rank,
+            thread: thread.number,
+            operation: call.operation,
+            path: path_key(&thread.stream.location().definitions, call.call_path),
+            enter: thread.stream.moment_ns(call.enter),
+            wait: wait(rank, thread, &call, numbers),
+            is_certain: rank.threads.len() == 1 && call.flags & OpenCall::INCOMPLETE == 0,
+        })
+    })
+}
+
+/// The call that a thread never returned from, if what its file says of one can be true.
+pub fn open_call(thread: &Thread) -> Option<OpenCall> {
+    let location = thread.stream.location();
+    // Who finalises MPI, or ends a thread, is in no call.
+    let may_hang = location.end.is_none_or(|end| matches!(end.reason, 1 | 3));
+    let call = location.open_call.filter(|_| may_hang)?;
+    let header = &location.header;
+    let since = call.enter.checked_sub(header.start_ticks)?;
+    let is_known = calls::call(call.operation).is_some();
+    if !is_known || since / header.ticks_per_s.max(1) > LONGEST_RUN_S {
+        return None;
+    }
+    // A call that was left by a jump did not return, but the next one did.
+    let last = thread.columns.leave.last().copied().unwrap_or(i64::MIN);
+    (thread.stream.moment_ns(call.enter) >= last).then_some(call)
+}
+
+fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) -> Wait {
+    let Some(known) = calls::call(call.operation) else {
+        return Wait::Unknown;
+    };
+    let OpenCall {
+        group, peer, tag, ..
+    } = *call;
+    match known.generic {
+        GenericType::TwoSidedReceive if peer == PEER_ANY || peer >= 0 => {
+            Wait::Message { group, peer, tag }
+        }
+        GenericType::TwoSidedSend if peer >= 0 => Wait::Receiver { group, peer, tag },
+        GenericType::Completion => requests(rank, thread),
+        GenericType::GroupSync | GenericType::GroupComm if group != 0 => Wait::Members {
+            group,
+            root: peer,
+            number: numbers.find(&group).map_or(0, |at| rank.collectives_on(at)),
+        },
+        GenericType::WaitOnValue => match (call.symmetric(), call.compared()) {
+            (Some(address), Some(value)) => Wait::Value {
+                address: address.0,
+                comparison: tag,
+                value,
+            },
+            _ => Wait::Unknown,
+        },
+        GenericType::Lock => match call.symmetric() {
+            Some(address) => Wait::Lock { address: address.0 },
+            None => Wait::Unknown,
+        },
+        GenericType::OneSidedPut | GenericType::OneSidedGet | GenericType::OneSidedAtomic
+            if peer >= 0 =>
+        {
+            Wait::Transfer { peer }
+        }
+        _ => Wait::Unknown,
+    }
+}
+
+/// The receives under way that nobody sent anything for.
+fn requests(rank: &Rank, thread: &Thread) -> Wait {
+    let mut found = thread.under_way().filter_map(|posted| match *posted {
+        Posted::Receive { channel, n } => {
+            let channel = rank.receives.list.get(channel as usize)?;
+            let is_sent = n < channel.final_count.unwrap_or(0);
+            (!is_sent).then_some((channel, n))
+        }
+        _ => None,
+    });
+    let Some((channel, n)) = found.next() else {
+        return Wait::Unknown;
+    };
+    let (_, peer, tag) = channel.key;
+    let asked = channel.get(n).and_then(|end| {
+        let by = rank.threads.get(end.thread as usize)?;
+        let row = by.rows.get(end.signature as usize)?;
+        Some((row.operation, *by.paths.get(end.signature as usize)?))
+    });
+    match asked {
+        Some((operation, path)) => Wait::Requests {
+            count: 1 + found.count() as u64,
+            peer,
+            tag,
+            operation,
+            path,
+        },
+        None => Wait::Unknown,
+    }
+}
+
+/// What this agent's ranks know of what calls anywhere wait for. Collective.
+pub fn ask(
+    job: &dyn Job,
+    hanging: &[Hanging],
+    ranks: &[Rank],
+    locations: &[Location],
+    numbers: &Interner<u64>,
+) -> Result<Known> {
+    let own = hanging.iter().filter_map(Hanging::question).collect();
+    let questions: Vec<Question> = comm::union(job, own)?;
+    let mut known = Known::default();
+    if questions.is_empty() {
+        return Ok(known);
+    }
+    let groups = questions.iter().filter_map(|question| match question {
+        Question::Group(group) => Some((numbers.find(group)?, *group)),
+        _ => None,
+    });
+    let groups: BTreeMap<u32, u64> = groups.collect();
+    for rank in ranks {
+        for (number, count) in rank.collectives() {
+            if let Some(&group) = groups.get(&number) {
+                known.collectives.insert((group, rank.rank), count);
+            }
+        }
+    }
+    let rank_of = |rank: u32| {
+        let at = ranks.binary_search_by_key(&rank, |known| known.rank);
+        at.ok().map(|at| &ranks[at])
+    };
+    for &question in &questions {
+        match question {
+            // Of all at once below: each rank is in few of them.
+            Question::Group(_) => {}
+            Question::Lock(address) => {
+                let holds = |rank: &&Rank| rank.locks.holds(Object::Address(address));
+                let holders = ranks.iter().filter(holds).map(|rank| rank.rank).collect();
+                known.holders.insert(address, holders);
+            }
+            Question::Sent(group, from, to, tag) => {
+                let sent = |rank: &Rank| has_more(&rank.sends, group, to, tag);
+                if rank_of(from).is_some_and(sent) {
+                    known.met.insert(question);
+                }
+            }
+            Question::Asked(group, from, to, tag) => {
+                let asked = |rank: &Rank| {
+                    has_more(&rank.receives, group, from, tag)
+                        || !rank.deferred.is_empty()
+                        || !rank.abandoned.is_empty()
+                };
+                if rank_of(to).is_some_and(asked) {
+                    known.met.insert(question);
+                }
+            }
+        }
+    }
+    for location in locations {
+        for communicator in &location.definitions.communicators {
+            let is_asked = questions
+                .binary_search(&Question::Group(communicator.id))
+                .is_ok();
+            if is_asked && !communicator.members.is_empty() {
+                let members = communicator.members.iter();
+                let members = members.chain(&communicator.remote_members);
+                let one = BTreeMap::from([(communicator.id, members.copied().collect())]);
+                known.merge(Known {
+                    members: one,
+                    ..Known::default()
+                });
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Whether a rank sent, or asked for, more messages on a channel than its partner has taken, or
+/// sent.
+fn has_more(channels: &Channels, group: u64, peer: u32, tag: i32) -> bool {
+    channels.list.iter().any(|channel| {
+        let (of, with, tagged) = channel.key;
+        let is_it = of == group && with == peer as i32 && (tag < 0 || tagged == tag);
+        is_it && tagged >= 0 && channel.next > channel.final_count.unwrap_or(0)
+    })
+}
+
+/// The call paths that are named.
+pub fn paths(hanging: &[Hanging]) -> impl Iterator<Item = PathKey> + '_ {
+    hanging.iter().flat_map(|call| {
+        let asked = match &call.wait {
+            Wait::Requests { path, .. } => Some(*path),
+            _ => None,
+        };
+        [Some(call.path), asked].into_iter().flatten()
+    })
+}
+
+/// Gives call paths other names.
+pub fn rename_paths(hanging: &mut [Hanging], name: impl Fn(PathKey) -> PathKey) {
+    for call in hanging {
+        call.path = name(call.path);
+        if let Wait::Requests { path, .. } = &mut call.wait {
+            *path = name(*path);
+        }
+    }
+}

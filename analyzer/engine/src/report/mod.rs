@@ -1,0 +1,10 @@
+//! From folded findings to the report: places, reasons, hints, what hangs.
+
+pub mod around;
+pub mod build;
+pub mod deadlock;
+pub mod eager;
+pub mod hanging;
+pub mod hints;
+pub mod places;
+pub mod reasons;

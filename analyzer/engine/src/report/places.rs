@@ -1,0 +1,239 @@
+//! Where the calls are: gathers the frames that the findings name, and resolves them.
+
+use anyhow::Result;
+use laggard_report::{Caller, SourceLocation};
+use laggard_trace::{Frame, Location};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::judge::prepare::Profiled;
+use crate::symbols::{Line, Symbols, callers, source_location, told_by};
+use laggard_comm::{self as comm, Job};
+
+/// One frame of a call path, as agents tell it.
+#[derive(Clone, Serialize, Deserialize)]
+enum FrameText {
+    Native {
+        path: String,
+        build_id: Vec<u8>,
+        offset: u64,
+    },
+    Source {
+        file: String,
+        function: String,
+        line: u32,
+    },
+}
+
+/// The frames of call paths by key.
+pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
+/// One frame.
+pub struct Frames(FrameText);
+
+/// Gathers the frames of all call paths that agents' findings name, `own` those of this
+/// one, at the head. Each travels once. Collective.
+pub fn paths(
+    job: &dyn Job,
+    own: Vec<PathKey>,
+    locations: &[Location],
+    profiled: &[Profiled],
+) -> Result<Paths> {
+    let wanted = comm::union(job, own)?;
+    let mut here: FxHashMap<PathKey, (usize, u32)> = FxHashMap::default();
+    for (at, location) in profiled.iter().enumerate() {
+        for (id, key) in location.paths.iter().enumerate() {
+            if wanted.binary_search(key).is_ok() {
+                here.entry(*key).or_insert((at, id as u32));
+            }
+        }
+    }
+    // The first agent that has a path tells it.
+    let me = job.agent() as u64;
+    let mut holders: Vec<u64> = wanted
+        .iter()
+        .map(|key| if here.contains_key(key) { me } else { u64::MAX })
+        .collect();
+    comm::reduce_min(job, &mut holders);
+    let mut told: Vec<(PathKey, Vec<FrameText>)> = Vec::new();
+    for (key, holder) in wanted.iter().zip(holders) {
+        if holder == me
+            && let Some(&(at, id)) = here.get(key)
+        {
+            told.push((*key, frames(&locations[at], id)));
+        }
+    }
+    let mut parcels = vec![Vec::new(); job.agents()];
+    parcels[0] = postcard::to_stdvec(&told)?;
+    let mut all = Paths::default();
+    for bytes in job.exchange(parcels) {
+        if !bytes.is_empty() {
+            let told: Vec<(PathKey, Vec<FrameText>)> = postcard::from_bytes(&bytes)?;
+            let named = told
+                .into_iter()
+                .map(|(key, frames)| (key, frames.into_iter().map(Frames).collect()));
+            all.extend(named);
+        }
+    }
+    Ok(all)
+}
+
+fn frames(location: &Location, id: u32) -> Vec<FrameText> {
+    let definitions = &location.definitions;
+    let told = definitions
+        .call_path(id)
+        .iter()
+        .filter_map(|frame| match *frame {
+            Frame::Native { module, offset } => {
+                definitions.module(module).map(|module| FrameText::Native {
+                    path: definitions.string(module.path).into_owned(),
+                    build_id: module.build_id.clone(),
+                    offset,
+                })
+            }
+            Frame::Source {
+                file,
+                function,
+                line,
+            } => Some(FrameText::Source {
+                file: definitions.string(file).into_owned(),
+                function: definitions.string(function).into_owned(),
+                line,
+            }),
+        });
+    told.collect()
+}
+
+/// Resolves call paths to places, each once.
+pub struct Places {
+    paths: Paths,
+    /// What resolves addresses.
+    pub symbols: Symbols,
+    known: FxHashMap<PathKey, SourceLocation>,
+    /// Who calls what the line of a call path does not tell from others, innermost first.
+    callers: FxHashMap<PathKey, Vec<Caller>>,
+}
+
+impl Places {
+    /// Nothing resolved yet.
+    pub fn new(paths: Paths, symbols: Symbols) -> Self {
+        Places {
+            paths,
+            symbols,
+            known: FxHashMap::default(),
+            callers: FxHashMap::default(),
+        }
+    }
+
+    /// Adds the frames of more call paths.
+    pub fn add(&mut self, paths: Paths) {
+        self.paths.extend(paths);
+    }
+
+    /// The first of the call paths that look the same to the program's author: a loop
+    /// that the compiler unrolled calls from several addresses of one line. Addresses
+    /// without a line are told apart. The head, which has the texts, tells the others; paths
+    /// that look like no other one are left out. Collective.
+    pub fn same(&mut self, job: &dyn Job) -> Result<FxHashMap<PathKey, PathKey>> {
+        let mut keys: Vec<PathKey> = self.paths.keys().copied().collect();
+        keys.sort_unstable();
+        let mut first: FxHashMap<Vec<(Line, u64)>, PathKey> = FxHashMap::default();
+        let same = keys
+            .into_iter()
+            .map(|key| (key, *first.entry(self.lines(key)).or_insert(key)));
+        let same: Vec<(PathKey, PathKey)> = same.filter(|(key, first)| key != first).collect();
+        let mut bytes = postcard::to_stdvec(&same)?;
+        job.broadcast(&mut bytes);
+        let same: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
+        Ok(same.into_iter().collect())
+    }
+
+    /// The lines of a call path, innermost first, those without a line number with
+    /// their address.
+    fn lines(&mut self, key: PathKey) -> Vec<(Line, u64)> {
+        let mut lines: Vec<(Line, u64)> = Vec::new();
+        for Frames(frame) in self.paths.get(&key).map_or(&[][..], Vec::as_slice) {
+            match frame {
+                FrameText::Native {
+                    path,
+                    build_id,
+                    offset,
+                } => {
+                    let found = self.symbols.resolve(path, build_id, *offset);
+                    let address = |line: &Line| if line.has_source() { 0 } else { *offset };
+                    lines.extend(found.iter().map(|line| (line.clone(), address(line))));
+                }
+                FrameText::Source {
+                    file,
+                    function,
+                    line,
+                } => {
+                    let line = Line {
+                        function: function.clone(),
+                        file: file.clone(),
+                        line: *line,
+                        module: "".into(),
+                    };
+                    lines.push((line, 0));
+                }
+            }
+        }
+        lines
+    }
+
+    /// From now on, tells these call paths apart from each other by who calls, where lines do not.
+    pub fn tell_apart(&mut self, mut keys: Vec<PathKey>) {
+        keys.sort_unstable();
+        keys.dedup();
+        let paths = keys.into_iter().map(|key| {
+            let lines = self.lines(key).into_iter().map(|(line, _)| line);
+            (callers(&lines.collect::<Vec<_>>()), key)
+        });
+        let caller = |line: Line| Caller {
+            file: line.file,
+            line: line.line,
+            function: line.function,
+        };
+        self.callers = told_by(paths.collect())
+            .into_iter()
+            .map(|(key, lines)| (key, lines.into_iter().map(caller).collect()))
+            .collect();
+        self.known.clear();
+    }
+
+    /// Where a call path leads.
+    pub fn of(&mut self, key: PathKey) -> SourceLocation {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let lines = self.lines(key).into_iter().map(|(line, _)| line);
+        let mut place = source_location(&lines.collect::<Vec<_>>());
+        place.callers = self.callers.get(&key).cloned().unwrap_or_default();
+        self.known.insert(key, place.clone());
+        place
+    }
+
+    /// The function that a call path of one frame is in.
+    pub fn function(&mut self, key: PathKey) -> String {
+        let lines = self.lines(key);
+        let function = lines.last().map_or("", |(line, _)| &*line.function);
+        function.split("+0x").next().unwrap_or(function).to_owned()
+    }
+
+    /// `app.c:42`, or what is known; and who calls that, where that line has several.
+    pub fn short(&mut self, key: PathKey) -> String {
+        let place = self.of(key);
+        let line = |file: &str, line: u32, function: &str| match line {
+            0 if function.is_empty() => "an unknown place".to_owned(),
+            0 => function.to_owned(),
+            line => format!("{}:{line}", crate::symbols::base_name(file)),
+        };
+        let own = line(&place.file, place.line, &place.function);
+        let callers = place.callers.iter();
+        let callers = callers.map(|caller| line(&caller.file, caller.line, &caller.function));
+        match callers.collect::<Vec<_>>().join(", ") {
+            callers if callers.is_empty() => own,
+            callers => format!("{own}, called at {callers}"),
+        }
+    }
+}

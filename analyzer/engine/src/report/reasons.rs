@@ -1,0 +1,299 @@
+//! What a late party did, in a phrase.
+
+use laggard_patterns::{Late, PatternId};
+use laggard_report::units::duration;
+use laggard_trace::calls::{self, Shape};
+
+use crate::basics::intern::PathKey;
+use crate::findings::finding::{Cause, CauseKey, Parts};
+use crate::report::places::Places;
+
+/// What a late party did while the others waited.
+#[derive(Clone, Debug, Default)]
+pub struct Reason {
+    /// In one phrase.
+    pub text: String,
+    /// For choosing advice.
+    pub late: Late,
+    /// Advice that names the rank, if it was held up itself.
+    pub hint: Option<String>,
+}
+
+/// Activities that are named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    Computation,
+    Io,
+    Waiting,
+}
+
+/// What the late party did while `waiting_ranks` ranks waited in such a finding, for it or for
+/// others. `waits` says whether findings charge most of an operation's time at a place as waiting.
+pub fn because(
+    (pattern, operation, path): (PatternId, u16, PathKey),
+    key: &CauseKey,
+    cause: &Cause,
+    waiting_ranks: u64,
+    waits: impl Fn(u16, PathKey) -> bool,
+    places: &mut Places,
+) -> Reason {
+    if pattern == PatternId::LateSenderWrongOrderSameSource
+        && cause.sums.waiting > cause.sums.severity / 2
+    {
+        return Reason {
+            text: format!(
+                "messages were received in another order than rank {} sent them",
+                key.rank
+            ),
+            ..Reason::default()
+        };
+    }
+    if matches!(pattern, PatternId::CompetingPut | PatternId::CompetingGet) {
+        return Reason {
+            text: "transferred to or from the same rank meanwhile".to_owned(),
+            ..Reason::default()
+        };
+    }
+    let is_once = is_once(key.operation, cause.instances, waiting_ranks);
+    let longest = &cause.longest;
+    if cause.sums.known() < cause.sums.severity / 2 {
+        let up_to = if is_once { "" } else { "up to " };
+        let later = duration(longest.severity as f64 / 1e9);
+        return Reason {
+            text: format!("came {up_to}{later} later"),
+            ..Reason::default()
+        };
+    }
+    // Who waited longest saw most of what the late party did: of a single occasion that is
+    // the whole. Of many the shares of all time are exact, means over waiters are not.
+    let view = match is_once && longest.known() >= longest.severity / 2 {
+        true => View::Times(longest),
+        false => View::Shares(&cause.sums),
+    };
+    let named = named(view.parts());
+    let held = held_in(cause, waits, places);
+    let phrases: Vec<String> = named
+        .iter()
+        .enumerate()
+        .map(|(at, activity)| {
+            let amount = view.amount(*activity, at == 0);
+            match (activity, &held) {
+                (Activity::Computation, _) => format!("computed {amount}"),
+                (Activity::Io, _) => format!("spent {amount} in file operations"),
+                (
+                    Activity::Waiting,
+                    Some(Held {
+                        how, place, waits, ..
+                    }),
+                ) => {
+                    let did = if *waits { "itself waited" } else { "spent" };
+                    format!("{did} {amount}{how} {place}")
+                }
+                (Activity::Waiting, None) => format!("spent {amount} inside communication"),
+            }
+        })
+        .collect();
+    let before = match pattern {
+        PatternId::LateReceiver => "before it posted the receive",
+        PatternId::LateSender
+        | PatternId::LateSenderWrongOrderSameSource
+        | PatternId::LateSenderWrongOrderOtherSource => "before the send",
+        PatternId::WaitOnValue => "before it wrote",
+        PatternId::WaitOnLock | PatternId::LockContention => "while it held the lock",
+        PatternId::WaitForProgress => "before it entered MPI",
+        _ => "before it came",
+    };
+    let hint = match (most(view.parts()), &held) {
+        // To mend this finding is to mend that.
+        (Activity::Waiting, Some(held)) if held.at == (operation, path) => None,
+        (Activity::Waiting, Some(Held { place, waits, .. })) => Some(match waits {
+            true => format!(
+                "First mend what rank {} itself waited for, in {place}.",
+                key.rank
+            ),
+            false => format!("First see why rank {} is so long in {place}.", key.rank),
+        }),
+        (Activity::Io, _) => Some(format!(
+            "Relieve rank {} of file operations before the call, or make them fewer and larger.",
+            key.rank
+        )),
+        _ => None,
+    };
+    Reason {
+        text: format!("{} {before}", list(&phrases)),
+        late: match named.contains(&Activity::Computation) {
+            true => Late::Computed,
+            false => Late::HeldUp,
+        },
+        hint,
+    }
+}
+
+/// Whether the waits look like a single occasion: so they do if nobody waited twice.
+fn is_once(operation: u16, instances: u64, waiting_ranks: u64) -> bool {
+    let shape = calls::call(operation).map(|call| call.shape);
+    instances <= waiting_ranks.max(1) || matches!(shape, Some(Shape::Init | Shape::Finalize))
+}
+
+/// How much of each activity there was.
+enum View<'c> {
+    /// In one wait, the longest.
+    Times(&'c Parts),
+    /// Of all waits.
+    Shares(&'c Parts),
+}
+
+impl View<'_> {
+    fn parts(&self) -> &Parts {
+        match self {
+            View::Times(parts) | View::Shares(parts) => parts,
+        }
+    }
+
+    fn amount(&self, activity: Activity, is_first: bool) -> String {
+        let part = part(self.parts(), activity);
+        match self {
+            View::Times(_) => duration(part as f64 / 1e9),
+            View::Shares(all) => {
+                let share = part as f64 / all.severity.max(1) as f64 * 100.0;
+                let of = if is_first { "that time" } else { "it" };
+                format!("{share:.0} % of {of}")
+            }
+        }
+    }
+}
+
+fn part(parts: &Parts, activity: Activity) -> u64 {
+    match activity {
+        Activity::Computation => parts.computation,
+        Activity::Io => parts.io,
+        Activity::Waiting => parts.waiting,
+    }
+}
+
+/// The activities with a quarter or more of what is known.
+fn named(parts: &Parts) -> Vec<Activity> {
+    let is_much = |activity: &Activity| part(parts, *activity) >= parts.known().div_ceil(4);
+    // The wait last: its phrase says where.
+    let all = [Activity::Computation, Activity::Io, Activity::Waiting];
+    all.into_iter().filter(is_much).collect()
+}
+
+/// The largest activity.
+fn most(parts: &Parts) -> Activity {
+    if parts.computation >= parts.waiting.max(parts.io) {
+        Activity::Computation
+    } else if parts.io >= parts.waiting {
+        Activity::Io
+    } else {
+        Activity::Waiting
+    }
+}
+
+/// The call that held the late party up.
+struct Held {
+    /// How much of its time in calls that is, and a preposition.
+    how: &'static str,
+    at: (u16, PathKey),
+    place: String,
+    /// Whether that is waiting, as findings count it.
+    waits: bool,
+}
+
+/// In which call the late party was held up most.
+fn held_in(
+    cause: &Cause,
+    waits: impl Fn(u16, PathKey) -> bool,
+    places: &mut Places,
+) -> Option<Held> {
+    let mut others = cause.others.clone();
+    others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
+    let &(operation, path, ns) = others.first()?;
+    let waiting = cause.sums.waiting;
+    let how = if ns >= waiting / 10 * 9 {
+        " in"
+    } else if ns >= waiting / 2 {
+        ", mostly in"
+    } else if ns >= waiting / 4 {
+        ", partly in"
+    } else {
+        // So many calls that only the last are told apart.
+        ", at last in"
+    };
+    Some(Held {
+        how,
+        at: (operation, path),
+        place: format!("{} ({})", calls::name(operation), places.short(path)),
+        waits: waits(operation, path),
+    })
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(phrases: &[String]) -> String {
+    match phrases {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => phrases.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::number;
+
+    const MS: u64 = 1_000_000;
+
+    fn parts(severity: u64, computation: u64, waiting: u64, io: u64) -> Parts {
+        Parts {
+            severity: severity * MS,
+            computation: computation * MS,
+            waiting: waiting * MS,
+            io: io * MS,
+        }
+    }
+
+    fn names(parts: &Parts) -> String {
+        let view = View::Times(parts);
+        let amounts = named(parts).into_iter().map(|activity| {
+            let letter = match activity {
+                Activity::Computation => "computed",
+                Activity::Io => "io",
+                Activity::Waiting => "waited",
+            };
+            format!("{letter} {}", view.amount(activity, true))
+        });
+        list(&amounts.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_large_parts_are_named() {
+        assert_eq!(
+            names(&parts(32, 14, 18, 0)),
+            "computed 14.0 ms and waited 18.0 ms"
+        );
+        assert_eq!(names(&parts(32, 6, 26, 0)), "waited 26.0 ms");
+        assert_eq!(
+            names(&parts(30, 10, 10, 10)),
+            "computed 10.0 ms, io 10.0 ms and waited 10.0 ms"
+        );
+    }
+
+    #[test]
+    fn shares_are_of_all_waits() {
+        let sums = parts(50, 30, 10, 0);
+        let view = View::Shares(&sums);
+        assert_eq!(
+            view.amount(Activity::Computation, true),
+            "60 % of that time"
+        );
+        assert_eq!(view.amount(Activity::Waiting, false), "20 % of it");
+    }
+
+    #[test]
+    fn one_occasion_is_told_from_many() {
+        assert!(is_once(number::MPI_Barrier, 3, 3));
+        assert!(!is_once(number::MPI_Barrier, 4, 3));
+        assert!(is_once(number::MPI_Finalize, 4, 3));
+        assert!(is_once(number::MPI_Send, 1, 0));
+    }
+}

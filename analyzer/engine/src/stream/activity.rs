@@ -1,0 +1,497 @@
+//! What a late party did while others waited for it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::basics::intern::PathKey;
+use crate::stream::columns::{Columns, LOOK_BACK};
+use crate::stream::polling::Polling;
+use crate::stream::rows::{Row, TimeClass};
+
+/// Parts of a waiting interval, by what the late party did in it. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Outside of all operations, or only managing handles.
+    pub computation: i64,
+    /// Inside communication or synchronisation.
+    pub waiting: i64,
+    /// Inside file operations.
+    pub io: i64,
+    /// Where most of `waiting` went by, if that is a quarter of all or more: a signature of the
+    /// operation and call path, and the time in these. Of a window of more than
+    /// [`LOOK_BACK`] calls the last ones count.
+    pub other: Option<(u32, i64)>,
+}
+
+/// Time inside operations, from the start of the trace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    waiting: i64,
+    io: i64,
+}
+
+impl Inside {
+    #[inline]
+    fn add(&mut self, class: TimeClass, time: i64) {
+        match class {
+            TimeClass::Setup => {}
+            TimeClass::Io => self.io = self.io.saturating_add(time),
+            TimeClass::Communication | TimeClass::Synchronization => {
+                self.waiting = self.waiting.saturating_add(time);
+            }
+        }
+    }
+
+    /// Adds these calls of a location.
+    #[inline]
+    fn add_calls(&mut self, columns: &Columns, rows: &[Row], calls: Range<usize>) {
+        let times = columns.enter[calls.clone()]
+            .iter()
+            .zip(&columns.leave[calls.clone()]);
+        // None is negative, so that these take less to add.
+        let (mut waiting, mut io) = (0u64, 0u64);
+        for ((enter, leave), &signature) in times.zip(&columns.signature[calls]) {
+            let time = (leave - enter) as u64;
+            match class(rows, signature) {
+                TimeClass::Setup => {}
+                TimeClass::Io => io = io.saturating_add(time),
+                TimeClass::Communication | TimeClass::Synchronization => {
+                    waiting = waiting.saturating_add(time);
+                }
+            }
+        }
+        self.waiting = self.waiting.saturating_add_unsigned(waiting);
+        self.io = self.io.saturating_add_unsigned(io);
+    }
+
+    fn since(self, earlier: Inside) -> Inside {
+        Inside {
+            waiting: self.waiting - earlier.waiting,
+            io: self.io - earlier.io,
+        }
+    }
+}
+
+/// Calls from one sample to the next, by level.
+const STRIDES: [u64; 3] = [1 << 5, 1 << 10, 1 << 15];
+/// So many calls are added up rather than looked for in samples.
+const FEW: usize = STRIDES[0] as usize;
+/// Samples of a level that are looked through: windows of up to so many times the
+/// largest stride are known.
+const SAMPLES: u64 = 256;
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Enter of the call at it, ns.
+    enter: i64,
+    /// Before that call.
+    inside: Inside,
+}
+
+/// Samples at every so many calls.
+#[derive(Debug, Default)]
+struct Level {
+    samples: VecDeque<Sample>,
+    /// Samples dropped at the front.
+    dropped: u64,
+}
+
+impl Level {
+    fn get(&self, sample: u64) -> Option<&Sample> {
+        self.samples
+            .get(usize::try_from(sample.checked_sub(self.dropped)?).ok()?)
+    }
+
+    /// Number of the first sample after `moment`.
+    fn after(&self, moment: i64) -> u64 {
+        let (a, b) = self.samples.as_slices();
+        let is_before = |sample: &Sample| sample.enter <= moment;
+        let after = match b.first() {
+            Some(first) if is_before(first) => a.len() + b.partition_point(is_before),
+            _ => a.partition_point(is_before),
+        };
+        self.dropped + after as u64
+    }
+}
+
+/// Time inside operations before some calls of a location, the closer the later, so
+/// that a window of any length costs little.
+#[derive(Debug, Default)]
+pub struct History {
+    levels: [Level; STRIDES.len()],
+    sum: Inside,
+    /// Calls that found nothing.
+    pub polling: Polling,
+}
+
+impl History {
+    /// Takes the calls of a new slab in.
+    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
+        for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
+            // Those that a call at hand may need are kept.
+            while level.dropped + SAMPLES < columns.number / stride {
+                level.samples.pop_front();
+                level.dropped += 1;
+            }
+        }
+        let (mut at, end) = (columns.first, columns.enter.len());
+        while at < end {
+            let number = columns.number + at as u64;
+            let since_sample = number % STRIDES[0];
+            if since_sample == 0 {
+                self.sample(number, columns.enter[at]);
+            }
+            let next = end.min(at + (STRIDES[0] - since_sample) as usize);
+            self.sum.add_calls(columns, rows, at..next);
+            at = next;
+        }
+        self.polling.extend(columns, rows);
+    }
+
+    fn sample(&mut self, number: u64, enter: i64) {
+        let inside = self.sum;
+        for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
+            if number.is_multiple_of(stride) {
+                level.samples.push_back(Sample { enter, inside });
+            }
+        }
+    }
+
+    /// Time inside operations before the call at `position`, which is at hand with the
+    /// calls of a stride before it.
+    fn before(&self, columns: &Columns, rows: &[Row], position: usize) -> Inside {
+        let number = columns.number + position as u64;
+        let first = position - (number % STRIDES[0]) as usize;
+        let sample = self.levels[0].get(number / STRIDES[0]);
+        let mut sum = sample.map_or(Inside::default(), |sample| sample.inside);
+        sum.add_calls(columns, rows, first..position);
+        sum
+    }
+
+    /// Time inside operations before `moment`, which is before the call with this
+    /// `number`. Between two samples it is shared out evenly. With the moment from which
+    /// on that is known: `moment` unless it is too long ago.
+    fn long_before(&self, number: u64, moment: i64) -> Option<(Inside, i64)> {
+        let mut oldest = None;
+        for (level, stride) in self.levels.iter().zip(STRIDES) {
+            let end = number / stride;
+            let first = level.get(end.saturating_sub(SAMPLES))?;
+            let after = level.after(moment).min(end);
+            if first.enter > moment {
+                oldest = Some((first.inside, first.enter));
+                continue;
+            }
+            let (one, two) = (level.get(after.checked_sub(1)?)?, level.get(after)?);
+            let whole = two.enter.saturating_sub(one.enter).max(1);
+            let part = moment.saturating_sub(one.enter).clamp(0, whole);
+            let share =
+                |time: i64| (i128::from(time) * i128::from(part) / i128::from(whole)) as i64;
+            let between = two.inside.since(one.inside);
+            let inside = Inside {
+                waiting: one.inside.waiting + share(between.waiting),
+                io: one.inside.io + share(between.io),
+            };
+            return Some((inside, moment));
+        }
+        oldest
+    }
+}
+
+#[inline]
+fn class(rows: &[Row], signature: u32) -> TimeClass {
+    rows.get(signature as usize)
+        .map_or(TimeClass::Setup, |row| row.class)
+}
+
+/// Activity of a location from `since` until it entered the call at `position`.
+/// `paths` are the call paths of its signatures.
+#[inline]
+pub fn before(
+    columns: &Columns,
+    rows: &[Row],
+    paths: &[PathKey],
+    history: &History,
+    position: usize,
+    since: i64,
+) -> Activity {
+    let until = columns.enter[position];
+    let mut activity = Activity::default();
+    if until <= since {
+        return activity;
+    }
+    let oldest = position.saturating_sub(LOOK_BACK);
+    let (first, few) = match few_after(columns, rows, oldest..position, since) {
+        Some((first, inside)) => (first, Some(inside)),
+        None => {
+            let leaves = &columns.leave[oldest..position];
+            (oldest + leaves.partition_point(|&time| time <= since), None)
+        }
+    };
+    let is_at_hand = first > oldest || columns.number + oldest as u64 == 0;
+    let mut begins = since;
+    let inside = if is_at_hand {
+        let mut inside = few.unwrap_or_else(|| {
+            let before = history.before(columns, rows, first);
+            history.before(columns, rows, position).since(before)
+        });
+        // The first call may have begun before the window.
+        if first < position && columns.enter[first] < since {
+            let class = class(rows, columns.signature[first]);
+            inside.add(class, columns.enter[first] - since);
+        }
+        inside
+    } else {
+        let number = columns.number + oldest as u64;
+        match history.long_before(number, since) {
+            Some((before, known_since)) => {
+                begins = known_since.max(since);
+                history.before(columns, rows, position).since(before)
+            }
+            None => return activity,
+        }
+    };
+    (activity.waiting, activity.io) = (inside.waiting, inside.io);
+    activity.computation = (until - begins - activity.waiting - activity.io).max(0);
+    // A quarter is worth a word in the report.
+    let known = activity.computation + activity.waiting + activity.io;
+    if activity.waiting > 0 && activity.waiting >= known / 4 {
+        activity.other = longest(columns, rows, paths, first..position, since);
+    }
+    activity
+}
+
+/// Operation and call path, ns in it, a signature of it.
+type Sum = ((u16, PathKey), i64, u32);
+
+/// The operation and call path that took most of these calls' time after `since` for
+/// communication or synchronisation: a signature of it and ns.
+fn longest(
+    columns: &Columns,
+    rows: &[Row],
+    paths: &[PathKey],
+    window: Range<usize>,
+    since: i64,
+) -> Option<(u32, i64)> {
+    let waits = window.filter_map(|at| {
+        let signature = columns.signature[at];
+        let row = rows.get(signature as usize)?;
+        let path = paths.get(signature as usize)?;
+        if matches!(row.class, TimeClass::Setup | TimeClass::Io) {
+            return None;
+        }
+        let time = columns.leave[at] - columns.enter[at].max(since);
+        Some(((row.operation, *path), time, signature))
+    });
+    // Most windows hold one or two.
+    let is_one = waits.clone().nth(1).is_none();
+    if is_one {
+        return waits.map(|(_, time, signature)| (signature, time)).next();
+    }
+    let mut sums: SmallVec<[Sum; 4]> = SmallVec::new();
+    for (key, time, signature) in waits {
+        match sums.iter_mut().find(|(other, ..)| *other == key) {
+            Some((_, sum, _)) => *sum = sum.saturating_add(time),
+            None => sums.push((key, time, signature)),
+        }
+    }
+    let longest = sums
+        .into_iter()
+        .max_by_key(|(key, time, _)| (*time, std::cmp::Reverse(*key)));
+    longest.map(|(_, time, signature)| (signature, time))
+}
+
+/// Position of the first of these calls that was left after `since`, and the time inside
+/// operations from it on, if these are few. Most windows hold a few calls, so the search
+/// begins at the end.
+#[inline(always)]
+fn few_after(
+    columns: &Columns,
+    rows: &[Row],
+    calls: Range<usize>,
+    since: i64,
+) -> Option<(usize, Inside)> {
+    let few = calls.start.max(calls.end.saturating_sub(FEW))..calls.end;
+    let times = columns.enter[few.clone()]
+        .iter()
+        .zip(&columns.leave[few.clone()]);
+    let last = times.zip(&columns.signature[few.clone()]).zip(few).rev();
+    let (mut first, mut inside) = (calls.end, Inside::default());
+    for (((enter, &leave), &signature), at) in last {
+        if leave <= since {
+            return Some((first, inside));
+        }
+        inside.add(class(rows, signature), leave - enter);
+        first = at;
+    }
+    (first == calls.start).then_some((first, inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(calls: &[(i64, i64, u32)]) -> Columns {
+        Columns {
+            enter: calls.iter().map(|c| c.0).collect(),
+            leave: calls.iter().map(|c| c.1).collect(),
+            signature: calls.iter().map(|c| c.2).collect(),
+            ..Columns::default()
+        }
+    }
+
+    fn rows() -> Vec<Row> {
+        let row = |operation, class| Row {
+            operation,
+            class,
+            ..Row::UNDEFINED
+        };
+        vec![
+            Row::UNDEFINED,
+            row(1, TimeClass::Communication),
+            row(2, TimeClass::Io),
+            row(3, TimeClass::Synchronization),
+            row(1, TimeClass::Communication),
+        ]
+    }
+
+    fn at(columns: &Columns, position: usize, since: i64) -> Activity {
+        let mut history = History::default();
+        history.extend(columns, &rows());
+        let paths = vec![PathKey::default(); 5];
+        before(columns, &rows(), &paths, &history, position, since)
+    }
+
+    #[test]
+    fn a_few_calls_are_found_and_added_up() {
+        let calls: Vec<_> = (0..70).map(|n| (20 * n, 20 * n + 7, 1)).collect();
+        for length in [0, 1, 2, FEW - 1, FEW, FEW + 1, 70] {
+            let columns = columns(&calls[..length]);
+            for since in -1..1500 {
+                let first = columns.leave.partition_point(|&leave| leave <= since);
+                let found = few_after(&columns, &rows(), 0..length, since);
+                let found = found.map(|(at, inside)| (at, inside.waiting));
+                let expected = (first, 7 * (length - first) as i64);
+                let is_few = length - first < FEW || length == FEW;
+                assert_eq!(found, is_few.then_some(expected), "{length} {since}");
+            }
+        }
+    }
+
+    #[test]
+    fn splits_the_window() {
+        // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
+        let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
+        let parts = |computation, waiting, io| Activity {
+            computation,
+            waiting,
+            io,
+            other: None,
+        };
+        // A quarter of waiting is worth naming, less is not.
+        let named = Activity {
+            other: Some((3, 30)),
+            ..parts(50, 30, 20)
+        };
+        assert_eq!(at(&columns, 2, 0), named);
+        assert_eq!(at(&columns, 2, 60), parts(35, 5, 0));
+        assert_eq!(at(&columns, 2, 80), parts(20, 0, 0));
+        assert_eq!(at(&columns, 2, 100), parts(0, 0, 0));
+    }
+
+    #[test]
+    fn names_the_operation_that_held_the_late_party_up() {
+        let calls = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
+        assert_eq!(at(&calls, 2, 8).other, Some((3, 55)));
+        // Calls with other messages of the same operation and call path count together.
+        let calls = columns(&[(0, 20, 1), (20, 45, 3), (46, 66, 4), (70, 71, 1)]);
+        assert_eq!(at(&calls, 3, 0).other, Some((1, 40)));
+    }
+
+    /// Calls of 4 ns every 10 ns, in a file every fifth.
+    fn many(calls: usize) -> Vec<(i64, i64, u32)> {
+        let call = |n: i64| (n * 10, n * 10 + 4, if n % 5 == 0 { 2 } else { 1 });
+        (0..calls as i64).map(call).collect()
+    }
+
+    #[test]
+    fn long_windows_are_added_up_from_samples() {
+        let calls = many(LOOK_BACK);
+        let columns = columns(&calls);
+        for since in (0..calls.len() as i64 * 10 - 20).step_by(7) {
+            let position = calls.len() - 1;
+            let activity = at(&columns, position, since);
+            let part = |kind: u32| -> i64 {
+                let calls = calls[..position].iter().filter(|call| call.2 == kind);
+                calls.map(|call| (call.1 - call.0.max(since)).max(0)).sum()
+            };
+            let (waiting, io) = (part(1), part(2));
+            let computation = columns.enter[position] - since - waiting - io;
+            assert_eq!(
+                (activity.computation, activity.waiting, activity.io),
+                (computation, waiting, io)
+            );
+        }
+    }
+
+    /// The same in slabs of any size: a window longer than what is at hand is known, too.
+    #[test]
+    fn windows_reach_back_over_slabs() {
+        let calls = many(20 * LOOK_BACK);
+        let rows = rows();
+        let paths = vec![PathKey::default(); 5];
+        let mut results = Vec::new();
+        for slab in [1, 100, 3 * LOOK_BACK, calls.len()] {
+            let mut history = History::default();
+            let mut columns = Columns::default();
+            for slab in calls.chunks(slab) {
+                columns.turn();
+                for &(enter, leave, signature) in slab {
+                    columns.push(enter, leave, signature);
+                }
+                history.extend(&columns, &rows);
+            }
+            let position = columns.enter.len() - 1;
+            let since = |since| before(&columns, &rows, &paths, &history, position, since);
+            let end = columns.enter[position];
+            results.push([since(0), since(12_345), since(end - 15_000)]);
+            let all = since(0);
+            assert_eq!(all.computation + all.waiting + all.io, end);
+            let expected = end * 4 / 50;
+            assert!((all.io - expected).abs() <= 40, "{all:?}, {expected}");
+        }
+        assert!(results.windows(2).all(|two| two[0] == two[1]));
+    }
+
+    #[test]
+    fn what_is_older_than_the_samples_is_unknown() {
+        let rows = rows();
+        let paths = vec![PathKey::default(); 5];
+        let known = SAMPLES * STRIDES[STRIDES.len() - 1];
+        let length = known as i64 + 100_000;
+        let mut history = History::default();
+        let mut slab = Columns::default();
+        for n in 0..length {
+            if n % 10_000 == 0 {
+                history.extend(&slab, &rows);
+                slab.turn();
+            }
+            slab.push(n * 10, n * 10 + 4, 1);
+        }
+        history.extend(&slab, &rows);
+        let position = slab.enter.len() - 1;
+        let at = |since| before(&slab, &rows, &paths, &history, position, since);
+        let sum = |activity: Activity| activity.computation + activity.waiting + activity.io;
+        let end = slab.enter[position];
+        let activity = at(0);
+        assert!((sum(activity) - known as i64 * 10).abs() <= 10 * (1 << 15));
+        assert!((activity.waiting - sum(activity) * 4 / 10).abs() <= 4);
+        // Of what is known the times are right however long ago.
+        for calls in [10, 1_000, 30_000, 1_000_000, 8_000_000] {
+            let activity = at(end - calls * 10);
+            assert_eq!(sum(activity), calls * 10);
+            assert!((activity.waiting - calls * 4).abs() <= 4, "{activity:?}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The calls of one location in a slab of global time, decoded.
+
+use rayon::prelude::*;
+
+use laggard_trace::{Chunk, Decoder, Event, Location, Record};
+
+use crate::clock::{ClockMap, NearMap};
+use crate::messages::channel::End;
+
+/// A late party's calls are looked through so far back, and their sums where that is
+/// not enough. The same number everywhere: what the report says must not depend on
+/// where slabs end.
+pub const LOOK_BACK: usize = 256;
+/// Calls kept from the slabs before, at least: a party that was late in an earlier slab
+/// is looked for within [`LOOK_BACK`] calls, what it did before within as many again, and
+/// what is summed up begins a little before that.
+const KEPT: usize = 3 * LOOK_BACK;
+
+/// Calls of a location, column by column, times in ns of the global clock.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Enter times.
+    pub enter: Vec<i64>,
+    /// Leave times.
+    pub leave: Vec<i64>,
+    /// Signature ids.
+    pub signature: Vec<u32>,
+    /// Calls that extension records say more of, by position.
+    pub extended: Vec<(usize, Event)>,
+    /// Position of the first call of this slab; those before it are kept for look-back.
+    pub first: usize,
+    /// Number, in the location's whole trace, of the call at position 0.
+    pub number: u64,
+}
+
+impl Columns {
+    /// Drops the last slab's calls but for the look-back.
+    pub(crate) fn turn(&mut self) {
+        // Small slabs add up before they are moved.
+        if self.enter.len() > 2 * KEPT {
+            let drop = self.enter.len() - KEPT;
+            self.enter.drain(..drop);
+            self.leave.drain(..drop);
+            self.signature.drain(..drop);
+            self.number += drop as u64;
+        }
+        self.extended.clear();
+        self.first = self.enter.len();
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, enter: i64, leave: i64, signature: u32) {
+        self.enter.push(enter);
+        self.leave.push(leave.max(enter));
+        self.signature.push(signature);
+    }
+
+    /// Takes the calls entered before `until`; how many these are. `ns` maps ticks after
+    /// the records' base.
+    fn take(&mut self, records: &[Record], until: i64, ns: impl Fn(u64) -> i64) -> usize {
+        let is_before = |record: &Record| ns(u64::from(record.enter)) < until;
+        // Most slabs end elsewhere.
+        let count = match records.last() {
+            Some(last) if !is_before(last) => records.partition_point(is_before),
+            _ => records.len(),
+        };
+        let records = &records[..count];
+        make_room(&mut self.enter, count);
+        make_room(&mut self.leave, count);
+        make_room(&mut self.signature, count);
+        self.enter
+            .extend(records.iter().map(|r| ns(u64::from(r.enter))));
+        self.leave.extend(records.iter().map(|record| {
+            let leave = u64::from(record.enter) + u64::from(record.duration);
+            ns(leave)
+        }));
+        self.signature.extend(records.iter().map(|r| r.signature));
+        count
+    }
+
+    /// Adds the calls that follow those of a part.
+    fn append(&mut self, part: &Columns) {
+        let before = self.enter.len();
+        self.enter.extend_from_slice(&part.enter);
+        self.leave.extend_from_slice(&part.leave);
+        self.signature.extend_from_slice(&part.signature);
+        let extended = part.extended.iter();
+        self.extended
+            .extend(extended.map(|(at, event)| (before + at, event.clone())));
+    }
+
+    /// How the call at a position of this `thread` begins, and its leave.
+    #[inline]
+    pub fn begin(&self, thread: usize, at: usize) -> (End, i64) {
+        let end = End {
+            time: self.enter[at],
+            event: self.number + at as u64,
+            signature: self.signature[at],
+            thread: thread as u32,
+        };
+        (end, self.leave[at])
+    }
+
+    /// Position of the call with this number, if it is still here.
+    #[inline]
+    pub fn position(&self, number: u64) -> Option<usize> {
+        let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
+        (at < self.enter.len()).then_some(at)
+    }
+}
+
+/// Makes room for so many more: there are such lists for each of many locations, most of
+/// them short.
+fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 4));
+    }
+}
+
+/// Chunks that are decoded at the same time, at most.
+const MOST_CHUNKS: usize = 32;
+/// Records that are looked through and converted at once.
+const BATCH: usize = 512;
+
+/// Reads one location slab by slab.
+pub struct Stream<'a> {
+    location: &'a Location,
+    clock: ClockMap,
+    chunk: usize,
+    /// Next record in the chunk, and the base in force there.
+    at: usize,
+    base: u64,
+    opened: bool,
+    /// Chunks that were skipped because of their checksum.
+    pub damaged_chunks: u64,
+}
+
+impl<'a> Stream<'a> {
+    /// Starts at the location's first record.
+    pub fn new(location: &'a Location, clock: ClockMap) -> Self {
+        Stream {
+            location,
+            clock,
+            chunk: 0,
+            at: 0,
+            base: 0,
+            opened: false,
+            damaged_chunks: 0,
+        }
+    }
+
+    /// Length of a time, ns.
+    pub fn length_ns(&self, ticks: u64) -> i64 {
+        self.clock.length_ns(ticks) as i64
+    }
+
+    /// Global time of a moment of the location's clock, ns.
+    pub fn moment_ns(&self, ticks: u64) -> i64 {
+        self.clock.ns(ticks)
+    }
+
+    /// The location that is read.
+    pub fn location(&self) -> &'a Location {
+        self.location
+    }
+
+    /// Fills `columns` with the calls entered before `until`. If it is `alone`, because there
+    /// are fewer locations than threads, chunks are decoded at the same time.
+    pub fn fill(&mut self, until: i64, alone: bool, columns: &mut Columns) {
+        columns.turn();
+        while let Some(chunk) = self.location.chunks.get(self.chunk) {
+            if !self.opened && alone && self.fill_from_chunks(until, columns) {
+                continue;
+            }
+            if !self.opened && !self.open(chunk, until) {
+                return;
+            }
+            let records = self.location.records(chunk);
+            if self.drain(records, until, columns) {
+                return;
+            }
+            self.leave_chunk(chunk);
+        }
+    }
+
+    fn leave_chunk(&mut self, chunk: &Chunk) {
+        self.location.release(chunk);
+        self.chunk += 1;
+        self.opened = false;
+    }
+
+    /// Takes the next chunks that lie before `until` as a whole, if there are several. All
+    /// that begin before it but the last do, in a sound trace; what else a file may say is
+    /// left to be read in order.
+    fn fill_from_chunks(&mut self, until: i64, columns: &mut Columns) -> bool {
+        let next = &self.location.chunks[self.chunk..];
+        let begins_before = |chunk: &&Chunk| self.clock.ns(chunk.base) < until;
+        let begun = next.iter().take(MOST_CHUNKS + 1).take_while(begins_before);
+        let whole = begun.count().saturating_sub(1);
+        if whole < 2 {
+            return false;
+        }
+        let parts = (self.chunk..self.chunk + whole).into_par_iter().map(|at| {
+            let mut stream = Stream::new(self.location, self.clock.clone());
+            let mut part = Columns::default();
+            let chunk = &self.location.chunks[at];
+            stream.open(chunk, i64::MAX);
+            stream.drain(self.location.records(chunk), i64::MAX, &mut part);
+            (part, stream.damaged_chunks)
+        });
+        let parts: Vec<(Columns, u64)> = parts.collect();
+        let last = parts.iter().flat_map(|(part, _)| &part.enter).max();
+        if last.is_some_and(|&last| last >= until) {
+            return false;
+        }
+        for (part, damaged) in &parts {
+            columns.append(part);
+            self.damaged_chunks += damaged;
+            self.leave_chunk(&self.location.chunks[self.chunk]);
+        }
+        true
+    }
+
+    /// Begins a chunk; `false` if it begins after `until`.
+    fn open(&mut self, chunk: &Chunk, until: i64) -> bool {
+        if chunk.count > 0 && self.clock.ns(chunk.base) >= until {
+            return false;
+        }
+        self.at = 0;
+        self.base = chunk.base;
+        self.opened = true;
+        if !self.location.verify(chunk) {
+            self.damaged_chunks += 1;
+            self.at = chunk.count as usize;
+        }
+        true
+    }
+
+    /// Takes calls out of a chunk; `true` if one entered at or after `until` is next.
+    fn drain(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
+        while self.at < records.len() {
+            if records[self.at].is_extension() {
+                if self.extended(records, until, columns) {
+                    return true;
+                }
+                continue;
+            }
+            // No further: the slab may end after a few records of a long chunk.
+            let records = &records[self.at..records.len().min(self.at + BATCH)];
+            let extension = records.iter().position(Record::is_extension);
+            let records = &records[..extension.unwrap_or(records.len())];
+            let (clock, base) = (&self.clock, self.base);
+            let near = match clock.is_even() {
+                true => clock.near(base, 0, 0),
+                false => near_all(clock, base, records),
+            };
+            let taken = match near {
+                Some(near) => columns.take(records, until, |ticks| near.ns(ticks)),
+                None => columns.take(records, until, |ticks| clock.ns(base.wrapping_add(ticks))),
+            };
+            self.at += taken;
+            if taken < records.len() {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn extended(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
+        let mut decoder = Decoder::new(&records[self.at..], self.base);
+        let Some(event) = decoder.next() else {
+            self.at = records.len();
+            return false;
+        };
+        let enter = self.clock.ns(event.enter);
+        if enter >= until {
+            return true;
+        }
+        let event = event.clone();
+        let (read, base) = decoder.state();
+        columns.extended.push((columns.enter.len(), event.clone()));
+        columns.push(enter, self.clock.ns(event.leave), event.signature);
+        self.at += read;
+        self.base = base;
+        false
+    }
+}
+
+/// The map of all times in the records, if it is an even one.
+#[cold]
+fn near_all(clock: &ClockMap, base: u64, records: &[Record]) -> Option<NearMap> {
+    let first = records.iter().map(|record| record.enter).min()?;
+    let leaves = records
+        .iter()
+        .map(|record| u64::from(record.enter) + u64::from(record.duration));
+    clock.near(base, u64::from(first), leaves.max()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use laggard_trace::{Extension, FileHeader, LocationWriter, MemorySpace};
+
+    use super::*;
+    use crate::clock::{ClockEvidence, Clocks};
+
+    /// A location of many chunks, some calls with extension records; `late` calls are
+    /// out of order. Damaged are the bytes at `damage`.
+    fn location(late: &[u64], damage: Option<usize>) -> Location {
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
+        for call in 0..60_000u64 {
+            let enter = call * 10 + if late.contains(&call) { 100_000 } else { 0 };
+            match call % 4_999 {
+                17 => {
+                    let value = Record::extension_u64(Extension::Value, call);
+                    writer.push_extended(&[value], enter, enter + 5, 3);
+                }
+                _ => writer.push(enter, enter + 5, 1 + call as u32 % 2),
+            }
+        }
+        let mut bytes = writer.finish(laggard_trace::End::default()).into_bytes();
+        if let Some(at) = damage {
+            bytes[at] ^= 0xff;
+        }
+        Location::from_bytes(Path::new("test.lgt"), &bytes).unwrap()
+    }
+
+    /// All that comes of reading in slabs of `slab` ns: columns at the end of each.
+    fn read(location: &Location, slab: i64, alone: bool) -> Vec<String> {
+        let evidence = ClockEvidence {
+            ticks_per_s: 1_000_000_000,
+            ..ClockEvidence::default()
+        };
+        read_with(location, &evidence, slab, alone)
+    }
+
+    fn read_with(
+        location: &Location,
+        evidence: &ClockEvidence,
+        slab: i64,
+        alone: bool,
+    ) -> Vec<String> {
+        let clock = Clocks::new([evidence].into_iter()).of(evidence.key());
+        let mut stream = Stream::new(location, clock);
+        let mut columns = Columns::default();
+        let borders = (1..=800_000 / slab).map(|n| n * slab).chain([i64::MAX]);
+        let read = borders.map(|until| {
+            stream.fill(until, alone, &mut columns);
+            format!("{columns:?} {}", stream.damaged_chunks)
+        });
+        read.collect()
+    }
+
+    #[test]
+    fn chunks_read_at_the_same_time_are_those_read_in_order() {
+        for (late, damage) in [
+            (&[][..], None),
+            (&[], Some(300_000)),
+            (&[5_000, 30_000], None),
+        ] {
+            let location = location(late, damage);
+            assert!(location.chunks.len() > 8, "{}", location.chunks.len());
+            for slab in [7_000, 190_000, 800_000] {
+                let (alone, shared) = (read(&location, slab, true), read(&location, slab, false));
+                assert!(alone == shared, "{late:?} {damage:?} {slab}");
+                assert_eq!(damage.is_some(), !alone.last().unwrap().ends_with(" 0"));
+            }
+        }
+    }
+
+    /// Where the clock's rate changes, times are as if each was converted by itself.
+    #[test]
+    fn batches_across_changes_of_the_rate() {
+        let location = location(&[], None);
+        let evidence = ClockEvidence {
+            ticks_per_s: 1_000_000,
+            points: vec![
+                (0, 0, 0),
+                (100_003, 100_010_000, 0),
+                (200_001, 200_000_000, 0),
+            ],
+            ..ClockEvidence::default()
+        };
+        let clock = Clocks::new([&evidence].into_iter()).of(evidence.key());
+        assert!(!clock.is_even());
+        let mut columns = Columns::default();
+        let mut stream = Stream::new(&location, clock.clone());
+        stream.fill(i64::MAX, false, &mut columns);
+        for call in 0..60_000u64 {
+            let times = (clock.ns(call * 10), clock.ns(call * 10 + 5));
+            let at = call as usize;
+            assert_eq!((columns.enter[at], columns.leave[at]), times, "{call}");
+        }
+        let (alone, shared) = (
+            read_with(&location, &evidence, 70_000_000, true),
+            read_with(&location, &evidence, 70_000_000, false),
+        );
+        assert!(alone == shared);
+    }
+}

@@ -1,0 +1,725 @@
+//! What a rank does after the calls that are slow enough to be asked about: the next call,
+//! computation that could have been done while the call waited, and what the rank needs next of
+//! others. Rules for hints need it.
+
+use std::collections::VecDeque;
+
+use laggard_trace::{Signature, flags};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::basics::intern::PathKey;
+use crate::findings::fold::FoldedFindings;
+use crate::messages::charges::make_room;
+use crate::stream::columns::Columns;
+use crate::stream::rows::{NeedKind, Row, TimeClass};
+
+/// What follows the slow calls of one operation and call path. Times are ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// Slow calls that another one follows.
+    pub calls: u64,
+    /// Computation between these and the next ones.
+    pub computed: u64,
+    /// Of the slow calls' duration, what that computation could hide.
+    pub overlap: u64,
+    /// The same of all computation up to where the rank [gives](Need::Nothing) something.
+    pub ahead: u64,
+    /// The same of what follows further receives up to there, as much after each as follows the
+    /// slow call itself: what could be done with other messages first.
+    pub alike: u64,
+    /// Slow calls followed by the same one at the same place, with the same peers.
+    pub repeats: u64,
+    /// The next calls.
+    pub next: Vec<Next>,
+    /// What the ranks need next, ascending by rank and need.
+    pub needs: Vec<Needed>,
+}
+
+/// What a rank needs of others after a slow call, before it gives them anything: what it needs
+/// then comes no earlier if the call is made to wait for less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Need {
+    /// Nothing. It gives something first, which others may wait for; or no call follows.
+    Nothing,
+    /// This call, which is slow, too.
+    Wait(u16, PathKey),
+    /// This call, where all meet, and it is among the last to come.
+    Meeting(u16, PathKey),
+}
+
+/// How long the slow calls of a rank took before it needs something.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Needed {
+    /// World rank.
+    pub rank: u32,
+    /// What it needs.
+    pub need: Need,
+    /// ns.
+    pub time: u64,
+}
+
+impl Needed {
+    fn key(&self) -> (u32, Need) {
+        (self.rank, self.need)
+    }
+}
+
+/// Adds others to a list that is ascending.
+fn add_needs(list: &mut Vec<Needed>, others: Vec<Needed>) {
+    let is_behind = match (list.last(), others.first()) {
+        (Some(last), Some(first)) => last.key() < first.key(),
+        _ => true,
+    };
+    list.extend(others);
+    if !is_behind {
+        order(list);
+    }
+}
+
+/// Makes a list ascending, and adds up what is of the same rank and need.
+fn order(list: &mut Vec<Needed>) {
+    list.sort_unstable_by_key(Needed::key);
+    list.dedup_by(|further, kept| {
+        let is_same = further.key() == kept.key();
+        if is_same {
+            kept.time = kept.time.saturating_add(further.time);
+        }
+        is_same
+    });
+}
+
+/// A call that follows others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// Its number.
+    pub operation: u16,
+    /// Its call path.
+    pub path: PathKey,
+    /// How often it follows.
+    pub calls: u64,
+    /// Of these, how often with the same communicator.
+    pub same_group: u64,
+}
+
+/// What follows the slow calls at each place.
+pub type Followers = FxHashMap<(u16, PathKey), Followed>;
+
+impl Followed {
+    fn add_next(&mut self, next: Next) {
+        let same = |known: &&mut Next| (known.operation, known.path) == (next.operation, next.path);
+        match self.next.iter_mut().find(same) {
+            Some(known) => {
+                known.calls = known.calls.saturating_add(next.calls);
+                known.same_group = known.same_group.saturating_add(next.same_group);
+            }
+            None => self.next.push(next),
+        }
+    }
+
+    /// Adds what follows calls of others.
+    pub fn merge(&mut self, other: Followed) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.computed = self.computed.saturating_add(other.computed);
+        self.overlap = self.overlap.saturating_add(other.overlap);
+        self.ahead = self.ahead.saturating_add(other.ahead);
+        self.alike = self.alike.saturating_add(other.alike);
+        add_needs(&mut self.needs, other.needs);
+        self.repeats = self.repeats.saturating_add(other.repeats);
+        other.next.into_iter().for_each(|next| self.add_next(next));
+    }
+
+    /// The call that follows most often.
+    pub fn most(&self) -> Option<&Next> {
+        let key = |next: &&Next| (next.calls, std::cmp::Reverse((next.operation, next.path)));
+        self.next.iter().max_by_key(key)
+    }
+}
+
+/// Adds others up.
+pub fn merge(followers: &mut Followers, other: Followers) {
+    for (key, followed) in other {
+        followers.entry(key).or_default().merge(followed);
+    }
+}
+
+/// Gives call paths other names; what then is about the same calls is added up.
+pub fn rename_paths(followers: &mut Followers, name: impl Fn(PathKey) -> PathKey) {
+    for ((operation, path), mut followed) in std::mem::take(followers) {
+        for mut next in std::mem::take(&mut followed.next) {
+            next.path = name(next.path);
+            followed.add_next(next);
+        }
+        let mut needs = std::mem::take(&mut followed.needs);
+        for needed in &mut needs {
+            if let Need::Wait(_, path) | Need::Meeting(_, path) = &mut needed.need {
+                *path = name(*path);
+            }
+        }
+        order(&mut needs);
+        followed.needs = needs;
+        let key = (operation, name(path));
+        followers.entry(key).or_default().merge(followed);
+    }
+}
+
+/// The call paths that are named.
+pub fn paths(followers: &Followers) -> impl Iterator<Item = PathKey> {
+    followers.values().flat_map(|followed| {
+        let next = followed.next.iter().map(|next| next.path);
+        next.chain(
+            followed
+                .needs
+                .iter()
+                .filter_map(|needed| match needed.need {
+                    Need::Nothing => None,
+                    Need::Wait(_, path) | Need::Meeting(_, path) => Some(path),
+                }),
+        )
+    })
+}
+
+/// Forgets what ranks need that no finding lists.
+pub fn keep_listed(followers: &mut Followers, findings: &FoldedFindings) {
+    let mut listed: FxHashMap<(u16, PathKey), FxHashSet<u32>> = FxHashMap::default();
+    for ((_, operation, path), folded) in findings {
+        let ranks = folded.ranks.iter().map(|rank| rank.0);
+        listed.entry((*operation, *path)).or_default().extend(ranks);
+    }
+    for (place, followed) in followers {
+        let listed = listed.get(place);
+        let is_listed = |needed: &Needed| listed.is_some_and(|ranks| ranks.contains(&needed.rank));
+        followed.needs.retain(is_listed);
+        followed.needs.shrink_to_fit();
+    }
+}
+
+/// A slow call, and what came after it so far.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    signature: u32,
+    duration: i64,
+    /// Of the last call so far.
+    leave: i64,
+    /// Computation directly after the slow call, once that has come.
+    first: Option<i64>,
+    /// See [`Followed::ahead`].
+    ahead: i64,
+    /// See [`Followed::alike`].
+    alike: i64,
+    /// Whether the last call so far is a further one that took a message.
+    received: bool,
+}
+
+/// A [`Need`] with a signature for the call.
+type LocalNeed = (NeedKind, u32);
+
+/// What follows the slow calls of one location, by their signature.
+#[derive(Debug, Default)]
+pub struct Following {
+    open: Option<Open>,
+    met: SinceMet,
+    /// Computed between calls in which all ranks meet, ns.
+    total: u64,
+    /// Calls of the slab in which all ranks meet: their numbers, and what was computed since the one
+    /// before, ns.
+    computed: VecDeque<(u64, i64)>,
+    by_signature: Vec<BySignature>,
+    /// One more than the position in `by_signature`, by signature; 0 for those without one.
+    positions: Vec<u32>,
+}
+
+/// What a location does between two calls in which all ranks meet.
+#[derive(Clone, Copy, Debug)]
+struct SinceMet {
+    /// End of the last such call, ns; `i64::MIN` = none yet.
+    met: i64,
+    /// Inside calls since then, or waiting for what calls did not find, ns. Times of a damaged
+    /// trace may make it wrong, and no more than that.
+    inside: i64,
+    /// End of the last call, ns.
+    left: i64,
+    /// Whether that looked for something and did not find it.
+    looked: bool,
+}
+
+impl Default for SinceMet {
+    fn default() -> Self {
+        SinceMet {
+            met: i64::MIN,
+            inside: 0,
+            left: 0,
+            looked: false,
+        }
+    }
+}
+
+impl SinceMet {
+    /// All meet again: what was computed since, ns.
+    fn meet(&mut self, enter: i64, leave: i64) -> i64 {
+        let computed = match self.met {
+            i64::MIN => 0,
+            met => enter.saturating_sub(met).saturating_sub(self.inside).max(0),
+        };
+        (self.met, self.inside) = (leave, 0);
+        computed
+    }
+
+    /// Another call; `looks` says that it does not find what it looks for.
+    #[inline(always)]
+    fn add(&mut self, enter: i64, leave: i64, looks: bool) {
+        // Who looks again and again need not compute in between.
+        let begin = match looks | self.looked {
+            true => self.left,
+            false => enter,
+        };
+        let inside = leave.wrapping_sub(begin.max(self.met));
+        self.inside = self.inside.wrapping_add(inside);
+        (self.left, self.looked) = (leave, looks);
+    }
+}
+
+#[derive(Debug, Default)]
+struct BySignature {
+    signature: u32,
+    calls: u64,
+    computed: u64,
+    overlap: u64,
+    ahead: u64,
+    alike: u64,
+    /// Signatures of the next calls, and how often.
+    next: SmallVec<[(u32, u64); 1]>,
+    /// What is needed next, and the time of the slow calls before.
+    needs: SmallVec<[(LocalNeed, u64); 1]>,
+}
+
+impl Following {
+    /// Takes the calls of a new slab in.
+    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
+        let first = columns.first;
+        let mut last = self.open.take();
+        let mut met = self.met;
+        let times = columns.enter[first..].iter().zip(&columns.leave[first..]);
+        let calls = times.zip(&columns.signature[first..]);
+        self.computed.clear();
+        for (at, ((&enter, &leave), &signature)) in (first..).zip(calls) {
+            let Some(row) = rows.get(signature as usize) else {
+                continue;
+            };
+            if row.of_all {
+                let computed = met.meet(enter, leave);
+                self.computed
+                    .push_back((columns.number + at as u64, computed));
+                self.total = self.total.saturating_add(computed as u64);
+            } else {
+                met.add(enter, leave, row.has(flags::UNSUCCESSFUL));
+            }
+            // Calls that only manage handles, or ask for a size, are part of the computation.
+            if row.class == TimeClass::Setup {
+                continue;
+            }
+            let is_slow = leave - enter >= row.threshold && row.blocks && !row.has(flags::POSTS);
+            if let Some(open) = &mut last {
+                let need = match is_slow {
+                    true => Some(NeedKind::Wait),
+                    false => row.need,
+                };
+                self.go_on(open, (enter, leave, signature), row);
+                if let Some(need) = need {
+                    self.end(open, (need, signature));
+                    last = None;
+                }
+            }
+            if is_slow {
+                last = Some(Open {
+                    signature,
+                    duration: leave - enter,
+                    leave,
+                    first: None,
+                    ahead: 0,
+                    alike: 0,
+                    received: false,
+                });
+            }
+        }
+        self.met = met;
+        self.open = last;
+    }
+
+    /// What was computed between calls in which all ranks meet, ns.
+    pub fn computed(&self) -> u64 {
+        self.total
+    }
+
+    /// What was computed between a call of the slab in which all ranks meet and the one before, ns;
+    /// they are asked for in their order.
+    pub fn computed_before(&mut self, call: u64) -> i64 {
+        while let Some((number, computed)) = self.computed.pop_front() {
+            if number == call {
+                return computed;
+            }
+        }
+        0
+    }
+
+    #[inline]
+    fn sums(&mut self, signature: u32) -> &mut BySignature {
+        let at = match self.positions.get(signature as usize) {
+            Some(&at) if at > 0 => at,
+            _ => self.begin(signature),
+        };
+        &mut self.by_signature[at as usize - 1]
+    }
+
+    /// One more than the position of a signature that has none yet.
+    #[cold]
+    fn begin(&mut self, signature: u32) -> u32 {
+        let (positions, all) = (&mut self.positions, &mut self.by_signature);
+        let further = (signature as usize + 1).saturating_sub(positions.len());
+        make_room(positions, further, 0);
+        positions.resize(positions.len() + further, 0);
+        make_room(all, 1, 0);
+        all.push(BySignature {
+            signature,
+            ..BySignature::default()
+        });
+        self.positions[signature as usize] = all.len() as u32;
+        all.len() as u32
+    }
+
+    /// Takes in what follows a slow call: enter, leave and signature.
+    #[inline(always)]
+    fn go_on(&mut self, open: &mut Open, (enter, leave, signature): (i64, i64, u32), row: &Row) {
+        let computed = (enter - open.leave).max(0);
+        open.ahead = open.ahead.saturating_add(computed);
+        match open.first {
+            None => {
+                open.first = Some(computed);
+                self.next(open, computed, signature);
+            }
+            Some(first) if open.received => {
+                open.alike = open.alike.saturating_add(computed.min(first));
+            }
+            Some(_) => {}
+        }
+        let is_received = row.has(flags::RECEIVES) && !row.has(flags::PEEKS);
+        open.received = (is_received && !row.has(flags::POSTS)) || row.completes != 0;
+        open.leave = leave;
+    }
+
+    /// The next call has come.
+    fn next(&mut self, open: &Open, computed: i64, next: u32) {
+        let sums = self.sums(open.signature);
+        sums.calls += 1;
+        sums.computed = sums.computed.saturating_add(computed as u64);
+        let hidden = computed.min(open.duration) as u64;
+        sums.overlap = sums.overlap.saturating_add(hidden);
+        match sums.next.iter_mut().find(|(known, _)| *known == next) {
+            Some((_, count)) => *count += 1,
+            None => sums.next.push((next, 1)),
+        }
+    }
+
+    /// What is needed next is known.
+    fn end(&mut self, open: &Open, need: LocalNeed) {
+        let (duration, ahead, alike) = (open.duration, open.ahead, open.alike);
+        let sums = self.sums(open.signature);
+        sums.ahead = sums.ahead.saturating_add(ahead.min(duration) as u64);
+        sums.alike = sums.alike.saturating_add(alike.min(duration) as u64);
+        let duration = duration.max(0) as u64;
+        let need = match need {
+            (NeedKind::Nothing, _) => (NeedKind::Nothing, 0),
+            need => need,
+        };
+        match sums.needs.iter_mut().find(|(known, _)| *known == need) {
+            Some((_, time)) => *time = time.saturating_add(duration),
+            None => sums.needs.push((need, duration)),
+        }
+    }
+
+    /// Moves everything, which is a `rank`'s, into `followers`; `name` gives a signature's call and
+    /// call path.
+    pub fn drain_into(
+        mut self,
+        followers: &mut Followers,
+        rank: u32,
+        signatures: &[Signature],
+        name: impl Fn(u32) -> (u16, PathKey),
+    ) {
+        if let Some(open) = self.open.take() {
+            self.end(&open, (NeedKind::Nothing, 0));
+        }
+        for sums in self.by_signature {
+            let signature = sums.signature;
+            let own = &signatures[signature as usize];
+            let mut followed = Followed {
+                calls: sums.calls,
+                computed: sums.computed,
+                overlap: sums.overlap,
+                ahead: sums.ahead,
+                alike: sums.alike,
+                ..Followed::default()
+            };
+            for (next, calls) in sums.next {
+                let other = &signatures[next as usize];
+                let (operation, path) = name(next);
+                let is_on_same = own.group == other.group;
+                if name(signature) == (operation, path) && is_on_same && same_peers(own, other) {
+                    followed.repeats += calls;
+                }
+                followed.add_next(Next {
+                    operation,
+                    path,
+                    calls,
+                    same_group: if is_on_same { calls } else { 0 },
+                });
+            }
+            for ((kind, next), time) in sums.needs {
+                let (operation, path) = match kind {
+                    NeedKind::Nothing => Default::default(),
+                    _ => name(next),
+                };
+                let need = match kind {
+                    NeedKind::Nothing => Need::Nothing,
+                    NeedKind::Wait => Need::Wait(operation, path),
+                    NeedKind::Meeting => Need::Meeting(operation, path),
+                };
+                add_needs(&mut followed.needs, vec![Needed { rank, need, time }]);
+            }
+            followers
+                .entry(name(signature))
+                .or_default()
+                .merge(followed);
+        }
+    }
+}
+
+fn same_peers(one: &Signature, other: &Signature) -> bool {
+    (one.send.peer, one.receive.peer) == (other.send.peer, other.receive.peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::number;
+
+    const PATHS: [PathKey; 4] = [[0, 0], [1, 0], [2, 0], [3, 0]];
+
+    fn rows() -> Vec<Row> {
+        let row = |operation, class, threshold| Row {
+            operation,
+            class,
+            threshold,
+            ..Row::UNDEFINED
+        };
+        vec![
+            Row::UNDEFINED,
+            row(1, TimeClass::Communication, 10),
+            row(2, TimeClass::Synchronization, i64::MAX),
+            row(3, TimeClass::Setup, 0),
+        ]
+    }
+
+    fn followers(calls: &[(i64, i64, u32)], slab: usize) -> Followers {
+        let mut following = Following::default();
+        let mut columns = Columns::default();
+        for slab in calls.chunks(slab) {
+            columns.turn();
+            for &(enter, leave, signature) in slab {
+                columns.push(enter, leave, signature);
+            }
+            following.extend(&columns, &rows());
+        }
+        let signatures: Vec<Signature> = (0..4).map(|_| Signature::default()).collect();
+        let mut followers = Followers::default();
+        let name = |signature: u32| (signature as u16, PATHS[signature as usize]);
+        following.drain_into(&mut followers, 7, &signatures, name);
+        followers
+    }
+
+    const SEND: u32 = 4;
+    const RECEIVE: u32 = 5;
+    const WAITALL: u32 = 6;
+    const BARRIER: u32 = 7;
+    const BROADCAST: u32 = 8;
+    const IRECV: u32 = 9;
+
+    /// Rows of calls as programs make them; all of 10 ns or more are slow.
+    fn real_rows() -> Vec<Row> {
+        let row = |operation, flags| Row {
+            threshold: 10,
+            of_all: operation == number::MPI_Barrier,
+            ..Row::new(&Signature {
+                operation,
+                flags,
+                ..Signature::default()
+            })
+        };
+        let mut all = rows();
+        all.push(row(number::MPI_Send, flags::SENDS));
+        all.push(row(number::MPI_Recv, flags::RECEIVES));
+        all.push(row(number::MPI_Waitall, 0));
+        all.push(row(number::MPI_Barrier, flags::COLLECTIVE));
+        all.push(row(number::MPI_Bcast, flags::COLLECTIVE));
+        all.push(row(number::MPI_Irecv, flags::RECEIVES | flags::POSTS));
+        all
+    }
+
+    /// What is needed after slow calls of the first of these calls, and for how long these took;
+    /// and how much of it could be hidden, and how much of that with other messages first.
+    fn needs(calls: &[(i64, i64, u32)]) -> (Vec<(Need, u64)>, u64, u64) {
+        let mut following = Following::default();
+        let mut columns = Columns::default();
+        columns.turn();
+        for &(enter, leave, signature) in calls {
+            columns.push(enter, leave, signature);
+        }
+        following.extend(&columns, &real_rows());
+        let signatures: Vec<Signature> = (0..10).map(|_| Signature::default()).collect();
+        let mut followers = Followers::default();
+        let name = |signature: u32| (signature as u16, [u64::from(signature), 0]);
+        following.drain_into(&mut followers, 7, &signatures, name);
+        let found = &followers[&name(calls[0].2)];
+        assert!(found.needs.iter().all(|needed| needed.rank == 7));
+        let needs = found.needs.iter().map(|needed| (needed.need, needed.time));
+        (needs.collect(), found.ahead, found.alike)
+    }
+
+    #[test]
+    fn what_a_rank_needs_next_ends_what_could_be_hidden() {
+        let need = |kind: fn(u16, PathKey) -> Need, signature: u32| {
+            kind(signature as u16, [u64::from(signature), 0])
+        };
+        let after = |next: &[(i64, i64, u32)]| {
+            let calls = [&[(0, 20, RECEIVE)], next].concat();
+            let (needs, ahead, alike) = needs(&calls);
+            assert_eq!(needs.len(), 1, "{needs:?}");
+            assert_eq!(needs[0].1, 20);
+            (needs[0].0, ahead, alike)
+        };
+        let nothing = Need::Nothing;
+        // It gives something; the calls after that do not matter.
+        assert_eq!(after(&[(25, 26, SEND), (30, 50, WAITALL)]), (nothing, 5, 0));
+        assert_eq!(after(&[(25, 26, BROADCAST)]), (nothing, 5, 0));
+        // The end of the trace.
+        assert_eq!(after(&[]), (nothing, 0, 0));
+        assert_eq!(after(&[(25, 26, RECEIVE)]), (nothing, 5, 0));
+        // It waits again.
+        let wait = need(Need::Wait, WAITALL);
+        assert_eq!(after(&[(24, 25, IRECV), (30, 40, WAITALL)]), (wait, 9, 0));
+        assert_eq!(after(&[(30, 40, BARRIER)]).0, need(Need::Wait, BARRIER));
+        // All meet, and it is the last.
+        let meeting = need(Need::Meeting, BARRIER);
+        assert_eq!(
+            after(&[(24, 25, RECEIVE), (45, 46, BARRIER)]),
+            (meeting, 20, 4)
+        );
+        assert_eq!(
+            after(&[(22, 23, RECEIVE), (23, 24, RECEIVE), (25, 26, BARRIER)]).2,
+            1
+        );
+    }
+
+    #[test]
+    fn what_is_computed_between_meetings_of_all_is_known() {
+        let calls = [
+            (5, 6, BARRIER),
+            (16, 36, RECEIVE),
+            (40, 50, BARRIER),
+            (50, 51, BARRIER),
+        ];
+        for slab in 1..=calls.len() {
+            let mut following = Following::default();
+            let mut columns = Columns::default();
+            let mut computed = Vec::new();
+            for slab in calls.chunks(slab) {
+                columns.turn();
+                for &(enter, leave, signature) in slab {
+                    columns.push(enter, leave, signature);
+                }
+                following.extend(&columns, &real_rows());
+                let numbers = (columns.number + columns.first as u64..).take(slab.len());
+                let of_all = numbers.zip(slab).filter(|(_, call)| call.2 == BARRIER);
+                computed.extend(of_all.map(|(number, _)| following.computed_before(number)));
+            }
+            assert_eq!(computed, [0, 14, 0], "{slab}");
+        }
+    }
+
+    #[test]
+    fn needs_are_added_up_by_rank() {
+        let of = |rank, place, time| Needed {
+            rank,
+            need: Need::Wait(1, PATHS[place]),
+            time,
+        };
+        let list = |needs: &[Needed]| Followed {
+            needs: needs.to_vec(),
+            ..Followed::default()
+        };
+        let low = list(&[of(1, 2, 10), of(1, 3, 1)]);
+        let high = list(&[of(1, 3, 5), of(4, 0, 7)]);
+        let sum = |one: &Followed, other: &Followed| {
+            let mut sum = one.clone();
+            sum.merge(other.clone());
+            sum.needs
+        };
+        let both = [of(1, 2, 10), of(1, 3, 6), of(4, 0, 7)];
+        assert_eq!(sum(&low, &high), both);
+        assert_eq!(sum(&high, &low), both);
+        let mut followers: Followers = [((1, PATHS[1]), list(&both))].into_iter().collect();
+        rename_paths(&mut followers, |_| PATHS[0]);
+        let renamed = &followers[&(1, PATHS[0])].needs;
+        assert_eq!(renamed[..], [of(1, 0, 16), of(4, 0, 7)]);
+    }
+
+    #[test]
+    fn next_calls_and_computation_are_summed_up_over_slabs() {
+        let calls = [
+            (0, 20, 1),    // slow, 30 of computation follow
+            (40, 41, 3),   // manages handles: part of it
+            (50, 60, 2),   // the next one
+            (60, 65, 1),   // fast: not looked at
+            (100, 150, 1), // slow, 20 of computation, then the same again
+            (170, 190, 1), // slow, nothing follows
+        ];
+        for slab in 1..=calls.len() {
+            let followers = followers(&calls, slab);
+            let found = &followers[&(1, PATHS[1])];
+            assert_eq!((found.calls, found.computed), (2, 50), "{slab}");
+            assert_eq!(found.overlap, 20 + 20);
+            assert_eq!(found.repeats, 1);
+            assert_eq!(followers.len(), 1);
+            let mut next: Vec<_> = found.next.iter().map(|n| (n.operation, n.calls)).collect();
+            next.sort_unstable();
+            assert_eq!(next, [(1, 1), (2, 1)]);
+        }
+    }
+
+    #[test]
+    fn the_order_of_adding_does_not_matter() {
+        let one = followers(&[(0, 20, 1), (50, 60, 2)], 1);
+        let other = followers(&[(0, 20, 1), (50, 60, 1), (70, 80, 2)], 1);
+        let sum = |a: &Followers, b: &Followers| {
+            let mut sum = a.clone();
+            merge(&mut sum, b.clone());
+            let found = sum.remove(&(1, PATHS[1])).unwrap();
+            (found.most().copied(), found.calls, found.computed)
+        };
+        assert_eq!(sum(&one, &other), sum(&other, &one));
+        assert_eq!(
+            sum(&one, &other).0.map(|next| (next.operation, next.calls)),
+            Some((2, 2))
+        );
+    }
+
+    #[test]
+    fn renamed_paths_are_added_up() {
+        let mut followers = followers(&[(0, 20, 1), (50, 60, 1), (70, 80, 2)], 1);
+        rename_paths(&mut followers, |_| PATHS[0]);
+        let found = &followers[&(1, PATHS[0])];
+        assert_eq!(found.next.len(), 2);
+        assert!(paths(&followers).all(|path| path == PATHS[0]));
+    }
+}

@@ -1,0 +1,11 @@
+//! The calls of a thread: decoded in slabs, with what each signature means.
+//!
+//! *In.* Records of a mapped file. *Out.* Columns of a slab; what a thread did in a span of time.
+//! *Does not know* other ranks.
+
+pub mod activity;
+pub mod columns;
+pub mod following;
+pub mod polling;
+pub mod rows;
+pub mod thread;

@@ -1,0 +1,318 @@
+//! What pass one needs to know about a signature, in one small row.
+
+use laggard_trace::calls::{self, GenericType, Shape, number};
+use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
+
+use crate::memory::epochs::Role;
+use crate::memory::watches::Memory;
+
+/// No index.
+pub const NONE: u32 = u32::MAX;
+
+/// Where time spent in an operation goes in the high-level analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimeClass {
+    /// Moving data.
+    Communication,
+    /// Waiting for others by intent.
+    Synchronization,
+    /// Files.
+    Io,
+    /// Handles, start of the library.
+    Setup,
+}
+
+impl TimeClass {
+    /// The class of a call.
+    pub fn of(number: u16) -> TimeClass {
+        match calls::call(number).map_or(GenericType::Setup, |call| call.generic) {
+            GenericType::GroupSync
+                if calls::call(number).is_some_and(|call| call.shape == Shape::CollectiveIo) =>
+            {
+                TimeClass::Io
+            }
+            GenericType::GroupSync
+            | GenericType::Lock
+            | GenericType::Unlock
+            | GenericType::WaitOnValue
+            | GenericType::Exposure => TimeClass::Synchronization,
+            GenericType::Io => TimeClass::Io,
+            GenericType::Setup | GenericType::User => TimeClass::Setup,
+            _ => TimeClass::Communication,
+        }
+    }
+}
+
+/// Calls that complete requests without waiting for them.
+const NEVER_WAIT: [u16; 6] = [
+    number::MPI_Test,
+    number::MPI_Testall,
+    number::MPI_Testany,
+    number::MPI_Testsome,
+    number::MPI_Request_get_status,
+    number::MPI_Request_free,
+];
+
+/// Calls that complete whichever requests are done first.
+const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
+
+/// Operations of which each member needs the data of all, if there are any. Those with a
+/// number of bytes for each member are not among them: it may be zero.
+const MEETINGS: [u16; 8] = [
+    number::MPI_Allgather,
+    number::MPI_Iallgather,
+    number::MPI_Alltoall,
+    number::MPI_Ialltoall,
+    number::MPI_Allreduce,
+    number::MPI_Iallreduce,
+    number::MPI_Reduce_scatter_block,
+    number::MPI_Ireduce_scatter_block,
+];
+
+/// What pass one does in a call that no extension record says more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Counts a signature that nobody defined.
+    Undefined,
+    /// Nothing.
+    Nothing,
+    /// Counts a message, and no more.
+    Send,
+    /// See `Send`; the call posts a request.
+    PostSend,
+    /// See `Send`; unless a wildcard is in the way.
+    Receive,
+    /// See `Receive`; the call posts a request.
+    PostReceive,
+    /// `Send`, then `Receive`.
+    Exchange,
+    /// Completes requests, and no more.
+    Complete,
+    /// Enters a collective that blocks, and no more.
+    Collective,
+    /// Anything else.
+    General,
+}
+
+/// What a rank needs of others in a call, before it gives them anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeedKind {
+    /// Nothing: it gives something.
+    Nothing,
+    /// What it waits for in a slow call.
+    Wait,
+    /// That all members come.
+    Meeting,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Number of the call; 0 = the signature was never defined.
+    pub operation: u16,
+    /// Flags of the signature.
+    pub flags: u16,
+    /// Who waits for whom.
+    pub shape: Shape,
+    /// Where its time goes.
+    pub class: TimeClass,
+    /// What pass one does.
+    pub step: Step,
+    /// Whether the call waits for the requests that it completes, or only looks.
+    pub blocks: bool,
+    /// Whether the call takes what comes first: any source's message, any of its requests.
+    pub any: bool,
+    /// Channel of the send half, rank's number.
+    pub send_channel: u32,
+    /// Channel of the receive half, rank's number.
+    pub receive_channel: u32,
+    /// Group, agent's number.
+    pub group: u32,
+    /// The same, rank's number.
+    pub own_group: u32,
+    /// Instances at least this long are asked about, ns; `i64::MAX` = none.
+    pub threshold: i64,
+    /// Root of a collective, target of a one-sided transfer; world rank.
+    pub root: i32,
+    /// Whether data moves.
+    pub has_bytes: bool,
+    /// A collective that nobody can leave before all have entered.
+    pub meets: bool,
+    /// A call in which all ranks of the run meet, and that waits for them.
+    pub of_all: bool,
+    /// A collective that says that it need not wait for the others.
+    pub lifted: bool,
+    /// What it means for what the rank needs next, if it is not slow; `None` if it gives others
+    /// nothing, nor does it need what all have to give.
+    pub need: Option<NeedKind>,
+    /// What it does to epochs on a window.
+    pub role: Role,
+    /// Completion list.
+    pub completes: u32,
+    /// What it does with symmetric memory.
+    pub memory: Memory,
+}
+
+impl Row {
+    /// The row of an undefined signature.
+    pub const UNDEFINED: Row = Row {
+        operation: 0,
+        flags: 0,
+        shape: Shape::Single,
+        class: TimeClass::Setup,
+        step: Step::Undefined,
+        blocks: true,
+        any: false,
+        send_channel: NONE,
+        receive_channel: NONE,
+        group: NONE,
+        own_group: 0,
+        threshold: i64::MAX,
+        root: -1,
+        has_bytes: false,
+        meets: false,
+        of_all: false,
+        lifted: false,
+        need: None,
+        role: Role::None,
+        completes: 0,
+        memory: Memory::Nothing,
+    };
+
+    /// The row of a signature; channels, group and threshold are still to be set.
+    pub fn new(signature: &Signature) -> Row {
+        let Some(call) = calls::call(signature.operation) else {
+            return Row::UNDEFINED;
+        };
+        let has_bytes = signature.send.bytes != 0 || signature.receive.bytes != 0;
+        let role = match signature.flags & (flags::FAILED | flags::UNSUCCESSFUL) {
+            0 => Role::of(signature.operation),
+            _ => Role::None,
+        };
+        let memory = Memory::of(call);
+        let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
+        let row = Row {
+            operation: signature.operation,
+            flags: signature.flags,
+            shape: call.shape,
+            class: TimeClass::of(signature.operation),
+            step: match (signature.flags & matters, signature.completes, role, memory) {
+                (0, 0, Role::None, Memory::Nothing) => Step::Nothing,
+                _ => Step::General,
+            },
+            blocks: !NEVER_WAIT.contains(&signature.operation),
+            any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
+            root: match call.generic {
+                GenericType::OneSidedGet => signature.receive.peer,
+                // One that does no more than read.
+                GenericType::OneSidedAtomic if signature.send.peer == PEER_NONE => {
+                    signature.receive.peer
+                }
+                _ => signature.send.peer,
+            },
+            has_bytes,
+            // What the program calls so says nothing of clocks.
+            meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier) && !call.is_user()
+                || MEETINGS.contains(&signature.operation) && has_bytes,
+            lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
+            role,
+            completes: signature.completes,
+            memory,
+            ..Row::UNDEFINED
+        };
+        Row {
+            need: row.need_of(call.generic),
+            ..row
+        }
+    }
+
+    /// Whether it waits until all members have come.
+    pub fn is_meeting(&self) -> bool {
+        let is_shape = matches!(
+            self.shape,
+            Shape::Barrier
+                | Shape::PeBarrier
+                | Shape::AllToAll
+                | Shape::Management
+                | Shape::WindowCreate
+                | Shape::WindowFree
+                | Shape::Fence
+                | Shape::CollectiveIo
+                | Shape::Init
+                | Shape::Finalize
+        );
+        is_shape && !self.has(flags::POSTS) && !self.lifted
+    }
+
+    /// See [`Row::need`].
+    fn need_of(&self, generic: GenericType) -> Option<NeedKind> {
+        let gives_nothing = matches!(
+            generic,
+            GenericType::TwoSidedReceive
+                | GenericType::Completion
+                | GenericType::WaitOnValue
+                | GenericType::Io
+                | GenericType::Setup
+                | GenericType::User
+        );
+        let is_alone = self.shape == Shape::Single;
+        match self.has(flags::SENDS) {
+            false if self.is_meeting() => Some(NeedKind::Meeting),
+            false if is_alone && gives_nothing => None,
+            _ => Some(NeedKind::Nothing),
+        }
+    }
+
+    /// Whether it is a region of the program.
+    pub fn is_user(&self) -> bool {
+        calls::call(self.operation).is_some_and(calls::Call::is_user)
+    }
+
+    /// Chooses the step; the channels are set.
+    pub fn choose_step(&mut self) {
+        let roles =
+            flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE | flags::PEEKS;
+        const POST_SEND: u16 = flags::POSTS | flags::SENDS;
+        const POST_RECEIVE: u16 = flags::POSTS | flags::RECEIVES;
+        const EXCHANGE: u16 = flags::SENDS | flags::RECEIVES;
+        let (sends, receives) = (self.send_channel != NONE, self.receive_channel != NONE);
+        self.step = match (self.flags & roles, self.completes) {
+            (flags::SENDS, 0) if sends => Step::Send,
+            (POST_SEND, 0) if sends => Step::PostSend,
+            (flags::RECEIVES, 0) if receives => Step::Receive,
+            (POST_RECEIVE, 0) if receives => Step::PostReceive,
+            (EXCHANGE, 0) if sends && receives => Step::Exchange,
+            (0, 1..) => Step::Complete,
+            (flags::COLLECTIVE, 0) if self.group != NONE => Step::Collective,
+            _ => return,
+        };
+    }
+
+    /// Whether all bits of `flag` are set.
+    #[inline(always)]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag == flag
+    }
+}
+
+/// How a request ended, from a completion's outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it was posted.
+    AsPosted,
+    /// A wildcard receive: the signature that tells what came.
+    Resolved(u32),
+    /// Cancelled, nothing came.
+    Cancelled,
+}
+
+impl From<u32> for Outcome {
+    fn from(value: u32) -> Self {
+        match value {
+            0 => Outcome::AsPosted,
+            OUTCOME_CANCELLED => Outcome::Cancelled,
+            signature => Outcome::Resolved(signature),
+        }
+    }
+}

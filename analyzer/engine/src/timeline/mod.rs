@@ -1,0 +1,3 @@
+//! One time for all hosts: clocks that are corrected by causes and effects.
+
+pub mod repair;

@@ -1,0 +1,350 @@
+//! Clocks that agree with causality: a controlled logical clock for each host.
+//!
+//! Ranks of a host share a clock, and its error changes slowly. So what is corrected is the
+//! host's clock, not single events: by an amount that is not negative (effects move forward,
+//! causes stay), linear between [`BINS`] moments of the run, and changes by one part in
+//! 2^[`STEEP`] of the time at most, forward after a violation and backward before it.
+//!
+//! What is between two hosts in a bin of time is, in each direction, the smallest time from
+//! any cause to its effect: from the entry of a send to the return of the receive, from the
+//! last entry into a collective to a return. Corrections are the smallest that leave none
+//! of these below zero: the longest paths in a graph of hosts and moments, so that no
+//! correction breaks another message. True clocks are a solution, therefore the smallest one
+//! is nowhere further from them than measurements were.
+//!
+//! If a rate was measured wrongly, clocks may come apart in a bin by more than messages take,
+//! and nothing that is the same for all of a bin is right. Then clocks first follow each other
+//! ([`trend`]), and by these the times are noted again. That goes on, with all that was noted so
+//! far, until no violation is left.
+//!
+//! Memory does not grow with the trace. What is noted is a minimum of integers, and all agents
+//! do the same with it in the same order: the number of agents does not matter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::ClockMap;
+use crate::clock::causality::Violations;
+use crate::clock::trend::{self, Seen};
+use crate::input::open::Opened;
+use crate::stream::rows::NONE;
+use laggard_comm::Job;
+
+/// Parts of the run.
+const BINS: i64 = 256;
+/// A part takes at least so long, ns.
+const SHORTEST_BIN: i64 = 1_000_000;
+/// See above.
+const STEEP: u32 = 10;
+/// What a rate that was measured wrongly may need, in a short run.
+const STEEPEST: u32 = 4;
+/// Sweeps until corrections are taken to have no end, besides those for each clock.
+const SWEEPS: usize = 64;
+/// Times from cause to effect count up to so many times the largest violation: corrections
+/// add up from host to host.
+const REACH: i64 = 16;
+/// For what conversions cut off, ns.
+const ROUNDING: i64 = 4;
+
+/// The clocks of a run, the first call being at 0.
+#[derive(Clone)]
+pub struct Timeline {
+    /// In the order of [`Opened::spans`].
+    maps: Vec<ClockMap>,
+    /// By world rank; `NONE` = no trace of it.
+    of_rank: Arc<[u32]>,
+}
+
+impl Timeline {
+    /// As measured.
+    pub fn new(opened: &Opened) -> Timeline {
+        let maps = opened.spans.iter().map(|(key, _)| opened.clocks.of(*key));
+        let measured = Timeline {
+            maps: Vec::new(),
+            of_rank: opened.clock_of.as_slice().into(),
+        };
+        measured.with(maps.collect(), opened)
+    }
+
+    /// With other maps, the first call being at 0 again.
+    fn with(&self, maps: Vec<ClockMap>, opened: &Opened) -> Timeline {
+        let starts = opened.spans.iter().zip(&maps);
+        let starts = starts.map(|((_, span), map)| map.ns(span.0));
+        let zero = starts.min().unwrap_or(0);
+        Timeline {
+            maps: maps.into_iter().map(|map| map.shifted(zero)).collect(),
+            of_rank: self.of_rank.clone(),
+        }
+    }
+
+    /// When the run ended, ns.
+    pub fn end(&self, opened: &Opened) -> i64 {
+        let ends = opened.spans.iter().zip(&self.maps);
+        let ends = ends.map(|((_, span), map)| map.ns(span.1));
+        ends.max().unwrap_or(0)
+    }
+
+    /// The clocks of this agent's locations, and their first and last moments in ticks.
+    pub fn own(&self, opened: &Opened) -> Vec<(ClockMap, (u64, u64))> {
+        let own = opened.own.iter().map(|(key, span)| {
+            let clock = opened.spans.partition_point(|(other, _)| other < key);
+            (self.maps[clock].clone(), *span)
+        });
+        own.collect()
+    }
+
+    /// Whether clocks can contradict each other.
+    pub fn has_several(&self) -> bool {
+        self.maps.len() > 1
+    }
+
+    /// What a rank notes in an analysis from which clocks are to be corrected.
+    pub fn slacks(&self, rank: u32, end: i64, violations: &Violations) -> Slacks {
+        let largest = i64::try_from(violations.all().largest).unwrap_or(i64::MAX);
+        Slacks {
+            own: self.of_rank.get(rank as usize).copied().unwrap_or(NONE),
+            of_rank: self.of_rank.clone(),
+            width: width(end),
+            limit: largest.saturating_mul(REACH),
+            least: FxHashMap::default(),
+        }
+    }
+
+    /// The clocks corrected after what all ranks noted. Collective, the same on all agents.
+    pub fn corrected(
+        &self,
+        job: &dyn Job,
+        opened: &Opened,
+        noted: Noted,
+        known: &mut Known,
+    ) -> Result<Timeline> {
+        let mut all = Least::new();
+        for bytes in job.all_gather(postcard::to_stdvec(&noted.0)?) {
+            let others: Least = postcard::from_bytes(&bytes)?;
+            for (key, time) in others {
+                let least = all.entry(key).or_insert(time);
+                *least = time.min(*least);
+            }
+        }
+        known
+            .0
+            .extend(all.iter().map(|(&(cause, effect, _), time)| {
+                let began = time.ended.saturating_sub(time.slack);
+                let moment = |clock: u32, ns: i64| self.maps[clock as usize].moment(ns);
+                (
+                    (cause, effect),
+                    moment(cause, began),
+                    moment(effect, time.ended),
+                )
+            }));
+        let seen = known.0.iter().map(|&(clocks, cause, effect)| {
+            let ended = self.maps[clocks.1 as usize].ns(effect);
+            let began = self.maps[clocks.0 as usize].ns(cause);
+            Seen {
+                clocks,
+                ended,
+                slack: ended.saturating_sub(began),
+            }
+        });
+        let seen: Vec<Seen> = seen.collect();
+        let end = self.end(opened);
+        let width = width(end);
+        let borders = usize::try_from(end.max(0) / width).unwrap_or(0) + 2;
+        let corrections = solve(self.maps.len(), borders, width, &seen);
+        let maps = self.maps.iter().zip(&corrections);
+        let maps = maps.map(|(map, by)| map.corrected(width, by));
+        Ok(self.with(maps.collect(), opened))
+    }
+}
+
+/// Corrections of each clock at each border of bins, ns, with which no time from cause to effect
+/// is below zero: the smallest that change slowly, or else what follows the clocks closely, so
+/// that times noted by them say what is still needed.
+fn solve(clocks: usize, borders: usize, width: i64, seen: &[Seen]) -> Vec<Vec<i64>> {
+    let slow = smallest(clocks, borders, width >> STEEP, &needs(seen, width));
+    slow.unwrap_or_else(|| trend::follow(clocks, borders, width, width >> STEEPEST, ROUNDING, seen))
+}
+
+fn width(end: i64) -> i64 {
+    (end.max(0) / BINS).max(SHORTEST_BIN)
+}
+
+/// From a cause to its effect, ns; and when that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Time {
+    slack: i64,
+    ended: i64,
+}
+
+/// The smallest times: by clock of the cause, of the effect, and bin.
+type Least = BTreeMap<(u32, u32, u32), Time>;
+
+/// The smallest times from causes on other hosts to effects on a rank's.
+#[derive(Clone, Debug)]
+pub struct Slacks {
+    own: u32,
+    of_rank: Arc<[u32]>,
+    width: i64,
+    limit: i64,
+    /// By clock of the cause and bin.
+    least: FxHashMap<(u32, u32), Time>,
+}
+
+impl Slacks {
+    /// Something that a rank began was needed for what ended here. ns.
+    #[inline]
+    pub fn note(&mut self, rank: i32, began: i64, ended: i64) {
+        let clock = self.of_rank.get(rank as usize).copied().unwrap_or(NONE);
+        let slack = ended.saturating_sub(began);
+        if clock == self.own || clock == NONE || slack > self.limit {
+            return;
+        }
+        let bin = (ended.max(0) / self.width) as u32;
+        let time = Time { slack, ended };
+        let least = self.least.entry((clock, bin)).or_insert(time);
+        *least = time.min(*least);
+    }
+}
+
+/// The smallest times of an agent's ranks: by clock of the cause, of the effect, and bin.
+#[derive(Debug, Default)]
+pub struct Noted(Least);
+
+impl Noted {
+    /// Adds a rank's.
+    pub fn add(&mut self, slacks: &Slacks) {
+        for (&(clock, bin), &time) in &slacks.least {
+            let least = self.0.entry((clock, slacks.own, bin)).or_insert(time);
+            *least = time.min(*least);
+        }
+    }
+}
+
+/// What has been noted so far: clocks, and when by them, in ticks, a cause and its effect were.
+/// Of collectives only the last ones to enter are noted, and corrections make others the last.
+#[derive(Debug, Default)]
+pub struct Known(Vec<((u32, u32), u64, u64)>);
+
+/// By how much more clocks must be corrected, ns, at a border of bins: by clock of the cause, of
+/// the effect, and border.
+type Needs = BTreeMap<(u32, u32, u32), i64>;
+
+/// What follows from the smallest times from cause to effect, by clocks and bin. If all that is
+/// needed holds at both borders of a bin, it holds in between.
+fn needs(seen: &[Seen], width: i64) -> Needs {
+    let mut needs = Needs::new();
+    for &Seen {
+        clocks,
+        ended,
+        slack,
+    } in seen
+    {
+        let (cause, effect) = clocks;
+        let bin = (ended.max(0) / width) as u32;
+        // Cause and effect are not at the same time.
+        let late = ROUNDING + (slack.saturating_abs() >> STEEP);
+        let needed = late.saturating_sub(slack);
+        for border in [bin, bin + 1] {
+            let most = needs.entry((cause, effect, border)).or_insert(needed);
+            *most = needed.max(*most);
+        }
+    }
+    needs
+}
+
+/// The smallest corrections of each clock at each border of bins, ns, with which no time from
+/// cause to effect is below zero. They change by `step` from border to border at most. `None`
+/// if there are none.
+fn smallest(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Option<Vec<Vec<i64>>> {
+    // Not even there and back, if clocks come apart in a bin by more than messages take.
+    let is_contradicted = |(&(cause, effect, border), needed): (&(u32, u32, u32), &i64)| {
+        let back = needs.get(&(effect, cause, border));
+        back.is_some_and(|back| needed.saturating_add(*back) > 0)
+    };
+    if needs.iter().any(is_contradicted) {
+        return None;
+    }
+    let mut by = vec![vec![0i64; borders]; clocks];
+    // Every sweep goes all the way through time; a way through the clocks takes as many as
+    // it has clocks, and may come back to one at another time.
+    for _ in 0..4 * clocks + SWEEPS {
+        let mut is_changed = false;
+        for (&(cause, effect, border), &needed) in needs {
+            let border = border as usize;
+            let Some(&cause) = by.get(cause as usize).and_then(|by| by.get(border)) else {
+                continue;
+            };
+            let effect = &mut by[effect as usize][border];
+            let least = cause.saturating_add(needed);
+            if least > *effect {
+                *effect = least;
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return Some(by);
+        }
+        for by in &mut by {
+            for at in 1..borders {
+                by[at] = by[at].max(by[at - 1] - step);
+            }
+            for at in (1..borders).rev() {
+                by[at - 1] = by[at - 1].max(by[at] - step);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All in the middle of bins.
+    fn times(slacks: &BTreeMap<(u32, u32, u32), i64>, width: i64) -> Vec<Seen> {
+        let time = |(&(cause, effect, bin), &slack): (&(u32, u32, u32), &i64)| Seen {
+            clocks: (cause, effect),
+            ended: width / 2 + width * i64::from(bin),
+            slack,
+        };
+        slacks.iter().map(time).collect()
+    }
+
+    #[test]
+    fn effects_move_forward_and_nothing_else_breaks() {
+        let width = 1 << 20;
+        let slacks = BTreeMap::from([
+            // Clock 1 is behind clock 0 by 500 in bin 2, and 2 just follows 1.
+            ((0, 1, 2), -500),
+            ((1, 0, 2), 3000),
+            ((1, 2, 2), 100),
+            ((2, 1, 2), 900),
+            ((0, 2, 7), 50),
+        ]);
+        let by = solve(3, 10, width, &times(&slacks, width));
+        assert!(by[0].iter().all(|&c| c == 0));
+        assert!((500..510).contains(&by[1][2]), "{by:?}");
+        assert!((400..412).contains(&by[2][3]), "{by:?}");
+        for (&(cause, effect, bin), &slack) in &slacks {
+            for border in [bin as usize, bin as usize + 1] {
+                let (cause, effect) = (by[cause as usize][border], by[effect as usize][border]);
+                assert!(effect + slack >= cause);
+            }
+        }
+        // Slowly, before and after.
+        let step = width >> STEEP;
+        let is_slow = |two: &[i64]| (two[1] - two[0]).abs() <= step;
+        assert!(by.iter().all(|by| by.windows(2).all(is_slow)), "{by:?}");
+    }
+
+    #[test]
+    fn measurements_that_cannot_be_true_have_an_end() {
+        let slacks = BTreeMap::from([((0, 1, 0), -500), ((1, 0, 0), -500)]);
+        let by = solve(2, 2, 1 << 20, &times(&slacks, 1 << 20));
+        assert!(by.iter().flatten().all(|&c| c.abs() < 10_000), "{by:?}");
+    }
+}
