@@ -30,6 +30,7 @@ mod rules;
 mod stream;
 pub mod symbols;
 mod timeline;
+mod waits;
 mod wire;
 
 use std::path::Path;

@@ -83,6 +83,10 @@ fn said_of(laggard: &Path, trace: &Path, work: &Path) -> Vec<(&'static str, Stri
     for (name, text) in &mut said {
         if name.ends_with("report") {
             *text = without_agents(text);
+        } else if name.ends_with("text") {
+            // But for who read it, and how fast.
+            let lines = text.lines().filter(|line| !line.starts_with("   Trace "));
+            *text = lines.collect::<Vec<_>>().join("\n");
         }
     }
     said

@@ -74,3 +74,4 @@ fn wall_at(evidence: &ClockEvidence, ticks: u64) -> i64 {
     let since = i128::from(ticks.wrapping_sub(made) as i64) * 1_000_000_000 / per_s;
     ns.saturating_add(since as i64)
 }
+pub mod slacks;

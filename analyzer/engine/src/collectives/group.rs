@@ -11,13 +11,15 @@ use laggard_trace::calls::{self, NUMBERS, Shape};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::basics::ends::NONE;
 use crate::basics::intern::Group;
 use crate::collectives::meetings::is_apart;
 use crate::collectives::topology::Topology;
 use crate::findings::left::Between;
-use crate::replay::rank::{GroupEntry, Rank, Waiter};
+use crate::messages::charges::Waiter;
+use crate::replay::rank::Rank;
 use crate::stream::columns::LOOK_BACK;
-use crate::stream::rows::{NONE, Row};
+use crate::stream::rows::Row;
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 
 /// Whether single members matter, not only the first and the last.
@@ -702,4 +704,29 @@ impl Rank<'_> {
         };
         detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
     }
+}
+
+/// One member's entry into a collective.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupEntry {
+    /// Agent's number of the group.
+    pub group: u32,
+    /// Which collective on it.
+    pub n: u64,
+    /// ns.
+    pub enter: i64,
+    /// ns; `i64::MAX` for a non-blocking one.
+    pub leave: i64,
+    /// Call number in the location.
+    pub event: u64,
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Its signature.
+    pub signature: u32,
+    /// What it has to do with the other members.
+    pub part: Part,
+    /// Where all ranks of the run meet: what it computed since they did before, ns.
+    pub computed: i64,
+    /// Whether the member will ask what it waited for.
+    pub asks: bool,
 }

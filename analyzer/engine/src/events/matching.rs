@@ -11,11 +11,11 @@ use rustc_hash::FxHashMap;
 use super::window::Window;
 use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
 use crate::collectives::group::Groups;
-use crate::findings::noted::{Counted, Ended, Loss, Subject};
-use crate::messages::channel::Channels;
+use crate::messages::channel::{Channels, Counted};
 use crate::replay::agent::Agent;
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
+use crate::waits::noted::{Ended, Loss, Subject};
 use call::CallOf;
 
 /// Goes over all locations once.

@@ -7,11 +7,11 @@ use laggard_patterns::PatternId;
 use laggard_report::{OperationTimes, Region, seconds};
 use laggard_trace::calls;
 
-use crate::findings::finding::FindingKey;
 use crate::findings::fold::Folded;
 use crate::input::bounds::is_init;
 use crate::judge::prepare::Profile;
 use crate::stream::rows::TimeClass;
+use crate::waits::sums::FindingKey;
 
 /// Sums over calls of one function. ns.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::findings::finding::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
 use crate::findings::listing::{Walls, listed, whole};
 use crate::judge::account::Settled;
 use crate::judge::prepare::LocationTimes;
 use crate::stream::rows::TimeClass;
+use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
 use laggard_comm::Job;
 
 /// Ranks and causes of a finding that are listed; the sums are over all.

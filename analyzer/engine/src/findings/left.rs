@@ -6,6 +6,7 @@
 //! meet there, all can go on earlier by no more than each of them either lost in the wait that is
 //! mended, or waited for the others. And a run lasts as long as a rank computes.
 
+use crate::findings::fold::FoldedFindings;
 use std::cmp::Reverse;
 
 use laggard_patterns::PatternId;
@@ -14,10 +15,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
-use crate::findings::finding::FindingKey;
 use crate::findings::fold::{Folded, LISTED, RankSet};
 use crate::judge::prepare::Profile;
 use crate::stream::following::{Followers, Need, Needed};
+use crate::waits::sums::FindingKey;
 use crate::wire::parcels::Fold;
 
 /// An operation at a place.
@@ -315,11 +316,26 @@ struct Mended {
     meetings: FxHashMap<Place, u64>,
 }
 
+/// Forgets what ranks need that no finding lists.
+pub fn keep_listed(followers: &mut Followers, findings: &FoldedFindings) {
+    let mut listed: FxHashMap<(u16, PathKey), FxHashSet<u32>> = FxHashMap::default();
+    for ((_, operation, path), folded) in findings {
+        let ranks = folded.ranks.iter().map(|rank| rank.0);
+        listed.entry((*operation, *path)).or_default().extend(ranks);
+    }
+    for (place, followed) in followers {
+        let listed = listed.get(place);
+        let is_listed = |needed: &Needed| listed.is_some_and(|ranks| ranks.contains(&needed.rank));
+        followed.needs.retain(is_listed);
+        followed.needs.shrink_to_fit();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::finding::{Cause, CauseKey, Parts};
     use crate::judge::prepare::ProfileSums;
+    use crate::waits::sums::{Cause, CauseKey, Parts};
     use laggard_trace::calls::number;
 
     const SEND: Place = (1, [1, 0]);

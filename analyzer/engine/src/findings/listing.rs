@@ -12,9 +12,9 @@ use std::cmp::Reverse;
 use laggard_patterns::PatternId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::findings::finding::{FindingKey, Findings};
 use crate::judge::detect::REST;
 use crate::judge::prepare::LocationTimes;
+use crate::waits::sums::{FindingKey, Findings};
 
 /// How long ranks ran, ns, of several threads the longest: between start-up and shut-down, and with
 /// these.
@@ -86,7 +86,7 @@ fn is_waiting(key: &FindingKey) -> bool {
 mod tests {
 
     use super::*;
-    use crate::findings::finding::Sums;
+    use crate::waits::sums::Sums;
 
     /// Keys of late senders at so many places, of which one rank lost so much of 1000 ns.
     fn findings(lost: &[u64], pattern: PatternId) -> Findings {

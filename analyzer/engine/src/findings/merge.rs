@@ -1,26 +1,28 @@
 //! Everything that goes to the head, in one value that is added up a tree of agents.
 
+use crate::findings::left;
 use anyhow::Result;
 use laggard_report::seconds;
 use laggard_trace::calls::user;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::anomaly::{Anomalies, Level};
+use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::collectives::group::Owned;
-use crate::findings::finding::{Cause, CauseKey, FindingKey, Findings};
-use crate::findings::fold::{self, FoldedFindings, Locations};
+use crate::findings::fold::{FoldedFindings, Locations};
+use crate::findings::hanging::{Hanging, Known};
 use crate::findings::left::Between;
-use crate::findings::listing;
 use crate::findings::per_rank::Rows;
-use crate::findings::regions::{self, Regions};
+use crate::findings::regions::Regions;
+use crate::findings::{fold, hanging, listing, regions};
 use crate::judge::account;
 use crate::judge::prepare::{LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
-use crate::report::hanging::{self, Hanging, Known};
-use crate::stream::following::{self, Followers};
-use crate::stream::rows::NONE;
+use crate::stream::following;
+use crate::stream::following::Followers;
 use crate::stream::thread::Thread;
+use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 use laggard_comm::{self as comm, Job};
 
 /// What an agent found.
@@ -90,7 +92,7 @@ impl Partial {
         }
         regions::merge(&mut self.regions, other.regions);
         following::merge(&mut self.followers, other.followers);
-        following::keep_listed(&mut self.followers, &self.findings);
+        left::keep_listed(&mut self.followers, &self.findings);
         self.between.merge(&other.between);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
@@ -182,7 +184,7 @@ impl Own {
         let causes = self.deal_causes(job, agent_of)?;
         let walls = listing::walls(&self.locations);
         let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
-        following::keep_listed(&mut self.followers, &findings);
+        left::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
             findings,
             profile: self.profile,

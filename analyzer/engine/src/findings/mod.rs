@@ -3,11 +3,11 @@
 //! *In.* What calls lost. *Out.* Folded findings at the head; the table per rank.
 
 pub mod by_operation;
-pub mod finding;
 pub mod fold;
+pub mod hanging;
 pub mod left;
 pub mod listing;
 pub mod merge;
-pub mod noted;
 pub mod per_rank;
+pub mod places;
 pub mod regions;

@@ -11,13 +11,13 @@ use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::basics::ends::NONE;
 use crate::basics::intern::{Interner, PathKey};
-use crate::findings::finding::{LocalFindings, Parts, PatternNumber, Sums};
 use crate::findings::fold::Times;
+use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::prepare::LocationTimes;
-use crate::report::places::Places;
-use crate::stream::rows::NONE;
+use crate::waits::sums::{LocalFindings, Parts, PatternNumber, Sums};
 use laggard_comm::Job;
 
 /// Rows, and locations, that are sent at once, about.
@@ -448,7 +448,7 @@ impl<'t> Table<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::finding::Instance;
+    use crate::waits::sums::Instance;
     use crate::wire::parcels::Detail;
 
     fn late(rank: u32) -> Detail {

@@ -14,9 +14,7 @@ use laggard_trace::{
 };
 
 use crate::clock::ClockMap;
-use crate::input::open::{Opened, saturating_sum};
-use crate::timeline::repair::Timeline;
-use laggard_comm::Job;
+use crate::input::open::saturating_sum;
 
 /// Whether the function with this number starts a library.
 pub fn is_init(operation: u16) -> bool {
@@ -46,7 +44,7 @@ pub struct Finalize {
     pub operation: u16,
     /// Its call path, of the location.
     pub call_path: u32,
-    enter: u64,
+    pub enter: u64,
     leave: u64,
     /// Whether it is in the profile.
     is_profiled: bool,
@@ -58,7 +56,7 @@ pub struct Bounds {
     /// First enter and last leave.
     pub span: (u64, u64),
     /// When its start-up was over, if it has one.
-    started: Option<u64>,
+    pub started: Option<u64>,
     /// What of `started` it spent in calls that start a library.
     starting: u64,
     /// In other calls of the profile before start-up was over or after shut-down had begun.
@@ -264,33 +262,4 @@ pub struct Ends {
     pub shutdown: u64,
     /// Of `shutdown`, in its own call of Finalize, if that is in the profile.
     pub finalizing: u64,
-}
-
-/// When a run's parts begin and end, ns since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moments {
-    /// The first location was through its start-up; 0 if none has one.
-    pub started: i64,
-    /// The last one entered Finalize; `None` if none did.
-    pub stopped: Option<i64>,
-}
-
-impl Moments {
-    /// Of all agents' locations. Collective.
-    pub fn new(job: &dyn Job, opened: &Opened, timeline: &Timeline) -> Moments {
-        // Of what is not there 0, the least; the first is what is most from the end of numbers.
-        let mut extremes = [0u64; 2];
-        for (bounds, (clock, _)) in opened.bounds.iter().zip(timeline.own(opened)) {
-            let ns = |ticks: u64| clock.ns(ticks).max(0) as u64;
-            let started = bounds.started.map_or(0, |ticks| !ns(ticks));
-            let stopped = bounds.finalize.map_or(0, |f| ns(f.enter) + 1);
-            extremes = [extremes[0].max(started), extremes[1].max(stopped)];
-        }
-        job.reduce_max(&mut extremes);
-        let [started, stopped] = extremes;
-        Moments {
-            started: if started == 0 { 0 } else { !started as i64 },
-            stopped: stopped.checked_sub(1).map(|ns| ns as i64),
-        }
-    }
 }

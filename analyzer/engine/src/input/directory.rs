@@ -9,7 +9,8 @@ use laggard_report::{Anomaly, AnomalySeverity};
 use laggard_trace::{Location, ProfileEntry};
 
 use super::{import, open};
-use crate::basics::anomaly::{self, Anomalies, Level};
+use crate::basics::anomaly;
+use crate::basics::anomaly::{Anomalies, Level};
 use crate::clock::ClockMap;
 use laggard_comm::Serial;
 

@@ -10,12 +10,13 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::anomaly::{Anomalies, Level};
-use crate::clock::{self, ClockEvidence, ClockKey, Clocks};
+use crate::basics::ends::NONE;
+use crate::clock;
+use crate::clock::{ClockEvidence, ClockKey, Clocks};
 use crate::input::bounds::Bounds;
-use crate::input::crowd::{self, Room};
-use crate::input::files::{self, Entry, Failure, Listing};
-use crate::input::import;
-use crate::stream::rows::NONE;
+use crate::input::crowd::Room;
+use crate::input::files::{Entry, Failure, Listing};
+use crate::input::{crowd, files, import};
 use laggard_comm::Job;
 
 /// What is read of each location at once.

@@ -14,9 +14,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
-use crate::findings::finding::LocalFindings;
 use crate::judge::detect::{Entry, Kinds};
 use crate::stream::rows::Row;
+use crate::waits::sums::LocalFindings;
 
 /// Calls of one operation and call path in a location. ns.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! The detection phase: which profile entries are worth asking about.
 
+use crate::stream::thread::Usual;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -94,15 +95,6 @@ pub struct Verdict {
     pub filter: Filter,
     /// Instances at least this long are asked about, ns; `i64::MAX` = none.
     pub threshold: i64,
-}
-
-/// What transfers of one signature should take, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usual {
-    /// Nobody else in the way.
-    pub expected: i64,
-    /// Those at least this long are slow.
-    pub slow: i64,
 }
 
 impl Usual {

@@ -4,9 +4,10 @@
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
 
-use crate::findings::finding::{Instance, LocalFindings};
 use crate::memory::watches::{Kind, Rival, Watch};
-use crate::replay::rank::{CallAt, Rank};
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
+use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::Detail;
 
 /// A transfer to or from the memory of another rank.

@@ -6,14 +6,15 @@
 //! tags are negative, so that no message of the program is on them.
 
 use laggard_trace::Event;
-use laggard_trace::calls::{GenericType, call, number};
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::{End, NONE};
 use crate::memory::watches::has_its_size;
-use crate::messages::channel::End;
-use crate::replay::rank::{CallAt, Rank};
-use crate::stream::rows::{NONE, Row};
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
+use crate::stream::roles::Role;
+use crate::stream::rows::Row;
 use crate::wire::parcels::{Member, Party};
 
 /// Tag of the channel from target to origin: an end is a MPI_Win_post.
@@ -26,57 +27,6 @@ pub const TRANSFERRED: i32 = -1003;
 /// Targets whose transfers are remembered until a flush of all, at most: it waits for the last of
 /// them.
 const MOST_UNDER_WAY: usize = 256;
-
-/// What a call does to epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Nothing.
-    None,
-    /// MPI_Win_post.
-    Post,
-    /// MPI_Win_start.
-    Start,
-    /// MPI_Win_complete.
-    Complete,
-    /// MPI_Win_wait, or a successful MPI_Win_test.
-    Wait,
-    /// Moves data.
-    Transfer,
-    /// Locks, unlocks or flushes.
-    Passive,
-}
-
-impl Role {
-    /// The role of a call.
-    pub fn of(operation: u16) -> Role {
-        match operation {
-            number::MPI_Win_post => Role::Post,
-            number::MPI_Win_start => Role::Start,
-            number::MPI_Win_complete => Role::Complete,
-            number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
-            number::MPI_Win_lock
-            | number::MPI_Win_lock_all
-            | number::MPI_Win_unlock
-            | number::MPI_Win_unlock_all
-            | number::MPI_Win_flush
-            | number::MPI_Win_flush_all
-            | number::MPI_Win_flush_local
-            | number::MPI_Win_flush_local_all => Role::Passive,
-            // OpenSHMEM has neither windows nor epochs.
-            _ => match call(operation)
-                .filter(|call| !call.is_shmem())
-                .map(|call| call.generic)
-            {
-                Some(
-                    GenericType::OneSidedPut
-                    | GenericType::OneSidedGet
-                    | GenericType::OneSidedAtomic,
-                ) => Role::Transfer,
-                _ => Role::None,
-            },
-        }
-    }
-}
 
 /// A target in an access epoch.
 #[derive(Clone, Copy, Debug)]

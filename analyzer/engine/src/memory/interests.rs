@@ -5,9 +5,9 @@ use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashSet;
 
-use crate::memory::epochs::Role;
 use crate::memory::watches::{Kind, Watch};
 use crate::replay::rank::Rank;
+use crate::stream::roles::Role;
 use crate::wire::parcels::{Parcel, Touched};
 use laggard_comm::Job;
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::End;
 use crate::memory::watches::{Held, Kind, Watch};
-use crate::messages::channel::End;
-use crate::replay::rank::{CallAt, Rank};
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
 
 /// What a lock is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

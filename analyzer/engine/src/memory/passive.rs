@@ -6,7 +6,8 @@ use laggard_trace::{Event, PEER_NONE};
 
 use crate::memory::lock::Object;
 use crate::memory::watches::{Effect, Kind, Watch, Written};
-use crate::replay::rank::{CallAt, Rank};
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
 use crate::stream::rows::Row;
 
 /// In place of a target: all of a window's.

@@ -11,14 +11,13 @@ use laggard_patterns::{Interval, PatternId, one_sided};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::findings::finding::Instance;
-use crate::memory::competing;
 use crate::memory::interests::Interests;
-use crate::memory::lock;
 use crate::memory::watches::{Held, Kind, Rival, Watch, Written, keep_last, sort_writes};
+use crate::memory::{competing, lock};
 use crate::messages::charges::{Losses, Lost};
 use crate::messages::questions::differ;
 use crate::replay::rank::Rank;
+use crate::waits::sums::Instance;
 use crate::wire::parcels::{Answering, Asking, Detail};
 use laggard_comm::Job;
 

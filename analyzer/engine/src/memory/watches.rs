@@ -4,9 +4,11 @@
 use laggard_trace::calls::{Call, GenericType, number};
 use laggard_trace::{Event, PEER_NONE, Signature, SymmetricAddress, flags};
 
+use crate::basics::ends::End;
 use crate::memory::lock::Object;
-use crate::messages::channel::End;
-use crate::replay::rank::{CallAt, Rank};
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
+use crate::stream::roles::Memory;
 use crate::stream::rows::Row;
 use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use crate::wire::parcels::Detail;
@@ -129,52 +131,6 @@ pub enum Effect {
 const ANY_CHANGE: u32 = u32::MAX;
 /// Largest write, in bytes, that may end a wait for a variable that is not known: a flag.
 const FLAG_BYTES: u64 = 8;
-
-/// What a call does with symmetric memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// Nothing that matters here.
-    Nothing,
-    /// Sets a variable to the value that it carries.
-    Sets,
-    /// Changes a variable, to what is not known.
-    Changes,
-    /// Reads a variable of another PE.
-    Gets,
-    /// Waits for a value.
-    Waits,
-    /// Waits for a lock, and takes it.
-    Locks,
-    /// Takes a lock if it is free.
-    TriesLock,
-    /// Gives a lock back.
-    Unlocks,
-}
-
-impl Memory {
-    /// What a call does.
-    pub fn of(call: &Call) -> Memory {
-        if call.is_user() && call.generic == GenericType::WaitOnValue {
-            return Memory::Waits;
-        }
-        if !call.has_address() {
-            return Memory::Nothing;
-        }
-        match call.generic {
-            GenericType::OneSidedPut => Memory::Sets,
-            GenericType::OneSidedGet => Memory::Gets,
-            GenericType::OneSidedAtomic if call.name.ends_with("_set") => Memory::Sets,
-            GenericType::OneSidedAtomic if call.name.ends_with("swap") => Memory::Sets,
-            GenericType::OneSidedAtomic => Memory::Changes,
-            // A test never waits.
-            GenericType::WaitOnValue if !call.name.ends_with("_test") => Memory::Waits,
-            GenericType::Lock if call.name.ends_with("test_lock") => Memory::TriesLock,
-            GenericType::Lock => Memory::Locks,
-            GenericType::Unlock => Memory::Unlocks,
-            _ => Memory::Nothing,
-        }
-    }
-}
 
 /// A look of a thread at a place in a window.
 #[derive(Clone, Copy, Debug)]

@@ -7,26 +7,12 @@
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::{End, NONE};
 use crate::basics::queue::Queue;
-use crate::findings::noted::Counted;
 use crate::messages::questions::Query;
-use crate::stream::rows::NONE;
 
 /// What identifies a channel at one of its ends: communicator, peer, tag.
 pub type ChannelKey = (u64, i32, i32);
-
-/// One message's end: a send, or the posting of a receive.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    /// Enter of the call, ns.
-    pub time: i64,
-    /// Number of the call in its location.
-    pub event: u64,
-    /// Its signature.
-    pub signature: u32,
-    /// Its thread, position in the rank.
-    pub thread: u32,
-}
 
 /// One end of a channel.
 #[derive(Debug)]
@@ -232,4 +218,15 @@ impl Channels {
             self.touched.push(number);
         }
     }
+}
+
+/// A message's end was counted: number of its channel and of the message on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Number of the channel.
+    pub channel: u32,
+    /// Number of the message.
+    pub n: u64,
+    /// The call.
+    pub end: End,
 }

@@ -9,10 +9,11 @@ use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
 use laggard_patterns::{Interval, PatternId, window};
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::NONE;
+use crate::basics::room::make_room;
 use crate::clock::causality::Violations;
 use crate::memory::epochs::COMPLETED;
-use crate::replay::rank::{CallAt, ORDER_WINDOW};
-use crate::stream::rows::NONE;
+use crate::stream::call::CallAt;
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 
 /// A blocking call that waits for answers.
@@ -212,21 +213,6 @@ impl<T> Slots<T> {
     #[inline]
     pub fn drop(&mut self, slot: u32) {
         self.free.push(slot);
-    }
-}
-
-/// Makes room for so many more in a list of which it is known how long it will be, about: there
-/// is such a list for each of many ranks, most of them short.
-#[inline(always)]
-pub fn make_room<T>(list: &mut Vec<T>, more: usize, expected: usize) {
-    #[cold]
-    #[inline(never)]
-    fn reserve<T>(list: &mut Vec<T>, more: usize, expected: usize) {
-        let expected = expected.saturating_sub(list.len());
-        list.reserve_exact(more.max(expected).max(list.len() / 4 + 2));
-    }
-    if list.capacity() - list.len() < more {
-        reserve(list, more, expected);
     }
 }
 
@@ -798,3 +784,33 @@ impl Call {
         Interval::new(self.enter, self.leave)
     }
 }
+
+/// A member that waits for a collective's outcome.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// Agent's number of the group.
+    pub group: u32,
+    /// Which collective on it.
+    pub n: u64,
+    /// The operation that waits: the collective, or the Wait* that completed it. ns.
+    pub enter: i64,
+    /// ns.
+    pub leave: i64,
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Signature of the operation that waits.
+    pub signature: u32,
+    /// Signature of the collective.
+    pub collective: u32,
+    /// Whether the collective was non-blocking.
+    pub posted: bool,
+    /// The call that completed it, in [`crate::messages::charges::Calls`]; `NONE` unless it was
+    /// non-blocking and something is asked.
+    pub call: u32,
+    /// Whether anything is asked, or the completion is only counted.
+    pub asks: bool,
+}
+
+/// Messages of other sources that may be received in the wrong order are looked for
+/// among so many receives after a late one.
+pub const ORDER_WINDOW: u64 = 32;

@@ -3,10 +3,13 @@
 
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
-use crate::findings::noted::{Ended, Subject};
-use crate::replay::rank::{CallAt, Rank, Waiter};
-use crate::stream::rows::{NONE, Outcome, Row};
+use crate::basics::ends::NONE;
+use crate::messages::charges::Waiter;
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
+use crate::stream::rows::{Outcome, Row};
 use crate::stream::thread::Posted;
+use crate::waits::noted::{Ended, Subject};
 
 impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.

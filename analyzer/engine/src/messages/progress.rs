@@ -13,10 +13,10 @@ use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::{End, NONE};
 use crate::memory::epochs::POSTED;
-use crate::messages::channel::End;
 use crate::replay::rank::Rank;
-use crate::stream::rows::{NONE, Row, TimeClass};
+use crate::stream::rows::{Row, TimeClass};
 use crate::wire::parcels::{Absence, Detail, Need};
 
 /// Absences of a partner that are kept of one call, the last ones.

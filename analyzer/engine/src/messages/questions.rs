@@ -5,14 +5,16 @@
 use laggard_patterns::progress::REST_NS;
 use laggard_patterns::{Interval, two_sided};
 
-use crate::findings::finding::{Instance, LocalFindings};
+use crate::basics::ends::{End, NONE};
+use crate::basics::room::make_room;
+use crate::clock::slacks::Slacks;
 use crate::memory::epochs::{COMPLETED, TRANSFERRED};
-use crate::messages::channel::{Channel, ChannelKey, Channels, End};
-use crate::messages::charges::{Calls, EPOCHS, Late, Token, make_room};
+use crate::messages::channel::{Channel, ChannelKey, Channels};
+use crate::messages::charges::{Calls, EPOCHS, Late, ORDER_WINDOW, Token, Waiter};
 use crate::messages::wildcard::Receipt;
-use crate::replay::rank::{CallAt, ORDER_WINDOW, Rank, Waiter};
-use crate::stream::rows::NONE;
-use crate::timeline::repair::Slacks;
+use crate::replay::rank::Rank;
+use crate::stream::call::CallAt;
+use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::{Detail, Fold, Need, POST, Request, SEND, Side};
 
 /// A question about a message's other end.

@@ -13,7 +13,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use crate::messages::channel::{ChannelKey, End};
+use crate::basics::ends::End;
+use crate::messages::channel::ChannelKey;
 use crate::messages::charges::Token;
 
 /// A completed receive that may still be without a number.

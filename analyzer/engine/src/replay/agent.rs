@@ -5,9 +5,9 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::NONE;
 use crate::clock::causality::{Violations, needed};
 use crate::collectives::group::{Groups, Owned, losses, name_late, owner};
-use crate::findings::finding::Instance;
 use crate::findings::left::Between;
 use crate::memory::searches::Watching;
 use crate::messages::channel::Channel;
@@ -16,7 +16,7 @@ use crate::messages::progress::Progress;
 use crate::messages::questions::{Asker, Times, differ};
 use crate::replay::answers::Asked;
 use crate::replay::rank::Rank;
-use crate::stream::rows::NONE;
+use crate::waits::sums::Instance;
 use crate::wire::parcels;
 use crate::wire::parcels::{
     Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,

@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::messages::channel::{Channel, ChannelKey, Channels, End};
+use crate::basics::ends::{End, NONE};
+use crate::messages::channel::{Channel, ChannelKey, Channels};
 use crate::replay::rank::Rank;
-use crate::stream::activity::{self, Activity};
-use crate::stream::rows::NONE;
+use crate::stream::activity;
+use crate::stream::activity::Activity;
 use crate::stream::thread::{Posted, Thread};
 use crate::wire::parcels::{Detail, POST, Progress, Question, Reply, SEND, Side};
 

@@ -7,76 +7,25 @@ use laggard_trace::calls::Shape;
 use laggard_trace::{Event, flags};
 use rustc_hash::FxHashMap;
 
+use crate::basics::ends::{End, NONE};
 use crate::basics::in_order::InOrder;
-use crate::collectives::group::Part;
-use crate::findings::noted::Ended;
+use crate::collectives::group::{GroupEntry, Part};
 use crate::memory::competing::Moves;
-use crate::memory::epochs::{Epochs, Role, target_of};
+use crate::memory::epochs::{Epochs, target_of};
 use crate::memory::lock::Locks;
-use crate::memory::watches::{Look, Memory, Watch, Write};
-use crate::messages::channel::{ChannelKey, Channels, End};
+use crate::memory::watches::{Look, Watch, Write};
+use crate::messages::channel::{ChannelKey, Channels};
+use crate::messages::charges::Waiter;
 use crate::messages::questions::Asker;
 use crate::messages::wildcard::Deferred;
 use crate::replay::answers::Asked;
+use crate::stream::call::CallAt;
 use crate::stream::columns::Columns;
-use crate::stream::rows::{NONE, Row, Step};
+use crate::stream::roles::{Memory, Role};
+use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
+use crate::waits::noted::Ended;
 use crate::wire::parcels::{Member, Progress, Side};
-
-/// Messages of other sources that may be received in the wrong order are looked for
-/// among so many receives after a late one.
-pub const ORDER_WINDOW: u64 = 32;
-
-/// One member's entry into a collective.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupEntry {
-    /// Agent's number of the group.
-    pub group: u32,
-    /// Which collective on it.
-    pub n: u64,
-    /// ns.
-    pub enter: i64,
-    /// ns; `i64::MAX` for a non-blocking one.
-    pub leave: i64,
-    /// Call number in the location.
-    pub event: u64,
-    /// Position of the thread in the rank.
-    pub thread: u32,
-    /// Its signature.
-    pub signature: u32,
-    /// What it has to do with the other members.
-    pub part: Part,
-    /// Where all ranks of the run meet: what it computed since they did before, ns.
-    pub computed: i64,
-    /// Whether the member will ask what it waited for.
-    pub asks: bool,
-}
-
-/// A member that waits for a collective's outcome.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiter {
-    /// Agent's number of the group.
-    pub group: u32,
-    /// Which collective on it.
-    pub n: u64,
-    /// The operation that waits: the collective, or the Wait* that completed it. ns.
-    pub enter: i64,
-    /// ns.
-    pub leave: i64,
-    /// Position of the thread in the rank.
-    pub thread: u32,
-    /// Signature of the operation that waits.
-    pub signature: u32,
-    /// Signature of the collective.
-    pub collective: u32,
-    /// Whether the collective was non-blocking.
-    pub posted: bool,
-    /// The call that completed it, in [`crate::messages::charges::Calls`]; `NONE` unless it was
-    /// non-blocking and something is asked.
-    pub call: u32,
-    /// Whether anything is asked, or the completion is only counted.
-    pub asks: bool,
-}
 
 /// The traces of one rank.
 pub struct Rank<'a> {
@@ -588,67 +537,4 @@ impl<'a> Rank<'a> {
 #[inline(always)]
 fn is_in_order(cancels: bool, deferred: &Deferred) -> bool {
     !cancels && deferred.is_empty()
-}
-
-/// The call being looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct CallAt {
-    /// Position of the thread in the rank.
-    pub thread: u32,
-    /// Its signature.
-    pub signature: u32,
-    /// Number in the location.
-    pub number: u64,
-    /// ns.
-    pub enter: i64,
-    /// ns.
-    pub leave: i64,
-    /// Whether it was slow enough to ask.
-    pub asks: bool,
-    /// See [`Row::any`].
-    pub any: bool,
-    /// Its number among the calls that ask, see [`crate::messages::charges::Calls::begin`]; `NONE` if it
-    /// asks nothing.
-    pub slot: u32,
-}
-
-impl CallAt {
-    /// The call that begins as `begin` says, with this signature's `row`.
-    #[inline(always)]
-    fn new(begin: End, leave: i64, row: &Row) -> Self {
-        CallAt {
-            thread: begin.thread,
-            signature: begin.signature,
-            number: begin.event,
-            enter: begin.time,
-            leave,
-            asks: leave - begin.time >= row.threshold,
-            any: row.any,
-            slot: NONE,
-        }
-    }
-
-    /// The call as one that completes requests: it asks if it waits for them.
-    #[inline(always)]
-    pub(crate) fn waiting(self, row: &Row) -> Self {
-        match row.blocks {
-            true => self,
-            false => CallAt {
-                asks: false,
-                slot: NONE,
-                ..self
-            },
-        }
-    }
-
-    /// The call as one end of a message.
-    #[inline]
-    pub(crate) fn end(&self) -> End {
-        End {
-            time: self.enter,
-            event: self.number,
-            signature: self.signature,
-            thread: self.thread,
-        }
-    }
 }

@@ -16,13 +16,14 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::findings::finding::{FindingKey, Worst};
 use crate::findings::fold::{Folded, FoldedFindings};
+use crate::findings::places;
+use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::prepare::Profiled;
-use crate::report::places::{self, Places};
-use crate::stream::rows::NONE;
+use crate::waits::sums::{FindingKey, Worst};
 use laggard_comm::Job;
 use lane::{Kind, Lane};
 

@@ -16,13 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::basics::anomaly::Level;
 use crate::basics::intern::PathKey;
 use crate::clock::causality::{Count, Violations};
-use crate::findings::by_operation;
-use crate::findings::finding::{FindingKey, Worst};
-use crate::findings::fold::{self, FirstThreads, Folded, FoldedFindings, Locations};
-use crate::findings::left;
+use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations};
 use crate::findings::merge::Partial;
-use crate::findings::regions;
-use crate::input::bounds::{Moments, is_end};
+use crate::findings::places::Places;
+use crate::findings::{by_operation, fold, left, regions};
+use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
 use crate::judge::detect::Filter;
@@ -31,9 +29,10 @@ use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;
 use crate::report::hints::{Found, RunFacts, hints};
-use crate::report::places::Places;
 use crate::report::reasons::{Reason, because};
 use crate::stream::following::Followers;
+use crate::timeline::moments::Moments;
+use crate::waits::sums::{FindingKey, Worst};
 
 /// What is told of single calls.
 pub struct Named<'n> {

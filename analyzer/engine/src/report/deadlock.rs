@@ -7,9 +7,9 @@ use laggard_report::{Anomaly, AnomalySeverity, list_of_ranks, seconds};
 use laggard_trace::calls::{self, Shape, number};
 use laggard_trace::{SymmetricAddress, WORLD};
 
+use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
-use crate::report::hanging::{Hanging, Known, Wait};
-use crate::stream::rows::NONE;
+use crate::findings::hanging::{Hanging, Known, Wait};
 
 /// Rows of one kind.
 const ROWS: usize = 50;

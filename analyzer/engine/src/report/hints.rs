@@ -6,16 +6,16 @@ use laggard_report::units::{count, duration, percent, size};
 use laggard_report::{Advice, list_of_ranks, seconds};
 use laggard_trace::calls::{self, Call, Shape};
 
-use crate::findings::finding::FindingKey;
 use crate::findings::fold::Folded;
 use crate::findings::left;
+use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::prepare::{Profile, ProfileSums};
 use crate::report::eager::{EagerLimit, Library};
-use crate::report::places::Places;
 use crate::report::reasons::Reason;
 use crate::rules::Rules;
 use crate::stream::following::Followed;
+use crate::waits::sums::FindingKey;
 
 /// Ranges of ranks in a sentence.
 const RANGES: usize = 4;

@@ -4,7 +4,5 @@ pub mod around;
 pub mod build;
 pub mod deadlock;
 pub mod eager;
-pub mod hanging;
 pub mod hints;
-pub mod places;
 pub mod reasons;

@@ -5,8 +5,8 @@ use laggard_report::units::duration;
 use laggard_trace::calls::{self, Shape};
 
 use crate::basics::intern::PathKey;
-use crate::findings::finding::{Cause, CauseKey, Parts};
-use crate::report::places::Places;
+use crate::findings::places::Places;
+use crate::waits::sums::{Cause, CauseKey, Parts};
 
 /// What a late party did while the others waited.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use laggard_trace::{Chunk, Decoder, Event, Location, Record};
 
+use crate::basics::ends::End;
 use crate::clock::{ClockMap, NearMap};
-use crate::messages::channel::End;
 
 /// A late party's calls are looked through so far back, and their sums where that is
 /// not enough. The same number everywhere: what the report says must not depend on

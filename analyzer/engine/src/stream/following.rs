@@ -5,13 +5,12 @@
 use std::collections::VecDeque;
 
 use laggard_trace::{Signature, flags};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
-use crate::findings::fold::FoldedFindings;
-use crate::messages::charges::make_room;
+use crate::basics::room::make_room;
 use crate::stream::columns::Columns;
 use crate::stream::rows::{NeedKind, Row, TimeClass};
 
@@ -178,21 +177,6 @@ pub fn paths(followers: &Followers) -> impl Iterator<Item = PathKey> {
                 }),
         )
     })
-}
-
-/// Forgets what ranks need that no finding lists.
-pub fn keep_listed(followers: &mut Followers, findings: &FoldedFindings) {
-    let mut listed: FxHashMap<(u16, PathKey), FxHashSet<u32>> = FxHashMap::default();
-    for ((_, operation, path), folded) in findings {
-        let ranks = folded.ranks.iter().map(|rank| rank.0);
-        listed.entry((*operation, *path)).or_default().extend(ranks);
-    }
-    for (place, followed) in followers {
-        let listed = listed.get(place);
-        let is_listed = |needed: &Needed| listed.is_some_and(|ranks| ranks.contains(&needed.rank));
-        followed.needs.retain(is_listed);
-        followed.needs.shrink_to_fit();
-    }
 }
 
 /// A slow call, and what came after it so far.

@@ -4,8 +4,10 @@
 //! *Does not know* other ranks.
 
 pub mod activity;
+pub mod call;
 pub mod columns;
 pub mod following;
 pub mod polling;
+pub mod roles;
 pub mod rows;
 pub mod thread;

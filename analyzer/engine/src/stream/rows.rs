@@ -3,11 +3,8 @@
 use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
 
-use crate::memory::epochs::Role;
-use crate::memory::watches::Memory;
-
-/// No index.
-pub const NONE: u32 = u32::MAX;
+use crate::basics::ends::NONE;
+use crate::stream::roles::{Memory, Role};
 
 /// Where time spent in an operation goes in the high-level analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

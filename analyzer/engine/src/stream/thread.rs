@@ -2,7 +2,6 @@
 
 use crate::basics::intern::PathKey;
 use crate::basics::queue::Queue;
-use crate::judge::detect::Usual;
 use crate::stream::activity::History;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::following::Following;
@@ -144,4 +143,13 @@ impl<'a> Thread<'a> {
     pub(crate) fn next_post(&self) -> u64 {
         self.posted_base + self.posted.len() as u64
     }
+}
+
+/// What transfers of one signature should take, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// Nobody else in the way.
+    pub expected: i64,
+    /// Those at least this long are slow.
+    pub slow: i64,
 }

@@ -25,13 +25,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 
-use crate::clock::ClockMap;
+use crate::basics::ends::NONE;
 use crate::clock::causality::Violations;
-use crate::clock::trend::{self, Seen};
+use crate::clock::slacks::{Slacks, Time};
+use crate::clock::trend::Seen;
+use crate::clock::{ClockMap, trend};
 use crate::input::open::Opened;
-use crate::stream::rows::NONE;
 use laggard_comm::Job;
 
 /// Parts of the run.
@@ -173,42 +173,8 @@ fn width(end: i64) -> i64 {
     (end.max(0) / BINS).max(SHORTEST_BIN)
 }
 
-/// From a cause to its effect, ns; and when that was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Time {
-    slack: i64,
-    ended: i64,
-}
-
 /// The smallest times: by clock of the cause, of the effect, and bin.
 type Least = BTreeMap<(u32, u32, u32), Time>;
-
-/// The smallest times from causes on other hosts to effects on a rank's.
-#[derive(Clone, Debug)]
-pub struct Slacks {
-    own: u32,
-    of_rank: Arc<[u32]>,
-    width: i64,
-    limit: i64,
-    /// By clock of the cause and bin.
-    least: FxHashMap<(u32, u32), Time>,
-}
-
-impl Slacks {
-    /// Something that a rank began was needed for what ended here. ns.
-    #[inline]
-    pub fn note(&mut self, rank: i32, began: i64, ended: i64) {
-        let clock = self.of_rank.get(rank as usize).copied().unwrap_or(NONE);
-        let slack = ended.saturating_sub(began);
-        if clock == self.own || clock == NONE || slack > self.limit {
-            return;
-        }
-        let bin = (ended.max(0) / self.width) as u32;
-        let time = Time { slack, ended };
-        let least = self.least.entry((clock, bin)).or_insert(time);
-        *least = time.min(*least);
-    }
-}
 
 /// The smallest times of an agent's ranks: by clock of the cause, of the effect, and bin.
 #[derive(Debug, Default)]

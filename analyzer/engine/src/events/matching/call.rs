@@ -2,8 +2,8 @@
 
 use laggard_trace::{Endpoint, Signature, flags};
 
+use crate::basics::ends::End;
 use crate::events::ByCall;
-use crate::messages::channel::End;
 use crate::replay::rank::Rank;
 
 /// The call of a message's end, or of a member.

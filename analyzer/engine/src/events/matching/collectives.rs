@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 use anyhow::Result;
 
 use super::{CallOf, Matching};
+use crate::basics::ends::End;
+use crate::collectives::group::GroupEntry;
 use crate::events::{ByCall, Collective, Joined, Member};
-use crate::messages::channel::End;
-use crate::replay::rank::{GroupEntry, Rank};
+use crate::replay::rank::Rank;
 
 impl Matching<'_> {
     /// A member entered a collective.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::hanging::Question;
+use crate::findings::hanging::Question;
 
 /// A call that rank `rank` of four hangs in.
 fn call(rank: u32, operation: u16, wait: Wait) -> Hanging {

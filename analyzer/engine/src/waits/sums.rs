@@ -7,9 +7,9 @@ use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
-use crate::findings::noted::Loss;
-use crate::stream::rows::NONE;
+use crate::waits::noted::Loss;
 use crate::wire::parcels::Detail;
 
 /// The late party of a finding.

@@ -2,9 +2,8 @@
 //! pass one until it is taken, and only where it is asked for.
 
 use crate::basics::intern::PathKey;
-use crate::messages::channel::End;
 use crate::messages::wildcard::Receipt;
-use crate::replay::rank::CallAt;
+use crate::stream::call::CallAt;
 
 /// What a request, or a blocking call that had to wait for its number, was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +27,6 @@ pub struct Ended {
     pub enter: i64,
     /// Its leave, ns.
     pub leave: i64,
-}
-
-/// A message's end was counted: number of its channel and of the message on it.
-#[derive(Clone, Copy, Debug)]
-pub struct Counted {
-    /// Number of the channel.
-    pub channel: u32,
-    /// Number of the message.
-    pub n: u64,
-    /// The call.
-    pub end: End,
 }
 
 /// What one call lost.

@@ -1,0 +1,100 @@
+//! What a call does to memory of others: to epochs on windows, and to symmetric memory.
+
+use laggard_trace::calls::{Call, GenericType, call, number};
+
+/// What a call does to epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing.
+    None,
+    /// MPI_Win_post.
+    Post,
+    /// MPI_Win_start.
+    Start,
+    /// MPI_Win_complete.
+    Complete,
+    /// MPI_Win_wait, or a successful MPI_Win_test.
+    Wait,
+    /// Moves data.
+    Transfer,
+    /// Locks, unlocks or flushes.
+    Passive,
+}
+
+impl Role {
+    /// The role of a call.
+    pub fn of(operation: u16) -> Role {
+        match operation {
+            number::MPI_Win_post => Role::Post,
+            number::MPI_Win_start => Role::Start,
+            number::MPI_Win_complete => Role::Complete,
+            number::MPI_Win_wait | number::MPI_Win_test => Role::Wait,
+            number::MPI_Win_lock
+            | number::MPI_Win_lock_all
+            | number::MPI_Win_unlock
+            | number::MPI_Win_unlock_all
+            | number::MPI_Win_flush
+            | number::MPI_Win_flush_all
+            | number::MPI_Win_flush_local
+            | number::MPI_Win_flush_local_all => Role::Passive,
+            // OpenSHMEM has neither windows nor epochs.
+            _ => match call(operation)
+                .filter(|call| !call.is_shmem())
+                .map(|call| call.generic)
+            {
+                Some(
+                    GenericType::OneSidedPut
+                    | GenericType::OneSidedGet
+                    | GenericType::OneSidedAtomic,
+                ) => Role::Transfer,
+                _ => Role::None,
+            },
+        }
+    }
+}
+
+/// What a call does with symmetric memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Nothing that matters here.
+    Nothing,
+    /// Sets a variable to the value that it carries.
+    Sets,
+    /// Changes a variable, to what is not known.
+    Changes,
+    /// Reads a variable of another PE.
+    Gets,
+    /// Waits for a value.
+    Waits,
+    /// Waits for a lock, and takes it.
+    Locks,
+    /// Takes a lock if it is free.
+    TriesLock,
+    /// Gives a lock back.
+    Unlocks,
+}
+
+impl Memory {
+    /// What a call does.
+    pub fn of(call: &Call) -> Memory {
+        if call.is_user() && call.generic == GenericType::WaitOnValue {
+            return Memory::Waits;
+        }
+        if !call.has_address() {
+            return Memory::Nothing;
+        }
+        match call.generic {
+            GenericType::OneSidedPut => Memory::Sets,
+            GenericType::OneSidedGet => Memory::Gets,
+            GenericType::OneSidedAtomic if call.name.ends_with("_set") => Memory::Sets,
+            GenericType::OneSidedAtomic if call.name.ends_with("swap") => Memory::Sets,
+            GenericType::OneSidedAtomic => Memory::Changes,
+            // A test never waits.
+            GenericType::WaitOnValue if !call.name.ends_with("_test") => Memory::Waits,
+            GenericType::Lock if call.name.ends_with("test_lock") => Memory::TriesLock,
+            GenericType::Lock => Memory::Locks,
+            GenericType::Unlock => Memory::Unlocks,
+            _ => Memory::Nothing,
+        }
+    }
+}

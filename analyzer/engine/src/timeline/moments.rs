@@ -1,0 +1,34 @@
+//! When a run begins and ends.
+
+use crate::input::open::Opened;
+use crate::timeline::repair::Timeline;
+use laggard_comm::Job;
+
+/// When a run's parts begin and end, ns since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moments {
+    /// The first location was through its start-up; 0 if none has one.
+    pub started: i64,
+    /// The last one entered Finalize; `None` if none did.
+    pub stopped: Option<i64>,
+}
+
+impl Moments {
+    /// Of all agents' locations. Collective.
+    pub fn new(job: &dyn Job, opened: &Opened, timeline: &Timeline) -> Moments {
+        // Of what is not there 0, the least; the first is what is most from the end of numbers.
+        let mut extremes = [0u64; 2];
+        for (bounds, (clock, _)) in opened.bounds.iter().zip(timeline.own(opened)) {
+            let ns = |ticks: u64| clock.ns(ticks).max(0) as u64;
+            let started = bounds.started.map_or(0, |ticks| !ns(ticks));
+            let stopped = bounds.finalize.map_or(0, |f| ns(f.enter) + 1);
+            extremes = [extremes[0].max(started), extremes[1].max(stopped)];
+        }
+        job.reduce_max(&mut extremes);
+        let [started, stopped] = extremes;
+        Moments {
+            started: if started == 0 { 0 } else { !started as i64 },
+            stopped: stopped.checked_sub(1).map(|ns| ns as i64),
+        }
+    }
+}
