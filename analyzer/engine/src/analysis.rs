@@ -1,5 +1,6 @@
 //! The phases of an analysis, from a directory of traces to a report.
 
+use crate::replay::preparation;
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,8 +14,8 @@ use crate::findings::merge::{Own, Partial};
 use crate::findings::per_rank::Rows;
 use crate::findings::{hanging, merge, per_rank, places, regions};
 use crate::input::open;
-use crate::judge::prepare::Profiled;
-use crate::judge::{account, detect, prepare};
+use crate::judge::profile::Profiled;
+use crate::judge::{account, detect, profile};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::phases::Phases;
 use crate::replay::rounds::{Rounds, Settled};
@@ -50,7 +51,7 @@ pub fn analyze(
     let locations = locations.zip(&opened.bounds);
     let mut profiled: Vec<_> = locations
         .map(|((location, (clock, _)), bounds)| {
-            prepare::profile(location, clock, bounds, stopped, &opened)
+            profile::profile(location, clock, bounds, stopped, &opened)
         })
         .collect();
 
@@ -88,9 +89,9 @@ pub fn analyze(
     let transfers = profiled.iter().flat_map(Profiled::fastest);
     let kinds = detect::Kinds::new(job, entries, transfers)?;
     let (verdicts, mut profile) =
-        prepare::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
-    let (numbers, groups) = prepare::groups(job, &opened.locations);
-    prepare::note_missing_members(
+        profile::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
+    let (numbers, groups) = preparation::groups(job, &opened.locations);
+    preparation::note_missing_members(
         &opened.locations,
         &profiled,
         &numbers,

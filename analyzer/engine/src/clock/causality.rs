@@ -1,12 +1,8 @@
 //! Violated causality: effects that seem to come before their causes, because the clocks of
 //! two hosts differ by more than is known.
 
-use laggard_trace::calls::Shape;
 use serde::{Deserialize, Serialize};
 
-use crate::collectives::group::Instance;
-use crate::stream::rows::Row;
-use crate::wire::parcels::Party;
 use laggard_comm::Job;
 
 /// Effects before their causes.
@@ -78,14 +74,4 @@ impl Violations {
         all.add(self.collectives);
         all
     }
-}
-
-/// The last of those who entered a collective that a member needs. `row` is the collective's.
-pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
-    let is_needed = match row.shape {
-        // Where it is the root alone; where only those count who give something.
-        Shape::OneToAll | Shape::AllToOne => true,
-        _ => row.meets,
-    };
-    instance.last_awaited().filter(|_| is_needed)
 }

@@ -13,9 +13,9 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Group;
+use crate::collectives::between::Between;
 use crate::collectives::meetings::is_apart;
 use crate::collectives::topology::Topology;
-use crate::findings::left::Between;
 use crate::messages::charges::Waiter;
 use crate::replay::rank::Rank;
 use crate::stream::columns::LOOK_BACK;
@@ -729,4 +729,14 @@ pub struct GroupEntry {
     pub computed: i64,
     /// Whether the member will ask what it waited for.
     pub asks: bool,
+}
+
+/// The last of those who entered a collective that a member needs. `row` is the collective's.
+pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
+    let is_needed = match row.shape {
+        // Where it is the root alone; where only those count who give something.
+        Shape::OneToAll | Shape::AllToOne => true,
+        _ => row.meets,
+    };
+    instance.last_awaited().filter(|_| is_needed)
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::basics::anomaly::{Anomalies, Level};
-use crate::judge::prepare::Profiled;
+use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
 use crate::wire::parcels::Fold;
 use laggard_comm::Job;

@@ -3,6 +3,7 @@
 //! *In.* Entries of members. *Out.* Who was last, and what each member waited. Groups are joined by one
 //! agent each.
 
+pub mod between;
 pub mod group;
 pub mod meetings;
 pub mod topology;

@@ -16,6 +16,7 @@ mod names;
 mod operations;
 mod window;
 
+use crate::replay::preparation;
 use std::path::Path;
 
 use anyhow::Result;
@@ -32,8 +33,8 @@ pub use crate::findings::regions::name as region_name;
 use crate::input::open;
 use crate::input::open::Opened;
 use crate::judge::detect::Kinds;
-use crate::judge::prepare;
-use crate::judge::prepare::Profiled;
+use crate::judge::profile;
+use crate::judge::profile::Profiled;
 use crate::options::AnalyzeOptions;
 use crate::phases::Phases;
 use crate::replay::rounds::Rounds;
@@ -227,7 +228,7 @@ impl Events {
         let profiled = opened.locations.par_iter().zip(&own).zip(&opened.bounds);
         let profiled: Vec<_> = profiled
             .map(|((location, (clock, _)), bounds)| {
-                prepare::profile(location, clock, bounds, None, opened)
+                profile::profile(location, clock, bounds, None, opened)
             })
             .collect();
         let settings = Settings {
@@ -238,8 +239,8 @@ impl Events {
         let transfers = profiled.iter().flat_map(Profiled::fastest);
         let kinds = Kinds::new(&Serial, entries.map(|(_, entry)| entry), transfers)?;
         let baseline = AnalyzeOptions::default().baseline;
-        let (verdicts, _) = prepare::detect(&profiled, &settings, baseline.as_ref(), &kinds);
-        let (numbers, groups) = prepare::groups(&Serial, &opened.locations);
+        let (verdicts, _) = profile::detect(&profiled, &settings, baseline.as_ref(), &kinds);
+        let (numbers, groups) = preparation::groups(&Serial, &opened.locations);
         let rounds = Rounds {
             job: &Serial,
             opened,

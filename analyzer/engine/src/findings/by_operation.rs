@@ -9,7 +9,7 @@ use laggard_trace::calls;
 
 use crate::findings::fold::Folded;
 use crate::input::bounds::is_init;
-use crate::judge::prepare::Profile;
+use crate::judge::profile::Profile;
 use crate::stream::rows::TimeClass;
 use crate::waits::sums::FindingKey;
 

@@ -11,13 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::listing::{Walls, listed, whole};
 use crate::judge::account::Settled;
-use crate::judge::prepare::LocationTimes;
+use crate::judge::profile::LocationTimes;
 use crate::stream::rows::TimeClass;
-use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, Parts, Sums, Worst};
+use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
 use laggard_comm::Job;
 
-/// Ranks and causes of a finding that are listed; the sums are over all.
-pub const LISTED: usize = 32;
 /// Runs of up to so many locations have all of them listed.
 const LISTED_LOCATIONS: usize = 1024;
 /// Of larger ones, so many with the most computation, the least, and the most waiting.

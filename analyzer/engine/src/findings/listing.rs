@@ -13,7 +13,7 @@ use laggard_patterns::PatternId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::judge::detect::REST;
-use crate::judge::prepare::LocationTimes;
+use crate::judge::profile::LocationTimes;
 use crate::waits::sums::{FindingKey, Findings};
 
 /// How long ranks ran, ns, of several threads the longest: between start-up and shut-down, and with

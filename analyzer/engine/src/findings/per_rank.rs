@@ -16,7 +16,7 @@ use crate::basics::intern::{Interner, PathKey};
 use crate::findings::fold::Times;
 use crate::findings::places::Places;
 use crate::input::open::Opened;
-use crate::judge::prepare::LocationTimes;
+use crate::judge::profile::LocationTimes;
 use crate::waits::sums::{LocalFindings, Parts, PatternNumber, Sums};
 use laggard_comm::Job;
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
-use crate::judge::prepare::Profiled;
+use crate::judge::profile::Profiled;
 use crate::symbols::{Line, Symbols, callers, source_location, told_by};
 use laggard_comm::{self as comm, Job};
 

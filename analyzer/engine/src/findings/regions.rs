@@ -21,7 +21,7 @@ use crate::collectives::meetings::{Instances, Meetings, is_meeting};
 use crate::findings::places;
 use crate::findings::places::Places;
 use crate::judge::detect::Entry;
-use crate::judge::prepare::Profiled;
+use crate::judge::profile::Profiled;
 use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 use laggard_comm::Job;

@@ -5,4 +5,4 @@
 
 pub mod account;
 pub mod detect;
-pub mod prepare;
+pub mod profile;

@@ -4,11 +4,11 @@
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
 
-use crate::memory::watches::{Kind, Rival, Watch};
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::Detail;
+use crate::wire::watched::{Kind, Rival, Watch};
 
 /// A transfer to or from the memory of another rank.
 #[derive(Clone, Copy, Debug)]

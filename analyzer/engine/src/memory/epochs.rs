@@ -11,18 +11,12 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
 use crate::memory::watches::has_its_size;
+use crate::messages::channel::{COMPLETED, POSTED, TRANSFERRED};
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::roles::Role;
 use crate::stream::rows::Row;
 use crate::wire::parcels::{Member, Party};
-
-/// Tag of the channel from target to origin: an end is a MPI_Win_post.
-pub const POSTED: i32 = -1001;
-/// From origin to target: an end is a MPI_Win_complete.
-pub const COMPLETED: i32 = -1002;
-/// From origin to target: the end's time is when the last transfer of an epoch left.
-pub const TRANSFERRED: i32 = -1003;
 
 /// Targets whose transfers are remembered until a flush of all, at most: it waits for the last of
 /// them.

@@ -5,10 +5,10 @@ use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashSet;
 
-use crate::memory::watches::{Kind, Watch};
 use crate::replay::rank::Rank;
 use crate::stream::roles::Role;
 use crate::wire::parcels::{Parcel, Touched};
+use crate::wire::watched::{Kind, Watch};
 use laggard_comm::Job;
 
 /// Ranges of ranks, or locks, that an agent tells of; with more it says that it may know of all.

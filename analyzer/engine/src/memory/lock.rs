@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::End;
-use crate::memory::watches::{Held, Kind, Watch};
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
+use crate::wire::watched::{Held, Kind, Watch};
 
 /// What a lock is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,10 +5,10 @@ use laggard_trace::calls::number;
 use laggard_trace::{Event, PEER_NONE};
 
 use crate::memory::lock::Object;
-use crate::memory::watches::{Effect, Kind, Watch, Written};
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::Row;
+use crate::wire::watched::{Effect, Kind, Watch, Written};
 
 /// In place of a target: all of a window's.
 const ALL: i32 = -1;

@@ -12,13 +12,14 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::memory::interests::Interests;
-use crate::memory::watches::{Held, Kind, Rival, Watch, Written, keep_last, sort_writes};
+use crate::memory::watches::{keep_last, sort_writes};
 use crate::memory::{competing, lock};
 use crate::messages::charges::{Losses, Lost};
 use crate::messages::questions::differ;
 use crate::replay::rank::Rank;
 use crate::waits::sums::Instance;
 use crate::wire::parcels::{Answering, Asking, Detail};
+use crate::wire::watched::{Held, Kind, Rival, Watch, Written};
 use laggard_comm::Job;
 
 /// A wait that somebody told of, and what is known of it.

@@ -230,3 +230,12 @@ pub struct Counted {
     /// The call.
     pub end: End,
 }
+
+/// Tag of the channel from target to origin: an end is a MPI_Win_post.
+pub const POSTED: i32 = -1001;
+
+/// From origin to target: an end is a MPI_Win_complete.
+pub const COMPLETED: i32 = -1002;
+
+/// From origin to target: the end's time is when the last transfer of an epoch left.
+pub const TRANSFERRED: i32 = -1003;

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::basics::room::make_room;
 use crate::clock::causality::Violations;
-use crate::memory::epochs::COMPLETED;
+use crate::messages::channel::COMPLETED;
 use crate::stream::call::CallAt;
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 

@@ -184,7 +184,7 @@ impl Rank<'_> {
                         self.deferred.resolve(slot, channel, key);
                         let receipt = self.receipt(call, channel);
                         if let Some(n) = self.deferred.complete(slot, receipt) {
-                            self.note(|| Ended::as_received(&receipt, channel, n));
+                            self.note(|| receipt.ended(channel, n));
                             self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
                         }
                     }
@@ -208,7 +208,7 @@ impl Rank<'_> {
             };
             if let Some(receipt) = self.deferred.number(ready.slot, n) {
                 if !ready.peeks {
-                    self.note(|| Ended::as_received(&receipt, channel, n));
+                    self.note(|| receipt.ended(channel, n));
                 }
                 self.ask_late(&receipt, channel, n, now);
             }

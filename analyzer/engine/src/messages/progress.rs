@@ -14,7 +14,7 @@ use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
-use crate::memory::epochs::POSTED;
+use crate::messages::channel::POSTED;
 use crate::replay::rank::Rank;
 use crate::stream::rows::{Row, TimeClass};
 use crate::wire::parcels::{Absence, Detail, Need};

@@ -8,6 +8,7 @@
 //! at one such pattern at a time, and at each at most once: when the pattern's first
 //! unresolved receive is a later one, it never holds it up again.
 
+use crate::waits::noted::{Ended, Subject};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -26,6 +27,19 @@ pub struct Receipt {
     pub times: (i64, i64),
     /// What the answer is for, if it is asked about.
     pub message: Option<Token>,
+}
+
+impl Receipt {
+    /// That its call ended the receipt of a message.
+    pub fn ended(&self, channel: u32, n: u64) -> Ended {
+        let (enter, leave) = self.times;
+        Ended {
+            subject: Subject::Received(channel, n),
+            number: self.call.1,
+            enter,
+            leave,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
-use crate::clock::causality::{Violations, needed};
-use crate::collectives::group::{Groups, Owned, losses, name_late, owner};
-use crate::findings::left::Between;
+use crate::clock::causality::Violations;
+use crate::collectives::between::Between;
+use crate::collectives::group::{Groups, Owned, losses, name_late, needed, owner};
 use crate::memory::searches::Watching;
 use crate::messages::channel::Channel;
 use crate::messages::charges::{Losses, Lost};

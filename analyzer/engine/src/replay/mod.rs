@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod answers;
+pub mod preparation;
 pub mod rank;
 pub mod rounds;
 pub mod slab;

@@ -13,7 +13,7 @@ use crate::collectives::group::{GroupEntry, Part};
 use crate::memory::competing::Moves;
 use crate::memory::epochs::{Epochs, target_of};
 use crate::memory::lock::Locks;
-use crate::memory::watches::{Look, Watch, Write};
+use crate::memory::watches::{Look, Write};
 use crate::messages::channel::{ChannelKey, Channels};
 use crate::messages::charges::Waiter;
 use crate::messages::questions::Asker;
@@ -26,6 +26,7 @@ use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
 use crate::waits::noted::Ended;
 use crate::wire::parcels::{Member, Progress, Side};
+use crate::wire::watched::Watch;
 
 /// The traces of one rank.
 pub struct Rank<'a> {

@@ -1,14 +1,14 @@
 //! The rounds of the cause phase from the start of the run to its end: once, and where
 //! clocks turn out to contradict causality again, with better ones.
 
+use crate::replay::preparation;
 use anyhow::Result;
 
 use crate::basics::intern::Interner;
 use crate::clock::causality::Violations;
 use crate::collectives::group::Groups;
 use crate::input::open::Opened;
-use crate::judge::prepare;
-use crate::judge::prepare::{Profiled, Verdicts};
+use crate::judge::profile::{Profiled, Verdicts};
 use crate::phases::Phases;
 use crate::replay::agent::Agent;
 use crate::replay::slab;
@@ -64,7 +64,7 @@ impl<'a> Rounds<'a> {
         let opened = self.opened;
         let clocks: Vec<_> = timeline.own(opened).into_iter().map(|own| own.0).collect();
         let end = timeline.end(opened);
-        let mut ranks = prepare::ranks(
+        let mut ranks = preparation::ranks(
             opened,
             self.profiled,
             self.verdicts,
@@ -77,7 +77,7 @@ impl<'a> Rounds<'a> {
             let slacks = noting.map(|known| timeline.slacks(rank.rank, end, known));
             rank.asker.slacks = slacks.map(Box::new);
         }
-        let groups = groups.unwrap_or_else(|| prepare::groups(self.job, &opened.locations).1);
+        let groups = groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations).1);
         let mut groups = groups;
         if timeline.has_several() {
             // Each of two clocks may be wrong by so much.

@@ -22,7 +22,7 @@ use crate::findings::fold::{Folded, FoldedFindings};
 use crate::findings::places;
 use crate::findings::places::Places;
 use crate::input::open::Opened;
-use crate::judge::prepare::Profiled;
+use crate::judge::profile::Profiled;
 use crate::waits::sums::{FindingKey, Worst};
 use laggard_comm::Job;
 use lane::{Kind, Lane};

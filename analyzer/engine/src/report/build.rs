@@ -24,7 +24,7 @@ use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
 use crate::judge::detect::Filter;
-use crate::judge::prepare::{LocationTimes, Profile, ProfileSums};
+use crate::judge::profile::{LocationTimes, Profile, ProfileSums};
 use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;

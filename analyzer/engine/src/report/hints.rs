@@ -10,7 +10,7 @@ use crate::findings::fold::Folded;
 use crate::findings::left;
 use crate::findings::places::Places;
 use crate::input::open::Opened;
-use crate::judge::prepare::{Profile, ProfileSums};
+use crate::judge::profile::{Profile, ProfileSums};
 use crate::report::eager::{EagerLimit, Library};
 use crate::report::reasons::Reason;
 use crate::rules::Rules;

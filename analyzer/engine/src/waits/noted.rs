@@ -2,7 +2,6 @@
 //! pass one until it is taken, and only where it is asked for.
 
 use crate::basics::intern::PathKey;
-use crate::messages::wildcard::Receipt;
 use crate::stream::call::CallAt;
 
 /// What a request, or a blocking call that had to wait for its number, was about.
@@ -54,17 +53,6 @@ impl Ended {
             number: call.number,
             enter: call.enter,
             leave: call.leave,
-        }
-    }
-
-    /// By the call of a receipt.
-    pub fn as_received(receipt: &Receipt, channel: u32, n: u64) -> Ended {
-        let (enter, leave) = receipt.times;
-        Ended {
-            subject: Subject::Received(channel, n),
-            number: receipt.call.1,
-            enter,
-            leave,
         }
     }
 }

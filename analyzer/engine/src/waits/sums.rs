@@ -496,3 +496,6 @@ impl LocalFindings {
         }
     }
 }
+
+/// Ranks and causes of a finding that are listed; the sums are over all.
+pub const LISTED: usize = 32;

@@ -5,3 +5,4 @@
 
 pub mod packing;
 pub mod parcels;
+pub mod watched;

@@ -1,7 +1,7 @@
 //! What agents send each other in a round: lists of entries.
 
-use crate::memory::watches::{Held, Rival, Watch, Written};
 use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use crate::wire::watched::{Held, Rival, Watch, Written};
 use laggard_comm::Job;
 
 entries! {

@@ -1,31 +1,22 @@
 //! From opened files to ranks that are ready for pass one: profile, verdicts,
 //! tables of signatures, groups.
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use laggard_trace::calls::number::MPI_Cancel;
 use laggard_trace::calls::{self, GenericType, Shape};
-use laggard_trace::{ALL_PES, Location, Signature, WORLD, flags};
+use laggard_trace::{Location, WORLD, flags};
 use serde::{Deserialize, Serialize};
 
-use crate::basics::ends::NONE;
-use crate::basics::intern::{Group, Interner, PathKey, path_key, size_of};
+use crate::basics::intern::{PathKey, path_key, size_of};
 use crate::clock::ClockMap;
-use crate::collectives::group::{Groups, owner};
-use crate::collectives::topology::Topology;
 use crate::input::bounds::{Bounds, is_init};
 use crate::input::open::{Opened, profile_of};
 use crate::input::spans::Spans;
 use crate::judge::account::{Account, Settled};
 use crate::judge::detect::{Entry, Filter, Kinds, Verdict, hotspot_share, judge};
-use crate::replay::rank::Rank;
-use crate::stream::columns::Stream;
-use crate::stream::rows::{Row, TimeClass};
-use crate::stream::thread::{Thread, Usual};
-use crate::wire::parcels::{Counting, exchange};
+use crate::stream::rows::TimeClass;
+use crate::stream::thread::Usual;
 use laggard_baselines::{Baseline, Span};
-use laggard_comm::Job;
 use laggard_report::Settings;
 
 /// Times of one location. ns.
@@ -268,7 +259,7 @@ pub fn profile(
 }
 
 /// Members of each group that a location knows, by the group's id; 0 = unknown.
-fn sizes(location: &Location) -> FxHashMap<u64, u32> {
+pub fn sizes(location: &Location) -> FxHashMap<u64, u32> {
     let definitions = &location.definitions;
     let mut sizes: FxHashMap<u64, u32> = FxHashMap::default();
     sizes.insert(WORLD, location.header.ranks);
@@ -303,9 +294,9 @@ fn members(location: &Location) -> FxHashMap<(u16, u32), u32> {
 #[derive(Debug, Default)]
 pub struct Verdicts {
     /// Its entries, by operation and call path id.
-    entries: FxHashMap<(u16, u32), Verdict>,
+    pub entries: FxHashMap<(u16, u32), Verdict>,
     /// One-sided transfers, by signature.
-    transfers: FxHashMap<u32, Usual>,
+    pub transfers: FxHashMap<u32, Usual>,
 }
 
 /// Runs the filters on all entries of this agent, and sums its profile.
@@ -355,205 +346,6 @@ pub fn detect(
         verdicts
     });
     (verdicts.collect(), profile)
-}
-
-/// Builds the ranks of this agent. `clocks` are those of the locations, shifted to
-/// the start of the run.
-pub fn ranks<'a>(
-    opened: &'a Opened,
-    profiled: &[Profiled],
-    verdicts: &[Verdicts],
-    clocks: &[ClockMap],
-    all: bool,
-    keeps_writes: bool,
-    groups: &Interner<u64>,
-) -> Vec<Rank<'a>> {
-    let locations = &opened.locations;
-    let mut bounds: Vec<(usize, usize)> = Vec::new();
-    for (at, location) in locations.iter().enumerate() {
-        match bounds.last_mut() {
-            Some((first, end)) if locations[*first].header.rank == location.header.rank => {
-                *end = at + 1;
-            }
-            _ => bounds.push((at, at + 1)),
-        }
-    }
-    bounds
-        .par_iter()
-        .map(|&(first, end)| {
-            let threads = (first..end).map(|at| {
-                let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
-                let lists = lists(&locations[at]);
-                let stream = Stream::new(&locations[at], clocks[at].clone());
-                let number = locations[at].header.thread;
-                let usual = verdicts[at].transfers.clone();
-                Thread::new(number, stream, rows, lists, paths, usual)
-            });
-            let rank = locations[first].header.rank;
-            let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
-            rank.keeps_writes = keeps_writes;
-            for (number, at) in (first..end).enumerate() {
-                let signatures = locations[at].definitions.signatures();
-                rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);
-                for (id, signature) in signatures.iter().enumerate() {
-                    let send = rank.sends.of_send(signature, &opened.agent_of);
-                    let receive = rank.receives.of_receive(signature, &opened.agent_of);
-                    let row = &mut rank.threads[number].rows[id];
-                    row.send_channel = send;
-                    row.receive_channel = receive;
-                    row.choose_step();
-                    rank.number_group(number, id);
-                }
-            }
-            for location in &locations[first..end] {
-                for communicator in &location.definitions.communicators {
-                    if let Some(group) = groups.find(&communicator.id) {
-                        rank.local_ranks.insert(group, communicator.local_rank);
-                    }
-                }
-            }
-            rank
-        })
-        .collect()
-}
-
-fn rows(
-    location: &Location,
-    profiled: &Profiled,
-    verdicts: &Verdicts,
-    all: bool,
-    groups: &Interner<u64>,
-) -> (Vec<Row>, Vec<PathKey>) {
-    let signatures = location.definitions.signatures();
-    // Of an intercommunicator's ranks each waits for those of the other group only.
-    let communicators = location.definitions.communicators.iter();
-    let between: Vec<u64> = communicators
-        .filter(|c| c.kind != 0)
-        .map(|c| c.id)
-        .collect();
-    let sizes = sizes(location);
-    let is_of_all = |signature: &Signature| {
-        let size = sizes.get(&signature.group).copied().unwrap_or(0);
-        let is_all = signature.group == ALL_PES || size >= location.header.ranks;
-        is_all && !between.contains(&signature.group) && signature.has(flags::COLLECTIVE)
-    };
-    let of_signature = signatures.iter().map(|signature| {
-        let key = profiled
-            .paths
-            .get(signature.call_path as usize)
-            .copied()
-            .unwrap_or_default();
-        let mut row = Row::new(signature);
-        row.meets &= !between.contains(&signature.group);
-        row.of_all = is_of_all(signature) && row.is_meeting();
-        row.group = groups.find(&signature.group).unwrap_or(NONE);
-        row.threshold = if signature.has(flags::PAUSED) {
-            i64::MAX
-        } else if all {
-            0
-        } else {
-            verdicts
-                .entries
-                .get(&(signature.operation, signature.call_path))
-                .map_or(i64::MAX, |verdict| verdict.threshold)
-        };
-        (row, key)
-    });
-    of_signature.unzip()
-}
-
-/// Completion lists by id. What signatures name may be any number, and is not in any list.
-fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
-    location.definitions.completion_lists().to_vec()
-}
-
-/// Numbers the groups of this agent, and learns from the others how many members of
-/// each have a trace. Collective.
-pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) {
-    let mut numbers = Interner::default();
-    let mut list: Vec<Group> = Vec::new();
-    let mut members: Vec<(u32, u32)> = Vec::new();
-    for location in locations {
-        let mut sizes: Vec<_> = sizes(location).into_iter().collect();
-        sizes.sort_unstable();
-        for (id, size) in sizes {
-            let number = numbers.number(id);
-            if number as usize == list.len() {
-                list.push(Group {
-                    id,
-                    size: 0,
-                    local: 0,
-                });
-            }
-            list[number as usize].size = size.max(list[number as usize].size);
-            members.push((number, location.header.rank));
-        }
-    }
-    members.sort_unstable();
-    members.dedup();
-    members
-        .iter()
-        .for_each(|&(number, _)| list[number as usize].local += 1);
-    let expected = expected(job, &list);
-    let topology = Topology::gather(job, locations);
-    (numbers, Groups::new(list, expected, topology))
-}
-
-/// Notes in the profile the calls in groups of which some member has no trace.
-pub fn note_missing_members(
-    locations: &[Location],
-    profiled: &[Profiled],
-    numbers: &Interner<u64>,
-    groups: &Groups,
-    profile: &mut Profile,
-) {
-    for (location, profiled) in locations.iter().zip(profiled) {
-        let sizes = sizes(location);
-        for signature in location.definitions.signatures() {
-            let traced = numbers
-                .find(&signature.group)
-                .map(|number| groups.expected[number as usize]);
-            let size = sizes.get(&signature.group);
-            let path = profiled.paths.get(signature.call_path as usize);
-            if signature.has(flags::COLLECTIVE)
-                && traced
-                    .zip(size)
-                    .is_some_and(|(traced, &size)| traced < size)
-                && let Some(sums) =
-                    path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
-            {
-                sums.members_missing = true;
-            }
-        }
-    }
-}
-
-/// Members of each group that have a trace, in all agents.
-fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
-    let agents = job.agents();
-    let mut asking: Vec<Counting> = (0..agents).map(|_| Counting::default()).collect();
-    let mut order: Vec<(usize, usize)> = Vec::new();
-    for group in list {
-        let agent = owner(group.id, 0, agents);
-        order.push((agent, asking[agent].counts.len()));
-        asking[agent]
-            .counts
-            .push([group.id, u64::from(group.local)]);
-    }
-    let mut received = exchange(job, &mut asking);
-    let mut sums: FxHashMap<u64, u64> = FxHashMap::default();
-    for [id, local] in received.iter().flat_map(|parcel| &parcel.counts) {
-        *sums.entry(*id).or_default() += local;
-    }
-    for [id, count] in received.iter_mut().flat_map(|parcel| &mut parcel.counts) {
-        *count = sums[id];
-    }
-    let answers = exchange(job, &mut received);
-    let answer = |&(agent, at): &(usize, usize)| answers[agent].counts.get(at);
-    order
-        .iter()
-        .map(|at| answer(at).map_or(0, |count| count[1] as u32))
-        .collect()
 }
 
 #[cfg(test)]
@@ -619,6 +411,9 @@ mod tests {
         ]);
         let bytes = writer.finish(End::default()).into_bytes();
         let location = Location::from_bytes(std::path::Path::new("test.lgt"), &bytes).unwrap();
-        assert_eq!(lists(&location), [vec![], vec![(1, 0), (2, 0)]]);
+        assert_eq!(
+            crate::replay::preparation::lists(&location),
+            [vec![], vec![(1, 0), (2, 0)]]
+        );
     }
 }
