@@ -15,9 +15,9 @@ pub struct Between {
     /// What ranks computed that did most of it, those first: ns and world rank.
     pub most: Vec<(u64, u32)>,
     /// When the library was there.
-    begin: i64,
+    pub begin: i64,
     /// When all had come to its end.
-    end: i64,
+    pub end: i64,
 }
 
 impl Default for Between {

@@ -2,6 +2,7 @@
 //! and gives the outcome to those who asked; the agents of late members tell them what
 //! those did.
 
+use crate::collectives::own::Collectives;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -14,11 +15,8 @@ use smallvec::SmallVec;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Group;
 use crate::collectives::between::Between;
-use crate::collectives::meetings::is_apart;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
-use crate::replay::rank::Rank;
-use crate::stream::columns::LOOK_BACK;
 use crate::stream::rows::Row;
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 
@@ -145,7 +143,7 @@ impl Groups {
     pub fn enter(
         &mut self,
         entry: &GroupEntry,
-        rank: &Rank,
+        (rank, own): (u32, &Collectives),
         row: &Row,
         detail: impl Fn(&Party, &Fold) -> Option<Detail>,
     ) {
@@ -154,9 +152,9 @@ impl Groups {
         let Some(instance) = self.lines[group].instance(entry.n) else {
             return;
         };
-        instance.fold.add(entry, rank.rank, row.operation);
+        instance.fold.add(entry, rank, row.operation);
         if keeps_members(row.shape) {
-            instance.members.push(rank.member(entry));
+            instance.members.push(own.member(rank, entry));
         }
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
@@ -666,7 +664,7 @@ pub fn losses(
 }
 
 impl GroupEntry {
-    fn party(&self, rank: u32) -> Party {
+    pub fn party(&self, rank: u32) -> Party {
         Party {
             enter: self.enter,
             event: self.event,
@@ -674,35 +672,6 @@ impl GroupEntry {
             thread: self.thread,
             signature: self.signature,
         }
-    }
-}
-
-impl Rank<'_> {
-    /// This rank as a member of a collective.
-    fn member(&self, entry: &GroupEntry) -> Member {
-        Member {
-            party: entry.party(self.rank),
-            leave: entry.leave,
-            local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
-            asks: u32::from(entry.asks),
-            late: NONE,
-        }
-    }
-
-    /// What this rank did before it entered a collective. What is at hand of it depends
-    /// on when the collective was settled, in the slab in which it was `complete`: only
-    /// what is at most [`LOOK_BACK`] calls before that moment counts.
-    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
-        let columns = &self.threads[party.thread as usize].columns;
-        let is_at_hand = columns.position(party.event).is_some_and(|position| {
-            let limit = columns.enter.get(position + LOOK_BACK);
-            party.enter >= complete || limit.is_none_or(|&enter| enter >= complete)
-        });
-        let detail = match is_at_hand {
-            true => self.detail_at(party.thread, party.event, since),
-            false => None,
-        };
-        detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
     }
 }
 
@@ -739,4 +708,11 @@ pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
         _ => row.meets,
     };
     instance.last_awaited().filter(|_| is_needed)
+}
+
+/// Whether somebody left a meeting of the program's own, of which all instances are in `fold`,
+/// before the last one entered, by more than clocks may be wrong, ns.
+pub fn is_apart(fold: &Fold, tolerance: i64) -> bool {
+    let is_own = fold.operation >= NUMBERS as u32 && fold.operation != u32::MAX;
+    is_own && fold.last.enter.saturating_sub(fold.first_leave) > tolerance
 }

@@ -5,5 +5,5 @@
 
 pub mod between;
 pub mod group;
-pub mod meetings;
+pub mod own;
 pub mod topology;

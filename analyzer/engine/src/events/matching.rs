@@ -73,7 +73,7 @@ impl<'e> Matching<'e> {
         let mut location = 0;
         let first_location = agent.ranks.iter().map(|rank| {
             let first = location;
-            location += rank.threads.len() as u32;
+            location += rank.recorded.threads.len() as u32;
             first
         });
         let expected = agent.groups.expected.iter();
@@ -96,14 +96,14 @@ impl<'e> Matching<'e> {
     /// Takes what was noted while a slab was read: its calls are still at hand.
     fn take(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
-            let sent = take(&mut rank.sends.counted);
-            let received = take(&mut rank.receives.counted);
+            let sent = take(&mut rank.messages.sends.counted);
+            let received = take(&mut rank.messages.receives.counted);
             for (direction, counted) in [(SENT, sent), (RECEIVED, received)] {
                 for counted in counted {
                     self.counted(at, rank, direction, &counted, to)?;
                 }
             }
-            for at_entry in 0..rank.entries.len() {
+            for at_entry in 0..rank.collectives.entries.len() {
                 self.entered(at, rank, at_entry, to)?;
             }
             for ended in take(&mut rank.ended) {
@@ -121,8 +121,8 @@ impl<'e> Matching<'e> {
         counted: &Counted,
         to: &mut dyn Joined,
     ) -> Result<()> {
-        let channels = [&rank.sends, &rank.receives][direction];
-        let pair = self.pair(at, rank.rank, direction, channels, counted.channel);
+        let channels = [&rank.messages.sends, &rank.messages.receives][direction];
+        let pair = self.pair(at, rank.recorded.rank, direction, channels, counted.channel);
         let call = CallOf::new(rank, &counted.end);
         let signature = call.signature;
         let half = match direction {
@@ -157,14 +157,14 @@ impl<'e> Matching<'e> {
             Subject::Sent(channel, n) => (SENT, channel, n),
             Subject::Received(channel, n) => (RECEIVED, channel, n),
             Subject::Collective(group, n) => {
-                if let Some(member) = self.members.remove(&(rank.rank, group, n)) {
+                if let Some(member) = self.members.remove(&(rank.recorded.rank, group, n)) {
                     return self.member_done(group, member, Some(done), to);
                 }
                 return Ok(());
             }
         };
-        let channels = [&rank.sends, &rank.receives][direction];
-        let pair = self.pair(at, rank.rank, direction, channels, channel);
+        let channels = [&rank.messages.sends, &rank.messages.receives][direction];
+        let pair = self.pair(at, rank.recorded.rank, direction, channels, channel);
         if let Some(message) = self.messages[pair as usize].get_mut(n) {
             let end = match direction {
                 SENT => &mut message.0,
@@ -245,8 +245,8 @@ impl<'e> Matching<'e> {
     /// Gives away what calls were found to have lost.
     fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
-            for thread in 0..rank.threads.len() {
-                for loss in take(&mut rank.asker.findings[thread].losses) {
+            for thread in 0..rank.recorded.threads.len() {
+                for loss in take(&mut rank.messages.asker.findings[thread].losses) {
                     to.wait(&self.wait(at, rank, thread, &loss))?;
                 }
             }
@@ -255,7 +255,7 @@ impl<'e> Matching<'e> {
     }
 
     fn wait(&self, at: usize, rank: &Rank, thread: usize, loss: &Loss) -> Wait {
-        let definitions = &rank.threads[thread].stream.location().definitions;
+        let definitions = &rank.recorded.threads[thread].stream.location().definitions;
         let signature = &definitions.signatures()[loss.signature as usize];
         let cause = loss.late.map(|(rank, call, path)| {
             let path = self.events.path_of_key.get(&path);

@@ -139,16 +139,16 @@ pub fn of_rank<'r>(
     rank: &'r Rank,
     numbers: &'r Interner<u64>,
 ) -> impl Iterator<Item = Hanging> + 'r {
-    rank.threads.iter().filter_map(|thread| {
+    rank.recorded.threads.iter().filter_map(|thread| {
         let call = open_call(thread)?;
         Some(Hanging {
-            rank: rank.rank,
+            rank: rank.recorded.rank,
             thread: thread.number,
             operation: call.operation,
             path: path_key(&thread.stream.location().definitions, call.call_path),
             enter: thread.stream.moment_ns(call.enter),
             wait: wait(rank, thread, &call, numbers),
-            is_certain: rank.threads.len() == 1 && call.flags & OpenCall::INCOMPLETE == 0,
+            is_certain: rank.recorded.threads.len() == 1 && call.flags & OpenCall::INCOMPLETE == 0,
         })
     })
 }
@@ -186,7 +186,9 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
         GenericType::GroupSync | GenericType::GroupComm if group != 0 => Wait::Members {
             group,
             root: peer,
-            number: numbers.find(&group).map_or(0, |at| rank.collectives_on(at)),
+            number: numbers
+                .find(&group)
+                .map_or(0, |at| rank.collectives.begun_on(at)),
         },
         GenericType::WaitOnValue => match (call.symmetric(), call.compared()) {
             (Some(address), Some(value)) => Wait::Value {
@@ -213,7 +215,7 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
 fn requests(rank: &Rank, thread: &Thread) -> Wait {
     let mut found = thread.under_way().filter_map(|posted| match *posted {
         Posted::Receive { channel, n } => {
-            let channel = rank.receives.list.get(channel as usize)?;
+            let channel = rank.messages.receives.list.get(channel as usize)?;
             let is_sent = n < channel.final_count.unwrap_or(0);
             (!is_sent).then_some((channel, n))
         }
@@ -224,7 +226,7 @@ fn requests(rank: &Rank, thread: &Thread) -> Wait {
     };
     let (_, peer, tag) = channel.key;
     let asked = channel.get(n).and_then(|end| {
-        let by = rank.threads.get(end.thread as usize)?;
+        let by = rank.recorded.threads.get(end.thread as usize)?;
         let row = by.rows.get(end.signature as usize)?;
         Some((row.operation, *by.paths.get(end.signature as usize)?))
     });
@@ -260,14 +262,14 @@ pub fn ask(
     });
     let groups: BTreeMap<u32, u64> = groups.collect();
     for rank in ranks {
-        for (number, count) in rank.collectives() {
+        for (number, count) in rank.collectives.begun() {
             if let Some(&group) = groups.get(&number) {
-                known.collectives.insert((group, rank.rank), count);
+                known.collectives.insert((group, rank.recorded.rank), count);
             }
         }
     }
     let rank_of = |rank: u32| {
-        let at = ranks.binary_search_by_key(&rank, |known| known.rank);
+        let at = ranks.binary_search_by_key(&rank, |known| known.recorded.rank);
         at.ok().map(|at| &ranks[at])
     };
     for &question in &questions {
@@ -275,21 +277,25 @@ pub fn ask(
             // Of all at once below: each rank is in few of them.
             Question::Group(_) => {}
             Question::Lock(address) => {
-                let holds = |rank: &&Rank| rank.locks.holds(Object::Address(address));
-                let holders = ranks.iter().filter(holds).map(|rank| rank.rank).collect();
+                let holds = |rank: &&Rank| rank.memory.locks.holds(Object::Address(address));
+                let holders = ranks
+                    .iter()
+                    .filter(holds)
+                    .map(|rank| rank.recorded.rank)
+                    .collect();
                 known.holders.insert(address, holders);
             }
             Question::Sent(group, from, to, tag) => {
-                let sent = |rank: &Rank| has_more(&rank.sends, group, to, tag);
+                let sent = |rank: &Rank| has_more(&rank.messages.sends, group, to, tag);
                 if rank_of(from).is_some_and(sent) {
                     known.met.insert(question);
                 }
             }
             Question::Asked(group, from, to, tag) => {
                 let asked = |rank: &Rank| {
-                    has_more(&rank.receives, group, from, tag)
-                        || !rank.deferred.is_empty()
-                        || !rank.abandoned.is_empty()
+                    has_more(&rank.messages.receives, group, from, tag)
+                        || !rank.messages.deferred.is_empty()
+                        || !rank.messages.abandoned.is_empty()
                 };
                 if rank_of(to).is_some_and(asked) {
                     known.met.insert(question);

@@ -223,8 +223,13 @@ impl ProfileSums {
 /// Takes the findings of a rank's threads, and its time lost per thread. `profiled` are the
 /// locations of `partial`.
 pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
-    let number = rank.rank;
-    for (thread, findings) in rank.threads.iter_mut().zip(&mut rank.asker.findings) {
+    let number = rank.recorded.rank;
+    for (thread, findings) in rank
+        .recorded
+        .threads
+        .iter_mut()
+        .zip(&mut rank.messages.asker.findings)
+    {
         let following = std::mem::take(&mut thread.following);
         if thread.number == 0 {
             partial.between.add_rank(number, following.computed());
@@ -279,18 +284,18 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
             "blocks of records with a wrong checksum, skipped",
         );
     }
-    partial.requests += rank.asker.requests;
+    partial.requests += rank.messages.asker.requests;
 }
 
 /// Lists the messages of a rank that found no partner.
 pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     let cut = |peer: i32| {
         let is_cut = |rank: usize| truncated.get(rank).copied().unwrap_or(true);
-        is_cut(rank.rank as usize) || is_cut(peer as usize)
+        is_cut(rank.recorded.rank as usize) || is_cut(peer as usize)
     };
     let mut note =
         |id: &str, count: u64, peer: i32, tag: i32, thread: usize, signature: u32, sends: bool| {
-            let Some(found) = rank.threads.get(thread) else {
+            let Some(found) = rank.recorded.threads.get(thread) else {
                 return;
             };
             let Some(row) = found.rows.get(signature as usize) else {
@@ -303,9 +308,9 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
                 definition.receive
             };
             let (from, to) = if sends {
-                (rank.rank as i32, peer)
+                (rank.recorded.rank as i32, peer)
             } else {
-                (peer, rank.rank as i32)
+                (peer, rank.recorded.rank as i32)
             };
             let from = if from < 0 {
                 "any".to_owned()
@@ -327,8 +332,8 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
                 .place(row.operation, found.paths[signature as usize]);
         };
     for (channels, id, sends) in [
-        (&rank.sends, "unmatched_send", true),
-        (&rank.receives, "unmatched_receive", false),
+        (&rank.messages.sends, "unmatched_send", true),
+        (&rank.messages.receives, "unmatched_receive", false),
     ] {
         // Epochs on windows have channels, too, with tags below those of messages.
         let messages = channels.list.iter().filter(|channel| channel.key.2 >= 0);
@@ -352,7 +357,7 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
             }
         }
     }
-    for open in &rank.abandoned {
+    for open in &rank.messages.abandoned {
         let (_, peer, tag) = open.0;
         note(
             "unmatched_receive",
@@ -369,13 +374,21 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
 /// Notes locks that were never given back, or by a PE that did not hold them.
 pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     let limits = |thread: &Thread| thread.stream.location().end.map_or(0, |end| end.limits);
-    if rank.threads.iter().any(|thread| limits(thread) != 0) {
+    if rank
+        .recorded
+        .threads
+        .iter()
+        .any(|thread| limits(thread) != 0)
+    {
         // What happened while nothing was recorded is not known.
         return;
     }
-    let [kept, foreign] = rank.locks.odd();
-    let is_cut = truncated.get(rank.rank as usize).copied().unwrap_or(true);
-    let number = rank.rank;
+    let [kept, foreign] = rank.memory.locks.odd();
+    let is_cut = truncated
+        .get(rank.recorded.rank as usize)
+        .copied()
+        .unwrap_or(true);
+    let number = rank.recorded.rank;
     let kept_text = match is_cut {
         true => format!("rank {number} held it when its trace ended, which is cut off"),
         false => format!("rank {number} took it and never gave it back"),
@@ -386,7 +399,7 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
         ("foreign_unlock", foreign_text, foreign),
     ] {
         for ((thread, signature), count) in all {
-            let found = &rank.threads[thread as usize];
+            let found = &rank.recorded.threads[thread as usize];
             let operation = found.rows[signature as usize].operation;
             let path = found.paths[signature as usize];
             anomalies
@@ -400,7 +413,7 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
 /// then: it computed, or the trace is of a recorder that does not note calls before they return.
 /// `end` is when the last call of all ranks returned, ns.
 pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
-    let threads = rank.threads.iter();
+    let threads = rank.recorded.threads.iter();
     let is_cut = |thread: &&Thread| {
         thread.stream.location().end.is_none() && hanging::open_call(thread).is_none()
     };
@@ -421,7 +434,7 @@ pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
         let detail = format!(
             "rank {} was cut off {how} after its last recorded call ({:.3} s before the last one \
              of all ranks)",
-            rank.rank,
+            rank.recorded.rank,
             seconds(end.saturating_sub(leave).max(0)),
         );
         let operation = thread.rows[signature].operation;

@@ -1,10 +1,11 @@
 //! Transfers that meet at one process: which were slow, and who else transferred to or from the
 //! same target meanwhile.
 
+use crate::memory::own::RemoteMemory;
+use crate::stream::recorded::Recorded;
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
 
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::Detail;
@@ -74,84 +75,6 @@ impl Moves {
             (one.target, one.thread) == (target, thread) && one.enter < leave
         });
         here.filter(move |one| one.leave > enter)
-    }
-}
-
-impl Rank<'_> {
-    /// Notes a transfer to or from a world rank, if it is another. What it should take, ns, if
-    /// it took so much longer that it asks for competitors; else 0.
-    pub(crate) fn move_data(&mut self, call: &CallAt, target: i32, is_as_defined: bool) -> i64 {
-        let Ok(target) = u32::try_from(target) else {
-            return 0;
-        };
-        if target == self.rank || call.leave <= call.enter {
-            return 0;
-        }
-        self.moves.0.push(Move {
-            target,
-            thread: call.thread,
-            enter: call.enter,
-            leave: call.leave,
-            signature: call.signature,
-            reach: call.leave,
-            is_new: true,
-        });
-        let usual = &self.threads[call.thread as usize].usual;
-        let usual = usual.get(&call.signature).filter(|_| is_as_defined);
-        let slow = usual.filter(|usual| call.asks && call.leave - call.enter >= usual.slow);
-        slow.map_or(0, |usual| usual.expected)
-    }
-
-    /// Asks for competitors of a transfer.
-    pub(crate) fn watch_transfer(&mut self, call: &CallAt, target: i32, expected: i64) {
-        self.watches.push(Watch {
-            enter: call.enter,
-            leave: call.leave,
-            value: target as i64 as u64,
-            rank: self.rank,
-            thread: call.thread,
-            signature: call.signature,
-            kind: Kind::Transfer as u32,
-            expected,
-            ..Watch::default()
-        });
-    }
-
-    /// How this rank, another one than the waiting one, competed with a transfer: one entry for
-    /// each thread and call path. Of a transfer that was told of before, as far as new
-    /// ones go.
-    pub(crate) fn rivals(&self, watch: &Watch, is_new: bool, found: &mut Vec<Rival>) {
-        let Ok(target) = u32::try_from(watch.value) else {
-            return;
-        };
-        if self.rank == watch.rank || self.moves.0.is_empty() {
-            return;
-        }
-        for thread in 0..self.threads.len() as u32 {
-            let first = found.len();
-            let moves = self.moves.overlapping(target, thread, watch);
-            for one in moves.filter(|one| is_new || one.is_new) {
-                let (from, until) = (one.enter.max(watch.enter), one.leave.min(watch.leave));
-                let detail = self.detail_of_signature(thread, one.signature);
-                let key = |detail: &Detail| (detail.operation, detail.path);
-                let same = found[first..]
-                    .iter_mut()
-                    .find(|rival| key(&rival.detail) == key(&detail));
-                match same {
-                    Some(rival) => {
-                        rival.until = rival.until.max(until);
-                        rival.overlap = rival.overlap.saturating_add(until - from);
-                    }
-                    None => found.push(Rival {
-                        id: watch.id,
-                        from,
-                        until,
-                        overlap: until - from,
-                        detail,
-                    }),
-                }
-            }
-        }
     }
 }
 
@@ -240,6 +163,90 @@ pub fn charge(
 /// So much longer than expected a transfer must be, with nobody in the way, to be called
 /// unexplained, ns: below, it is what machines do.
 pub const UNEXPLAINED_NS: i64 = 50_000;
+
+impl RemoteMemory {
+    /// Notes a transfer to or from a world rank, if it is another. What it should take, ns, if
+    /// it took so much longer that it asks for competitors; else 0.
+    pub fn move_data(
+        &mut self,
+        own: &Recorded,
+        call: &CallAt,
+        target: i32,
+        is_as_defined: bool,
+    ) -> i64 {
+        let Ok(target) = u32::try_from(target) else {
+            return 0;
+        };
+        if target == own.rank || call.leave <= call.enter {
+            return 0;
+        }
+        self.moves.0.push(Move {
+            target,
+            thread: call.thread,
+            enter: call.enter,
+            leave: call.leave,
+            signature: call.signature,
+            reach: call.leave,
+            is_new: true,
+        });
+        let usual = &own.threads[call.thread as usize].usual;
+        let usual = usual.get(&call.signature).filter(|_| is_as_defined);
+        let slow = usual.filter(|usual| call.asks && call.leave - call.enter >= usual.slow);
+        slow.map_or(0, |usual| usual.expected)
+    }
+
+    /// Asks for competitors of a transfer.
+    pub fn watch_transfer(&mut self, own: &Recorded, call: &CallAt, target: i32, expected: i64) {
+        self.watches.push(Watch {
+            enter: call.enter,
+            leave: call.leave,
+            value: target as i64 as u64,
+            rank: own.rank,
+            thread: call.thread,
+            signature: call.signature,
+            kind: Kind::Transfer as u32,
+            expected,
+            ..Watch::default()
+        });
+    }
+
+    /// How this rank, another one than the waiting one, competed with a transfer: one entry for
+    /// each thread and call path. Of a transfer that was told of before, as far as new
+    /// ones go.
+    pub fn rivals(&self, own: &Recorded, watch: &Watch, is_new: bool, found: &mut Vec<Rival>) {
+        let Ok(target) = u32::try_from(watch.value) else {
+            return;
+        };
+        if own.rank == watch.rank || self.moves.0.is_empty() {
+            return;
+        }
+        for thread in 0..own.threads.len() as u32 {
+            let first = found.len();
+            let moves = self.moves.overlapping(target, thread, watch);
+            for one in moves.filter(|one| is_new || one.is_new) {
+                let (from, until) = (one.enter.max(watch.enter), one.leave.min(watch.leave));
+                let detail = own.detail_of_signature(thread, one.signature);
+                let key = |detail: &Detail| (detail.operation, detail.path);
+                let same = found[first..]
+                    .iter_mut()
+                    .find(|rival| key(&rival.detail) == key(&detail));
+                match same {
+                    Some(rival) => {
+                        rival.until = rival.until.max(until);
+                        rival.overlap = rival.overlap.saturating_add(until - from);
+                    }
+                    None => found.push(Rival {
+                        id: watch.id,
+                        from,
+                        until,
+                        overlap: until - from,
+                        detail,
+                    }),
+                }
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,9 @@
 //! for the target, and so do the calls that end the epoch: exactly what a channel does. Their
 //! tags are negative, so that no message of the program is on them.
 
+use crate::memory::own::RemoteMemory;
+use crate::messages::ends::Messages;
+use crate::stream::recorded::Recorded;
 use laggard_trace::Event;
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
@@ -12,7 +15,6 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::{End, NONE};
 use crate::memory::watches::has_its_size;
 use crate::messages::channel::{COMPLETED, POSTED, TRANSFERRED};
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::roles::Role;
 use crate::stream::rows::Row;
@@ -109,74 +111,90 @@ impl Epochs {
     }
 }
 
-impl Rank<'_> {
+impl RemoteMemory {
     /// Takes a call on a window in.
-    pub(crate) fn take_epoch(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        let window = self.group_id(call);
+    pub fn take_epoch(
+        &mut self,
+        own: &Recorded,
+        messages: &mut Messages,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+    ) {
+        let window = own.group_id(call);
         if window == 0 {
             return;
         }
         match row.role {
             Role::None => {}
             Role::Post => {
-                let origins = self.epoch_peers(call, event);
+                let origins = self.epoch_peers(own, call, event);
                 for &origin in &origins {
-                    let channel = self.sends.number((window, origin, POSTED), self.agent_of);
-                    self.sends.push(channel, call.end());
+                    let channel = messages
+                        .sends
+                        .number((window, origin, POSTED), own.agent_of);
+                    messages.sends.push(channel, call.end());
                 }
                 self.epochs.0.entry(window).or_default().origins = origins;
             }
-            Role::Passive => self.take_passive(call, row, event),
-            Role::Start => self.start_epoch(call, window, event),
+            Role::Passive => self.take_passive(own, call, row, event),
+            Role::Start => self.start_epoch(own, messages, call, window, event),
             Role::Transfer => {
                 if let Some(target) = target_of(row, event) {
                     if self.keeps_writes && !row.has(flags::PAUSED) {
-                        self.on_window_memory(call, window, event);
+                        self.on_window_memory(own, call, window, event);
                     }
-                    let has_epoch = self.transfer(call, window, target);
+                    let has_epoch = self.transfer(own, messages, call, window, target);
                     let expected = match row.has(flags::PAUSED) {
                         true => 0,
-                        false => self.move_data(call, target, has_its_size(event)),
+                        false => self.move_data(own, call, target, has_its_size(event)),
                     };
                     // Of an epoch the post is what was waited for.
                     let expected = if has_epoch { 0 } else { expected };
-                    if self.access_passive(call, window, target, expected) {
+                    if self.access_passive(own, call, window, target, expected) {
                         self.epochs.note_under_way(window, target);
                     } else if expected > 0 {
-                        self.watch_transfer(call, target, expected);
+                        self.watch_transfer(own, call, target, expected);
                     }
                 }
             }
-            Role::Complete => self.complete_epoch(call, window),
+            Role::Complete => self.complete_epoch(own, messages, call, window),
             Role::Wait => {
                 let found = self.epochs.0.get_mut(&window);
                 let origins = found.map_or(Vec::new(), |found| std::mem::take(&mut found.origins));
                 for origin in origins {
                     for tag in [COMPLETED, TRANSFERRED] {
                         let key = (window, origin, tag);
-                        let channel = self.receives.number(key, self.agent_of);
-                        let n = self.receives.push(channel, call.end());
-                        let receives = &mut self.receives;
-                        self.asker.ask_for_epoch(call, (channel, receives), n);
+                        let channel = messages.receives.number(key, own.agent_of);
+                        let n = messages.receives.push(channel, call.end());
+                        let receives = &mut messages.receives;
+                        messages.asker.ask_for_epoch(call, (channel, receives), n);
                     }
                 }
             }
         }
     }
 
-    fn start_epoch(&mut self, call: &CallAt, window: u64, event: Option<&Event>) {
+    fn start_epoch(
+        &mut self,
+        own: &Recorded,
+        messages: &mut Messages,
+        call: &CallAt,
+        window: u64,
+        event: Option<&Event>,
+    ) {
         let transfer = End {
             time: call.leave,
             ..call.end()
         };
         let mut access = Vec::new();
-        for target in self.epoch_peers(call, event) {
-            let channel = self
+        for target in self.epoch_peers(own, call, event) {
+            let channel = messages
                 .receives
-                .number((window, target, POSTED), self.agent_of);
-            let n = self.receives.push(channel, call.end());
-            let receives = &mut self.receives;
-            self.asker.ask_for_epoch(call, (channel, receives), n);
+                .number((window, target, POSTED), own.agent_of);
+            let n = messages.receives.push(channel, call.end());
+            let receives = &mut messages.receives;
+            messages.asker.ask_for_epoch(call, (channel, receives), n);
             access.push(Access {
                 target,
                 post: (channel, n),
@@ -187,11 +205,18 @@ impl Rank<'_> {
     }
 
     /// Whether an access epoch with the target is open: then its post may be waited for.
-    fn transfer(&mut self, call: &CallAt, window: u64, target: i32) -> bool {
+    fn transfer(
+        &mut self,
+        own: &Recorded,
+        messages: &mut Messages,
+        call: &CallAt,
+        window: u64,
+        target: i32,
+    ) -> bool {
         let party = Party {
             enter: call.enter,
             event: call.number,
-            rank: self.rank,
+            rank: own.rank,
             thread: call.thread,
             signature: call.signature,
         };
@@ -212,37 +237,43 @@ impl Rank<'_> {
                 ..call.end()
             };
             let (channel, n) = access.post;
-            let receives = &mut self.receives;
-            self.asker.ask_for_epoch(call, (channel, receives), n);
+            let receives = &mut messages.receives;
+            messages.asker.ask_for_epoch(call, (channel, receives), n);
             return true;
         }
         false
     }
 
-    fn complete_epoch(&mut self, call: &CallAt, window: u64) {
+    fn complete_epoch(
+        &mut self,
+        own: &Recorded,
+        messages: &mut Messages,
+        call: &CallAt,
+        window: u64,
+    ) {
         let found = self.epochs.0.get_mut(&window);
         let accesses = found.map_or(Vec::new(), |found| std::mem::take(&mut found.access));
         for access in accesses {
             for (tag, end) in [(COMPLETED, call.end()), (TRANSFERRED, access.transfer)] {
                 let key = (window, access.target, tag);
-                let channel = self.sends.number(key, self.agent_of);
-                self.sends.push(channel, end);
+                let channel = messages.sends.number(key, own.agent_of);
+                messages.sends.push(channel, end);
             }
             let (channel, n) = access.post;
-            let receives = &mut self.receives;
-            self.asker.ask_for_epoch(call, (channel, receives), n);
+            let receives = &mut messages.receives;
+            messages.asker.ask_for_epoch(call, (channel, receives), n);
             // The number is not held back any more.
-            self.receives.touch(channel);
+            messages.receives.touch(channel);
         }
     }
 
     /// World ranks that a MPI_Win_post or MPI_Win_start names.
-    fn epoch_peers(&self, call: &CallAt, event: Option<&Event>) -> Vec<i32> {
+    fn epoch_peers(&self, own: &Recorded, call: &CallAt, event: Option<&Event>) -> Vec<i32> {
         let value = event
             .and_then(|event| event.value)
             .map(|value| value as i64);
-        let parameter = value.unwrap_or(self.signature(call).parameter);
-        let location = self.threads[call.thread as usize].stream.location();
+        let parameter = value.unwrap_or(own.signature(call).parameter);
+        let location = own.threads[call.thread as usize].stream.location();
         let peers = location.definitions.peers(parameter).iter();
         // Processes outside this run have no rank in it.
         peers.filter_map(|&rank| i32::try_from(rank).ok()).collect()

@@ -1,11 +1,12 @@
 //! Locks of OpenSHMEM and of windows: who held one while another waited for it.
 
+use crate::memory::own::RemoteMemory;
+use crate::stream::recorded::Recorded;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::End;
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::wire::watched::{Held, Kind, Watch};
 
@@ -121,25 +122,6 @@ impl Hold {
     }
 }
 
-impl Rank<'_> {
-    /// How this rank, another one than the waiting one, held a lock during a wait for it, as far
-    /// as it gave it back in this slab.
-    pub(crate) fn held<'r>(&'r self, watch: &'r Watch) -> impl Iterator<Item = Held> + 'r {
-        let holds = self.locks.given_back.iter();
-        let during = |hold: &&Hold| {
-            let waits = hold.end.time > watch.enter && hold.end.time <= watch.leave;
-            waits && self.rank != watch.rank && hold.conflicts(watch)
-        };
-        holds.filter(during).map(|hold| Held {
-            id: watch.id,
-            from: hold.from,
-            until: hold.end.time,
-            event: hold.end.event,
-            detail: self.late(&hold.end, watch.enter.max(hold.from)),
-        })
-    }
-}
-
 /// What each holder costs a PE that waits from `enter` on, ns: until it gave the lock back, from
 /// when the holder before did. Brings the holders in order.
 pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
@@ -152,6 +134,29 @@ pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
         .zip(before)
         .map(|(held, before)| held.until - before);
     shares.map(|share| share.max(0)).collect()
+}
+
+impl RemoteMemory {
+    /// How this rank, another one than the waiting one, held a lock during a wait for it, as far
+    /// as it gave it back in this slab.
+    pub fn held<'r>(
+        &'r self,
+        own: &'r Recorded,
+        watch: &'r Watch,
+    ) -> impl Iterator<Item = Held> + 'r {
+        let holds = self.locks.given_back.iter();
+        let during = |hold: &&Hold| {
+            let waits = hold.end.time > watch.enter && hold.end.time <= watch.leave;
+            waits && own.rank != watch.rank && hold.conflicts(watch)
+        };
+        holds.filter(during).map(|hold| Held {
+            id: watch.id,
+            from: hold.from,
+            until: hold.end.time,
+            event: hold.end.event,
+            detail: own.late(&hold.end, watch.enter.max(hold.from)),
+        })
+    }
 }
 
 #[cfg(test)]

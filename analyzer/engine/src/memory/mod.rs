@@ -5,8 +5,7 @@
 
 pub mod competing;
 pub mod epochs;
-pub mod interests;
 pub mod lock;
+pub mod own;
 pub mod passive;
-pub mod searches;
 pub mod watches;

@@ -1,11 +1,13 @@
 //! Passive target synchronisation: who held a conflicting lock on a window, and when a target
 //! that had to make progress next did so.
 
+use crate::memory::own::RemoteMemory;
+use crate::messages::ends::Messages;
+use crate::stream::recorded::Recorded;
 use laggard_trace::calls::number;
 use laggard_trace::{Event, PEER_NONE};
 
 use crate::memory::lock::Object;
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::Row;
 use crate::wire::watched::{Effect, Kind, Watch, Written};
@@ -17,10 +19,16 @@ const NO_CHECK: i64 = 1 << 32;
 /// Type of lock in the low half of the parameter.
 const EXCLUSIVE: i32 = 1;
 
-impl Rank<'_> {
+impl RemoteMemory {
     /// A call of passive target synchronisation.
-    pub(crate) fn take_passive(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        let window = self.group_id(call);
+    pub fn take_passive(
+        &mut self,
+        own: &Recorded,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+    ) {
+        let window = own.group_id(call);
         let overridden = event.and_then(|event| event.send_endpoint);
         let target = overridden.map_or(row.root, |(peer, _)| peer);
         let target = match row.operation {
@@ -36,42 +44,43 @@ impl Rank<'_> {
             number::MPI_Win_lock | number::MPI_Win_lock_all => {
                 let value = event.and_then(|event| event.value);
                 let value = value.map(|value| value as i64);
-                let parameter = value.unwrap_or(self.signature(call).parameter);
+                let parameter = value.unwrap_or(own.signature(call).parameter);
                 let is_shared = parameter as i32 != EXCLUSIVE;
                 if parameter & NO_CHECK == 0 {
-                    self.watch_window(call, (window, target), is_shared, 0);
+                    self.watch_window(own, call, (window, target), is_shared, 0);
                 }
                 self.locks.take(call, object, is_shared);
             }
             number::MPI_Win_unlock | number::MPI_Win_unlock_all => {
                 if let Some(is_shared) = self.locks.held_shared(object) {
-                    self.watch_window(call, (window, target), is_shared, 0);
+                    self.watch_window(own, call, (window, target), is_shared, 0);
                 }
-                self.flush(call, window, target);
+                self.flush(own, call, window, target);
                 self.locks.give_back(object, call.end());
             }
             _ => {
                 if target != ALL {
-                    self.access_passive(call, window, target, 0);
+                    self.access_passive(own, call, window, target, 0);
                 }
-                self.flush(call, window, target);
+                self.flush(own, call, window, target);
             }
         }
     }
 
     /// A call that waits until transfers are through: of those to all targets, each may be what it
     /// waits for.
-    fn flush(&mut self, call: &CallAt, window: u64, target: i32) {
+    fn flush(&mut self, own: &Recorded, call: &CallAt, window: u64, target: i32) {
         let one = (target != ALL).then_some(target);
         for target in self.epochs.flushed(window, one) {
-            self.access_passive(call, window, target, 0);
+            self.access_passive(own, call, window, target, 0);
         }
     }
 
     /// A transfer or flush, which may be what waits for the lock, or for the target's progress;
     /// what it should take, ns, if it may have met others. Whether there is a lock.
-    pub(crate) fn access_passive(
+    pub fn access_passive(
         &mut self,
+        own: &Recorded,
         call: &CallAt,
         window: u64,
         target: i32,
@@ -80,23 +89,31 @@ impl Rank<'_> {
         let of = |target| self.locks.held_shared(Object::Window(window, target));
         let held = of(target).or_else(|| of(ALL));
         if let Some(is_shared) = held {
-            self.watch_window(call, (window, target), is_shared, expected);
+            self.watch_window(own, call, (window, target), is_shared, expected);
         }
         held.is_some()
     }
 
     /// A request of a transfer is completed by a call that may wait for other requests, too: it
     /// is charged with what it waited for longest.
-    pub(crate) fn complete_access(&mut self, call: &CallAt, window: u64, target: i32) {
+    pub fn complete_access(
+        &mut self,
+        own: &Recorded,
+        messages: &mut Messages,
+        call: &CallAt,
+        window: u64,
+        target: i32,
+    ) {
         let before = self.watches.len();
-        self.access_passive(call, window, target, 0);
+        self.access_passive(own, call, window, target, 0);
         for watch in &mut self.watches[before..] {
-            watch.call = self.asker.calls.collective(call) + 1;
+            watch.call = messages.asker.calls.collective(call) + 1;
         }
     }
 
     fn watch_window(
         &mut self,
+        own: &Recorded,
         call: &CallAt,
         (window, target): (u64, i32),
         is_shared: bool,
@@ -114,7 +131,7 @@ impl Rank<'_> {
             leave: call.leave,
             address: window,
             value: target as i64 as u64,
-            rank: self.rank,
+            rank: own.rank,
             thread: call.thread,
             signature: call.signature,
             kind: kind as u32,
@@ -122,22 +139,22 @@ impl Rank<'_> {
             ..Watch::default()
         });
     }
+}
 
-    /// When this rank, the target of a passive access, next entered a call after that began, if
-    /// it was outside of all calls then; not known yet if it entered none in this slab.
-    pub(crate) fn progressed(&self, watch: &Watch) -> Option<Written> {
-        let (end, is_inside) = self.next_progress(watch.enter)?;
-        // Who was inside, or came only when all was over, was not waited for.
-        let time = match is_inside || end.time > watch.leave {
-            true => watch.enter,
-            false => end.time,
-        };
-        Some(Written {
-            id: watch.id,
-            time,
-            event: end.event,
-            effect: Effect::Satisfies as u32,
-            detail: self.late(&end, watch.enter),
-        })
-    }
+/// When a rank, the target of a passive access, next entered a call after that began, if
+/// it was outside of all calls then; not known yet if it entered none in this slab.
+pub fn progressed(own: &Recorded, watch: &Watch) -> Option<Written> {
+    let (end, is_inside) = own.next_progress(watch.enter)?;
+    // Who was inside, or came only when all was over, was not waited for.
+    let time = match is_inside || end.time > watch.leave {
+        true => watch.enter,
+        false => end.time,
+    };
+    Some(Written {
+        id: watch.id,
+        time,
+        event: end.event,
+        effect: Effect::Satisfies as u32,
+        detail: own.late(&end, watch.enter),
+    })
 }

@@ -1,13 +1,14 @@
 //! Calls about symmetric memory: what waits for a value or a lock there, what was written, and
 //! what agents tell each other of it.
 
+use crate::memory::own::RemoteMemory;
+use crate::stream::recorded::Recorded;
 use crate::wire::watched::{Watch, Written};
 use laggard_trace::calls::{Call, GenericType, number};
 use laggard_trace::{Event, PEER_NONE, Signature, SymmetricAddress, flags};
 
 use crate::basics::ends::End;
 use crate::memory::lock::Object;
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::roles::Memory;
 use crate::stream::rows::Row;
@@ -78,231 +79,6 @@ impl Write {
     }
 }
 
-impl Rank<'_> {
-    /// A call about symmetric memory.
-    pub(crate) fn on_memory(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        if row.has(flags::UNSUCCESSFUL) || row.has(flags::PAUSED) {
-            return;
-        }
-        let signature = *self.signature(call);
-        let address = event.and_then(|event| event.address);
-        let is_user = laggard_trace::calls::call(row.operation).is_some_and(Call::is_user);
-        let since_begun = event.and_then(|event| event.value).filter(|_| is_user);
-        let call = &match since_begun {
-            Some(ticks) => self.begun_before(call, ticks, row),
-            None => *call,
-        };
-        let address = match is_user {
-            true => address.unwrap_or(0),
-            false => address.unwrap_or(signature.parameter as u64),
-        };
-        let waits = matches!(row.memory, Memory::Waits | Memory::Locks);
-        if waits && call.asks && call.leave > call.enter {
-            let watch = self.watch(call, &signature, address, event);
-            self.watches.push(watch);
-        }
-        match row.memory {
-            // An archive does not tell one lock from another.
-            Memory::Locks | Memory::TriesLock | Memory::Unlocks if address == 0 => {}
-            Memory::Locks | Memory::TriesLock => {
-                self.locks.take(call, Object::Address(address), false);
-            }
-            Memory::Unlocks => self.locks.give_back(Object::Address(address), call.end()),
-            Memory::Sets | Memory::Changes => {
-                self.write(call, row.memory, &signature, address, event);
-                let send = event.map_or(signature.send, |event| event.send(&signature));
-                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
-                // An atomic may do no more than read.
-                let peer = if send.peer == PEER_NONE {
-                    receive.peer
-                } else {
-                    send.peer
-                };
-                self.compete(call, peer, event);
-            }
-            Memory::Gets => {
-                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
-                self.compete(call, receive.peer, event);
-            }
-            Memory::Waits | Memory::Nothing => {}
-        }
-    }
-
-    /// A transfer, which may have met others at its target.
-    fn compete(&mut self, call: &CallAt, target: i32, event: Option<&Event>) {
-        let expected = self.move_data(call, target, has_its_size(event));
-        if expected > 0 {
-            self.watch_transfer(call, target, expected);
-        }
-    }
-
-    /// A transfer of a window, which may end a loop in which its target waits, or be a look of such
-    /// a loop at a flag.
-    pub(crate) fn on_window_memory(&mut self, call: &CallAt, window: u64, event: Option<&Event>) {
-        let signature = *self.signature(call);
-        let generic = laggard_trace::calls::call(signature.operation).map(|call| call.generic);
-        let value = event.and_then(|event| event.value);
-        let displacement = value.unwrap_or(signature.parameter as u64);
-        let send = event.map_or(signature.send, |event| event.send(&signature));
-        let receive = event.map_or(signature.receive, |event| event.receive(&signature));
-        let changes = send.peer != PEER_NONE;
-        if !changes || generic == Some(GenericType::OneSidedAtomic) {
-            let target = if changes { send.peer } else { receive.peer };
-            self.looks.retain(|look| look.thread != call.thread);
-            self.looks.push(Look {
-                thread: call.thread,
-                enter: call.enter,
-                window,
-                displacement,
-                target: target as u32,
-            });
-        }
-        if let Ok(target) = u32::try_from(send.peer) {
-            self.writes.push(Write {
-                target,
-                window,
-                address: displacement,
-                bytes: send.bytes,
-                length: send.bytes,
-                value: None,
-                may_fail: signature.operation == number::MPI_Compare_and_swap,
-                end: call.end(),
-            });
-        }
-    }
-
-    /// A region in which calls were recorded: its record is at its end.
-    pub(crate) fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
-        let stream = &self.threads[call.thread as usize].stream;
-        let enter = call.leave.saturating_sub(stream.length_ns(ticks));
-        CallAt {
-            enter,
-            asks: call.leave - enter >= row.threshold,
-            ..*call
-        }
-    }
-
-    fn write(
-        &mut self,
-        call: &CallAt,
-        memory: Memory,
-        signature: &Signature,
-        address: u64,
-        event: Option<&Event>,
-    ) {
-        let send = event.map_or(signature.send, |event| event.send(signature));
-        let Ok(target) = u32::try_from(send.peer) else {
-            return;
-        };
-        let value = event.and_then(|event| event.value);
-        let stride = u64::from(send.tag.unsigned_abs()).max(1);
-        self.writes.push(Write {
-            target,
-            window: 0,
-            address,
-            bytes: send.bytes,
-            length: send.bytes.saturating_mul(stride),
-            value: value.filter(|_| memory == Memory::Sets),
-            may_fail: false,
-            end: call.end(),
-        });
-    }
-
-    fn watch(
-        &self,
-        call: &CallAt,
-        signature: &Signature,
-        address: u64,
-        event: Option<&Event>,
-    ) -> Watch {
-        let receive = event.map_or(signature.receive, |event| event.receive(signature));
-        let of_type = laggard_trace::calls::call(signature.operation);
-        if of_type.is_some_and(Call::is_user) {
-            let told = SymmetricAddress(address);
-            let (address, window, holder) = match told.segment() {
-                SymmetricAddress::WINDOW => (told.offset(), signature.group, self.rank),
-                SymmetricAddress::UNKNOWN => self.looked_at(call).unwrap_or((address, 0, 0)),
-                _ => (address, 0, 0),
-            };
-            return Watch {
-                enter: call.enter,
-                leave: call.leave,
-                address,
-                window,
-                holder: u64::from(holder),
-                rank: self.rank,
-                thread: call.thread,
-                signature: call.signature,
-                comparison: ANY_CHANGE,
-                kind: Kind::Value as u32,
-                ..Watch::default()
-            };
-        }
-        Watch {
-            id: 0,
-            enter: call.enter,
-            leave: call.leave,
-            address,
-            value: event.and_then(|event| event.value).unwrap_or(0),
-            rank: self.rank,
-            thread: call.thread,
-            signature: call.signature,
-            comparison: receive.tag as u32,
-            bytes: receive.bytes.min(8) as u32,
-            is_unsigned: u32::from(of_type.is_some_and(Call::is_unsigned)),
-            kind: match of_type.map(|call| call.generic) {
-                Some(GenericType::Lock) => Kind::Lock as u32,
-                _ => Kind::Value as u32,
-            },
-            ..Watch::default()
-        }
-    }
-
-    /// The flag in a window that a loop looked at last, which is the one that it found set:
-    /// displacement, window, and the rank that has it.
-    fn looked_at(&self, call: &CallAt) -> Option<(u64, u64, u32)> {
-        let mut looks = self.looks.iter();
-        let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter)?;
-        Some((look.displacement, look.window, look.target))
-    }
-
-    /// The write of this slab that ended a wait, as far as this rank's go.
-    pub(crate) fn written(&self, watch: &Watch) -> Option<Written> {
-        let key = |write: &Write| (write.target, write.end.time);
-        let holder = watch.holder();
-        let first = self
-            .writes
-            .partition_point(|write| key(write) <= (holder, watch.enter));
-        let end = self
-            .writes
-            .partition_point(|write| key(write) <= (holder, watch.leave));
-        let mut found: Option<(&Write, Effect)> = None;
-        for write in self.writes.get(first..end)? {
-            // What the loop itself does to a flag in a window does not end it.
-            if write.window != 0 && self.rank == watch.rank {
-                continue;
-            }
-            let Some(effect) = write.ends(watch) else {
-                continue;
-            };
-            if found.is_none_or(|(_, known)| effect >= known) {
-                found = Some((write, effect));
-            }
-            if effect == Effect::Satisfies {
-                break;
-            }
-        }
-        let (write, effect) = found?;
-        Some(Written {
-            id: watch.id,
-            time: write.end.time,
-            event: write.end.event,
-            effect: effect as u32,
-            detail: self.late(&write.end, watch.enter),
-        })
-    }
-}
-
 /// Whether a call has the bytes of its signature.
 pub fn has_its_size(event: Option<&Event>) -> bool {
     event.is_none_or(|event| event.send_bytes.is_none() && event.receive_bytes.is_none())
@@ -335,6 +111,227 @@ const KEPT: usize = 16;
 /// Brings writes into the order in which they are looked for.
 pub fn sort_writes(writes: &mut [Write]) {
     writes.sort_unstable_by_key(|write| (write.target, write.end.time, write.end.event));
+}
+
+impl RemoteMemory {
+    /// A call about symmetric memory.
+    pub fn on_memory(&mut self, own: &Recorded, call: &CallAt, row: &Row, event: Option<&Event>) {
+        if row.has(flags::UNSUCCESSFUL) || row.has(flags::PAUSED) {
+            return;
+        }
+        let signature = *own.signature(call);
+        let address = event.and_then(|event| event.address);
+        let is_user = laggard_trace::calls::call(row.operation).is_some_and(Call::is_user);
+        let since_begun = event.and_then(|event| event.value).filter(|_| is_user);
+        let call = &match since_begun {
+            Some(ticks) => own.begun_before(call, ticks, row),
+            None => *call,
+        };
+        let address = match is_user {
+            true => address.unwrap_or(0),
+            false => address.unwrap_or(signature.parameter as u64),
+        };
+        let waits = matches!(row.memory, Memory::Waits | Memory::Locks);
+        if waits && call.asks && call.leave > call.enter {
+            let watch = self.watch(own, call, &signature, address, event);
+            self.watches.push(watch);
+        }
+        match row.memory {
+            // An archive does not tell one lock from another.
+            Memory::Locks | Memory::TriesLock | Memory::Unlocks if address == 0 => {}
+            Memory::Locks | Memory::TriesLock => {
+                self.locks.take(call, Object::Address(address), false);
+            }
+            Memory::Unlocks => self.locks.give_back(Object::Address(address), call.end()),
+            Memory::Sets | Memory::Changes => {
+                self.write(call, row.memory, &signature, address, event);
+                let send = event.map_or(signature.send, |event| event.send(&signature));
+                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+                // An atomic may do no more than read.
+                let peer = if send.peer == PEER_NONE {
+                    receive.peer
+                } else {
+                    send.peer
+                };
+                self.compete(own, call, peer, event);
+            }
+            Memory::Gets => {
+                let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+                self.compete(own, call, receive.peer, event);
+            }
+            Memory::Waits | Memory::Nothing => {}
+        }
+    }
+
+    /// A transfer, which may have met others at its target.
+    fn compete(&mut self, own: &Recorded, call: &CallAt, target: i32, event: Option<&Event>) {
+        let expected = self.move_data(own, call, target, has_its_size(event));
+        if expected > 0 {
+            self.watch_transfer(own, call, target, expected);
+        }
+    }
+
+    /// A transfer of a window, which may end a loop in which its target waits, or be a look of such
+    /// a loop at a flag.
+    pub fn on_window_memory(
+        &mut self,
+        own: &Recorded,
+        call: &CallAt,
+        window: u64,
+        event: Option<&Event>,
+    ) {
+        let signature = *own.signature(call);
+        let generic = laggard_trace::calls::call(signature.operation).map(|call| call.generic);
+        let value = event.and_then(|event| event.value);
+        let displacement = value.unwrap_or(signature.parameter as u64);
+        let send = event.map_or(signature.send, |event| event.send(&signature));
+        let receive = event.map_or(signature.receive, |event| event.receive(&signature));
+        let changes = send.peer != PEER_NONE;
+        if !changes || generic == Some(GenericType::OneSidedAtomic) {
+            let target = if changes { send.peer } else { receive.peer };
+            self.looks.retain(|look| look.thread != call.thread);
+            self.looks.push(Look {
+                thread: call.thread,
+                enter: call.enter,
+                window,
+                displacement,
+                target: target as u32,
+            });
+        }
+        if let Ok(target) = u32::try_from(send.peer) {
+            self.writes.push(Write {
+                target,
+                window,
+                address: displacement,
+                bytes: send.bytes,
+                length: send.bytes,
+                value: None,
+                may_fail: signature.operation == number::MPI_Compare_and_swap,
+                end: call.end(),
+            });
+        }
+    }
+
+    fn write(
+        &mut self,
+        call: &CallAt,
+        memory: Memory,
+        signature: &Signature,
+        address: u64,
+        event: Option<&Event>,
+    ) {
+        let send = event.map_or(signature.send, |event| event.send(signature));
+        let Ok(target) = u32::try_from(send.peer) else {
+            return;
+        };
+        let value = event.and_then(|event| event.value);
+        let stride = u64::from(send.tag.unsigned_abs()).max(1);
+        self.writes.push(Write {
+            target,
+            window: 0,
+            address,
+            bytes: send.bytes,
+            length: send.bytes.saturating_mul(stride),
+            value: value.filter(|_| memory == Memory::Sets),
+            may_fail: false,
+            end: call.end(),
+        });
+    }
+
+    fn watch(
+        &self,
+        own: &Recorded,
+        call: &CallAt,
+        signature: &Signature,
+        address: u64,
+        event: Option<&Event>,
+    ) -> Watch {
+        let receive = event.map_or(signature.receive, |event| event.receive(signature));
+        let of_type = laggard_trace::calls::call(signature.operation);
+        if of_type.is_some_and(Call::is_user) {
+            let told = SymmetricAddress(address);
+            let (address, window, holder) = match told.segment() {
+                SymmetricAddress::WINDOW => (told.offset(), signature.group, own.rank),
+                SymmetricAddress::UNKNOWN => self.looked_at(call).unwrap_or((address, 0, 0)),
+                _ => (address, 0, 0),
+            };
+            return Watch {
+                enter: call.enter,
+                leave: call.leave,
+                address,
+                window,
+                holder: u64::from(holder),
+                rank: own.rank,
+                thread: call.thread,
+                signature: call.signature,
+                comparison: ANY_CHANGE,
+                kind: Kind::Value as u32,
+                ..Watch::default()
+            };
+        }
+        Watch {
+            id: 0,
+            enter: call.enter,
+            leave: call.leave,
+            address,
+            value: event.and_then(|event| event.value).unwrap_or(0),
+            rank: own.rank,
+            thread: call.thread,
+            signature: call.signature,
+            comparison: receive.tag as u32,
+            bytes: receive.bytes.min(8) as u32,
+            is_unsigned: u32::from(of_type.is_some_and(Call::is_unsigned)),
+            kind: match of_type.map(|call| call.generic) {
+                Some(GenericType::Lock) => Kind::Lock as u32,
+                _ => Kind::Value as u32,
+            },
+            ..Watch::default()
+        }
+    }
+
+    /// The flag in a window that a loop looked at last, which is the one that it found set:
+    /// displacement, window, and the rank that has it.
+    fn looked_at(&self, call: &CallAt) -> Option<(u64, u64, u32)> {
+        let mut looks = self.looks.iter();
+        let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter)?;
+        Some((look.displacement, look.window, look.target))
+    }
+
+    /// The write of this slab that ended a wait, as far as this rank's go.
+    pub fn written(&self, own: &Recorded, watch: &Watch) -> Option<Written> {
+        let key = |write: &Write| (write.target, write.end.time);
+        let holder = watch.holder();
+        let first = self
+            .writes
+            .partition_point(|write| key(write) <= (holder, watch.enter));
+        let end = self
+            .writes
+            .partition_point(|write| key(write) <= (holder, watch.leave));
+        let mut found: Option<(&Write, Effect)> = None;
+        for write in self.writes.get(first..end)? {
+            // What the loop itself does to a flag in a window does not end it.
+            if write.window != 0 && own.rank == watch.rank {
+                continue;
+            }
+            let Some(effect) = write.ends(watch) else {
+                continue;
+            };
+            if found.is_none_or(|(_, known)| effect >= known) {
+                found = Some((write, effect));
+            }
+            if effect == Effect::Satisfies {
+                break;
+            }
+        }
+        let (write, effect) = found?;
+        Some(Written {
+            id: watch.id,
+            time: write.end.time,
+            event: write.end.event,
+            effect: effect as u32,
+            detail: own.late(&write.end, watch.enter),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 pub mod channel;
 pub mod charges;
-pub mod completion;
+pub mod ends;
 pub mod progress;
 pub mod questions;
 pub mod wildcard;

@@ -6,29 +6,17 @@
 //! need is told in the round in which its beginning is read, so that the partner's calls since
 //! then are at hand.
 
+use crate::stream::absence::Gap;
+use crate::stream::recorded::Recorded;
 use std::collections::VecDeque;
 
-use laggard_patterns::progress::SHORTEST_NS;
-use laggard_trace::calls::Shape;
-use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
-use crate::basics::ends::{End, NONE};
-use crate::messages::channel::POSTED;
-use crate::replay::rank::Rank;
-use crate::stream::rows::{Row, TimeClass};
+use crate::basics::ends::NONE;
 use crate::wire::parcels::{Absence, Detail, Need};
 
 /// Absences of a partner that are kept of one call, the last ones.
 const KEPT: usize = 64;
-
-/// Time that a rank spent outside of the library, and the call that ended it.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    /// ns.
-    begin: i64,
-    by: End,
-}
 
 /// A need that somebody told of, and what is known of it.
 #[derive(Debug)]
@@ -50,87 +38,6 @@ pub struct Progress {
     open: Vec<Open>,
 }
 
-impl Row {
-    /// Whether calls of this row move on what others wait for: not those that only manage
-    /// handles, regions of the program, and what one rank does with a file.
-    fn progresses(&self) -> bool {
-        match self.class {
-            TimeClass::Setup => false,
-            TimeClass::Io => self.shape == Shape::CollectiveIo,
-            TimeClass::Communication | TimeClass::Synchronization => true,
-        }
-    }
-}
-
-impl Rank<'_> {
-    /// Whether a call that was this rank's part in something may have returned before that was
-    /// done: it began a request, or opened a window (`tag` of the channel). A blocking call
-    /// returns when nothing more is needed of the rank.
-    pub(crate) fn may_be_needed(&self, end: &End, tag: i32) -> bool {
-        let row = self.threads[end.thread as usize]
-            .rows
-            .get(end.signature as usize);
-        tag == POSTED || row.is_some_and(|row| row.has(flags::POSTS))
-    }
-
-    /// When the rank was outside of the library: what ended in this slab, ascending.
-    fn gaps(&self) -> Vec<Gap> {
-        let mut calls: Vec<(End, i64)> = Vec::new();
-        let mut inside = i64::MIN;
-        for (number, thread) in self.threads.iter().enumerate() {
-            let columns = &thread.columns;
-            let progresses = |&at: &usize| {
-                let row = thread.rows.get(columns.signature[at] as usize);
-                row.is_some_and(Row::progresses)
-            };
-            // What was before the last one is over: calls of a thread follow each other.
-            if let Some(at) = columns.first.checked_sub(1).filter(progresses) {
-                inside = inside.max(columns.leave[at]);
-            }
-            let in_slab = (columns.first..columns.enter.len()).filter(progresses);
-            calls.extend(in_slab.map(|at| columns.begin(number, at)));
-        }
-        if self.threads.len() > 1 {
-            calls.sort_unstable_by_key(|(end, _)| (end.time, end.thread, end.event));
-        }
-        let mut gaps = Vec::new();
-        for (by, leave) in calls {
-            if by.time.saturating_sub(inside) >= SHORTEST_NS {
-                gaps.push(Gap { begin: inside, by });
-            }
-            inside = inside.max(leave);
-        }
-        gaps
-    }
-
-    /// When this rank, the target of a passive access, next entered a call after `moment`, if it
-    /// was outside of all calls then; not known yet if it entered none in this slab. Whether it
-    /// was inside.
-    pub(crate) fn next_progress(&self, moment: i64) -> Option<(End, bool)> {
-        let mut found: Option<(End, bool)> = None;
-        for (number, thread) in self.threads.iter().enumerate() {
-            let columns = &thread.columns;
-            let progresses = |at: usize| {
-                let row = thread.rows.get(columns.signature[at] as usize);
-                row.is_some_and(Row::progresses)
-            };
-            let at = columns.enter.partition_point(|&enter| enter <= moment);
-            let is_inside = at > 0 && columns.leave[at - 1] > moment && progresses(at - 1);
-            let next = match is_inside {
-                true => Some(at - 1),
-                false => (at..columns.enter.len()).find(|&at| progresses(at)),
-            };
-            if let Some(next) = next {
-                let (end, _) = columns.begin(number, next);
-                if found.is_none_or(|(other, _)| end.time < other.time) {
-                    found = Some((end, is_inside));
-                }
-            }
-        }
-        found
-    }
-}
-
 impl Progress {
     /// Takes a need in that an agent told of; `position` is the partner's among the ranks of this
     /// agent, none if its part was done when its call returned.
@@ -146,15 +53,15 @@ impl Progress {
 
     /// Looks through what these ranks did in this slab, which ends at `until`, and answers what
     /// is over: to which agent, and the absences.
-    pub fn look(
+    pub fn look<'r, 'a: 'r>(
         &mut self,
-        ranks: &[Rank],
+        recorded: impl Fn(u32) -> Option<&'r Recorded<'a>>,
         until: i64,
         mut answer: impl FnMut(u32, Absence, &mut dyn Iterator<Item = i64>),
     ) {
         let mut gaps: FxHashMap<u32, Vec<Gap>> = FxHashMap::default();
         for open in &mut self.open {
-            if let Some(rank) = ranks.get(open.position as usize) {
+            if let Some(rank) = recorded(open.position) {
                 let gaps = gaps.entry(open.position).or_insert_with(|| rank.gaps());
                 open.look(rank, gaps);
             }
@@ -180,7 +87,7 @@ impl Progress {
 }
 
 impl Open {
-    fn look(&mut self, rank: &Rank, gaps: &[Gap]) {
+    fn look(&mut self, rank: &Recorded, gaps: &[Gap]) {
         let Need { from, leave, .. } = self.need;
         let first = gaps.partition_point(|gap| gap.by.time <= from);
         let within = gaps[first..].iter().take_while(|gap| gap.by.time <= leave);

@@ -2,6 +2,8 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
+use crate::messages::channel::POSTED;
+use crate::messages::ends::Messages;
 use laggard_patterns::progress::REST_NS;
 use laggard_patterns::{Interval, two_sided};
 
@@ -11,7 +13,6 @@ use crate::clock::slacks::Slacks;
 use crate::messages::channel::{COMPLETED, Channel, ChannelKey, Channels, TRANSFERRED};
 use crate::messages::charges::{Calls, EPOCHS, Late, ORDER_WINDOW, Token, Waiter};
 use crate::messages::wildcard::Receipt;
-use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::{Detail, Fold, Need, POST, Request, SEND, Side};
@@ -46,11 +47,10 @@ impl Query {
     fn other_end<'r>(
         &self,
         channels: &'r Channels,
-        ranks: &'r [Rank],
+        ranks: &'r (impl Peers + ?Sized),
     ) -> Option<(&'r Channel, &'r End)> {
         let channel = &channels.list[self.channel() as usize];
-        let peer = &ranks[channel.peer as usize];
-        let end = peer.end(channel.declared, self.side(), self.n)?;
+        let end = ranks.end(channel.peer, channel.declared, self.side(), self.n)?;
         Some((channel, end))
     }
 
@@ -120,6 +120,16 @@ struct Candidate {
 /// waits asks all.
 const MOST_MEMBERS: u32 = 256;
 
+/// The ranks of this agent, in which the other ends of messages are looked up.
+pub trait Peers {
+    /// The end of a message on a channel on which a peer answers, if it happened already.
+    fn end(&self, peer: u32, channel: u32, side: Side, n: u64) -> Option<&End>;
+    /// The late call of this end, and what its rank did before it and after `since`.
+    fn late(&self, peer: u32, end: &End, since: i64) -> Detail;
+    /// Whether a peer may not have done its part when the call of this end returned.
+    fn may_be_needed(&self, peer: u32, end: &End, is_post: bool) -> bool;
+}
+
 /// Where a rank and its partner meet.
 struct Meeting {
     /// World rank that asks.
@@ -142,7 +152,9 @@ pub struct Asker {
     last_queries: usize,
     /// Queries about messages that did not happen yet.
     waiting: Vec<Query>,
-    /// The agent that holds the rank.
+    /// World rank.
+    rank: u32,
+    /// The agent that holds it.
     agent: u32,
     /// Channels asked about whose other end at this agent is not known yet.
     pub unconnected: Vec<(Side, u32)>,
@@ -162,8 +174,8 @@ pub struct Asker {
     pub slacks: Option<Box<Slacks>>,
 }
 
-impl Rank<'_> {
-    pub(crate) fn receipt(&mut self, call: &CallAt, channel: u32) -> Receipt {
+impl Messages {
+    pub fn receipt(&mut self, call: &CallAt, channel: u32) -> Receipt {
         let asked = self.asker.should_ask(call);
         let source = self.receives.list[channel as usize].key.1;
         Receipt {
@@ -173,13 +185,7 @@ impl Rank<'_> {
         }
     }
 
-    pub(crate) fn ask_late(
-        &mut self,
-        receipt: &Receipt,
-        channel: u32,
-        n: u64,
-        now: Option<(u32, u64)>,
-    ) {
+    pub fn ask_late(&mut self, receipt: &Receipt, channel: u32, n: u64, now: Option<(u32, u64)>) {
         let Some(token) = receipt.message else { return };
         let end = &mut self.receives.list[channel as usize];
         if end.agent == NONE {
@@ -199,7 +205,7 @@ impl Rank<'_> {
         };
         let channel = &mut channels.list[reply.channel as usize];
         let at = Meeting {
-            rank: self.rank,
+            rank: asker.rank,
             agent: channel.agent,
             channel: channel.declared,
         };
@@ -265,9 +271,10 @@ impl Rank<'_> {
 }
 
 impl Asker {
-    /// Nothing asked yet, by so many threads of a rank that this agent holds.
-    pub fn new(threads: usize, agent: u32) -> Self {
+    /// Nothing asked yet by this rank, which has so many threads.
+    pub fn new(rank: u32, threads: usize, agent: u32) -> Self {
         Asker {
+            rank,
             agent,
             findings: (0..threads).map(|_| LocalFindings::default()).collect(),
             ..Asker::default()
@@ -373,7 +380,7 @@ impl Asker {
     }
 
     /// Looks the queries up, `own` rank's, among the `ranks` of this agent.
-    pub fn look_up(&mut self, own: &Rank, ranks: &[Rank]) {
+    pub fn look_up(&mut self, own: &Messages, ranks: &(impl Peers + ?Sized)) {
         let waiting = std::mem::take(&mut self.waiting);
         self.look_up_all(&waiting, own, ranks);
         let queries = std::mem::take(&mut self.queries);
@@ -383,7 +390,7 @@ impl Asker {
         self.last_queries = queries.len() + queries.len() / 16;
     }
 
-    fn look_up_all(&mut self, queries: &[Query], own: &Rank, ranks: &[Rank]) {
+    fn look_up_all(&mut self, queries: &[Query], own: &Messages, ranks: &(impl Peers + ?Sized)) {
         let has_slacks = self.slacks.is_some();
         for queries in queries.chunk_by(|a, b| a.call == b.call) {
             let call = queries[0].call;
@@ -451,7 +458,13 @@ impl Asker {
     /// whose parts may not have been done when they left their calls.
     #[cold]
     #[inline(never)]
-    fn need(&mut self, queries: &[Query], interval: Interval, own: &Rank, ranks: &[Rank]) {
+    fn need(
+        &mut self,
+        queries: &[Query],
+        interval: Interval,
+        own: &Messages,
+        ranks: &(impl Peers + ?Sized),
+    ) {
         for query in queries.iter().filter(|query| !query.is_bare()) {
             let channels = match query.side() {
                 SEND => &own.receives,
@@ -460,10 +473,9 @@ impl Asker {
             let Some((channel, end)) = query.other_end(channels, ranks) else {
                 continue;
             };
-            let peer = &ranks[channel.peer as usize];
-            if peer.may_be_needed(end, channel.key.2) {
+            if ranks.may_be_needed(channel.peer, end, channel.key.2 == POSTED) {
                 let at = Meeting {
-                    rank: own.rank,
+                    rank: self.rank,
                     agent: self.agent,
                     channel: NONE,
                 };
@@ -564,8 +576,8 @@ impl Asker {
         &mut self,
         queries: &'r [Query],
         interval: Interval,
-        own: &'r Rank,
-        ranks: &'r [Rank],
+        own: &'r Messages,
+        ranks: &'r (impl Peers + ?Sized),
     ) -> (u32, Option<Worst<'r>>) {
         let (mut answered, mut latest, mut worst) = (0, interval.enter, None);
         for query in queries.iter().filter(|query| query.side() == POST) {
@@ -592,7 +604,7 @@ impl Asker {
         answered: u32,
         interval: Interval,
         worst: &Worst,
-        ranks: &[Rank],
+        ranks: &(impl Peers + ?Sized),
     ) {
         let late = worst.late(interval, ranks);
         self.calls
@@ -712,7 +724,7 @@ impl<'r> Worst<'r> {
     }
 
     /// As a late party, one of `ranks`, of the call in this `interval`.
-    fn late(&self, interval: Interval, ranks: &[Rank]) -> Late {
+    fn late(&self, interval: Interval, ranks: &(impl Peers + ?Sized)) -> Late {
         let severity = match self.query.side() {
             SEND => two_sided::late_sender(interval, self.end.time),
             _ => two_sided::late_receiver(interval, self.end.time),
@@ -729,13 +741,13 @@ impl<'r> Worst<'r> {
     }
 
     /// What the late party, one of `ranks`, did since the call's `enter`.
-    fn describe(&self, enter: i64, ranks: &[Rank]) -> Detail {
+    fn describe(&self, enter: i64, ranks: &(impl Peers + ?Sized)) -> Detail {
         let since = if self.query.is_bare() {
             self.end.time
         } else {
             enter
         };
-        ranks[self.channel.peer as usize].late(self.end, since)
+        ranks.late(self.channel.peer, self.end, since)
     }
 }
 

@@ -2,6 +2,7 @@
 //! instances into questions, pass two answers those of others, and what came back
 //! is named.
 
+use crate::messages::channel::POSTED;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -9,13 +10,13 @@ use crate::basics::ends::NONE;
 use crate::clock::causality::Violations;
 use crate::collectives::between::Between;
 use crate::collectives::group::{Groups, Owned, losses, name_late, needed, owner};
-use crate::memory::searches::Watching;
 use crate::messages::channel::Channel;
 use crate::messages::charges::{Losses, Lost};
+use crate::messages::ends::Asked;
 use crate::messages::progress::Progress;
 use crate::messages::questions::{Asker, Times, differ};
-use crate::replay::answers::Asked;
 use crate::replay::rank::Rank;
+use crate::replay::searches::Watching;
 use crate::waits::sums::Instance;
 use crate::wire::parcels;
 use crate::wire::parcels::{
@@ -73,7 +74,7 @@ impl<'a> Agent<'a> {
         let positions = ranks
             .iter()
             .enumerate()
-            .map(|(at, r)| (r.rank, at as u32))
+            .map(|(at, r)| (r.recorded.rank, at as u32))
             .collect();
         let watching = Watching::new(job, &ranks);
         Agent {
@@ -100,7 +101,7 @@ impl<'a> Agent<'a> {
     pub fn violations(&self) -> Violations {
         let mut all = Violations::default();
         for rank in &self.ranks {
-            all.merge(rank.asker.calls.violations);
+            all.merge(rank.messages.asker.calls.violations);
         }
         all
     }
@@ -157,9 +158,9 @@ impl<'a> Agent<'a> {
         self.groups.trim();
         let (groups, hosts) = (&self.groups, self.hosts);
         self.ranks.par_iter_mut().for_each(|rank| {
-            rank.release_past();
+            rank.messages.release_past();
             charge_collectives(rank, groups, hosts);
-            rank.asker.name(rank.rank, last, hosts);
+            rank.messages.asker.name(rank.recorded.rank, last, hosts);
         });
         self.groups.trim();
     }
@@ -198,7 +199,7 @@ impl<'a> Agent<'a> {
         for (requested, parcel) in self.requested.iter_mut().zip(&received) {
             let described = requested.drain(..).zip(&parcel.descriptions);
             for ((rank, late), detail) in described.filter(|(_, detail)| detail.operation != 0) {
-                let calls = &mut self.ranks[rank as usize].asker.calls;
+                let calls = &mut self.ranks[rank as usize].messages.asker.calls;
                 calls.describe(late, detail);
             }
         }
@@ -227,10 +228,12 @@ impl<'a> Agent<'a> {
         let (requesting, groups) = (&mut self.requesting, &self.groups);
         let agents = self.job.agents();
         for rank in &mut self.ranks {
-            let members = (rank.rank, agents);
-            rank.asker
+            let members = (rank.recorded.rank, agents);
+            rank.messages
+                .asker
                 .need_members(members, |waiter| groups.outcome_of(waiter));
-            rank.take_needs(|agent, need| requesting[agent as usize].needs.push(need));
+            rank.messages
+                .take_needs(|agent, need| requesting[agent as usize].needs.push(need));
         }
     }
 
@@ -241,14 +244,15 @@ impl<'a> Agent<'a> {
             let Some(group) = self.groups.number(need.group) else {
                 continue;
             };
-            let takes_part =
-                |rank: &&Rank| rank.rank != need.rank && rank.collectives_on(group) > need.n;
+            let takes_part = |rank: &&Rank| {
+                rank.recorded.rank != need.rank && rank.collectives.begun_on(group) > need.n
+            };
             for member in ranks.iter().filter(takes_part) {
                 let need = Need {
-                    peer: member.rank,
+                    peer: member.recorded.rank,
                     ..*need
                 };
-                let position = positions.get(&member.rank).copied();
+                let position = positions.get(&member.recorded.rank).copied();
                 self.progress.hear(agent, &need, position);
             }
         }
@@ -260,9 +264,10 @@ impl<'a> Agent<'a> {
                 }
                 let (position, side, channel) = declared[need.channel as usize];
                 let rank = ranks.get(position as usize)?;
-                let end = rank.end(channel, side, need.n)?;
-                let tag = rank.tag_of(side, channel);
-                rank.may_be_needed(end, tag).then_some(position)
+                let end = rank.messages.end(channel, side, need.n)?;
+                let is_post = rank.messages.tag_of(side, channel) == POSTED;
+                let may_be_needed = rank.recorded.may_be_needed(end, is_post);
+                may_be_needed.then_some(position)
             };
             self.progress.hear(agent, need, position());
         }
@@ -270,8 +275,10 @@ impl<'a> Agent<'a> {
 
     fn answer_needs(&mut self, until: i64) {
         let describing = &mut self.describing;
+        let ranks = &self.ranks;
+        let recorded = |position: u32| ranks.get(position as usize).map(|rank| &rank.recorded);
         self.progress
-            .look(&self.ranks, until, |agent, absence, times| {
+            .look(recorded, until, |agent, absence, times| {
                 let to = &mut describing[agent as usize];
                 to.absences.push(absence);
                 to.times.extend(times);
@@ -284,7 +291,7 @@ impl<'a> Agent<'a> {
             let own;
             (own, times) = times.split_at(2 * absence.count as usize);
             let rank = &mut self.ranks[self.positions[&absence.rank] as usize];
-            rank.asker.calls.take_absence(absence, own);
+            rank.messages.asker.calls.take_absence(absence, own);
         }
     }
 
@@ -299,7 +306,7 @@ impl<'a> Agent<'a> {
     /// first time.
     fn connect(&mut self) {
         for at in 0..self.ranks.len() {
-            for (side, channel) in std::mem::take(&mut self.ranks[at].asker.unconnected) {
+            for (side, channel) in std::mem::take(&mut self.ranks[at].messages.asker.unconnected) {
                 self.connect_channel(at, side, channel);
             }
         }
@@ -307,34 +314,36 @@ impl<'a> Agent<'a> {
 
     fn connect_channel(&mut self, at: usize, side: Side, channel: u32) {
         let own = &self.ranks[at];
-        let (group, peer, tag) = own.asks_on(side).list[channel as usize].key;
-        let own_rank = own.rank as i32;
+        let (group, peer, tag) = own.messages.asks_on(side).list[channel as usize].key;
+        let own_rank = own.recorded.rank as i32;
         let peer = self.positions[&(peer as u32)];
-        let declared = self.ranks[peer as usize].channel((group, own_rank, tag), side);
-        let channel = &mut self.ranks[at].asks_on_mut(side).list[channel as usize];
+        let agent_of = own.recorded.agent_of;
+        let peers = &mut self.ranks[peer as usize].messages;
+        let declared = peers.channel((group, own_rank, tag), side, agent_of);
+        let channel = &mut self.ranks[at].messages.asks_on_mut(side).list[channel as usize];
         (channel.peer, channel.declared) = (peer, declared);
     }
 
     /// Answers what ranks of this agent ask each other.
     fn look_up(&mut self) {
-        let take = |rank: &mut Rank| std::mem::take(&mut rank.asker);
+        let take = |rank: &mut Rank| std::mem::take(&mut rank.messages.asker);
         let mut askers: Vec<Asker> = self.ranks.iter_mut().map(take).collect();
-        let (ranks, hosts) = (&self.ranks, self.hosts);
+        let (ranks, hosts) = (&self.ranks[..], self.hosts);
         askers.par_iter_mut().zip(ranks).for_each(|(asker, own)| {
-            asker.look_up(own, ranks);
+            asker.look_up(&own.messages, ranks);
             // At once: what is known of late parties takes room.
-            asker.name(own.rank, false, hosts);
+            asker.name(own.recorded.rank, false, hosts);
         });
         for (rank, asker) in self.ranks.iter_mut().zip(askers) {
-            rank.asker = asker;
+            rank.messages.asker = asker;
         }
     }
 
     /// Adds this slab's entries of the own members to their groups.
     fn fold_collectives(&mut self) {
         for at in 0..self.ranks.len() {
-            let entries = std::mem::take(&mut self.ranks[at].entries);
-            let transfers = std::mem::take(&mut self.ranks[at].transfers);
+            let entries = std::mem::take(&mut self.ranks[at].collectives.entries);
+            let transfers = std::mem::take(&mut self.ranks[at].collectives.transfers);
             let (ranks, positions) = (&self.ranks, &self.positions);
             let detail = |party: &Party, fold: &Fold| {
                 detail_of(party, fold.first_enter, fold.complete, ranks, positions)
@@ -344,11 +353,13 @@ impl<'a> Agent<'a> {
             }
             for entry in &entries {
                 let rank = &ranks[at];
-                let row = &rank.threads[entry.thread as usize].rows[entry.signature as usize];
-                self.groups.enter(entry, rank, row, detail);
+                let row =
+                    &rank.recorded.threads[entry.thread as usize].rows[entry.signature as usize];
+                let own = (rank.recorded.rank, &rank.collectives);
+                self.groups.enter(entry, own, row, detail);
             }
-            self.ranks[at].entries = entries;
-            self.ranks[at].entries.clear();
+            self.ranks[at].collectives.entries = entries;
+            self.ranks[at].collectives.entries.clear();
         }
     }
 
@@ -360,7 +371,7 @@ impl<'a> Agent<'a> {
         let declared = &mut self.declares;
         let mut local = Vec::new();
         for (at, rank) in self.ranks.iter_mut().enumerate() {
-            let world_rank = rank.rank;
+            let world_rank = rank.recorded.rank;
             let mut declares =
                 |asking: &mut [Asking], number: u32, channel: &mut Channel, side: Side| {
                     let agent = channel.agent as usize;
@@ -378,8 +389,8 @@ impl<'a> Agent<'a> {
                     }
                     (agent, channel.declared)
                 };
-            for (side, number) in std::mem::take(&mut rank.asker.unsent) {
-                let channel = &mut rank.asks_on_mut(side).list[number as usize];
+            for (side, number) in std::mem::take(&mut rank.messages.asker.unsent) {
+                let channel = &mut rank.messages.asks_on_mut(side).list[number as usize];
                 let (agent, declared) = declares(asking, number, channel, side);
                 let questions = &mut asking[agent].questions;
                 channel.take_unsent(|n, count| {
@@ -390,27 +401,34 @@ impl<'a> Agent<'a> {
                     });
                 });
             }
-            rank.progress(last, |number, channel, side, n| {
-                if channel.agent == own_agent {
-                    local.push((at, side, number, n));
-                    return;
-                }
-                let (agent, declared) = declares(asking, number, channel, side);
-                asking[agent].progress.push(parcels::Progress {
-                    channel: declared,
-                    last: u32::from(last),
-                    n,
+            let held = rank.memory.epochs.held();
+            let own = &rank.recorded;
+            rank.messages
+                .progress(own, held, last, |number, channel, side, n| {
+                    if channel.agent == own_agent {
+                        local.push((at, side, number, n));
+                        return;
+                    }
+                    let (agent, declared) = declares(asking, number, channel, side);
+                    asking[agent].progress.push(parcels::Progress {
+                        channel: declared,
+                        last: u32::from(last),
+                        n,
+                    });
                 });
-            });
         }
         for (at, side, number, n) in local {
-            if self.ranks[at].asks_on(side).list[number as usize].declared == NONE {
+            if self.ranks[at].messages.asks_on(side).list[number as usize].declared == NONE {
                 self.connect_channel(at, side, number);
             }
-            let channel = &self.ranks[at].asks_on(side).list[number as usize];
+            let channel = &self.ranks[at].messages.asks_on(side).list[number as usize];
             let (peer, channel) = (channel.peer as usize, channel.declared);
             let last = u32::from(last);
-            self.ranks[peer].note_progress(channel, side, &parcels::Progress { channel, last, n });
+            self.ranks[peer].messages.note_progress(
+                channel,
+                side,
+                &parcels::Progress { channel, last, n },
+            );
         }
         let asking = &mut self.asking;
         self.watching
@@ -434,7 +452,9 @@ impl<'a> Agent<'a> {
             for entry in &parcel.progress {
                 let (rank, side, channel) = declared[entry.channel as usize];
                 if rank != NONE {
-                    self.ranks[rank as usize].note_progress(channel, side, entry);
+                    self.ranks[rank as usize]
+                        .messages
+                        .note_progress(channel, side, entry);
                 }
             }
             let mut members = parcel.members.iter().copied();
@@ -451,7 +471,9 @@ impl<'a> Agent<'a> {
             return (NONE, 0, 0);
         };
         let key = (declaration.group, declaration.peer, declaration.tag);
-        let channel = self.ranks[position as usize].channel(key, declaration.side);
+        let rank = &mut self.ranks[position as usize];
+        let agent_of = rank.recorded.agent_of;
+        let channel = rank.messages.channel(key, declaration.side, agent_of);
         (position, declaration.side, channel)
     }
 
@@ -459,13 +481,14 @@ impl<'a> Agent<'a> {
     fn answer_waiting(&mut self) {
         let answering = &mut self.answering;
         for rank in &mut self.ranks {
-            let mut waiting = std::mem::take(&mut rank.waiting);
+            let mut waiting = std::mem::take(&mut rank.messages.waiting);
             waiting.retain_mut(|asked| {
                 let to = &mut answering[asked.agent as usize];
-                to.replies.extend(asked.answer(rank, &mut to.times));
+                to.replies
+                    .extend(asked.answer(&rank.messages, &mut to.times));
                 asked.question.count > 0
             });
-            rank.waiting = waiting;
+            rank.messages.waiting = waiting;
         }
     }
 
@@ -485,9 +508,10 @@ impl<'a> Agent<'a> {
                     side,
                     question: *question,
                 };
-                to.replies.extend(asked.answer(rank, &mut to.times));
+                to.replies
+                    .extend(asked.answer(&rank.messages, &mut to.times));
                 if asked.question.count > 0 {
-                    rank.waiting.push(asked);
+                    rank.messages.waiting.push(asked);
                 }
             }
         }
@@ -513,7 +537,7 @@ impl<'a> Agent<'a> {
         let ranks = self.ranks.par_iter_mut().zip(by_rank);
         ranks.for_each(|(rank, replies)| {
             for reply in &replies {
-                rank.take_times(reply);
+                rank.messages.take_times(reply);
             }
         });
     }
@@ -522,7 +546,7 @@ impl<'a> Agent<'a> {
     fn request(&mut self) {
         let (requesting, requested) = (&mut self.requesting, &mut self.requested);
         for (at, rank) in (0..).zip(&mut self.ranks) {
-            rank.take_candidates(|agent, request, late| {
+            rank.messages.take_candidates(|agent, request, late| {
                 requesting[agent as usize].requests.push(request);
                 requested[agent as usize].push((at, late));
             });
@@ -537,9 +561,10 @@ impl<'a> Agent<'a> {
             let described = requests.map(|request| {
                 let (rank, side, channel) = declared[request.channel as usize];
                 let rank = &ranks[rank as usize];
-                let end = rank.end(channel, side, request.n);
+                let end = rank.messages.end(channel, side, request.n);
                 end.map_or_else(Detail::default, |end| {
-                    rank.late(end, end.time.saturating_sub(request.window))
+                    rank.recorded
+                        .late(end, end.time.saturating_sub(request.window))
                 })
             });
             self.describing[agent].descriptions.par_extend(described);
@@ -603,8 +628,8 @@ impl<'a> Agent<'a> {
 
 /// Charges a rank with what it lost in the collectives whose outcome is known.
 fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
-    let (number, local_ranks) = (rank.rank, &rank.local_ranks);
-    let (threads, asker) = (&rank.threads, &mut rank.asker);
+    let (number, local_ranks) = (rank.recorded.rank, &rank.collectives.local_ranks);
+    let (threads, asker) = (&rank.recorded.threads, &mut rank.messages.asker);
     let (findings, calls) = (&mut asker.findings, &mut asker.calls);
     asker.waiters.retain(|waiter| {
         let thread = waiter.thread as usize;
@@ -677,5 +702,5 @@ fn detail_of(
     positions: &FxHashMap<u32, u32>,
 ) -> Option<Detail> {
     let rank = &ranks[*positions.get(&late.rank)? as usize];
-    Some(rank.before_entry(late, since, complete))
+    Some(rank.recorded.before_entry(late, since, complete))
 }

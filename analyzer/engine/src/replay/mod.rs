@@ -4,8 +4,11 @@
 //! but the analysis and the events know it.
 
 pub mod agent;
-pub mod answers;
+pub mod completion;
+pub mod interests;
+pub mod meetings;
 pub mod preparation;
 pub mod rank;
 pub mod rounds;
+pub mod searches;
 pub mod slab;

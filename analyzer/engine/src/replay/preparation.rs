@@ -52,24 +52,29 @@ pub fn ranks<'a>(
             });
             let rank = locations[first].header.rank;
             let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
-            rank.keeps_writes = keeps_writes;
+            rank.memory.keeps_writes = keeps_writes;
             for (number, at) in (first..end).enumerate() {
                 let signatures = locations[at].definitions.signatures();
-                rank.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);
+                rank.messages.cancels |= signatures.iter().any(|s| s.operation == MPI_Cancel);
                 for (id, signature) in signatures.iter().enumerate() {
-                    let send = rank.sends.of_send(signature, &opened.agent_of);
-                    let receive = rank.receives.of_receive(signature, &opened.agent_of);
-                    let row = &mut rank.threads[number].rows[id];
+                    let send = rank.messages.sends.of_send(signature, &opened.agent_of);
+                    let receive = rank
+                        .messages
+                        .receives
+                        .of_receive(signature, &opened.agent_of);
+                    let row = &mut rank.recorded.threads[number].rows[id];
                     row.send_channel = send;
                     row.receive_channel = receive;
                     row.choose_step();
-                    rank.number_group(number, id);
+                    row.own_group = rank.collectives.number(row.group);
                 }
             }
             for location in &locations[first..end] {
                 for communicator in &location.definitions.communicators {
                     if let Some(group) = groups.find(&communicator.id) {
-                        rank.local_ranks.insert(group, communicator.local_rank);
+                        rank.collectives
+                            .local_ranks
+                            .insert(group, communicator.local_rank);
                     }
                 }
             }

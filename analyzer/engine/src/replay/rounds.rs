@@ -74,8 +74,8 @@ impl<'a> Rounds<'a> {
             self.numbers,
         );
         for rank in &mut ranks {
-            let slacks = noting.map(|known| timeline.slacks(rank.rank, end, known));
-            rank.asker.slacks = slacks.map(Box::new);
+            let slacks = noting.map(|known| timeline.slacks(rank.recorded.rank, end, known));
+            rank.messages.asker.slacks = slacks.map(Box::new);
         }
         let groups = groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations).1);
         let mut groups = groups;
@@ -131,7 +131,10 @@ impl<'a> Rounds<'a> {
                     break;
                 }
                 let mut noted = Noted::default();
-                let slacks = agent.ranks.iter().filter_map(|r| r.asker.slacks.as_deref());
+                let slacks = agent
+                    .ranks
+                    .iter()
+                    .filter_map(|r| r.messages.asker.slacks.as_deref());
                 slacks.for_each(|slacks| noted.add(slacks));
                 agent.ranks = Vec::new();
                 timeline = timeline.corrected(self.job, self.opened, noted, &mut known)?;

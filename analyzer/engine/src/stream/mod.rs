@@ -3,11 +3,13 @@
 //! *In.* Records of a mapped file. *Out.* Columns of a slab; what a thread did in a span of time.
 //! *Does not know* other ranks.
 
+pub mod absence;
 pub mod activity;
 pub mod call;
 pub mod columns;
 pub mod following;
 pub mod polling;
+pub mod recorded;
 pub mod roles;
 pub mod rows;
 pub mod thread;

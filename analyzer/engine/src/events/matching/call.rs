@@ -19,7 +19,7 @@ pub struct CallOf<'r> {
 impl<'r> CallOf<'r> {
     /// Of a rank, while it is at hand.
     pub fn new(rank: &'r Rank, end: &End) -> CallOf<'r> {
-        let thread = &rank.threads[end.thread as usize];
+        let thread = &rank.recorded.threads[end.thread as usize];
         let definitions = &thread.stream.location().definitions;
         let columns = &thread.columns;
         let position = columns.position(end.event);

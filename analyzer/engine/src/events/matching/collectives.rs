@@ -19,7 +19,7 @@ impl Matching<'_> {
         at_entry: usize,
         to: &mut dyn Joined,
     ) -> Result<()> {
-        let entry: &GroupEntry = &rank.entries[at_entry];
+        let entry: &GroupEntry = &rank.collectives.entries[at_entry];
         let call = CallOf::new(
             rank,
             &End {
@@ -51,9 +51,9 @@ impl Matching<'_> {
                 members: 0,
                 expected,
                 first_enter: i64::MAX,
-                first_rank: rank.rank,
+                first_rank: rank.recorded.rank,
                 last_enter: i64::MIN,
-                last_rank: rank.rank,
+                last_rank: rank.recorded.rank,
                 first_leave: None,
                 last_leave: None,
                 bytes_sent: 0,
@@ -64,19 +64,19 @@ impl Matching<'_> {
         // A group's members may call it by names of their own, such as MPI_Comm_idup.
         sum.call = sum.call.min(member.call);
         sum.bytes_sent = sum.bytes_sent.saturating_add(member.bytes_sent);
-        if (member.enter, rank.rank) < (sum.first_enter, sum.first_rank) {
-            (sum.first_enter, sum.first_rank) = (member.enter, rank.rank);
+        if (member.enter, rank.recorded.rank) < (sum.first_enter, sum.first_rank) {
+            (sum.first_enter, sum.first_rank) = (member.enter, rank.recorded.rank);
         }
         if member.enter > sum.last_enter
-            || member.enter == sum.last_enter && rank.rank < sum.last_rank
+            || member.enter == sum.last_enter && rank.recorded.rank < sum.last_rank
         {
-            (sum.last_enter, sum.last_rank) = (member.enter, rank.rank);
+            (sum.last_enter, sum.last_rank) = (member.enter, rank.recorded.rank);
         }
         match call.by_itself() {
             Some(done) => self.member_done(entry.group, member, Some(done), to),
             None => {
                 self.members
-                    .insert((rank.rank, entry.group, entry.n), member);
+                    .insert((rank.recorded.rank, entry.group, entry.n), member);
                 Ok(())
             }
         }

@@ -1,14 +1,35 @@
-//! What a rank tells and answers other ranks about its channels.
+//! The messages of one rank: both ends of its channels, what it asks, and what it answers.
 
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
 use crate::messages::channel::{Channel, ChannelKey, Channels};
-use crate::replay::rank::Rank;
-use crate::stream::activity;
-use crate::stream::activity::Activity;
-use crate::stream::thread::{Posted, Thread};
-use crate::wire::parcels::{Detail, POST, Progress, Question, Reply, SEND, Side};
+use crate::messages::questions::Asker;
+use crate::messages::wildcard::Deferred;
+use crate::stream::recorded::Recorded;
+use crate::stream::thread::Posted;
+use crate::wire::parcels::{POST, Progress, Question, Reply, SEND, Side};
+
+/// The messages of one rank.
+#[derive(Debug, Default)]
+pub struct Messages {
+    /// Channels on which it sends.
+    pub sends: Channels,
+    /// Channels on which it receives.
+    pub receives: Channels,
+    /// Receives whose number is not known yet.
+    pub deferred: Deferred,
+    /// Non-blocking receives may be cancelled, so that none has a number before it completes.
+    pub cancels: bool,
+    /// What it asks, and what was found.
+    pub asker: Asker,
+    /// Other agents' questions about messages that did not happen yet.
+    pub waiting: Vec<Asked>,
+    /// Progress that peers reported in this round: channel, side, entry.
+    noted: Vec<(u32, Side, Progress)>,
+    /// Wildcard receives that were never completed.
+    pub abandoned: Vec<(ChannelKey, End)>,
+}
 
 /// A question that arrived, or what is left of it.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +47,10 @@ pub struct Asked {
 impl Asked {
     /// Takes the messages out of the question whose ends happened: the reply, if there
     /// are any, and their times.
-    pub fn answer(&mut self, rank: &Rank, times: &mut Vec<i64>) -> Option<Reply> {
+    pub fn answer(&mut self, messages: &Messages, times: &mut Vec<i64>) -> Option<Reply> {
         let Question { channel, count, n } = self.question;
         let before = times.len();
-        let ends = rank.answers_on(self.side).list[self.channel as usize].since(n);
+        let ends = messages.answers_on(self.side).list[self.channel as usize].since(n);
         times.extend(ends.iter().take(count as usize).map(|end| end.time));
         let answered = (times.len() - before) as u32;
         self.question.n += u64::from(answered);
@@ -42,7 +63,15 @@ impl Asked {
     }
 }
 
-impl Rank<'_> {
+impl Messages {
+    /// None yet of a rank that asks so.
+    pub fn new(asker: Asker) -> Messages {
+        Messages {
+            asker,
+            ..Messages::default()
+        }
+    }
+
     /// The channels on which this rank asks.
     #[inline]
     pub fn asks_on(&self, side: Side) -> &Channels {
@@ -52,7 +81,7 @@ impl Rank<'_> {
         }
     }
 
-    /// See [`Rank::asks_on`].
+    /// See [`Messages::asks_on`].
     pub fn asks_on_mut(&mut self, side: Side) -> &mut Channels {
         match side {
             SEND => &mut self.receives,
@@ -61,8 +90,7 @@ impl Rank<'_> {
     }
 
     /// The channel with this key, for questions from outside.
-    pub fn channel(&mut self, key: ChannelKey, side: Side) -> u32 {
-        let agent_of = self.agent_of;
+    pub fn channel(&mut self, key: ChannelKey, side: Side, agent_of: &[u32]) -> u32 {
         self.answers_on_mut(side).number(key, agent_of)
     }
 
@@ -96,7 +124,13 @@ impl Rank<'_> {
     /// Reports, for each channel whose counts moved, before which message nothing will
     /// be asked any more; in the `last` round, the final counts of all channels. The
     /// side is that of questions.
-    pub fn progress(&mut self, last: bool, mut report: impl FnMut(u32, &mut Channel, Side, u64)) {
+    pub fn progress(
+        &mut self,
+        own: &Recorded,
+        held: impl Iterator<Item = (u32, u64)>,
+        last: bool,
+        mut report: impl FnMut(u32, &mut Channel, Side, u64),
+    ) {
         let mut open_receives: FxHashMap<u32, u64> = FxHashMap::default();
         let mut open_sends: FxHashMap<u32, u64> = FxHashMap::default();
         let hold = |open: &mut FxHashMap<u32, u64>, channel: u32, n: u64| {
@@ -104,7 +138,7 @@ impl Rank<'_> {
             *first = n.min(*first);
         };
         if !last {
-            for posted in self.threads.iter().flat_map(|thread| thread.posted.iter()) {
+            for posted in own.threads.iter().flat_map(|thread| thread.posted.iter()) {
                 match *posted {
                     Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
                     Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),
@@ -113,10 +147,10 @@ impl Rank<'_> {
             }
             let deferred: Vec<_> = self.deferred.numbered_open().collect();
             for (key, n) in deferred {
-                let channel = self.receives.number(key, self.agent_of);
+                let channel = self.receives.number(key, own.agent_of);
                 hold(&mut open_receives, channel, n);
             }
-            for (channel, n) in self.epochs.held() {
+            for (channel, n) in held {
                 hold(&mut open_receives, channel, n);
             }
             for (side, channel, n) in self.asker.waits_for() {
@@ -177,66 +211,6 @@ impl Rank<'_> {
             if first < entry.n {
                 self.noted.push((channel, side, entry));
             }
-        }
-    }
-
-    /// The late call of this end, and what its rank did before it and after `since`.
-    #[inline(always)]
-    pub fn late(&self, end: &End, since: i64) -> Detail {
-        self.detail_at(end.thread, end.event, since)
-            .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
-    }
-
-    /// The late call with this number and what came before it, if it is still at hand.
-    #[inline(always)]
-    pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
-        let found = self.threads.get(thread as usize)?;
-        let position = found.columns.position(event)?;
-        let activity = activity::before(
-            &found.columns,
-            &found.rows,
-            &found.paths,
-            &found.history,
-            position,
-            since,
-        );
-        Some(self.detail(found, found.columns.signature[position], &activity))
-    }
-
-    /// The late call alone.
-    pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
-        self.detail(
-            &self.threads[thread as usize],
-            signature,
-            &Activity::default(),
-        )
-    }
-
-    #[inline(always)]
-    fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
-        let path = |signature: u32| {
-            let path = thread.paths.get(signature as usize);
-            path.copied().unwrap_or_default()
-        };
-        let operation = |signature: u32| {
-            let row = thread.rows.get(signature as usize);
-            row.map_or(0, |row| row.operation)
-        };
-        let (other_path, other_operation, other) = match activity.other {
-            Some((other, time)) => (path(other), operation(other), time),
-            None => Default::default(),
-        };
-        Detail {
-            computation: activity.computation,
-            waiting: activity.waiting,
-            other,
-            path: path(signature),
-            operation: operation(signature),
-            other_path,
-            other_operation,
-            io: activity.io,
-            rank: self.rank,
-            thread: thread.number,
         }
     }
 }

@@ -6,16 +6,17 @@
 //! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
 //! PEs did is kept for one slab only, however long a wait lasts.
 
+use crate::memory::passive::progressed;
 use laggard_patterns::progress::{self, Stall};
 use laggard_patterns::{Interval, PatternId, one_sided};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::memory::interests::Interests;
 use crate::memory::watches::{keep_last, sort_writes};
 use crate::memory::{competing, lock};
 use crate::messages::charges::{Losses, Lost};
 use crate::messages::questions::differ;
+use crate::replay::interests::Interests;
 use crate::replay::rank::Rank;
 use crate::waits::sums::Instance;
 use crate::wire::parcels::{Answering, Asking, Detail};
@@ -49,7 +50,10 @@ impl Open {
             && let Some(positions) = target.and_then(|target| touching.get(&target))
         {
             for &at in positions {
-                ranks[at as usize].rivals(&watch, self.is_new, &mut self.rivals);
+                let Rank {
+                    recorded, memory, ..
+                } = &ranks[at as usize];
+                memory.rivals(recorded, &watch, self.is_new, &mut self.rivals);
             }
             if watch.leave < until {
                 competing::join(&mut self.rivals);
@@ -61,15 +65,15 @@ impl Open {
         }
         for rank in ranks {
             if !watch.is(Kind::Value) {
-                self.held.extend(rank.held(&watch));
+                self.held.extend(rank.memory.held(&rank.recorded, &watch));
             }
             if watch.is_of_window() {
-                let is_target = rank.rank as i32 == watch.value as i64 as i32;
+                let is_target = rank.recorded.rank as i32 == watch.value as i64 as i32;
                 if is_target && self.best.is_none() {
-                    self.best = rank.progressed(&watch);
+                    self.best = progressed(&rank.recorded, &watch);
                 }
             } else if watch.is(Kind::Value)
-                && let Some(written) = rank.written(&watch)
+                && let Some(written) = rank.memory.written(&rank.recorded, &watch)
             {
                 self.improve(written);
             }
@@ -193,8 +197,8 @@ impl Watching {
         asking: &mut [Asking],
     ) {
         for rank in ranks {
-            rank.asker.requests += rank.watches.len() as u64;
-            for mut watch in rank.watches.drain(..) {
+            rank.messages.asker.requests += rank.memory.watches.len() as u64;
+            for mut watch in rank.memory.watches.drain(..) {
                 watch.id = self.told;
                 self.told += 1;
                 let target = usize::try_from(watch.value as i64).ok();
@@ -233,13 +237,13 @@ impl Watching {
     ) {
         if !self.open.is_empty() {
             ranks.par_iter_mut().for_each(|rank| {
-                sort_writes(&mut rank.writes);
-                rank.moves.sort();
+                sort_writes(&mut rank.memory.writes);
+                rank.memory.moves.sort();
             });
             let ranks = &*ranks;
             let mut touching: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
             for (at, rank) in ranks.iter().enumerate() {
-                for target in rank.moves.targets() {
+                for target in rank.memory.moves.targets() {
                     touching.entry(target).or_default().push(at as u32);
                 }
             }
@@ -247,15 +251,15 @@ impl Watching {
             open.for_each(|open| open.look(ranks, &touching, until));
         }
         for rank in ranks {
-            match rank.keeps_writes {
+            match rank.memory.keeps_writes {
                 true => {
-                    sort_writes(&mut rank.writes);
-                    keep_last(&mut rank.writes);
+                    sort_writes(&mut rank.memory.writes);
+                    keep_last(&mut rank.memory.writes);
                 }
-                false => rank.writes.clear(),
+                false => rank.memory.writes.clear(),
             }
-            rank.locks.given_back.clear();
-            rank.moves.trim(until);
+            rank.memory.locks.given_back.clear();
+            rank.memory.moves.trim(until);
         }
         let open = std::mem::take(&mut self.open).into_iter();
         let (over, open): (Vec<_>, _) = open.partition(|open| open.watch.leave < until);
@@ -305,7 +309,7 @@ impl Watching {
         for mut open in over {
             let watch = open.watch;
             let rank = &mut ranks[positions[&watch.rank] as usize];
-            let findings = &mut rank.asker.findings[watch.thread as usize];
+            let findings = &mut rank.messages.asker.findings[watch.thread as usize];
             let is_far = |late: &Detail| differ(hosts, watch.rank, late.rank);
             let instance = Instance {
                 severity: 0,
@@ -329,7 +333,7 @@ impl Watching {
             }
             let losses = open.losses();
             if let Some(call) = watch.call.checked_sub(1) {
-                let calls = &mut rank.asker.calls;
+                let calls = &mut rank.messages.asker.calls;
                 calls.collective_ended(call, open.targets, losses);
                 continue;
             }
@@ -347,8 +351,9 @@ impl Watching {
                 lost += one.severity;
             }
             if watch.expected > 0 {
-                let operation =
-                    rank.threads[watch.thread as usize].rows[watch.signature as usize].operation;
+                let operation = rank.recorded.threads[watch.thread as usize].rows
+                    [watch.signature as usize]
+                    .operation;
                 let rivals = &mut open.rivals;
                 let has_rivals =
                     competing::charge(findings, operation, &watch, lost, rivals, is_far);

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::basics::anomaly::{Anomalies, Level};
+use crate::collectives::group::is_apart;
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
 use crate::wire::parcels::Fold;
@@ -150,7 +151,12 @@ impl Meetings {
         let wrong = self.0.iter().zip(counts).filter(|(_, count)| *count > 0);
         for (&(number, _), count) in wrong {
             for rank in &mut *ranks {
-                for (thread, findings) in rank.threads.iter().zip(&mut rank.asker.findings) {
+                for (thread, findings) in rank
+                    .recorded
+                    .threads
+                    .iter()
+                    .zip(&mut rank.messages.asker.findings)
+                {
                     let rows = &thread.rows;
                     findings.forget(|signature| rows[signature as usize].operation == number);
                 }
@@ -218,13 +224,6 @@ fn of_all(
         threads: extremes[2],
     });
     known.collect()
-}
-
-/// Whether somebody left a meeting of the program's own, of which all instances are in `fold`,
-/// before the last one entered, by more than clocks may be wrong, ns.
-pub fn is_apart(fold: &Fold, tolerance: i64) -> bool {
-    let is_own = fold.operation >= NUMBERS as u32 && fold.operation != u32::MAX;
-    is_own && fold.last.enter.saturating_sub(fold.first_leave) > tolerance
 }
 
 #[cfg(test)]

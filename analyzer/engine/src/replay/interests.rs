@@ -43,7 +43,7 @@ impl Interests {
         if job.agents() == 1 {
             return vec![Interests::default()];
         }
-        let locations = ranks.iter().flat_map(|rank| &rank.threads);
+        let locations = ranks.iter().flat_map(|rank| &rank.recorded.threads);
         let signatures = locations.flat_map(|thread| {
             let location = thread.stream.location();
             location.definitions.signatures()

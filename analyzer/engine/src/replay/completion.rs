@@ -20,19 +20,20 @@ impl Rank<'_> {
             None => self.complete_list(&call, row.completes),
         }
         let thread = call.thread as usize;
-        let next = self.threads[thread].next_post();
+        let next = self.recorded.threads[thread].next_post();
         for completion in event.map_or(&[][..], |e| &e.completed) {
             let outcome = Outcome::from(completion.outcome);
             match completion.thread {
                 None => {
                     let number = next.wrapping_sub(u64::from(completion.delta));
-                    let posted = self.threads[thread].complete(number);
+                    let posted = self.recorded.threads[thread].complete(number);
                     self.completed(&call, posted, outcome);
                 }
                 Some(other) => {
-                    let found = self.threads.iter().position(|t| t.number == other);
+                    let found = self.recorded.threads.iter().position(|t| t.number == other);
                     if let Some(other) = found {
-                        let posted = self.threads[other].complete(u64::from(completion.delta));
+                        let posted =
+                            self.recorded.threads[other].complete(u64::from(completion.delta));
                         self.completed(&call, posted, outcome);
                     }
                 }
@@ -43,29 +44,29 @@ impl Rank<'_> {
     /// Everything on a completion list.
     #[inline]
     pub(crate) fn complete_list(&mut self, call: &CallAt, list: u32) {
-        let next = self.threads[call.thread as usize].next_post();
+        let next = self.recorded.threads[call.thread as usize].next_post();
         let mut from = 0;
         while let Some((at, delta, outcome)) = self.complete_messages(call, list, from) {
             let number = next.wrapping_sub(u64::from(delta));
-            let posted = self.threads[call.thread as usize].take(number);
+            let posted = self.recorded.threads[call.thread as usize].take(number);
             self.completed(call, posted, Outcome::from(outcome));
             from = at + 1;
         }
-        self.threads[call.thread as usize].trim();
+        self.recorded.threads[call.thread as usize].trim();
     }
 
     /// Everything on a completion list, so that it can be noted.
     fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
-        let next = self.threads[call.thread as usize].next_post();
+        let next = self.recorded.threads[call.thread as usize].next_post();
         let mut entries = 0..;
         while let Some((delta, outcome)) = entries.next().and_then(|at| {
-            let list = self.threads[call.thread as usize]
+            let list = self.recorded.threads[call.thread as usize]
                 .lists
                 .get(list as usize)?;
             list.get(at).copied()
         }) {
             let number = next.wrapping_sub(u64::from(delta));
-            let posted = self.threads[call.thread as usize].complete(number);
+            let posted = self.recorded.threads[call.thread as usize].complete(number);
             self.completed(call, posted, Outcome::from(outcome));
         }
     }
@@ -79,10 +80,14 @@ impl Rank<'_> {
         list: u32,
         from: usize,
     ) -> Option<(usize, u32, u32)> {
-        let thread = &mut self.threads[call.thread as usize];
+        let thread = &mut self.recorded.threads[call.thread as usize];
         let entries = thread.lists.get(list as usize)?.get(from..)?;
         let posted = &mut thread.posted[..];
-        let (asker, sends, receives) = (&mut self.asker, &mut self.sends, &mut self.receives);
+        let (asker, sends, receives) = (
+            &mut self.messages.asker,
+            &mut self.messages.sends,
+            &mut self.messages.receives,
+        );
         for (at, &(delta, outcome)) in (from..).zip(entries) {
             let number = posted.len().checked_sub(delta as usize);
             let Some(posted) = number.and_then(|number| posted.get_mut(number)) else {
@@ -114,13 +119,16 @@ impl Rank<'_> {
             Posted::Send { channel, n } => {
                 self.note(|| Ended::by(call, Subject::Sent(channel, n)));
                 if call.asks && outcome != Outcome::Cancelled {
-                    self.asker.ask_for_post(call, (channel, &mut self.sends), n);
+                    self.messages
+                        .asker
+                        .ask_for_post(call, (channel, &mut self.messages.sends), n);
                 }
             }
             Posted::Receive { channel, n } => {
                 self.note(|| Ended::by(call, Subject::Received(channel, n)));
-                self.asker
-                    .ask_for_send(call, (channel, &mut self.receives), n);
+                self.messages
+                    .asker
+                    .ask_for_send(call, (channel, &mut self.messages.receives), n);
             }
             Posted::Group {
                 group,
@@ -133,10 +141,10 @@ impl Rank<'_> {
                     return;
                 }
                 let asked = match call.asks {
-                    true => self.asker.calls.collective(call),
+                    true => self.messages.asker.calls.collective(call),
                     false => NONE,
                 };
-                self.asker.waiters.push(Waiter {
+                self.messages.asker.waiters.push(Waiter {
                     group,
                     n,
                     enter: call.enter,
@@ -151,23 +159,32 @@ impl Rank<'_> {
             }
             Posted::Access { window, target } => {
                 if outcome == Outcome::AsPosted {
-                    self.complete_access(call, window, target);
+                    self.memory.complete_access(
+                        &self.recorded,
+                        &mut self.messages,
+                        call,
+                        window,
+                        target,
+                    );
                 }
             }
             Posted::Deferred { slot } => {
                 let channel = match outcome {
                     Outcome::Cancelled => {
-                        self.deferred.cancel(slot);
+                        self.messages.deferred.cancel(slot);
                         self.number_deferred(Some((call.thread, call.number)));
                         return;
                     }
-                    Outcome::AsPosted => self.deferred.channel(slot).or_else(|| {
-                        let (group, peer, tag) = self.deferred.key(slot)?;
-                        (peer >= 0 && tag >= 0)
-                            .then(|| self.receives.number((group, peer, tag), self.agent_of))
+                    Outcome::AsPosted => self.messages.deferred.channel(slot).or_else(|| {
+                        let (group, peer, tag) = self.messages.deferred.key(slot)?;
+                        (peer >= 0 && tag >= 0).then(|| {
+                            self.messages
+                                .receives
+                                .number((group, peer, tag), self.recorded.agent_of)
+                        })
                     }),
                     // Defined by the thread that completed it, not by the one that posted it.
-                    Outcome::Resolved(signature) => self.threads[call.thread as usize]
+                    Outcome::Resolved(signature) => self.recorded.threads[call.thread as usize]
                         .rows
                         .get(signature as usize)
                         .map(|row| row.receive_channel)
@@ -175,20 +192,25 @@ impl Rank<'_> {
                 };
                 match channel {
                     Some(channel) => {
-                        let key = self.receives.list[channel as usize].key;
-                        let posted = self.deferred.key(slot);
+                        let key = self.messages.receives.list[channel as usize].key;
+                        let posted = self.messages.deferred.key(slot);
                         let call = &CallAt {
                             any: call.any || posted.is_some_and(|(_, peer, _)| peer < 0),
                             ..*call
                         };
-                        self.deferred.resolve(slot, channel, key);
-                        let receipt = self.receipt(call, channel);
-                        if let Some(n) = self.deferred.complete(slot, receipt) {
+                        self.messages.deferred.resolve(slot, channel, key);
+                        let receipt = self.messages.receipt(call, channel);
+                        if let Some(n) = self.messages.deferred.complete(slot, receipt) {
                             self.note(|| receipt.ended(channel, n));
-                            self.ask_late(&receipt, channel, n, Some((call.thread, call.number)));
+                            self.messages.ask_late(
+                                &receipt,
+                                channel,
+                                n,
+                                Some((call.thread, call.number)),
+                            );
                         }
                     }
-                    None => self.deferred.cancel(slot),
+                    None => self.messages.deferred.cancel(slot),
                 }
                 self.number_deferred(Some((call.thread, call.number)));
             }
@@ -199,26 +221,26 @@ impl Rank<'_> {
     /// for them. Of those that completed in earlier calls only times are asked: whether
     /// the late party's calls are still at hand would depend on where rounds end.
     pub(crate) fn number_deferred(&mut self, now: Option<(u32, u64)>) {
-        for ready in self.deferred.take_ready() {
+        for ready in self.messages.deferred.take_ready() {
             let channel = ready.channel;
             let n = if ready.peeks {
-                self.receives.list[channel as usize].next
+                self.messages.receives.list[channel as usize].next
             } else {
-                self.receives.count(channel, ready.end)
+                self.messages.receives.count(channel, ready.end)
             };
-            if let Some(receipt) = self.deferred.number(ready.slot, n) {
+            if let Some(receipt) = self.messages.deferred.number(ready.slot, n) {
                 if !ready.peeks {
                     self.note(|| receipt.ended(channel, n));
                 }
-                self.ask_late(&receipt, channel, n, now);
+                self.messages.ask_late(&receipt, channel, n, now);
             }
         }
-        self.deferred.trim();
+        self.messages.deferred.trim();
     }
 
     /// Ends the stream: what is still unresolved never was received.
     pub fn finish(&mut self) {
-        self.abandoned = self.deferred.abandon_unresolved();
+        self.messages.abandoned = self.messages.deferred.abandon_unresolved();
         self.number_deferred(None);
     }
 }

@@ -1,0 +1,131 @@
+//! What is recorded of one rank.
+
+use crate::basics::ends::End;
+use crate::stream::activity;
+use crate::stream::activity::Activity;
+use crate::stream::call::CallAt;
+use crate::stream::columns::LOOK_BACK;
+use crate::stream::rows::Row;
+use crate::stream::thread::Thread;
+use crate::wire::parcels::{Detail, Party};
+
+/// The calls of one rank.
+pub struct Recorded<'a> {
+    /// World rank.
+    pub rank: u32,
+    /// Its threads in order.
+    pub threads: Vec<Thread<'a>>,
+    /// Which agent has a world rank.
+    pub agent_of: &'a [u32],
+}
+
+impl Recorded<'_> {
+    pub fn signature(&self, call: &CallAt) -> &laggard_trace::Signature {
+        &self.threads[call.thread as usize]
+            .stream
+            .location()
+            .definitions
+            .signatures()[call.signature as usize]
+    }
+
+    pub fn group_id(&self, call: &CallAt) -> u64 {
+        self.signature(call).group
+    }
+
+    pub fn posted_endpoint(
+        &self,
+        call: &CallAt,
+        overridden: Option<(i32, i32)>,
+    ) -> (u64, i32, i32) {
+        let signature = self.signature(call);
+        let (peer, tag) = overridden.unwrap_or((signature.receive.peer, signature.receive.tag));
+        (signature.group, peer, tag)
+    }
+
+    /// A region in which calls were recorded: its record is at its end.
+    pub fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
+        let stream = &self.threads[call.thread as usize].stream;
+        let enter = call.leave.saturating_sub(stream.length_ns(ticks));
+        CallAt {
+            enter,
+            asks: call.leave - enter >= row.threshold,
+            ..*call
+        }
+    }
+
+    /// The late call of this end, and what its rank did before it and after `since`.
+    #[inline(always)]
+    pub fn late(&self, end: &End, since: i64) -> Detail {
+        self.detail_at(end.thread, end.event, since)
+            .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
+    }
+
+    /// The late call with this number and what came before it, if it is still at hand.
+    #[inline(always)]
+    pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
+        let found = self.threads.get(thread as usize)?;
+        let position = found.columns.position(event)?;
+        let activity = activity::before(
+            &found.columns,
+            &found.rows,
+            &found.paths,
+            &found.history,
+            position,
+            since,
+        );
+        Some(self.detail(found, found.columns.signature[position], &activity))
+    }
+
+    /// The late call alone.
+    pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
+        self.detail(
+            &self.threads[thread as usize],
+            signature,
+            &Activity::default(),
+        )
+    }
+
+    #[inline(always)]
+    fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
+        let path = |signature: u32| {
+            let path = thread.paths.get(signature as usize);
+            path.copied().unwrap_or_default()
+        };
+        let operation = |signature: u32| {
+            let row = thread.rows.get(signature as usize);
+            row.map_or(0, |row| row.operation)
+        };
+        let (other_path, other_operation, other) = match activity.other {
+            Some((other, time)) => (path(other), operation(other), time),
+            None => Default::default(),
+        };
+        Detail {
+            computation: activity.computation,
+            waiting: activity.waiting,
+            other,
+            path: path(signature),
+            operation: operation(signature),
+            other_path,
+            other_operation,
+            io: activity.io,
+            rank: self.rank,
+            thread: thread.number,
+        }
+    }
+
+    /// What this rank did before it entered a collective. What is at hand of it depends
+    /// on when the collective was settled, in the slab in which it was `complete`: only
+    /// what is at most [`LOOK_BACK`] calls before that moment counts.
+    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
+        let columns = &self.threads[party.thread as usize].columns;
+        let is_at_hand = columns.position(party.event).is_some_and(|position| {
+            let limit = columns.enter.get(position + LOOK_BACK);
+            party.enter >= complete || limit.is_none_or(|&enter| enter >= complete)
+        });
+        let detail = match is_at_hand {
+            true => self.detail_at(party.thread, party.event, since),
+            false => None,
+        };
+        detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
+    }
+}
