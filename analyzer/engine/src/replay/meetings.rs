@@ -6,16 +6,14 @@
 //! before all have entered it. Where that is not so in a single one, the ranks are not one
 //! group, or it is no barrier, and nothing is said of whom anybody waited for.
 
-use laggard_trace::calls::{self, GenericType, NUMBERS};
+use laggard_trace::calls::{self, GenericType};
 use laggard_trace::operations::OperationMap;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::basics::anomaly::{Anomalies, Level};
-use crate::collectives::group::is_apart;
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
-use crate::wire::parcels::Fold;
 use laggard_comm::Job;
 use laggard_trace::Location;
 use laggard_trace::calls::user;
