@@ -118,8 +118,8 @@ pub struct Run {
     /// What a file of the trace holds [default: location]
     #[arg(long, value_enum)]
     pub file_per: Option<FilePer>,
-    /// Regions and functions of which all instances are recorded, however short: those that
-    /// analyze is told of by the same file
+    /// Regions and functions of the program: record every instance, however short; analyze needs
+    /// the same file
     #[arg(long, value_name = "FILE")]
     pub operation_map: Option<PathBuf>,
     /// How you run the program: mpirun -n 4 ./app args
@@ -213,7 +213,7 @@ pub struct Analyze {
     /// Threads per agent [default: the cores that the agent may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// End the job if one of several agents makes no progress for so long, 0 = never
+    /// End the job if one of several agents makes no progress for this long, 0 = never
     #[arg(long, value_name = "SECONDS", default_value_t = laggard_engine::STALL_LIMIT_S)]
     pub stall_limit: u64,
     /// Show time, memory and communication of the analysis itself
@@ -236,7 +236,7 @@ pub struct Baseline {
     /// Where the table goes [default: baseline.json]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Measure for about so long [default: 60, with --quick 10]
+    /// Measure for about this long [default: 60, with --quick 10]
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub time: Option<f64>,
     /// Fewer sizes and less time
@@ -330,7 +330,7 @@ pub struct Dump {
     /// This thread only
     #[arg(long, value_name = "T")]
     pub thread: Option<u32>,
-    /// At most so many calls of each rank and thread
+    /// At most this many calls of each rank and thread
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Calls that end at this time or later, seconds since the start of the run

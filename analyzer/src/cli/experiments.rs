@@ -11,19 +11,19 @@ use super::{Format, percent};
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// Reports, or the trace directories in which they are, of two revisions or more, the one that
-    /// others are compared with first; repeats of one revision are joined by commas
+    /// Reports of two revisions or more, or the trace directories in which they are. The first
+    /// revision is what the others are compared with. Repeats of one revision are joined by commas
     /// (before-1.json,before-2.json), or in a directory
     #[arg(value_name = "REPORTS", required = true, num_args = 2..)]
     pub reports: Vec<String>,
-    /// Without repeats: a difference of so many percent counts
+    /// Without repeats: a difference of this many percent counts
     #[arg(long, value_name = "P", default_value_t = THRESHOLD_PERCENT, value_parser = percent)]
     pub threshold: f64,
     /// The program may have another name in each of them
     #[arg(long)]
     pub any_program: bool,
     /// Exit with 3 if the run, a bottleneck or a region became slower than in the first revision,
-    /// by more than noise and by so many percent or more [default: 5]
+    /// by more than noise, and by this many percent or more [default: 5]
     #[arg(
         long,
         value_name = "PERCENT",
@@ -41,8 +41,8 @@ pub struct Compare {
 /// Options of `scale`.
 #[derive(Debug, Args)]
 pub struct Scale {
-    /// Reports, or the trace directories in which they are, of two sizes or more, in any order;
-    /// repeats of one size are joined by commas (4-1.json,4-2.json), or in a directory
+    /// Reports of two sizes or more, in any order, or the trace directories in which they are.
+    /// Repeats of one size are joined by commas (4-1.json,4-2.json), or in a directory
     #[arg(value_name = "REPORTS", required = true, num_args = 2..)]
     pub reports: Vec<String>,
     /// How the problem grows with the ranks [default: as its computation does]

@@ -288,14 +288,14 @@ mod tests {
 
     #[test]
     fn variables_are_explained_to_users() {
-        let readme = include_str!("../../../README.md");
+        let page = include_str!("../../docs/options.md");
         for name in VARIABLES
             .iter()
             .chain(&["LAGGARD_TRACE_DIR", "LAGGARD_LIB"])
         {
-            assert!(readme.contains(&format!("`{name}`")), "{name}");
+            assert!(page.contains(&format!("`{name}`")), "{name}");
         }
-        let rows = readme
+        let rows = page
             .lines()
             .filter_map(|line| line.strip_prefix("| `LAGGARD_"));
         let told = rows.filter_map(|row| row.split_once('`')).map(|row| row.0);

@@ -80,63 +80,65 @@ facts! {
     Model = "model" Text "mpi or shmem";
     Place = "place" Text "where it is called";
     Who = "who" Text "the ranks that lost time";
-    Waiting = "waiting" Count "how many ranks these are";
+    Waiting = "waiting" Count "how many ranks lost time";
     Severity = "severity" Time "time lost by all ranks";
-    RankLoss = "rank_loss" Time "time lost by the rank that lost most";
-    LeastLoss = "least_loss" Time
-        "time lost by the rank that lost least, if all members did; else 0";
+    RankLoss = "rank_loss" Time "most time that a rank lost";
+    LeastLoss = "least_loss" Time "least time that a rank lost, if all members lost time; else 0";
     Left = "left" Time
-        "of rank_loss, what is left when all that the ranks need next comes as early as it did";
+        "part of rank_loss that stays gained when all that the ranks need next comes as early as \
+         it did";
     Calls = "calls" Count "calls at this place, of all ranks";
-    Instances = "instances" Count "those that lost time";
+    Instances = "instances" Count "calls that lost time";
     Mean = "mean" Time "mean duration of the calls";
     Time = "time" Time "duration of all calls together";
     Bytes = "bytes" Bytes "bytes sent and received by a call, on average";
     Members = "members" Count "ranks that take part in a call: 2 in a message";
     Ranks = "ranks" Count "ranks of the run";
     Hosts = "hosts" Count "hosts of the run";
-    Crowded = "crowded" Count "ranks that share cores of the most crowded host; 0 if each has its own";
+    Crowded = "crowded" Count
+        "ranks on the most crowded host, where ranks share cores; 0 if each has its own";
     Polls = "polls" Count "1 if the calls only look whether something has come, else 0";
     Wall = "wall" Time "duration of the run between start-up and shut-down";
     EagerLimit = "eager_limit" Bytes
-        "messages above it wait for their receive: as the run's environment says, else by default; \
+        "messages above it wait for their receive: from the run's environment, else the default; \
          known of Open MPI (shared memory, TCP) and of UCX under it or MPICH";
-    EagerSource = "eager_source" Text "what says so: a setting, or whose default it is";
+    EagerSource = "eager_source" Text
+        "where eager_limit is from: a setting, or the default of a library";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
-    CauseShare = "cause_share" Share "the part of the time lost that it is the cause of";
+    CauseShare = "cause_share" Share "part of the time lost that cause_rank causes";
     CauseComputed = "cause_computed" Time
-        "of the time lost that it is the cause of, what it computed";
-    WhoElse = "who_else" Text "the ranks that lost time, but for that rank";
-    Others = "others" Count "how many ranks these are";
+        "time that cause_rank computed, of the time lost that it causes";
+    WhoElse = "who_else" Text "the ranks that lost time, without cause_rank";
+    Others = "others" Count "how many ranks who_else names";
     LeastElse = "least_else" Time
-        "time lost by the one of them that lost least, if all other members did; else 0";
-    CauseOperation = "cause_operation" Text "the call that it made too late";
-    CausePlace = "cause_place" Text "where that is";
-    Because = "because" Text "what it did before, in words";
-    Late = "late" Text "the same for choosing: computed, held_up or unknown";
-    Computed = "computed" Time "of the time lost, what late ranks computed";
-    Waited = "waited" Time "of the time lost, what late ranks were themselves in communication";
-    Io = "io" Time "of the time lost, what late ranks were in file operations";
+        "least time that one of who_else lost, if all other members lost time; else 0";
+    CauseOperation = "cause_operation" Text "the call that cause_rank made too late";
+    CausePlace = "cause_place" Text "where cause_operation is called";
+    Because = "because" Text "what cause_rank did before, in words";
+    Late = "late" Text "the same, to choose by: computed, held_up or unknown";
+    Computed = "computed" Time "part of the time lost in which late ranks computed";
+    Waited = "waited" Time "part of the time lost in which late ranks were in communication";
+    Io = "io" Time "part of the time lost in which late ranks were in file operations";
     NextOperation = "next_operation" Text "the call that mostly follows on the same rank";
-    NextPlace = "next_place" Text "where that is";
+    NextPlace = "next_place" Text "where next_operation is called";
     NextShape = "next_shape" Text
-        "who waits for whom in that call: single, barrier, one_to_all, all_to_one, all_to_all, \
-         prefix or other";
-    NextShare = "next_share" Share "of the calls, those followed by that call";
+        "who waits for whom in next_operation: single, barrier, one_to_all, all_to_one, \
+         all_to_all, prefix or other";
+    NextShare = "next_share" Share "part of the calls that next_operation follows";
     NextSameGroup = "next_same_group" Share
-        "of the calls, those followed by that call with the same communicator";
+        "part of the calls that next_operation follows with the same communicator";
     Repeats = "repeats" Share
-        "of the calls, those followed by the same call at the same place, with the same peer or \
+        "part of the calls that the same call follows, at the same place, with the same peer or \
          communicator";
     ComputedAfter = "computed_after" Time "computation between a call and the next one, on average";
     Overlap = "overlap" Time
-        "of the calls' duration, what computation directly after them could hide, of all ranks";
+        "part of the calls' duration that computation directly after them could hide, of all ranks";
     Ahead = "ahead" Time
-        "the same of all computation up to where the rank gives something to others";
+        "the same with all computation up to where the rank gives something to others";
     Alike = "alike" Time
-        "the same of what follows further receives up to there, as much after each as follows the \
-         call itself";
+        "the same with computation that follows further receives up to there, after each at most \
+         as much as after the call itself";
 }
 
 impl Fact {
