@@ -227,6 +227,9 @@ fn of_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collectives::group::is_apart;
+    use crate::wire::parcels::Fold;
+    use laggard_trace::calls::NUMBERS;
 
     #[test]
     fn what_cannot_be_matched_is_said() {
