@@ -1,5 +1,6 @@
 //! Measurements of one operation in one group.
 
+use crate::curve::{Point, interpolate};
 use serde::{Deserialize, Serialize};
 
 use crate::{Growth, Model};
@@ -45,41 +46,6 @@ pub struct Entry {
     /// How it goes on in larger groups; of the largest one measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
-}
-
-/// One measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Bytes per call and member.
-    pub bytes: u64,
-    /// Seconds: the shortest time of the slowest member.
-    pub time_s: f64,
-    /// Half of the repetitions took no longer, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median_s: Option<f64>,
-    /// Between a quarter and three quarters of them, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread_s: Option<f64>,
-    /// How many counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repetitions: Option<u32>,
-    /// How far apart the members began in one of these, at most, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skew_s: Option<f64>,
-}
-
-impl Point {
-    /// A time alone.
-    pub fn new(bytes: u64, time_s: f64) -> Point {
-        Point {
-            bytes,
-            time_s,
-            median_s: None,
-            spread_s: None,
-            repetitions: None,
-            skew_s: None,
-        }
-    }
 }
 
 impl Entry {
@@ -128,24 +94,4 @@ impl Entry {
             None => interpolate(&self.points, bytes),
         }
     }
-}
-
-/// The time between two sizes that were measured: its logarithm is linear in that of
-/// `bytes + 1`.
-pub(crate) fn interpolate(points: &[Point], bytes: u64) -> Option<f64> {
-    let above = points.partition_point(|point| point.bytes < bytes);
-    let (upper, lower) = (points.get(above)?, points.get(above.checked_sub(1)?)?);
-    let place = |bytes: u64| (bytes as f64 + 1.0).ln();
-    Some(between(
-        (place(lower.bytes), lower.time_s),
-        (place(upper.bytes), upper.time_s),
-        place(bytes),
-    ))
-}
-
-/// The value at `at` on the curve through two (place, value), straight in the
-/// logarithm of the value.
-pub(crate) fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), at: f64) -> f64 {
-    let share = (at - x0) / (x1 - x0);
-    (y0.ln() + share * (y1.ln() - y0.ln())).exp()
 }

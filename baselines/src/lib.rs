@@ -13,15 +13,16 @@
 //! *Not here.* The measurement.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod curve;
 mod entry;
 mod error;
 mod fingerprint;
 mod merge;
 mod model;
 mod table;
-mod text;
 
-pub use entry::{Entry, Point, Span};
+pub use curve::Point;
+pub use entry::{Entry, Span};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, Used};
 pub use model::{Growth, Model, Piece, Shape};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Point, interpolate};
+use crate::curve::{Point, interpolate};
 
 /// Error up to which a model is used, a share of the time.
 const CLOSE: f64 = 0.25;

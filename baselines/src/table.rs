@@ -1,10 +1,12 @@
 //! A table of measured times.
 
+mod text;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::between;
+use crate::curve::between;
 use crate::{Baseline, Entry, Error, Fingerprint, Growth, Model, Point, Span};
 
 /// The schema that this version writes and reads.
@@ -87,7 +89,7 @@ impl Table {
 
     /// The table as text: the same measurements give the same bytes, a point a line.
     pub fn to_json(&self) -> String {
-        crate::text::json(self)
+        text::json(self)
     }
 
     /// Writes the table's file; it appears when it is complete.

@@ -2,71 +2,8 @@
 
 use laggard_trace::calls::Shape;
 
-use crate::rules::RuleBase;
+use crate::pattern::Pattern;
 use crate::{group, one_sided, progress, two_sided, unexplained, window};
-
-/// What a pattern's total is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Time lost.
-    Seconds,
-    /// Occurrences; the pattern costs no time of its own.
-    Occurrences,
-}
-
-impl Unit {
-    /// The name in the manual.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Seconds => "seconds",
-            Unit::Occurrences => "occurrences",
-        }
-    }
-}
-
-/// What the party did that others waited for, as far as it matters for what to try.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Late {
-    /// Not known, or there is no such party.
-    #[default]
-    Unknown,
-    /// It computed, for a good part of the time.
-    Computed,
-    /// It was held up itself: by others, or by files.
-    HeldUp,
-}
-
-impl Late {
-    /// As rules say it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Late::Unknown => "unknown",
-            Late::Computed => "computed",
-            Late::HeldUp => "held_up",
-        }
-    }
-}
-
-/// One row of the catalogue.
-#[derive(Debug)]
-pub struct Pattern {
-    /// In reports and on the command line.
-    pub id: &'static str,
-    /// The metric that this one is part of: a pattern's id or a [`MetricGroup`]'s.
-    pub parent: &'static str,
-    /// For people.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What happens, and why it costs time.
-    pub description: &'static str,
-    /// When an instance counts.
-    pub condition: &'static str,
-    /// The formula of the severity.
-    pub severity: &'static str,
-    /// What totals are measured in.
-    pub unit: Unit,
-}
 
 /// An inner node of the metric tree that is no pattern itself.
 #[derive(Debug)]
@@ -260,63 +197,11 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
     }
 }
 
-/// Columns of the manual's text.
-const WIDTH: usize = 80;
-
-/// The manual's page of a pattern, with what these rules say against it.
-pub fn explain(pattern: PatternId, rules: &RuleBase) -> String {
-    let row = pattern.row();
-    let mut page = format!("{} ({})\n\n", row.name, row.id);
-    wrap(&mut page, "", "", row.summary);
-    page.push('\n');
-    wrap(&mut page, "", "", row.description);
-    page.push_str("\nWhen it counts\n");
-    wrap(&mut page, "  ", "  ", row.condition);
-    page.push_str("\nWhat it costs\n");
-    wrap(&mut page, "  ", "  ", row.severity);
-    page.push_str("\nWhat to try\n");
-    let rules = rules.iter().filter(|rule| rule.patterns.contains(&pattern));
-    let (general, with_numbers): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_general());
-    for rule in general {
-        wrap(&mut page, "  - ", "    ", &rule.say_text);
-    }
-    let ids: Vec<&str> = with_numbers.iter().map(|rule| rule.id.as_str()).collect();
-    if !ids.is_empty() {
-        page.push_str("\nHints with numbers, if their conditions hold\n");
-        wrap(&mut page, "  ", "  ", &ids.join(", "));
-    }
-    page.push_str(&format!(
-        "\nMeasured in {}, part of {}.\n",
-        row.unit.name(),
-        row.parent
-    ));
-    page
-}
-
-/// Appends `text` in lines of [`WIDTH`] columns.
-pub(crate) fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            page.push_str(&line);
-            page.push('\n');
-            line = rest.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    page.push_str(&line);
-    page.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::explain;
+    use crate::rules::RuleBase;
     use std::collections::HashSet;
 
     #[test]

@@ -22,16 +22,21 @@
 
 mod catalogue;
 mod confidence;
+mod explain;
 pub mod group;
 pub mod one_sided;
+mod pattern;
 pub mod progress;
 pub mod rules;
 pub mod two_sided;
 mod unexplained;
 pub mod window;
+mod wrapped;
 
-pub use catalogue::{GROUPS, Late, MetricGroup, Pattern, PatternId, Unit, explain, of_shape};
+pub use catalogue::{GROUPS, MetricGroup, PatternId, of_shape};
 pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
+pub use explain::explain;
+pub use pattern::{Late, Pattern, Unit};
 
 /// The time that one location spent in one operation: ns on the global clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! One-sided communication: who a process waited for in its own memory.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
     id: "wait_on_value",

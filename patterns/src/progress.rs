@@ -5,7 +5,7 @@
 //! then waits until the partner calls the library again.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
     id: "wait_for_progress",

@@ -1,7 +1,7 @@
 //! Messages: who was late, the sender or the receiver.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static LATE_SENDER: Pattern = Pattern {
     id: "late_sender",

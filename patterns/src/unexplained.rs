@@ -1,6 +1,6 @@
 //! Time in calls that nobody can account for.
 
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static UNEXPLAINED: Pattern = Pattern {
     id: "unexplained",

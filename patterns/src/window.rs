@@ -5,7 +5,7 @@
 //! epoch. A fence is a meeting of all ranks of the window.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static LATE_POST: Pattern = Pattern {
     id: "late_post",

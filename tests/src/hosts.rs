@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::cable::Cable;
-use crate::product::{self, Bench};
+use crate::mpi::Mpi;
 
 /// A host that is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -162,8 +162,8 @@ impl Hosts {
     ///
     /// # Panics
     /// If not even namespaces can be had, though this user has all rights on the machine.
-    pub fn new(bench: &Bench, plans: &[Plan], wires: Wires) -> Option<Hosts> {
-        match Hosts::try_new(&bench.dir.join("hosts"), plans, wires) {
+    pub fn new(test: &Path, plans: &[Plan], wires: Wires) -> Option<Hosts> {
+        match Hosts::try_new(&test.join("hosts"), plans, wires) {
             Ok(hosts) => Some(hosts),
             Err(why) => {
                 let needs_more =
@@ -290,7 +290,7 @@ impl Hosts {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.login.pid.to_string()]);
         command.args(["--net", "--uts", "--mount", "--"]);
-        let usual = product::mpirun(ranks);
+        let usual = Mpi::chosen().mpirun(ranks);
         command.arg(usual.get_program()).args(usual.get_args());
         let slots = (ranks as usize).div_ceil(self.nodes.len());
         let hosts = self.nodes.iter().map(|n| format!("{}:{slots}", n.name));

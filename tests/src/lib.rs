@@ -67,6 +67,7 @@ pub mod check;
 pub mod directives;
 pub mod dump;
 pub mod expectations;
+pub mod folders;
 pub mod hosts;
 pub mod moved;
 pub mod mpi;

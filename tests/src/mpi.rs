@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::product;
+use crate::folders;
 
 /// An MPI library with its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn yielding() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpich/yield.c");
-        let library = product::scratch().join("libyield.so");
+        let library = folders::scratch().join("libyield.so");
         // Several tests may be about to do this: the library appears as a whole.
         let draft = library.with_extension(std::process::id().to_string());
         let mut compiler = Command::new("gcc");

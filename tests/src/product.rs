@@ -1,5 +1,7 @@
 //! The collector, the command, compilers and `mpirun`.
 
+pub use crate::folders::scratch;
+use crate::folders::target;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -497,23 +499,6 @@ pub fn reader(script: &str) -> Command {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     command.arg("-I").arg(tests.join("python").join(script));
     command
-}
-
-/// Where cargo builds.
-fn target() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let default = || {
-        workspace
-            .canonicalize()
-            .expect("the workspace")
-            .join("target")
-    };
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(default, PathBuf::from)
-}
-
-/// Where tests run.
-pub fn scratch() -> PathBuf {
-    target().join("laggard-tests")
 }
 
 fn built(variable: &str, mpi: Mpi, name: &str) -> PathBuf {

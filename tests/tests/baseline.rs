@@ -361,7 +361,7 @@ fn hosts_are_told_apart() {
     }
     let bench = prepared("baseline-hosts");
     let plans = [Plan::new("node1"), Plan::new("node2").ahead(1000)];
-    let Some(hosts) = Hosts::new(&bench, &plans, Wires::Delayed) else {
+    let Some(hosts) = Hosts::new(&bench.dir, &plans, Wires::Delayed) else {
         return;
     };
     hosts.delay("node2", LATENCY, LATENCY);

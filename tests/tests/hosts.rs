@@ -46,7 +46,7 @@ impl Setup {
     /// `None` where the machine cannot have such hosts.
     fn new(test: &str, plans: &[Plan], wires: Wires) -> Option<Setup> {
         let bench = Bench::new(test);
-        let hosts = Hosts::new(&bench, plans, wires)?;
+        let hosts = Hosts::new(&bench.dir, plans, wires)?;
         let program = bench.compile(PROGRAM, &["-DSCHEDULE_CLOCK=CLOCK_REALTIME"], &[]);
         Some(Setup {
             bench,

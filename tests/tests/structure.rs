@@ -148,7 +148,7 @@ impl Crate {
             }
         };
         while let Some((name, further)) = rest.split_first() {
-            let child = [&at[..], &[name.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(name)].concat();
             if name == "super" {
                 at.pop();
             } else if self.files.contains_key(&child) {
@@ -222,16 +222,21 @@ fn circles(imports: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-fn crates() -> Vec<PathBuf> {
+fn crates() -> impl Iterator<Item = PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let text = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace");
     let members = text.split("members = [").nth(1).expect("members");
     let members = members.split(']').next().expect("their end");
     let members = members.split('"').skip(1).step_by(2);
-    members
+    let members: Vec<PathBuf> = members
         .map(|member| root.join(member).join("src"))
-        .collect()
+        .collect();
+    assert!(members.len() > 10, "{members:?}");
+    members.into_iter()
 }
+
+/// The collector is one room: whatever a program calls, and whenever, may need every part of it.
+const ONE_ROOM: &str = "collector/src";
 
 /// A room is what stands at the root of a crate: a file, or a directory with all that is in it.
 /// Inside of a directory files may know each other. The front page itself (`lib.rs`) shows everybody.
@@ -239,7 +244,7 @@ fn crates() -> Vec<PathBuf> {
 fn rooms_of_a_crate_do_not_import_each_other_in_circles() {
     let room = |module: &Module| module.iter().take(1).cloned().collect::<Module>();
     let mut found = Vec::new();
-    for sources in crates() {
+    for sources in crates().filter(|sources| !sources.ends_with(ONE_ROOM)) {
         let mut imports = Crate::read(&sources).imports(room);
         imports.remove(&Module::new());
         let circles = circles(&imports);

@@ -15,6 +15,7 @@
 
 pub mod compare;
 mod error;
+mod layout;
 pub mod matching;
 pub mod noise;
 mod plot;

@@ -7,7 +7,7 @@ use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Communicator, Location, PEER_ANY, PEER_NONE, PEER_ROOT, WORLD};
 use rustc_hash::FxHashMap;
 
-use super::otf2::Names;
+use super::names::Names;
 
 /// Ranks by their number in `MPI_COMM_WORLD`.
 type Index = FxHashMap<u32, u32>;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, MessageEnd, Wait};
 use laggard_tables::trace::{CollectiveRow, MemberRow, MessageRow, Rows, Table, Tables, WaitRow};
 
-use super::tables::{call_key, group_key, pattern_key};
+use super::keys::{call_key, group_key, pattern_key};
 
 /// The tables of what is joined.
 pub struct JoinedTables {

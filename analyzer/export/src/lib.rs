@@ -5,7 +5,9 @@
 
 mod groups;
 mod joined;
+mod keys;
 mod location;
+mod names;
 mod operation;
 mod otf2;
 mod perfetto;

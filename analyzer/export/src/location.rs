@@ -16,7 +16,7 @@ use laggard_trace::{REGION_FUNCTION, RegionEntry, Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
-use super::otf2::{Names, location_id};
+use super::names::{Names, location_id};
 use laggard_engine::directory::TracedLocation;
 use laggard_engine::events::{Calls, Item};
 use laggard_engine::symbols::{Symbols, shown};

@@ -5,19 +5,18 @@
 //! until a call is made from somewhere else, or a region of the program ends that was around it.
 //! Regions in which nothing was called are there where they lasted so long that they have records.
 
+use super::names::{Names, location_id};
+use super::names::{PARADIGMS, ROLES};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use laggard_otf2::definitions::{
-    Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, Region, UNDEFINED,
-    group_kind,
+    Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, UNDEFINED, group_kind,
 };
 use laggard_otf2::events::{ANY, Event, TOLD};
 use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker, TOLD_NUMBERS};
 use laggard_report::Report;
-use laggard_trace::calls;
-use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
 use super::location::Writer;
@@ -25,92 +24,8 @@ use laggard_engine::directory::Trace;
 use laggard_engine::regions;
 use laggard_engine::symbols::Symbols;
 
-/// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
-const ROLES: (u8, u8) = (1, 31);
-/// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
-const PARADIGMS: (u8, u8) = (2, 6);
-/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: what the program named.
-const NAMED: (u8, u8) = (4, 1);
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;
-/// Source file of calls of MPI: Scalasca knows them by it.
-const MPI_FILE: &[u8] = b"MPI";
-
-/// Texts and regions, numbered as they come.
-#[derive(Default)]
-pub struct Names {
-    strings: FxHashMap<Vec<u8>, u32>,
-    regions: FxHashMap<(u32, u32, u32), u32>,
-    /// Regions of calls, by their numbers in the table of calls.
-    calls: FxHashMap<u16, u32>,
-    /// What texts tell of locations: location, name, text.
-    properties: Vec<(u64, u32, u32)>,
-    defined: Definitions,
-}
-
-impl Names {
-    /// The number of a text.
-    pub fn string(&mut self, text: &[u8]) -> u32 {
-        if let Some(&number) = self.strings.get(text) {
-            return number;
-        }
-        let number = self.strings.len() as u32;
-        self.strings.insert(text.to_vec(), number);
-        self.defined.strings.insert(number, text.into());
-        number
-    }
-
-    fn region(&mut self, (name, file, line): (&[u8], &[u8], u32), role: u8, paradigm: u8) -> u32 {
-        let (name, file) = (self.string(name), self.string(file));
-        let next = self.regions.len() as u32;
-        let number = *self.regions.entry((name, file, line)).or_insert(next);
-        if number == next {
-            let region = Region {
-                role,
-                paradigm,
-                name,
-                canonical: name,
-                file,
-                line,
-            };
-            self.defined.regions.insert(number, region);
-        }
-        number
-    }
-
-    /// The number of a function at a line.
-    pub fn function(&mut self, name: &[u8], file: &[u8], line: u32) -> u32 {
-        self.region((name, file, line), ROLES.0, PARADIGMS.0)
-    }
-
-    /// The number of a region that the program named.
-    pub fn named(&mut self, name: &[u8]) -> u32 {
-        self.region((name, b"", 0), NAMED.0, NAMED.1)
-    }
-
-    /// Tells something of a location.
-    pub fn property(&mut self, location: u64, name: &str, text: &str) {
-        let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
-        self.properties.push((location, name, text));
-    }
-
-    /// The number of a call.
-    pub fn call(&mut self, number: u16) -> u32 {
-        if let Some(&region) = self.calls.get(&number) {
-            return region;
-        }
-        let name = calls::name(number).as_bytes();
-        let region = self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI);
-        self.calls.insert(number, region);
-        region
-    }
-}
-
-/// Number of a location, as Score-P has it.
-pub fn location_id(rank: u32, thread: u32) -> u64 {
-    u64::from(thread) << 32 | u64::from(rank)
-}
-
 /// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
 /// anchor file. What a report of it found is marked.
 pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<PathBuf> {

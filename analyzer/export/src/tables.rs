@@ -1,10 +1,11 @@
 //! Tables in Parquet or Arrow: all that a trace tells.
 
+use super::keys::{call_key, group_key};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Events, NONE, Operation, Operations, Outcome, RegionKind};
+use laggard_engine::events::{Events, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
 use laggard_report::units::count;
 use laggard_report::{Bottleneck, Report, SourceLocation};
@@ -96,25 +97,6 @@ fn dictionaries(events: &Events) -> Dictionaries {
 /// The key of a call's type.
 fn type_key(call: Option<&'static Call>) -> Key {
     Key(call.map_or(GenericType::ALL.len(), |call| call.generic as usize) as u32)
-}
-
-/// The key of a call by its number in the table of calls.
-pub fn call_key(number: u16) -> Key {
-    let region = || Some(calls::CALLS.len() + 1 + user::position(number)?);
-    let at = calls::position(number).or_else(region);
-    Key(at.unwrap_or(calls::CALLS.len()) as u32)
-}
-
-/// The key of a communicator, window or file by its position.
-pub fn group_key(group: u32) -> Option<Key> {
-    (group != NONE).then_some(Key(group))
-}
-
-/// The key of a pattern by its number.
-pub fn pattern_key(number: u8) -> Key {
-    let id = PatternId::from_number(number);
-    let at = PatternId::ALL.iter().position(|&known| Some(known) == id);
-    Key(at.unwrap_or(0) as u32)
 }
 
 fn known(text: &str) -> Option<String> {

@@ -2,7 +2,16 @@
 
 use std::time::Duration;
 
-use super::plan::Cell;
+/// A benchmark in a group with messages of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Size; the smallest are measured first.
+    pub bytes: u64,
+    /// Position of the group.
+    pub group: usize,
+    /// Position of the benchmark.
+    pub benchmark: usize,
+}
 
 /// What rank 0 tells the members of a group: which cell, for how long; or that others are next.
 #[derive(Clone, Copy)]

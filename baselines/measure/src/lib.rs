@@ -20,6 +20,7 @@ mod cores;
 mod crowded;
 mod groups;
 mod machine;
+mod offset;
 mod plan;
 mod recorded;
 mod rounds;

@@ -5,6 +5,8 @@
 //! them. Rank 0 decides what comes next: it tells all ranks which group is at work, and the members
 //! of that one cell after the other. Ranks that have no part in it sleep, the longer the longer it takes.
 
+use super::command::Cell;
+use super::offset;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use super::crowded::{self, Kept};
 use super::groups::Group;
 use super::rounds::{self, Limits};
 use super::world::Members;
-use super::{MeasureOptions, Shown, clock};
+use super::{MeasureOptions, Shown};
 use laggard_comm::waiting;
 
 /// How often each cell is measured.
@@ -45,17 +47,6 @@ pub struct Plan<'p> {
     pub options: &'p MeasureOptions,
     /// Where they run.
     pub cores: Cores,
-}
-
-/// A benchmark in a group with messages of a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
-    /// Size; the smallest are measured first.
-    pub bytes: u64,
-    /// Position of the group.
-    pub group: usize,
-    /// Position of the benchmark.
-    pub benchmark: usize,
 }
 
 /// When a cell is measured.
@@ -439,7 +430,7 @@ impl Clocks {
             .iter()
             .map(|&rank| hosts[rank] != hosts[0])
             .collect();
-        let offset = clock::offset(members, &far);
+        let offset = offset::offset(members, &far);
         self.offsets.insert(group, (offset, Some(Instant::now())));
     }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use laggard_baselines::{Entry, Fingerprint, Point, Span, Table};
 use laggard_trace::calls::{self, Shape};
 
+use super::command::Cell;
 use super::crowded;
-use super::plan::{Cell, Done, Plan, Run, is_check};
+use super::plan::{Done, Plan, Run, is_check};
 use super::recorded::Series;
 use super::rounds;
 

@@ -20,8 +20,6 @@ mod faults;
 mod grid;
 mod ledger;
 mod location;
-mod meeting;
-mod messages;
 mod op;
 mod programs;
 mod random;

@@ -1,5 +1,6 @@
 //! The page around its sections.
 
+use crate::table::EXPLAINED;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_report::words;
@@ -14,9 +15,6 @@ pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"
      content=\"laggard ";
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Findings that are explained, at most.
-pub const EXPLAINED: usize = 100;
-
 /// The whole page.
 pub fn page(page: &Page) -> Markup {
     let report = page.report;

@@ -6,9 +6,11 @@ use laggard_report::units::{count, duration};
 use laggard_report::{Bottleneck, Report, words};
 use maud::{Markup, html};
 
-use crate::page::EXPLAINED;
 use crate::summary::meter;
 use crate::text::{amount, name, place, sentence, share};
+
+/// Findings that are explained, at most.
+pub const EXPLAINED: usize = 100;
 
 /// Findings that are listed, at most.
 const LISTED: usize = 500;

@@ -21,12 +21,12 @@ mod numbers;
 mod ranks;
 mod text;
 pub mod units;
-pub mod words;
 
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use ranks::{list_of_ranks, rank_ranges};
+pub use text::words;
 pub use text::{RenderOptions, render_text};
 
 /// The schema that this version writes and reads.

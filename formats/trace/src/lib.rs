@@ -22,11 +22,10 @@ pub mod calls;
 mod define;
 mod definitions;
 mod error;
+mod files;
 mod mapped;
-mod node;
 mod open_call;
 pub mod operations;
-mod read;
 mod record;
 mod space;
 mod write;
@@ -35,13 +34,13 @@ pub use block::*;
 pub use define::*;
 pub use definitions::{Definitions, Module};
 pub use error::{Damage, DamageKind, Error};
-pub use mapped::replace as replace_map;
-pub use node::{
+pub use files::node::{
     GRANULE, NODE_MAGIC, NODE_VERSION, NodeFile, NodePlace, NodeSpace, is_node_file_name,
     node_file_name,
 };
+pub use files::read::{Chunk, Location};
+pub use mapped::replace as replace_map;
 pub use open_call::{OpenCall, OpenCallSlot, Subject};
-pub use read::{Chunk, Location};
 pub use record::*;
 pub use space::{FileSpace, MemorySpace, Space};
 pub use write::{CHUNK_BYTES, LocationWriter};

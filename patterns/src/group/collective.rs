@@ -1,7 +1,7 @@
 //! Collective data movement: who needs whose data.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     id: "wait_at_nxn",

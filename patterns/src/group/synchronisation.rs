@@ -1,7 +1,7 @@
 //! Meetings: everybody waits for the last.
 
 use crate::Interval;
-use crate::catalogue::{Pattern, Unit};
+use crate::pattern::{Pattern, Unit};
 
 /// Condition and severity shared by all waits for the last member.
 const LAST_CONDITION: &str = "another member entered later: enter < last";

@@ -17,7 +17,7 @@ pub use facts::{Fact, FactRow, Facts, Kind, Value};
 pub use read::{Complaint, read};
 
 use crate::PatternId;
-use crate::catalogue::wrap;
+use crate::wrapped::wrap;
 
 /// A hint and when it holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ mod text;
 use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
 use serde::Serialize;
 
+pub use crate::layout::TextOptions;
 use crate::matching::{self, Identity, Matched};
 use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
 use crate::scale::start_and_end;
@@ -15,7 +16,7 @@ use crate::set::{self, Experiment, Run};
 use crate::{Error, rounded};
 pub use plot::draw;
 pub use regression::Regression;
-pub use text::{TextOptions, render};
+pub use text::render;
 
 /// The schema of [`Comparison`].
 pub const COMPARE_SCHEMA: &str = "laggard-compare/1";

@@ -1,5 +1,6 @@
 //! A comparison as text for people.
 
+use crate::layout::TextOptions;
 use laggard_report::layout::{
     Column, GLUE, Row, Style, Tone, base_name, columns, count, duration, labelled, paragraph,
     percent, place, plural, table, three_digits,
@@ -8,27 +9,6 @@ use laggard_report::layout::{
 use super::{BottleneckRow, Comparison, State, Total};
 use crate::matching::Matched;
 use crate::noise::{Change, Evidence, Sample, Verdict};
-
-/// How to set it.
-#[derive(Clone, Copy, Debug)]
-pub struct TextOptions {
-    /// Findings, regions and operations shown.
-    pub top: usize,
-    /// Whether the output understands ANSI colours.
-    pub color: bool,
-    /// Columns of the output.
-    pub width: usize,
-}
-
-impl Default for TextOptions {
-    fn default() -> Self {
-        TextOptions {
-            top: 10,
-            color: false,
-            width: 100,
-        }
-    }
-}
 
 /// Share of all time, in percent, that something has in some revision if it is listed.
 const NEGLIGIBLE_PERCENT: f64 = 0.05;

@@ -7,7 +7,7 @@ use laggard_report::layout::{
 
 use super::costs::{Cost, Kind, Part};
 use super::{Growth, Scaling, Size};
-use crate::compare::TextOptions;
+use crate::layout::TextOptions;
 
 /// The scaling as text, ending in a newline.
 pub fn render(scaling: &Scaling, options: &TextOptions) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod finding;
 mod regions;
 pub(crate) mod style;
 pub(crate) mod table;
+pub mod words;
 
 use crate::ranks::list_of_ranges;
 use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};

@@ -3,11 +3,11 @@
 use laggard_trace::calls::{self, Shape, number};
 use laggard_trace::{Communicator, Endpoint, PEER_ANY, WORLD, flags};
 
-use super::ledger::{Member, Pattern};
-use super::location::NOBODY;
-use super::op::Among;
-use super::site::SiteId;
-use super::world::{BYTES_PER_NS, World};
+use super::{BYTES_PER_NS, World};
+use crate::ledger::{Member, Pattern};
+use crate::location::NOBODY;
+use crate::op::Among;
+use crate::site::SiteId;
 
 /// A collective that not all members have entered.
 #[derive(Debug, Default)]

@@ -6,6 +6,9 @@
 //! it waits for is there; it is booked when its rank goes on, since until then others may
 //! still do something that counts for it.
 
+mod meeting;
+pub mod messages;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -13,19 +16,19 @@ use std::io;
 use laggard_trace::{Endpoint, Signature, TAG_ANY, WORLD, flags};
 use rustc_hash::FxHashMap;
 
-use super::clock::HostClock;
-use super::faults;
-use super::grid::Grid;
-use super::ledger::Ledger;
-use super::location::{Call, NOBODY};
-use super::meeting::Meeting;
-use super::messages::{Unmatched, endpoint};
-use super::op::{Op, Peer};
-use super::programs::{self, Script};
-use super::random::Random;
-use super::rank::{OpenCall, Progress, Rank};
-use super::site::{self, Site, SiteId};
-use super::{Settings, Written};
+use self::meeting::Meeting;
+use self::messages::{Unmatched, endpoint};
+use crate::clock::HostClock;
+use crate::faults;
+use crate::grid::Grid;
+use crate::ledger::Ledger;
+use crate::location::{Call, NOBODY};
+use crate::op::{Op, Peer};
+use crate::programs::{self, Script};
+use crate::random::Random;
+use crate::rank::{OpenCall, Progress, Rank};
+use crate::site::{self, Site, SiteId};
+use crate::{Settings, Written};
 
 /// What a call takes by itself at least, and by how much more at most, ns.
 const CALL: u64 = 100;

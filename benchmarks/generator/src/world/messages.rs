@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use laggard_trace::{Endpoint, PEER_NONE, TAG_ANY, flags};
 
-use super::ledger::{Ledger, Loss, Pattern};
-use super::location::NOBODY;
-use super::op::{Half, Peer};
-use super::rank::{Envelope, OpenCall, Partner, Posted, Rank, Request};
-use super::site::SiteId;
-use super::world::{BYTES_PER_NS, World};
+use super::{BYTES_PER_NS, World};
+use crate::ledger::{Ledger, Loss, Pattern};
+use crate::location::NOBODY;
+use crate::op::{Half, Peer};
+use crate::rank::{Envelope, OpenCall, Partner, Posted, Rank, Request};
+use crate::site::SiteId;
 
 /// A message without its other end.
 #[derive(Clone, Copy, Debug)]

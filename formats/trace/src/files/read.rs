@@ -9,7 +9,7 @@ use memmap2::{Mmap, MmapOptions};
 use zerocopy::FromBytes;
 
 use crate::block::*;
-use crate::node::{Joined, NODE_MAGIC};
+use crate::files::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
 
 /// Bytes that checksums are tried over when the chain of blocks is broken, in sizes of the file.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use zerocopy::FromBytes;
 
 use super::*;
-use crate::read::{Bytes, MAX_RANKS, READ_AT_ONCE, open_file};
+use crate::files::read::{Bytes, MAX_RANKS, READ_AT_ONCE, open_file};
 use crate::{Damage, DamageKind, Error, Location, file_name};
 
 /// Bytes of the index read at a time.

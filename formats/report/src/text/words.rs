@@ -2,7 +2,8 @@
 //!
 //! Numbers and their units are joined by no-break spaces.
 
-use crate::text::{self, finding};
+use super::finding;
+use crate::text;
 use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
 
 /// Whom a wait is for that no recorded call accounts for.

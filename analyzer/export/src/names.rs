@@ -1,0 +1,97 @@
+//! Texts and regions of an OTF2 archive, numbered as they come.
+
+use laggard_otf2::definitions::{Definitions, PARADIGM_MPI, Region};
+use laggard_trace::calls;
+use rustc_hash::FxHashMap;
+
+/// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
+pub const ROLES: (u8, u8) = (1, 31);
+
+/// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
+pub const PARADIGMS: (u8, u8) = (2, 6);
+
+/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: what the program named.
+pub const NAMED: (u8, u8) = (4, 1);
+
+/// Source file of calls of MPI: Scalasca knows them by it.
+pub const MPI_FILE: &[u8] = b"MPI";
+
+/// Texts and regions, numbered as they come.
+#[derive(Default)]
+pub struct Names {
+    pub strings: FxHashMap<Vec<u8>, u32>,
+    pub regions: FxHashMap<(u32, u32, u32), u32>,
+    /// Regions of calls, by their numbers in the table of calls.
+    pub calls: FxHashMap<u16, u32>,
+    /// What texts tell of locations: location, name, text.
+    pub properties: Vec<(u64, u32, u32)>,
+    pub defined: Definitions,
+}
+
+impl Names {
+    /// The number of a text.
+    pub fn string(&mut self, text: &[u8]) -> u32 {
+        if let Some(&number) = self.strings.get(text) {
+            return number;
+        }
+        let number = self.strings.len() as u32;
+        self.strings.insert(text.to_vec(), number);
+        self.defined.strings.insert(number, text.into());
+        number
+    }
+
+    pub fn region(
+        &mut self,
+        (name, file, line): (&[u8], &[u8], u32),
+        role: u8,
+        paradigm: u8,
+    ) -> u32 {
+        let (name, file) = (self.string(name), self.string(file));
+        let next = self.regions.len() as u32;
+        let number = *self.regions.entry((name, file, line)).or_insert(next);
+        if number == next {
+            let region = Region {
+                role,
+                paradigm,
+                name,
+                canonical: name,
+                file,
+                line,
+            };
+            self.defined.regions.insert(number, region);
+        }
+        number
+    }
+
+    /// The number of a function at a line.
+    pub fn function(&mut self, name: &[u8], file: &[u8], line: u32) -> u32 {
+        self.region((name, file, line), ROLES.0, PARADIGMS.0)
+    }
+
+    /// The number of a region that the program named.
+    pub fn named(&mut self, name: &[u8]) -> u32 {
+        self.region((name, b"", 0), NAMED.0, NAMED.1)
+    }
+
+    /// Tells something of a location.
+    pub fn property(&mut self, location: u64, name: &str, text: &str) {
+        let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
+        self.properties.push((location, name, text));
+    }
+
+    /// The number of a call.
+    pub fn call(&mut self, number: u16) -> u32 {
+        if let Some(&region) = self.calls.get(&number) {
+            return region;
+        }
+        let name = calls::name(number).as_bytes();
+        let region = self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI);
+        self.calls.insert(number, region);
+        region
+    }
+}
+
+/// Number of a location, as Score-P has it.
+pub fn location_id(rank: u32, thread: u32) -> u64 {
+    u64::from(thread) << 32 | u64::from(rank)
+}

@@ -1,0 +1,20 @@
+//! Where things are: what cargo built, and where tests run.
+
+use std::path::{Path, PathBuf};
+
+/// Where cargo builds.
+pub fn target() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let default = || {
+        workspace
+            .canonicalize()
+            .expect("the workspace")
+            .join("target")
+    };
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(default, PathBuf::from)
+}
+
+/// Where tests run.
+pub fn scratch() -> PathBuf {
+    target().join("laggard-tests")
+}
