@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::explain::explain;
     use crate::rules::RuleBase;
+    use crate::wrapped::WIDTH;
     use std::collections::HashSet;
 
     #[test]

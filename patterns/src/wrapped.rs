@@ -22,4 +22,4 @@ pub(crate) fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {
 }
 
 /// Columns of the manual's text.
-const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
