@@ -1,8 +1,8 @@
 //! Measurements of one operation in one group.
 
-use crate::curve::{Point, interpolate};
 use serde::{Deserialize, Serialize};
 
+use crate::curve::{Point, interpolate};
 use crate::{Growth, Model};
 
 /// Where the members of a group are.

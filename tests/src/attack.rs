@@ -108,7 +108,12 @@ impl Attack {
             for (key, value) in &self.env {
                 run = run.env(key, value);
             }
-            run.run().expect_orderly()
+            let outcome = run.run().expect_orderly();
+            // Open MPI's launcher sometimes crashes itself while it ends the ranks.
+            match trace {
+                None if outcome.signal == Some(libc::SIGSEGV) => run.run().expect_orderly(),
+                _ => outcome,
+            }
         })
     }
 

@@ -1,7 +1,6 @@
 //! The collector, the command, compilers and `mpirun`.
 
 pub use crate::folders::scratch;
-use crate::folders::target;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -10,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::attempts::{self, Watch};
+use crate::folders::target;
 use crate::hosts::Hosts;
 use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};

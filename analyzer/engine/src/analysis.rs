@@ -1,31 +1,39 @@
 //! The phases of an analysis, from a directory of traces to a report.
 
-use crate::replay::preparation;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use laggard_baselines::Used;
+use laggard_comm::{self as comm, Job, merge_up};
+use laggard_report::Report;
 use laggard_trace::calls::GenericType;
-use rayon::prelude::*;
 
 use crate::basics::anomaly::{Anomalies, Level};
+use crate::basics::intern::Interner;
+use crate::clock::ClockMap;
+use crate::clock::causality::Violations;
+use crate::findings::fold::FoldedFindings;
 use crate::findings::merge::{Own, Partial};
 use crate::findings::per_rank::Rows;
+use crate::findings::places::Places;
+use crate::findings::regions::Regions;
 use crate::findings::{hanging, merge, per_rank, places, regions};
-use crate::input::open;
-use crate::judge::profile::Profiled;
-use crate::judge::{account, detect, profile};
+use crate::input::open::{self, Opened};
+use crate::judge::account;
+use crate::judge::profile::{self, Profile, Profiled};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::phases::Phases;
-use crate::replay::rounds::{Rounds, Settled};
+use crate::replay::agent::Agent;
+use crate::replay::meetings::Meetings;
+use crate::replay::preparation::Judged;
+use crate::replay::rounds::Rounds;
 use crate::replay::slab;
-use crate::report::build::Named;
-use crate::report::{around, build};
+use crate::report::around::{self, Around};
+use crate::report::build::{self, Named};
 use crate::symbols::Symbols;
 use crate::timeline::moments::Moments;
 use crate::timeline::repair::Timeline;
-use laggard_comm::{self as comm, Job, merge_up};
 
 /// Analyses a directory; the report is at the head. An error that all agents see is
 /// returned; it is the same everywhere.
@@ -36,183 +44,58 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     let started = Instant::now();
     let mut phases = Phases::new(job, options);
-    let settings = &options.settings;
     let mut anomalies = Anomalies::default();
 
     phases.begin("open");
     let mut opened = open::open(job, directory, &mut anomalies)?;
     let timeline = Timeline::new(&opened);
-    let clocks = timeline.own(&opened);
-
     known_machine(job, options, &opened, &mut anomalies)?;
+
     phases.begin("profile");
-    let stopped = Moments::new(job, &opened, &timeline).stopped;
-    let locations = opened.locations.par_iter().zip(&clocks);
-    let locations = locations.zip(&opened.bounds);
-    let mut profiled: Vec<_> = locations
-        .map(|((location, (clock, _)), bounds)| {
-            profile::profile(location, clock, bounds, stopped, &opened)
-        })
-        .collect();
-
-    let own_clocks: Vec<_> = clocks.iter().map(|(clock, _)| clock.clone()).collect();
-    let (mapped, meetings) = regions::apply(
-        job,
-        &options.operations,
-        &mut opened.locations,
-        &mut profiled,
-        &own_clocks,
-        symbols(options),
-        &mut anomalies,
-    )?;
-    let regions = regions::sums(
-        &opened.locations,
-        &profiled,
-        &own_clocks,
-        &mapped,
-        &mut anomalies,
-    );
-    drop(own_clocks);
-
-    // What is not needed any more would add up over many ranks; so below.
-    let locations = opened.locations.iter_mut();
-    locations.for_each(|location| {
-        location.profile = Vec::new();
-        location.regions = Vec::new();
-    });
+    let mut profiles = profile_all(job, options, &mut opened, &timeline, &mut anomalies)?;
 
     phases.begin("detect");
-    let entries = profiled
-        .iter()
-        .flat_map(|location| &location.entries)
-        .map(|(_, entry)| entry);
-    let transfers = profiled.iter().flat_map(Profiled::fastest);
-    let kinds = detect::Kinds::new(job, entries, transfers)?;
-    let (verdicts, mut profile) =
-        profile::detect(&profiled, settings, options.baseline.as_ref(), &kinds);
-    let (numbers, groups) = preparation::groups(job, &opened.locations);
-    preparation::note_missing_members(
-        &opened.locations,
-        &profiled,
-        &numbers,
-        &groups,
-        &mut profile,
-    );
-    profiled.iter_mut().for_each(|one| {
-        let entries = std::mem::take(&mut one.entries);
-        one.accounts = account::open(&entries, &kinds, options.baseline.as_ref(), settings);
-    });
+    let judged = judge_all(job, options, &opened, &mut profiles.locations)?;
 
     phases.begin("causes");
-    let round = match options.round_records {
-        Some(records) => records,
-        None => slab::size(job, opened.locations.len()),
-    };
+    let round = options.round_records;
     let rounds = Rounds {
         job,
         opened: &opened,
-        profiled: &profiled,
-        verdicts: &verdicts,
-        numbers: &numbers,
-        all: settings.all,
+        profiled: &profiles.locations,
+        verdicts: &judged.verdicts,
+        numbers: &judged.numbers,
+        all: options.settings.all,
         keeps_writes: options.operations.has(GenericType::WaitOnValue),
-        records: round,
+        records: round.unwrap_or_else(|| slab::size(job, opened.locations.len())),
     };
-    let Settled {
-        mut agent,
-        timeline,
-        before,
-        after,
-    } = rounds.settle(timeline, groups, &phases)?;
-    let end = timeline.end(&opened);
-    let moments = Moments::new(job, &opened, &timeline);
-    let apart = agent.apart();
-    let between = agent.between();
-    meetings.check(job, &apart, &mut agent.ranks, &mut anomalies);
+    let settled = rounds.settle(timeline, judged.groups, &phases)?;
+    let run = Settling {
+        job,
+        options,
+        opened: &opened,
+        profiled: &profiles.locations,
+        numbers: &judged.numbers,
+        clocks: settled.timeline.own(&opened),
+        moments: Moments::new(job, &opened, &settled.timeline),
+        end: settled.timeline.end(&opened),
+        violations: (settled.before, settled.after),
+    };
+    let meetings = &profiles.meetings;
+    let agent = run.check_meetings(settled.agent, meetings, &mut anomalies);
 
     phases.begin("merge");
-    let clocks = timeline.own(&opened);
-    let settled = profiled.iter().zip(&clocks);
-    let settled = settled
-        .map(|(location, (clock, _))| location.settled(clock, moments.stopped, &mut profile));
-    let locations = settled.collect();
-    let mut own = Own {
-        profile,
-        regions,
-        between,
-        locations,
-        anomalies,
-        rows: options
-            .per_rank
-            .as_ref()
-            .map(|_| Rows::new(opened.locations.len())),
-        ..Own::default()
-    };
-    let hanging_in = |rank| hanging::of_rank(rank, &numbers);
-    own.hanging = agent.ranks.iter().flat_map(hanging_in).collect();
-    let (ranks, locations) = (&agent.ranks, &opened.locations);
-    own.known = hanging::ask(job, &own.hanging, ranks, locations, &numbers)?;
-    // What is collected is given back at once: there may be many ranks.
-    for mut rank in std::mem::take(&mut agent.ranks) {
-        merge::collect(&mut rank, &profiled, &mut own);
-        merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
-        merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
-        merge::cut_off(&rank, end, &mut own.anomalies);
-    }
-    let any_truncated = opened.truncated.iter().any(|&cut| cut);
-    merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
-    let lossy = comm::union(job, merge::lossy(&own))?;
-    let paths = merge::paths_of(&own, &lossy);
-    let texts = places::paths(job, paths, &opened.locations, &profiled)?;
-    let mut places = places::Places::new(texts, symbols(options));
-    // Before anything is folded: what is one line of the program is one finding.
-    let same = places.same(job)?;
-    if !same.is_empty() {
-        own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
-    }
-    let mut per_rank = Ok(());
-    if let (Some(path), Some(rows)) = (&options.per_rank, own.rows.take()) {
-        phases.begin("per rank");
-        let (times, all) = (&own.locations, settings.all);
-        per_rank = per_rank::write(job, path, rows, times, &opened, &mut places, all);
-        phases.begin("fold");
-    }
-    let locations = opened.run.locations as usize;
-    let (opened_locations, requests) = (opened.locations.len(), own.requests);
-    let percent = match settings.all {
-        true => 0.0,
-        false => settings.hotspot_percent,
-    };
-    let partial = own.fold(job, &opened.agent_of, locations, percent)?;
-    let mut merged = merge_up(job, partial, |mut sum, other| {
-        sum.merge(other, locations);
-        sum
-    })?;
-    let unlisted = merged.as_mut().map(Partial::take_unlisted);
-    if let Some(merged) = &merged {
-        let mut paths = merge::paths_of_findings(&merged.findings);
-        let once = merged.profile.iter().filter(|(_, sums)| sums.once.0 > 0);
-        paths.extend(once.map(|((_, path), _)| *path));
-        places.tell_apart(paths);
-    }
+    let mut own = run.collect(agent, judged.profile, profiles.regions, anomalies)?;
+    let mut places = run.name_places(&mut own)?;
+    let per_rank = run.write_rows(&mut own, &mut places, &mut phases);
+    let requests = own.requests;
+    let merged = run.merge(own, &mut places)?;
+
     phases.begin("worst calls");
-    let around = around::collect(
-        job,
-        merged.as_ref().map(|merged| &merged.findings),
-        &opened,
-        &profiled,
-        &clocks,
-        &mut places,
-    )?;
-    let (totals, shares) = phases.finish(opened_locations, requests)?;
+    let around = run.around(merged.as_ref(), &mut places)?;
+    let (totals, shares) = phases.finish(opened.locations.len(), requests)?;
     Ok(merged.map(|merged| {
-        let violations = (before, after);
-        let named = Named {
-            places: &mut places,
-            around: &around,
-        };
-        let merged = (merged, unlisted.unwrap_or_default());
-        let mut report = build::build(&opened, merged, violations, named, options, (moments, end));
+        let mut report = run.report(merged, &mut places, &around);
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;
@@ -221,12 +104,220 @@ pub fn analyze(
     }))
 }
 
+/// What is known of each location before the rounds.
+struct Profiles {
+    locations: Vec<Profiled>,
+    meetings: Meetings,
+    regions: Regions,
+}
+
+fn profile_all(
+    job: &dyn Job,
+    options: &AnalyzeOptions,
+    opened: &mut Opened,
+    timeline: &Timeline,
+    anomalies: &mut Anomalies,
+) -> Result<Profiles> {
+    let clocks = timeline.own(opened);
+    let stopped = Moments::new(job, opened, timeline).stopped;
+    let mut profiled = profile::of_all(opened, &clocks, stopped);
+    let clocks: Vec<_> = clocks.into_iter().map(|(clock, _)| clock).collect();
+    let (mapped, meetings) = regions::apply(
+        job,
+        &options.operations,
+        &mut opened.locations,
+        &mut profiled,
+        &clocks,
+        symbols(options),
+        anomalies,
+    )?;
+    let regions = regions::sums(&opened.locations, &profiled, &clocks, &mapped, anomalies);
+    // What is not needed any more would add up over many ranks; so below.
+    let locations = opened.locations.iter_mut();
+    locations.for_each(|location| {
+        location.profile = Vec::new();
+        location.regions = Vec::new();
+    });
+    Ok(Profiles {
+        locations: profiled,
+        meetings,
+        regions,
+    })
+}
+
+fn judge_all(
+    job: &dyn Job,
+    options: &AnalyzeOptions,
+    opened: &Opened,
+    profiled: &mut [Profiled],
+) -> Result<Judged> {
+    let (settings, baseline) = (&options.settings, options.baseline.as_ref());
+    let mut judged = Judged::new(job, opened, profiled, settings, baseline)?;
+    judged.note_missing_members(opened, profiled);
+    profiled.iter_mut().for_each(|one| {
+        let entries = std::mem::take(&mut one.entries);
+        one.accounts = account::open(&entries, &judged.kinds, baseline, settings);
+    });
+    Ok(judged)
+}
+
+/// The run once its rounds are over.
+struct Settling<'a> {
+    job: &'a dyn Job,
+    options: &'a AnalyzeOptions,
+    opened: &'a Opened,
+    profiled: &'a [Profiled],
+    numbers: &'a Interner<u64>,
+    clocks: Vec<(ClockMap, (u64, u64))>,
+    moments: Moments,
+    end: i64,
+    /// With clocks as measured, and as used.
+    violations: (Violations, Violations),
+}
+
+impl<'a> Settling<'a> {
+    /// Takes back what was found where ranks do not meet.
+    fn check_meetings(
+        &self,
+        mut agent: Agent<'a>,
+        meetings: &Meetings,
+        anomalies: &mut Anomalies,
+    ) -> Agent<'a> {
+        let apart = agent.apart();
+        meetings.check(self.job, &apart, &mut agent.ranks, anomalies);
+        agent
+    }
+
+    /// What this agent knows, of all its ranks.
+    fn collect(
+        &self,
+        mut agent: Agent<'a>,
+        mut profile: Profile,
+        regions: Regions,
+        anomalies: Anomalies,
+    ) -> Result<Own> {
+        let opened = self.opened;
+        let settled = self.profiled.iter().zip(&self.clocks);
+        let stopped = self.moments.stopped;
+        let settled =
+            settled.map(|(location, (clock, _))| location.settled(clock, stopped, &mut profile));
+        let locations = settled.collect();
+        let rows = self.options.per_rank.as_ref();
+        let mut own = Own {
+            profile,
+            regions,
+            between: agent.between(),
+            locations,
+            anomalies,
+            rows: rows.map(|_| Rows::new(opened.locations.len())),
+            ..Own::default()
+        };
+        let hanging_in = |rank| hanging::of_rank(rank, self.numbers);
+        own.hanging = agent.ranks.iter().flat_map(hanging_in).collect();
+        own.known = hanging::ask(
+            self.job,
+            &own.hanging,
+            &agent.ranks,
+            &opened.locations,
+            self.numbers,
+        )?;
+        // What is collected is given back at once: there may be many ranks.
+        for mut rank in std::mem::take(&mut agent.ranks) {
+            merge::collect(&mut rank, self.profiled, &mut own);
+            merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
+            merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
+            merge::cut_off(&rank, self.end, &mut own.anomalies);
+        }
+        let any_truncated = opened.truncated.iter().any(|&cut| cut);
+        merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
+        Ok(own)
+    }
+
+    /// Names the places of findings. What is one line of the program is one finding from now on.
+    fn name_places(&self, own: &mut Own) -> Result<Places> {
+        let lossy = comm::union(self.job, merge::lossy(own))?;
+        let paths = merge::paths_of(own, &lossy);
+        let texts = places::paths(self.job, paths, &self.opened.locations, self.profiled)?;
+        let mut places = Places::new(texts, symbols(self.options));
+        let same = places.same(self.job)?;
+        if !same.is_empty() {
+            own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
+        }
+        Ok(places)
+    }
+
+    /// Writes the table per rank, if it is asked for.
+    fn write_rows(&self, own: &mut Own, places: &mut Places, phases: &mut Phases) -> Result<()> {
+        let (Some(path), Some(rows)) = (&self.options.per_rank, own.rows.take()) else {
+            return Ok(());
+        };
+        phases.begin("per rank");
+        let (times, all) = (&own.locations, self.options.settings.all);
+        let written = per_rank::write(self.job, path, rows, times, self.opened, places, all);
+        phases.begin("fold");
+        written
+    }
+
+    /// Folds what agents know, and brings it up their tree: at the head all of it, and the findings
+    /// that are not listed.
+    fn merge(&self, own: Own, places: &mut Places) -> Result<Option<(Partial, FoldedFindings)>> {
+        let locations = self.opened.run.locations as usize;
+        let settings = &self.options.settings;
+        let percent = match settings.all {
+            true => 0.0,
+            false => settings.hotspot_percent,
+        };
+        let partial = own.fold(self.job, &self.opened.agent_of, locations, percent)?;
+        let merged = merge_up(self.job, partial, |mut sum, other| {
+            sum.merge(other, locations);
+            sum
+        })?;
+        Ok(merged.map(|mut merged| {
+            let unlisted = merged.take_unlisted();
+            let mut paths = merge::paths_of_findings(&merged.findings);
+            let once = merged.profile.iter().filter(|(_, sums)| sums.once.0 > 0);
+            paths.extend(once.map(|((_, path), _)| *path));
+            places.tell_apart(paths);
+            (merged, unlisted)
+        }))
+    }
+
+    /// What ranks did around the worst calls.
+    fn around(
+        &self,
+        merged: Option<&(Partial, FoldedFindings)>,
+        places: &mut Places,
+    ) -> Result<Around> {
+        let findings = merged.map(|(merged, _)| &merged.findings);
+        let (opened, profiled) = (self.opened, self.profiled);
+        around::collect(self.job, findings, opened, profiled, &self.clocks, places)
+    }
+
+    fn report(
+        self,
+        merged: (Partial, FoldedFindings),
+        places: &mut Places,
+        around: &Around,
+    ) -> Report {
+        let named = Named { places, around };
+        let end = (self.moments, self.end);
+        build::build(
+            self.opened,
+            merged,
+            self.violations,
+            named,
+            self.options,
+            end,
+        )
+    }
+}
+
 /// Whether the table of baselines is of the machine that the run was on. The error is the same
 /// on all agents.
 fn known_machine(
     job: &dyn Job,
     options: &AnalyzeOptions,
-    opened: &open::Opened,
+    opened: &Opened,
     anomalies: &mut Anomalies,
 ) -> Result<()> {
     let Some(file) = &options.baseline_file else {

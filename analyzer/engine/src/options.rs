@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use laggard_baselines::{Baseline, Empty};
 use laggard_report::{Report, Settings};
+use laggard_trace::operations::OperationMap;
 
 use crate::rules::Rules;
-use laggard_trace::operations::OperationMap;
 
 /// What comes of [`analyze`](crate::analyze).
 #[derive(Debug)]

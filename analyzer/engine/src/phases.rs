@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+use laggard_comm::{self as comm, Job, Sent};
 use laggard_report::{AgentShare, Phase, PhaseShare};
 use serde::{Deserialize, Serialize};
 
 use crate::options::AnalyzeOptions;
-use laggard_comm::{self as comm, Job, Sent};
 
 /// Agents that are listed one by one; of more, those that stand out.
 const LISTED: usize = 16;

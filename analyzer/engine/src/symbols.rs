@@ -22,11 +22,10 @@ use std::sync::Arc;
 
 use laggard_report::{Anomaly, AnomalySeverity};
 use laggard_trace::{Definitions, Frame};
-use rustc_hash::FxHashMap;
-
 use module::Module;
 pub use place::{Origin, location, shown, source_location};
 pub(crate) use place::{callers, told_by};
+use rustc_hash::FxHashMap;
 
 /// One line of the program; inlined functions have lines of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -7,6 +7,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use anyhow::Result;
+use laggard_engine::directory::TracedLocation;
+use laggard_engine::events::{Calls, Item};
+use laggard_engine::symbols::{Symbols, shown};
 use laggard_otf2::definitions::UNDEFINED;
 use laggard_otf2::events::{Collective, Event, Message, Told};
 use laggard_otf2::profile::{PROPERTY, RegionProfile};
@@ -17,9 +20,6 @@ use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
 use super::names::{Names, location_id};
-use laggard_engine::directory::TracedLocation;
-use laggard_engine::events::{Calls, Item};
-use laggard_engine::symbols::{Symbols, shown};
 
 /// What a request is, until it completes.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,13 @@
 //! until a call is made from somewhere else, or a region of the program ends that was around it.
 //! Regions in which nothing was called are there where they lasted so long that they have records.
 
-use super::names::{Names, location_id};
-use super::names::{PARADIGMS, ROLES};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use laggard_engine::directory::Trace;
+use laggard_engine::regions;
+use laggard_engine::symbols::Symbols;
 use laggard_otf2::definitions::{
     Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, UNDEFINED, group_kind,
 };
@@ -20,9 +21,8 @@ use laggard_report::Report;
 
 use super::groups::Groups;
 use super::location::Writer;
-use laggard_engine::directory::Trace;
-use laggard_engine::regions;
-use laggard_engine::symbols::Symbols;
+use super::names::{Names, location_id};
+use super::names::{PARADIGMS, ROLES};
 
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;

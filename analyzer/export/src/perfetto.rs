@@ -15,11 +15,11 @@ use laggard_report::Report;
 use laggard_report::units::count;
 use laggard_trace::calls::{self, Call};
 use laggard_trace::{Endpoint, PEER_ANY, flags};
+use links::{Cursor, Links, span};
 use rustc_hash::FxHashMap;
 
 use super::selection::{Choice, Drawn, Selection};
 use super::target::Target;
-use links::{Cursor, Links, span};
 
 /// Kinds of slices that are kept, at most.
 const MOST_KINDS: usize = 1 << 16;

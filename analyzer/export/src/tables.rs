@@ -1,6 +1,5 @@
 //! Tables in Parquet or Arrow: all that a trace tells.
 
-use super::keys::{call_key, group_key};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -18,6 +17,7 @@ use laggard_trace::calls::{self, Call, GenericType, user};
 use rayon::prelude::*;
 
 use super::joined::JoinedTables;
+use super::keys::{call_key, group_key};
 
 /// Locations that are read at the same time. Not the number of threads: files are the same
 /// for any of these.

@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use laggard_comm as comm;
 use laggard_report::units::duration;
 
 use super::benchmarks::call;
 use super::clock;
 use super::groups::Group;
 use super::world::Members;
-use laggard_comm as comm;
 
 /// How often it is tried …
 const TRIED: usize = 24;

@@ -31,10 +31,9 @@ mod world;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use laggard_baselines::Table;
-
 use benchmarks::{Benchmark, Shmem};
 use groups::Group;
+use laggard_baselines::Table;
 use laggard_comm::{self as comm, Job, MpiJob};
 use plan::Plan;
 pub use start::start;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use laggard_baselines::Fingerprint;
-
 use laggard_comm::{self as comm, Job};
 
 /// Tells libraries, before they are initialised, what measuring takes.

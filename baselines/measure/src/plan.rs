@@ -5,20 +5,21 @@
 //! them. Rank 0 decides what comes next: it tells all ranks which group is at work, and the members
 //! of that one cell after the other. Ranks that have no part in it sleep, the longer the longer it takes.
 
-use super::command::Cell;
-use super::offset;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use laggard_comm::waiting;
+
 use super::benchmarks::{Benchmark, Kind, Shmem, Site, Volume};
+use super::command::Cell;
 use super::command::Command;
 use super::cores::Cores;
 use super::crowded::{self, Kept};
 use super::groups::Group;
+use super::offset;
 use super::rounds::{self, Limits};
 use super::world::Members;
 use super::{MeasureOptions, Shown};
-use laggard_comm::waiting;
 
 /// How often each cell is measured.
 const PASSES: usize = 3;

@@ -10,10 +10,11 @@
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
+use laggard_comm::waiting;
+
 use super::benchmarks::{Steps, call};
 use super::clock;
 use super::world::Members;
-use laggard_comm::waiting;
 
 /// Shortest and longest time ahead, ns.
 const AHEAD: (i64, i64) = (3_000, 2_000_000);

@@ -1,5 +1,6 @@
-use super::*;
 use laggard_trace::{Decoder, Location as Read, file_name, flags};
+
+use super::*;
 
 fn settings(program: Program, ranks: u32) -> Settings {
     Settings {

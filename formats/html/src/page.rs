@@ -1,12 +1,12 @@
 //! The page around its sections.
 
-use crate::table::EXPLAINED;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_report::words;
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use crate::table::EXPLAINED;
 use crate::text::sentence;
 use crate::{Page, finding, pictures, ranks, regions, remarks, summary, table};
 

@@ -1,7 +1,8 @@
 //! Records: what the program did, twelve bytes a call.
 
-use crate::define::{Endpoint, Signature};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::define::{Endpoint, Signature};
 
 /// One call, or an extension of the call that follows. Layout as in `FORMAT.md`.
 #[derive(

@@ -1,9 +1,8 @@
 //! Violated causality: effects that seem to come before their causes, because the clocks of
 //! two hosts differ by more than is known.
 
-use serde::{Deserialize, Serialize};
-
 use laggard_comm::Job;
+use serde::{Deserialize, Serialize};
 
 /// Effects before their causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

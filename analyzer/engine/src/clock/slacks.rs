@@ -1,9 +1,11 @@
 //! Times from causes to effects, by which clocks are corrected.
 
-use crate::basics::ends::NONE;
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+
+use crate::basics::ends::NONE;
 
 /// The smallest times from causes on other hosts to effects on a rank's.
 #[derive(Clone, Debug)]

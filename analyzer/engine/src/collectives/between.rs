@@ -1,10 +1,12 @@
 //! What all ranks compute between calls in which they meet.
 
-use crate::waits::sums::LISTED;
-use crate::wire::parcels::Fold;
+use std::cmp::Reverse;
+
 use laggard_trace::calls::Shape;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
+
+use crate::waits::sums::LISTED;
+use crate::wire::parcels::Fold;
 
 /// What no wait that is mended makes shorter: between any two calls in which all ranks meet, the
 /// computation of the rank that computes longest. ns

@@ -2,7 +2,6 @@
 //! and gives the outcome to those who asked; the agents of late members tell them what
 //! those did.
 
-use crate::collectives::own::Collectives;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -15,6 +14,7 @@ use smallvec::SmallVec;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Group;
 use crate::collectives::between::Between;
+use crate::collectives::own::Collectives;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
 use crate::stream::rows::Row;

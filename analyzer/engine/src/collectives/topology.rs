@@ -1,11 +1,11 @@
 //! Who is whose neighbour in communicators with a topology, known to all agents: the
 //! owner of a collective must know whom each member waits for.
 
+use laggard_comm::Job;
 use laggard_trace::Location;
 use rustc_hash::FxHashMap;
 
 use crate::wire::parcels::{Edges, Parcel};
-use laggard_comm::Job;
 
 /// Neighbours in all communicators.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ mod call;
 mod collectives;
 
 use anyhow::Result;
+use call::CallOf;
 use laggard_trace::Signature;
 use rustc_hash::FxHashMap;
 
@@ -16,7 +17,6 @@ use crate::replay::agent::Agent;
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::waits::noted::{Ended, Loss, Subject};
-use call::CallOf;
 
 /// Goes over all locations once.
 pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {

@@ -16,13 +16,11 @@ mod names;
 mod operations;
 mod window;
 
-use crate::replay::preparation;
 use std::path::Path;
 
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
 use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::basics::anomaly::Anomalies;
@@ -30,13 +28,11 @@ use crate::basics::intern::PathKey;
 use crate::clock::ClockMap;
 use crate::findings::regions;
 pub use crate::findings::regions::name as region_name;
-use crate::input::open;
-use crate::input::open::Opened;
-use crate::judge::detect::Kinds;
+use crate::input::open::{self, Opened};
 use crate::judge::profile;
-use crate::judge::profile::Profiled;
 use crate::options::AnalyzeOptions;
 use crate::phases::Phases;
+use crate::replay::preparation::Judged;
 use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::symbols::Symbols;
@@ -224,34 +220,24 @@ impl Events {
         run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
     ) -> Result<T> {
         let opened = &self.opened;
-        let own = self.timeline.own(opened);
-        let profiled = opened.locations.par_iter().zip(&own).zip(&opened.bounds);
-        let profiled: Vec<_> = profiled
-            .map(|((location, (clock, _)), bounds)| {
-                profile::profile(location, clock, bounds, None, opened)
-            })
-            .collect();
+        let profiled = profile::of_all(opened, &self.timeline.own(opened), None);
         let settings = Settings {
             all: true,
             ..Settings::default()
         };
-        let entries = profiled.iter().flat_map(|location| &location.entries);
-        let transfers = profiled.iter().flat_map(Profiled::fastest);
-        let kinds = Kinds::new(&Serial, entries.map(|(_, entry)| entry), transfers)?;
         let baseline = AnalyzeOptions::default().baseline;
-        let (verdicts, _) = profile::detect(&profiled, &settings, baseline.as_ref(), &kinds);
-        let (numbers, groups) = preparation::groups(&Serial, &opened.locations);
+        let judged = Judged::new(&Serial, opened, &profiled, &settings, baseline.as_ref())?;
         let rounds = Rounds {
             job: &Serial,
             opened,
             profiled: &profiled,
-            verdicts: &verdicts,
-            numbers: &numbers,
+            verdicts: &judged.verdicts,
+            numbers: &judged.numbers,
             all: true,
             keeps_writes: false,
             records: slab::size(&Serial, opened.locations.len()),
         };
-        run(&rounds, groups)
+        run(&rounds, judged.groups)
     }
 
     /// Program and arguments.

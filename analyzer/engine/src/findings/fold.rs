@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 
+use laggard_comm::Job;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,6 @@ use crate::judge::account::Settled;
 use crate::judge::profile::LocationTimes;
 use crate::stream::rows::TimeClass;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
-use laggard_comm::Job;
 
 /// Runs of up to so many locations have all of them listed.
 const LISTED_LOCATIONS: usize = 1024;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use laggard_comm::{self as comm, Job};
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Location, OpenCall, PEER_ANY};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use crate::memory::lock::Object;
 use crate::messages::channel::Channels;
 use crate::replay::rank::Rank;
 use crate::stream::thread::{Posted, Thread};
-use laggard_comm::{self as comm, Job};
 
 /// No recording lasts longer: what is noted later is no time.
 const LONGEST_RUN_S: u64 = 10 * 366 * 86_400;

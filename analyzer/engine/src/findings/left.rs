@@ -6,13 +6,12 @@
 //! meet there, all can go on earlier by no more than each of them either lost in the wait that is
 //! mended, or waited for the others. And a run lasts as long as a rank computes.
 
-use crate::collectives::between::Between;
-use crate::findings::fold::FoldedFindings;
-
 use laggard_patterns::PatternId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::basics::intern::PathKey;
+use crate::collectives::between::Between;
+use crate::findings::fold::FoldedFindings;
 use crate::findings::fold::{Folded, RankSet};
 use crate::judge::profile::Profile;
 use crate::stream::following::{Followers, Need, Needed};

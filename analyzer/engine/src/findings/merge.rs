@@ -1,7 +1,7 @@
 //! Everything that goes to the head, in one value that is added up a tree of agents.
 
-use crate::findings::left;
 use anyhow::Result;
+use laggard_comm::{self as comm, Job};
 use laggard_report::seconds;
 use laggard_trace::calls::user;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use crate::collectives::between::Between;
 use crate::collectives::group::Owned;
 use crate::findings::fold::{FoldedFindings, Locations};
 use crate::findings::hanging::{Hanging, Known};
+use crate::findings::left;
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
 use crate::findings::{fold, hanging, listing, regions};
@@ -23,7 +24,6 @@ use crate::stream::following;
 use crate::stream::following::Followers;
 use crate::stream::thread::Thread;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
-use laggard_comm::{self as comm, Job};
 
 /// What an agent found.
 #[derive(Default)]

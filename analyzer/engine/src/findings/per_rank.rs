@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use laggard_comm::Job;
 use laggard_patterns::PatternId;
 use laggard_report::SourceLocation;
 use laggard_tables::{Call, Late, PerRank, Row, Run, Text, Value};
@@ -18,7 +19,6 @@ use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::profile::LocationTimes;
 use crate::waits::sums::{LocalFindings, Parts, PatternNumber, Sums};
-use laggard_comm::Job;
 
 /// Rows, and locations, that are sent at once, about.
 const PIECE: usize = 4096;

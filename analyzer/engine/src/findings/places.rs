@@ -1,6 +1,7 @@
 //! Where the calls are: gathers the frames that the findings name, and resolves them.
 
 use anyhow::Result;
+use laggard_comm::{self as comm, Job};
 use laggard_report::{Caller, SourceLocation};
 use laggard_trace::{Frame, Location};
 use rustc_hash::FxHashMap;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::basics::intern::PathKey;
 use crate::judge::profile::Profiled;
 use crate::symbols::{Line, Symbols, callers, source_location, told_by};
-use laggard_comm::{self as comm, Job};
 
 /// One frame of a call path, as agents tell it.
 #[derive(Clone, Serialize, Deserialize)]

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use laggard_comm::Job;
 use laggard_report::{Settings, percent, ratio, seconds};
 use laggard_trace::calls::user::{self, REGION};
 use laggard_trace::calls::{self, GenericType};
+use laggard_trace::operations::OperationMap;
 use laggard_trace::{
     Decoder, Definitions, Location, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, Region,
     RegionEntry, flags,
@@ -24,8 +26,6 @@ use crate::judge::profile::Profiled;
 use crate::replay::meetings::{Instances, Meetings, is_meeting};
 use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
-use laggard_comm::Job;
-use laggard_trace::operations::OperationMap;
 
 /// Rows of the report.
 const MOST_ROWS: usize = 500;

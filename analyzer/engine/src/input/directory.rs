@@ -5,6 +5,7 @@ mod anomalies;
 use std::path::Path;
 
 use anyhow::Result;
+use laggard_comm::Serial;
 use laggard_report::{Anomaly, AnomalySeverity};
 use laggard_trace::{Location, ProfileEntry};
 
@@ -12,7 +13,6 @@ use super::{import, open};
 use crate::basics::anomaly;
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::clock::ClockMap;
-use laggard_comm::Serial;
 
 pub use anomalies::{merge_anomalies, of_location};
 

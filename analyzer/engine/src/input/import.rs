@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use laggard_comm::{self as comm, Job};
 use laggard_otf2::notes::{self, Notes};
 use laggard_otf2::world::Thread;
 use laggard_otf2::{Archive, Channel, Error, Transcoded, Transcoder};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::input::files::{Entry, Failure};
 use crate::input::open::{Found, assign};
-use laggard_comm::{self as comm, Job};
 
 /// Extension of the anchor file of an OTF2 archive.
 const ANCHOR: &str = "otf2";

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use laggard_comm::Job;
 use laggard_report::{AnomalySeverity, Crowd};
 use laggard_trace::{Location, NodeFile, ProfileEntry, calls};
 use rayon::prelude::*;
@@ -17,7 +18,6 @@ use crate::input::bounds::Bounds;
 use crate::input::crowd::Room;
 use crate::input::files::{Entry, Failure, Listing};
 use crate::input::{crowd, files, import};
-use laggard_comm::Job;
 
 /// What is read of each location at once.
 struct LocationInfo {

@@ -1,9 +1,8 @@
 //! Whether those who take part in a call are on one host: what it should cost depends on it.
 
-use rustc_hash::FxHashMap;
-
 use laggard_baselines::Span;
 use laggard_trace::{Location, WORLD, flags};
+use rustc_hash::FxHashMap;
 
 use crate::input::open::Opened;
 

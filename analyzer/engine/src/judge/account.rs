@@ -10,7 +10,6 @@ use laggard_report::Settings;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;

@@ -1,16 +1,16 @@
 //! The detection phase: which profile entries are worth asking about.
 
-use crate::stream::thread::Usual;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use laggard_baselines::{Baseline, Span};
+use laggard_comm::{self as comm, Job};
+use laggard_report::Settings;
 use laggard_trace::calls::{self, GenericType};
 use serde::{Deserialize, Serialize};
 
-use laggard_comm::{self as comm, Job};
-use laggard_report::Settings;
+use crate::stream::thread::Usual;
 
 /// Profile of one (operation, call path) on one location. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

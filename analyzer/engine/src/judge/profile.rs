@@ -1,10 +1,12 @@
 //! From opened files to ranks that are ready for pass one: profile, verdicts,
 //! tables of signatures, groups.
 
-use rustc_hash::FxHashMap;
-
+use laggard_baselines::{Baseline, Span};
+use laggard_report::Settings;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Location, WORLD, flags};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::{PathKey, path_key, size_of};
@@ -16,8 +18,6 @@ use crate::judge::account::{Account, Settled};
 use crate::judge::detect::{Entry, Filter, Kinds, Verdict, hotspot_share, judge};
 use crate::stream::rows::TimeClass;
 use crate::stream::thread::Usual;
-use laggard_baselines::{Baseline, Span};
-use laggard_report::Settings;
 
 /// Times of one location. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -297,6 +297,19 @@ pub struct Verdicts {
     pub entries: FxHashMap<(u16, u32), Verdict>,
     /// One-sided transfers, by signature.
     pub transfers: FxHashMap<u32, Usual>,
+}
+
+/// Of all locations of this agent. `clocks` are theirs; `stopped` is when the run's Finalize began.
+pub fn of_all(
+    opened: &Opened,
+    clocks: &[(ClockMap, (u64, u64))],
+    stopped: Option<i64>,
+) -> Vec<Profiled> {
+    let locations = opened.locations.par_iter().zip(clocks);
+    let locations = locations.zip(&opened.bounds);
+    locations
+        .map(|((location, (clock, _)), bounds)| profile(location, clock, bounds, stopped, opened))
+        .collect()
 }
 
 /// Runs the filters on all entries of this agent, and sums its profile.

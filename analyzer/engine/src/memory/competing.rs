@@ -1,12 +1,12 @@
 //! Transfers that meet at one process: which were slow, and who else transferred to or from the
 //! same target meanwhile.
 
-use crate::memory::own::RemoteMemory;
-use crate::stream::recorded::Recorded;
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
 
+use crate::memory::own::RemoteMemory;
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::waits::sums::{Instance, LocalFindings};
 use crate::wire::parcels::Detail;
 use crate::wire::watched::{Kind, Rival, Watch};

@@ -5,17 +5,17 @@
 //! for the target, and so do the calls that end the epoch: exactly what a channel does. Their
 //! tags are negative, so that no message of the program is on them.
 
-use crate::memory::own::RemoteMemory;
-use crate::messages::ends::Messages;
-use crate::stream::recorded::Recorded;
 use laggard_trace::Event;
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
+use crate::memory::own::RemoteMemory;
 use crate::memory::watches::has_its_size;
 use crate::messages::channel::{COMPLETED, POSTED, TRANSFERRED};
+use crate::messages::ends::Messages;
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::stream::roles::Role;
 use crate::stream::rows::Row;
 use crate::wire::parcels::{Member, Party};

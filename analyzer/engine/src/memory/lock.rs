@@ -1,13 +1,13 @@
 //! Locks of OpenSHMEM and of windows: who held one while another waited for it.
 
-use crate::memory::own::RemoteMemory;
-use crate::stream::recorded::Recorded;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::End;
+use crate::memory::own::RemoteMemory;
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::wire::watched::{Held, Kind, Watch};
 
 /// What a lock is on.

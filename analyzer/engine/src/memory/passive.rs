@@ -1,14 +1,14 @@
 //! Passive target synchronisation: who held a conflicting lock on a window, and when a target
 //! that had to make progress next did so.
 
-use crate::memory::own::RemoteMemory;
-use crate::messages::ends::Messages;
-use crate::stream::recorded::Recorded;
 use laggard_trace::calls::number;
 use laggard_trace::{Event, PEER_NONE};
 
 use crate::memory::lock::Object;
+use crate::memory::own::RemoteMemory;
+use crate::messages::ends::Messages;
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::stream::rows::Row;
 use crate::wire::watched::{Effect, Kind, Watch, Written};
 

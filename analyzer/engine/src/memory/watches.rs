@@ -1,18 +1,18 @@
 //! Calls about symmetric memory: what waits for a value or a lock there, what was written, and
 //! what agents tell each other of it.
 
-use crate::memory::own::RemoteMemory;
-use crate::stream::recorded::Recorded;
-use crate::wire::watched::{Watch, Written};
 use laggard_trace::calls::{Call, GenericType, number};
 use laggard_trace::{Event, PEER_NONE, Signature, SymmetricAddress, flags};
 
 use crate::basics::ends::End;
 use crate::memory::lock::Object;
+use crate::memory::own::RemoteMemory;
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::stream::roles::Memory;
 use crate::stream::rows::Row;
 use crate::wire::watched::{ANY_CHANGE, Effect, Kind};
+use crate::wire::watched::{Watch, Written};
 
 /// Largest write, in bytes, that may end a wait for a variable that is not known: a flag.
 const FLAG_BYTES: u64 = 8;

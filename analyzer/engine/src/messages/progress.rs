@@ -6,13 +6,13 @@
 //! need is told in the round in which its beginning is read, so that the partner's calls since
 //! then are at hand.
 
-use crate::stream::absence::Gap;
-use crate::stream::recorded::Recorded;
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
+use crate::stream::absence::Gap;
+use crate::stream::recorded::Recorded;
 use crate::wire::parcels::{Absence, Detail, Need};
 
 /// Absences of a partner that are kept of one call, the last ones.

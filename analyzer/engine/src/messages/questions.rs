@@ -2,16 +2,16 @@
 //!
 //! Where the other end is at the same agent it is looked up, the others are asked for.
 
-use crate::messages::channel::POSTED;
-use crate::messages::ends::Messages;
 use laggard_patterns::progress::REST_NS;
 use laggard_patterns::{Interval, two_sided};
 
 use crate::basics::ends::{End, NONE};
 use crate::basics::room::make_room;
 use crate::clock::slacks::Slacks;
+use crate::messages::channel::POSTED;
 use crate::messages::channel::{COMPLETED, Channel, ChannelKey, Channels, TRANSFERRED};
 use crate::messages::charges::{Calls, EPOCHS, Late, ORDER_WINDOW, Token, Waiter};
+use crate::messages::ends::Messages;
 use crate::messages::wildcard::Receipt;
 use crate::stream::call::CallAt;
 use crate::waits::sums::{Instance, LocalFindings};

@@ -8,7 +8,6 @@
 //! at one such pattern at a time, and at each at most once: when the pattern's first
 //! unresolved receive is a later one, it never holds it up again.
 
-use crate::waits::noted::{Ended, Subject};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -17,6 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::End;
 use crate::messages::channel::ChannelKey;
 use crate::messages::charges::Token;
+use crate::waits::noted::{Ended, Subject};
 
 /// A completed receive that may still be without a number.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! instances into questions, pass two answers those of others, and what came back
 //! is named.
 
-use crate::messages::channel::POSTED;
+use laggard_comm::Job;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -11,6 +11,7 @@ use crate::clock::causality::Violations;
 use crate::collectives::between::Between;
 use crate::collectives::group::{Groups, Owned, losses, name_late, needed, owner};
 use crate::messages::channel::Channel;
+use crate::messages::channel::POSTED;
 use crate::messages::charges::{Losses, Lost};
 use crate::messages::ends::Asked;
 use crate::messages::progress::Progress;
@@ -23,7 +24,6 @@ use crate::wire::parcels::{
     Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,
     Question, Requesting, Side, Told, exchange, recycle,
 };
-use laggard_comm::Job;
 
 /// An agent in the cause phase.
 pub struct Agent<'a> {

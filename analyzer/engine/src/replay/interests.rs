@@ -1,6 +1,7 @@
 //! Which agents can know who ended a wait for a value or a lock, or who competed with a transfer:
 //! those whose ranks ever touch that memory or that lock, by their signatures.
 
+use laggard_comm::Job;
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashSet;
@@ -9,7 +10,6 @@ use crate::replay::rank::Rank;
 use crate::stream::roles::Role;
 use crate::wire::parcels::{Parcel, Touched};
 use crate::wire::watched::{Kind, Watch};
-use laggard_comm::Job;
 
 /// Ranges of ranks, or locks, that an agent tells of; with more it says that it may know of all.
 const MOST: usize = 4096;

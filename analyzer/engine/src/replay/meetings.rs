@@ -6,6 +6,9 @@
 //! before all have entered it. Where that is not so in a single one, the ranks are not one
 //! group, or it is no barrier, and nothing is said of whom anybody waited for.
 
+use laggard_comm::Job;
+use laggard_trace::Location;
+use laggard_trace::calls::user;
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::operations::OperationMap;
 use rustc_hash::FxHashMap;
@@ -14,9 +17,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
-use laggard_comm::Job;
-use laggard_trace::Location;
-use laggard_trace::calls::user;
 
 /// In ids of groups: those of operations of the program's own.
 const SEED: u64 = 0x6c61_6767_6172_6421;

@@ -1,22 +1,77 @@
 //! What the rounds begin with: ranks with what their signatures mean, and the groups of this agent.
 
+use anyhow::Result;
+use laggard_baselines::Baseline;
+use laggard_comm::Job;
+use laggard_report::Settings;
+use laggard_trace::calls::number::MPI_Cancel;
+use laggard_trace::{ALL_PES, Location, Signature, flags};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
 use crate::basics::ends::NONE;
 use crate::basics::intern::{Group, Interner, PathKey};
 use crate::clock::ClockMap;
 use crate::collectives::group::{Groups, owner};
 use crate::collectives::topology::Topology;
 use crate::input::open::Opened;
-use crate::judge::profile::{Profile, Profiled, Verdicts, sizes};
+use crate::judge::detect::Kinds;
+use crate::judge::profile::{self, Profile, Profiled, Verdicts, sizes};
 use crate::replay::rank::Rank;
 use crate::stream::columns::Stream;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
 use crate::wire::parcels::{Counting, exchange};
-use laggard_comm::Job;
-use laggard_trace::calls::number::MPI_Cancel;
-use laggard_trace::{ALL_PES, Location, Signature, flags};
-use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+
+/// What the rounds need to know before they begin.
+pub struct Judged {
+    /// What is slow, of each location.
+    pub verdicts: Vec<Verdicts>,
+    /// The profile of this agent's locations.
+    pub profile: Profile,
+    /// What calls of a kind take.
+    pub kinds: Kinds,
+    /// Numbers of groups.
+    pub numbers: Interner<u64>,
+    /// Groups of this agent.
+    pub groups: Groups,
+}
+
+impl Judged {
+    /// By all agents' profiles. Collective.
+    pub fn new(
+        job: &dyn Job,
+        opened: &Opened,
+        profiled: &[Profiled],
+        settings: &Settings,
+        baseline: &dyn Baseline,
+    ) -> Result<Judged> {
+        let entries = profiled.iter().flat_map(|location| &location.entries);
+        let transfers = profiled.iter().flat_map(Profiled::fastest);
+        let kinds = Kinds::new(job, entries.map(|(_, entry)| entry), transfers)?;
+        let (verdicts, profile) = profile::detect(profiled, settings, baseline, &kinds);
+        let (numbers, groups) = groups(job, &opened.locations);
+        Ok(Judged {
+            verdicts,
+            profile,
+            kinds,
+            numbers,
+            groups,
+        })
+    }
+
+    /// Notes in the profile the calls in groups of which some member has no trace.
+    pub fn note_missing_members(&mut self, opened: &Opened, profiled: &[Profiled]) {
+        let (numbers, groups) = (&self.numbers, &self.groups);
+        note_missing_members(
+            &opened.locations,
+            profiled,
+            numbers,
+            groups,
+            &mut self.profile,
+        );
+    }
+}
 
 /// Builds the ranks of this agent. `clocks` are those of the locations, shifted to
 /// the start of the run.
@@ -166,7 +221,7 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
 }
 
 /// Notes in the profile the calls in groups of which some member has no trace.
-pub fn note_missing_members(
+fn note_missing_members(
     locations: &[Location],
     profiled: &[Profiled],
     numbers: &Interner<u64>,

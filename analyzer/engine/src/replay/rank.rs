@@ -1,12 +1,6 @@
 //! Pass one over the calls of a rank: counts messages and collectives, ties
 //! completions to what was posted, and turns slow instances into questions.
 
-use crate::collectives::own::Collectives;
-use crate::memory::own::RemoteMemory;
-use crate::messages::ends::Messages;
-use crate::messages::questions::Peers;
-use crate::stream::recorded::Recorded;
-use crate::wire::parcels::Detail;
 use std::ops::Range;
 
 use laggard_trace::calls::Shape;
@@ -15,16 +9,22 @@ use laggard_trace::{Event, flags};
 use crate::basics::ends::{End, NONE};
 use crate::basics::in_order::InOrder;
 use crate::collectives::group::{GroupEntry, Part};
+use crate::collectives::own::Collectives;
 use crate::memory::epochs::target_of;
+use crate::memory::own::RemoteMemory;
 use crate::messages::charges::Waiter;
+use crate::messages::ends::Messages;
 use crate::messages::questions::Asker;
+use crate::messages::questions::Peers;
 use crate::messages::wildcard::Deferred;
 use crate::stream::call::CallAt;
 use crate::stream::columns::Columns;
+use crate::stream::recorded::Recorded;
 use crate::stream::roles::{Memory, Role};
 use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
 use crate::waits::noted::Ended;
+use crate::wire::parcels::Detail;
 use crate::wire::parcels::Side;
 
 /// The traces of one rank.

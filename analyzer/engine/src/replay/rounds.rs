@@ -1,8 +1,8 @@
 //! The rounds of the cause phase from the start of the run to its end: once, and where
 //! clocks turn out to contradict causality again, with better ones.
 
-use crate::replay::preparation;
 use anyhow::Result;
+use laggard_comm::Job;
 
 use crate::basics::intern::Interner;
 use crate::clock::causality::Violations;
@@ -11,9 +11,9 @@ use crate::input::open::Opened;
 use crate::judge::profile::{Profiled, Verdicts};
 use crate::phases::Phases;
 use crate::replay::agent::Agent;
+use crate::replay::preparation;
 use crate::replay::slab;
 use crate::timeline::repair::{Known, Noted, Timeline};
-use laggard_comm::Job;
 
 /// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
 /// a rate was wrong smaller errors show.

@@ -6,12 +6,13 @@
 //! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
 //! PEs did is kept for one slab only, however long a wait lasts.
 
-use crate::memory::passive::progressed;
+use laggard_comm::Job;
 use laggard_patterns::progress::{self, Stall};
 use laggard_patterns::{Interval, PatternId, one_sided};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::memory::passive::progressed;
 use crate::memory::watches::{keep_last, sort_writes};
 use crate::memory::{competing, lock};
 use crate::messages::charges::{Losses, Lost};
@@ -21,7 +22,6 @@ use crate::replay::rank::Rank;
 use crate::waits::sums::Instance;
 use crate::wire::parcels::{Answering, Asking, Detail};
 use crate::wire::watched::{Held, Kind, Rival, Watch, Written};
-use laggard_comm::Job;
 
 /// A wait that somebody told of, and what is known of it.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Slabs of global time, so that what is in flight stays bounded.
 
+use laggard_comm::Job;
+
 use crate::clock::ClockMap;
 use crate::input::open::Opened;
-use laggard_comm::Job;
 
 /// Resolution of the histogram that borders are taken from.
 const BINS: usize = 1 << 14;

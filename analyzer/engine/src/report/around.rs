@@ -10,8 +10,10 @@ mod lane;
 use std::cmp::Reverse;
 
 use anyhow::Result;
+use laggard_comm::Job;
 use laggard_report::{Lane as LaneOfReport, Segment as SegmentOfReport, Timeline, seconds};
 use laggard_trace::calls::{self, GenericType};
+use lane::{Kind, Lane};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -24,8 +26,6 @@ use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::profile::Profiled;
 use crate::waits::sums::{FindingKey, Worst};
-use laggard_comm::Job;
-use lane::{Kind, Lane};
 
 /// Findings that are looked up, those with most lost time.
 const FINDINGS: usize = 20;

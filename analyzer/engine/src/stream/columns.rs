@@ -1,8 +1,7 @@
 //! The calls of one location in a slab of global time, decoded.
 
-use rayon::prelude::*;
-
 use laggard_trace::{Chunk, Decoder, Event, Location, Record};
+use rayon::prelude::*;
 
 use crate::basics::ends::End;
 use crate::clock::{ClockMap, NearMap};

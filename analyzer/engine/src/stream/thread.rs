@@ -1,12 +1,13 @@
 //! One thread of a rank in pass one: its calls, and the requests that it has under way.
 
+use rustc_hash::FxHashMap;
+
 use crate::basics::intern::PathKey;
 use crate::basics::queue::Queue;
 use crate::stream::activity::History;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::following::Following;
 use crate::stream::rows::Row;
-use rustc_hash::FxHashMap;
 
 /// One thread of a rank.
 pub struct Thread<'a> {

@@ -1,8 +1,9 @@
 //! When a run begins and ends.
 
+use laggard_comm::Job;
+
 use crate::input::open::Opened;
 use crate::timeline::repair::Timeline;
-use laggard_comm::Job;
 
 /// When a run's parts begin and end, ns since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
+use laggard_comm::Job;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
@@ -32,7 +33,6 @@ use crate::clock::slacks::{Slacks, Time};
 use crate::clock::trend::Seen;
 use crate::clock::{ClockMap, trend};
 use crate::input::open::Opened;
-use laggard_comm::Job;
 
 /// Parts of the run.
 const BINS: i64 = 256;

@@ -1,8 +1,9 @@
 //! What agents send each other in a round: lists of entries.
 
+use laggard_comm::Job;
+
 use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use crate::wire::watched::{Held, Rival, Watch, Written};
-use laggard_comm::Job;
 
 entries! {
     /// Gives a channel of one of the receiver's ranks the next number between the two agents.

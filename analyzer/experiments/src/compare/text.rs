@@ -1,12 +1,12 @@
 //! A comparison as text for people.
 
-use crate::layout::TextOptions;
 use laggard_report::layout::{
     Column, GLUE, Row, Style, Tone, base_name, columns, count, duration, labelled, paragraph,
     percent, place, plural, table, three_digits,
 };
 
 use super::{BottleneckRow, Comparison, State, Total};
+use crate::layout::TextOptions;
 use crate::matching::Matched;
 use crate::noise::{Change, Evidence, Sample, Verdict};
 

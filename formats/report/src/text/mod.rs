@@ -6,10 +6,11 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub mod words;
 
-use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
+
+use crate::ranks::list_of_ranges;
+use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
 
 /// How to render.
 #[derive(Clone, Debug, PartialEq, Eq)]
