@@ -47,7 +47,7 @@ impl Late {
 pub struct Pattern {
     /// In reports and on the command line.
     pub id: &'static str,
-    /// The metric that this one is part of: a pattern's id or a [`MetricGroup`]'s.
+    /// The metric that this one is part of: a pattern's id or a [`MetricGroup`](crate::MetricGroup)'s.
     pub parent: &'static str,
     /// For people.
     pub name: &'static str,
