@@ -178,7 +178,8 @@ PROGRAMS
         # The thread sanitizer needs a standard library that was built with it.
         # A process in which both the collector and the sanitizer stand in for others does not start.
         sanitized address --lib -p laggard-trace -p laggard-otf2 -p laggard-tables \
-            -p laggard-report -p laggard-baselines -p laggard-patterns -p laggard
+            -p laggard-report -p laggard-baselines -p laggard-patterns -p laggard-engine \
+            -p laggard-comm -p laggard-export
         sanitized address -p laggard-fuzz --test replay
         ;;
     *)
