@@ -52,7 +52,12 @@ fn said_of(laggard: &Path, trace: &Path, work: &Path) -> Vec<(&'static str, Stri
     let mut said = Vec::new();
     let mut keep = |names: [&'static str; 3], command: &mut Command| {
         let outcome = run(command, PATIENCE, &work.join("log"));
-        let end = format!("{:?}\n{}", outcome.code, outcome.stderr);
+        // Launchers number their jobs.
+        let told = outcome.stderr.lines();
+        let told: Vec<_> = told
+            .filter(|line| !line.contains("Process name:"))
+            .collect();
+        let end = format!("{:?}\n{}", outcome.code, told.join("\n"));
         said.push((names[0], end));
         said.push((names[1], outcome.stdout));
         let bytes = fs::read(&out).unwrap_or_default();
