@@ -219,7 +219,8 @@ mod tests {
         assert_eq!(step(&[]).code, Some(0));
     }
 
-    /// Of two tests that failed beside others, the one that passes twice alone does not count.
+    /// Of tests that failed beside others, one that passes twice alone does not count; one that is
+    /// not found alone does.
     #[test]
     fn steps_repeat_alone_what_failed_beside_others() {
         let scratch = crate::product::scratch().join("steps-alone");
@@ -237,16 +238,19 @@ mod tests {
         let cargo = "echo '     Running tests/one.rs (target/one-1)' >&2\n\
             echo \"with $*\"\n\
             [ $# -gt 0 ] || echo 'test busy ... FAILED'\n\
+            [ $# -gt 0 ] || echo 'test src/lib.rs - page (line 3) ... FAILED'\n\
+            [ $# -eq 0 ] || echo 'test busy ... ok'\n\
             echo 'test wrong ... FAILED'\n\
             echo 'test result: FAILED.'\n\
             exit 101";
         let told = step(&["tests", "sh", "-c", cargo]).expect_success().stdout;
-        let alone = "with --exact --test-threads=1 busy wrong\n";
+        let alone = "with --exact --test-threads=1 busy src/lib.rs wrong\n";
         assert_eq!(told.matches(alone).count(), 2, "{told}");
         let end = step(&[]);
         assert_eq!(end.code, Some(1));
         let said = "1 failed beside other tests and passed twice alone:\n    \
-            tests: tests/one.rs busy\n\n1 failed:\n    tests: tests/one.rs wrong\n";
+            tests: tests/one.rs busy\n\n2 failed:\n    tests: tests/one.rs src/lib.rs\n    \
+            tests: tests/one.rs wrong\n";
         assert_eq!(end.stdout.trim_start(), said);
         fs::write(&list, "").expect("written");
         assert_eq!(step(&[]).code, Some(0));
