@@ -24,6 +24,7 @@ mod exports;
 mod ffi;
 mod groups;
 mod guard;
+mod handles;
 mod hash;
 mod hydra;
 mod lists;

@@ -175,6 +175,11 @@ impl Line {
         statistics: 0,
     };
 
+    #[inline(always)]
+    fn holds(&self, words: &Words) -> bool {
+        same(&self.words, words) && self.id != 0
+    }
+
     fn found(&self) -> Found {
         Found {
             id: self.id,
@@ -235,25 +240,29 @@ fn shift(lines: usize) -> u32 {
 }
 
 /// The signatures of one location.
+// What every call reads comes first.
+#[repr(C)]
 pub struct Signatures {
+    /// By index of the statistics.
+    pub profile: Profile,
     /// An open-addressing table of which half is empty at least; their number is a power of two.
     lines: Box<[Line]>,
+    /// The id of the last call's.
+    last: u32,
+    /// The line of the one that followed that.
+    expected: u32,
+    /// By id, the line of the signature that followed the last time.
+    next: Vec<u32>,
     /// A hash's bits that are no line's number.
     shift: u32,
     /// Signatures, fallbacks not counted.
     count: usize,
     fallbacks: usize,
     next_id: u32,
-    /// By id, the line of the signature that followed the last time.
-    next: Vec<u32>,
-    /// The id of the last call's.
-    last: u32,
     /// Calls about symmetric memory that were seen once: what distinguishes them, by line.
     once: Box<[u64]>,
     /// Signatures with a symmetric address.
     with_address: usize,
-    /// By index of the statistics.
-    pub profile: Profile,
 }
 
 impl Signatures {
@@ -270,6 +279,7 @@ impl Signatures {
             next_id: 1,
             next: Vec::new(),
             last: 0,
+            expected: 0,
             once: Box::default(),
             with_address: 0,
             profile: Profile::default(),
@@ -279,61 +289,48 @@ impl Signatures {
     /// The signature of a call, if it has one.
     #[inline(always)]
     pub fn find(&self, raw: &Raw) -> Option<Found> {
-        match self.line_of(raw) {
-            Ok((_, found)) => Some(found),
-            Err((at, words)) => self.find_after(at, words),
-        }
+        Some(self.lines[self.place(&raw.words())?].found())
     }
 
-    /// The line that a call's hash leads to, and its signature if it is the call's; else where to
-    /// go on for what.
-    #[inline(always)]
-    fn line_of(&self, raw: &Raw) -> Result<(usize, Found), (usize, Words)> {
-        let words = raw.words();
-        let at = (hash(&words) >> self.shift) as usize;
-        // SAFETY: a hash has 64 bits, and what is left of them is a line's number.
-        let line = unsafe { self.lines.get_unchecked(at) };
-        if same(&line.words, &words) && line.id != 0 {
-            return Ok((at, line.found()));
-        }
-        Err((at, words))
-    }
-
-    /// The same of a call that is recorded. Programs repeat themselves: the line of the signature
-    /// that is likely to come next is fetched, which in a program with many of them is far away by
-    /// the time that it is needed.
+    /// The signature of a call that is recorded. Programs repeat themselves: the signature that
+    /// followed the last one before is tried first, which takes no hash; and its line has been
+    /// fetched since, which in a program with many of them would be far away by now.
     #[inline(always)]
     pub fn find_recorded(&mut self, raw: &Raw) -> Option<Found> {
-        let (at, found) = match self.line_of(raw) {
-            Ok(known) => known,
-            Err((at, words)) => return self.find_after(at, words),
-        };
-        if let Some(next) = self.next.get_mut(self.last as usize)
-            && *next != at as u32
-        {
-            *next = at as u32;
+        let words = raw.words();
+        // SAFETY: the number of a line, and there are never fewer than before.
+        let mut line = unsafe { self.lines.get_unchecked(self.expected as usize) };
+        if !line.holds(&words) {
+            let at = self.place(&words)?;
+            if let Some(next) = self.next.get_mut(self.last as usize) {
+                *next = at as u32;
+            }
+            line = &self.lines[at];
         }
+        let found = line.found();
         self.last = found.id;
+        self.expected = self.next.get(found.id as usize).copied().unwrap_or(0);
         #[cfg(target_arch = "x86_64")]
-        if let Some(&next) = self.next.get(found.id as usize) {
+        {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line = self.lines.as_ptr().wrapping_add(next as usize);
+            let line = self.lines.as_ptr().wrapping_add(self.expected as usize);
             // SAFETY: a hint, for which any address will do.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
         }
         Some(found)
     }
 
-    /// The signature, if it had to go past this line.
-    #[inline(never)]
-    fn find_after(&self, mut at: usize, words: Words) -> Option<Found> {
+    /// The number of the line that has these words.
+    #[inline]
+    fn place(&self, words: &Words) -> Option<usize> {
+        let mut at = (hash(words) >> self.shift) as usize;
         loop {
             let line = self.lines.get(at)?;
+            if line.holds(words) {
+                return Some(at);
+            }
             if line.id == 0 {
                 return None;
-            }
-            if same(&line.words, &words) {
-                return Some(line.found());
             }
             at = (at + 1) & (self.lines.len() - 1);
         }
@@ -486,6 +483,26 @@ mod tests {
         );
         assert_eq!({ entry.sum_of_squares }, 100 + 400 + 3600);
         assert_eq!({ entry.bytes }, 300);
+    }
+
+    #[test]
+    fn what_is_expected_is_found_and_what_is_not() {
+        let mut signatures = Signatures::new();
+        // The same again and again, other than before, and new ones for which the table grows.
+        let rounds = [0..3, 0..3, 1..5, 0..600, 0..600, 300..302, 0..2000, 0..2000];
+        for tag in rounds.into_iter().flatten() {
+            let known = signatures.find(&send(tag));
+            assert_eq!(signatures.find_recorded(&send(tag)), known);
+            if known.is_none() {
+                signatures.look_up(&send(tag));
+            }
+        }
+        assert_eq!(signatures.count, 2000);
+        for tag in 0..4 {
+            signatures.find_recorded(&send(tag));
+        }
+        let expected = signatures.lines[signatures.expected as usize];
+        assert!(expected.holds(&send(4).words()));
     }
 
     #[test]

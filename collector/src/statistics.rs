@@ -59,10 +59,12 @@ pub struct Head {
 
 /// The statistics of one location.
 #[derive(Default)]
+#[repr(C)]
 pub struct Profile {
-    heads: Vec<Head>,
-    statistics: Vec<Statistics>,
     index: FastMap<Head, u32>,
+    heads: Vec<Head>,
+    // Last: every call reads it, and `Signatures` has the rest of that behind it.
+    statistics: Vec<Statistics>,
 }
 
 impl Profile {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::constants::Handle;
 use crate::exports::real;
 use crate::ffi::MPI_Datatype;
+use crate::handles::Handles;
 
 /// Changes when a datatype handle may have come to mean something else.
 static EPOCH: AtomicU32 = AtomicU32::new(1);
@@ -15,33 +16,24 @@ pub fn released() {
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Sizes of the datatypes that a thread used lately.
-pub struct TypeSizes {
-    /// Handle, epoch, bytes.
-    entries: [(usize, u32, u64); TypeSizes::SIZE],
-}
+/// Sizes of the datatypes that a thread used lately, bytes.
+pub struct TypeSizes(Handles<u64>);
 
 impl TypeSizes {
-    const SIZE: usize = 64;
-
-    /// An empty one.
-    pub const fn new() -> Self {
-        TypeSizes {
-            entries: [(0, 0, 0); Self::SIZE],
-        }
+    /// None yet.
+    pub fn new() -> Self {
+        TypeSizes(Handles::new(0))
     }
 
     /// Bytes of data in one element of a valid datatype.
     #[inline(always)]
     pub fn size(&mut self, datatype: MPI_Datatype) -> u64 {
-        let handle = datatype.bits();
-        let epoch = EPOCH.load(Ordering::Acquire);
-        let slot = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) % Self::SIZE;
-        let entry = &mut self.entries[slot];
-        if entry.0 != handle || entry.1 != epoch {
-            *entry = (handle, epoch, ask(datatype));
-        }
-        entry.2
+        let (handle, epoch) = (datatype.bits(), EPOCH.load(Ordering::Acquire));
+        self.0.find(handle, epoch).unwrap_or_else(|| {
+            let size = ask(datatype);
+            self.0.note(handle, epoch, size);
+            size
+        })
     }
 }
 

@@ -57,17 +57,33 @@ const FIRST_ROOTS: usize = 256;
 const MAX_ROOTS: usize = 1 << 15;
 const MAX_CHECKS: usize = 1 << 18;
 
+/// With a copy of its node: most keys have one path, for which one line of the processor's cache is
+/// read, and the checks.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Root {
     ra: u64,
     sp: u64,
     node: u32,
+    top: Node,
 }
+
+const _: () = assert!(size_of::<Root>() == 64);
 
 const FREE: Root = Root {
     ra: 0,
     sp: 0,
     node: NONE,
+    top: NO_NODE,
+};
+
+/// Leads nowhere: no run of checks ends before it begins.
+const NO_NODE: Node = Node {
+    value: 0,
+    sibling: NONE,
+    first: 1,
+    end: 0,
+    then: Then::Path(PathId::EMPTY),
 };
 
 #[derive(Clone, Copy)]
@@ -91,14 +107,15 @@ enum Then {
 const RECENT_LOG2: u32 = 8;
 
 /// The remembered paths of one thread.
+#[repr(C)]
 pub(crate) struct Cache {
-    /// Return addresses with a root of [`ANY_SP`], and where they lead; `ra` 0: none.
-    recent: Vec<(u64, PathId)>,
     /// Open addressing, a power of two long, at most half full; `ra` 0: free.
     roots: Vec<Root>,
-    used: usize,
-    nodes: Vec<Node>,
     checks: Vec<Check>,
+    nodes: Vec<Node>,
+    /// Return addresses with a root of [`ANY_SP`], and where they lead; `ra` 0: none.
+    recent: Vec<(u64, PathId)>,
+    used: usize,
 }
 
 /// # Safety
@@ -156,7 +173,7 @@ impl Cache {
     /// as key.
     #[inline]
     pub(crate) fn find(&self, site: &CallSite, sp: u64) -> Option<PathId> {
-        let mut at = *self.nodes.get(self.root(site.ra, sp)? as usize)?;
+        let mut at = &self.root(site.ra, sp)?.top;
         loop {
             for check in self.checks.get(at.first as usize..at.end as usize)? {
                 // SAFETY: the checks before it held; see the module's text.
@@ -169,20 +186,20 @@ impl Cache {
                 Then::Choose { address, child } => {
                     // SAFETY: as above.
                     let value = unsafe { word(address, site) };
-                    *self.nodes.get(self.chosen(child, value)? as usize)?
+                    self.nodes.get(self.chosen(child, value)? as usize)?
                 }
             }
         }
     }
 
     #[inline]
-    fn root(&self, ra: u64, sp: u64) -> Option<u32> {
+    fn root(&self, ra: u64, sp: u64) -> Option<&Root> {
         let mask = self.roots.len().wrapping_sub(1);
         let mut index = hash(ra, sp) & mask;
         loop {
             let root = self.roots.get(index)?;
             if root.ra == ra && root.sp == sp {
-                return Some(root.node);
+                return Some(root);
             }
             if root.ra == 0 {
                 return None;
@@ -213,16 +230,16 @@ impl Cache {
         if full {
             self.clear();
         }
-        let root = match self.root(ra, sp) {
-            Some(root) => root,
+        let mut node = match self.root(ra, sp) {
+            Some(root) => root.node,
             None => self.add_root(ra, sp),
         };
-        if self.graft(root, checks, path).is_none() {
+        if self.graft(node, checks, path).is_none() {
             // Nothing there yet, or (a stack read failed then or now) a tree
             // that contradicts: start anew.
-            let fresh = self.add_node(0, checks, path);
-            self.set_root(ra, sp, fresh);
+            node = self.add_node(0, checks, path);
         }
+        self.set_root(ra, sp, node);
     }
 
     /// Adds a path to the tree at `at`; `None` if it does not fit in.
@@ -313,11 +330,12 @@ impl Cache {
     }
 
     fn set_root(&mut self, ra: u64, sp: u64, node: u32) {
+        let top = self.nodes.get(node as usize).copied().unwrap_or(NO_NODE);
         let mask = self.roots.len().wrapping_sub(1);
         let mut index = hash(ra, sp) & mask;
         while let Some(root) = self.roots.get_mut(index) {
             if root.ra == 0 || (root.ra == ra && root.sp == sp) {
-                *root = Root { ra, sp, node };
+                *root = Root { ra, sp, node, top };
                 return;
             }
             index = (index + 1) & mask;

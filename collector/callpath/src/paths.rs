@@ -50,12 +50,15 @@ pub enum Frame {
 }
 
 /// Strings and paths, each stored once. Paths are numbered from 1.
+// What every call reads comes first.
+#[repr(C)]
 pub(crate) struct PathTable {
-    ids: ConstMap<Box<[Frame]>, PathId>,
     paths: Vec<Box<[Frame]>>,
+    /// Paths before this one have been taken by `take_new`.
+    taken: u32,
+    ids: ConstMap<Box<[Frame]>, PathId>,
     string_ids: ConstMap<Box<str>, StrId>,
     strings: Vec<Box<str>>,
-    taken: u32,
 }
 
 impl PathTable {

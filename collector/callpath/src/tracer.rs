@@ -28,16 +28,18 @@ pub struct Stats {
 /// Captures the call paths of one thread; each thread has its own.
 ///
 /// Creating one costs nothing; memory is allocated by the first capture.
+#[repr(C)]
 pub struct Tracer {
-    cache: Cache,
+    // What every call reads comes first.
     /// Those of `note_unload` that `cache` knows of.
     unloads: u32,
+    until_look: u32,
     /// What the paths in `cache` were captured with.
     depth: usize,
-    until_look: u32,
-    python: Option<Interpreter>,
-    snapshot: Option<Arc<Snapshot>>,
+    python: Option<Box<Interpreter>>,
+    cache: Cache,
     paths: PathTable,
+    snapshot: Option<Arc<Snapshot>>,
     stack: Stack,
     unwinder: Unwinder,
     unwound: Unwound,
@@ -257,7 +259,7 @@ impl Tracer {
         }
         let snapshot = Snapshot::current();
         if self.python.is_none() {
-            self.python = Interpreter::find();
+            self.python = Interpreter::find().map(Box::new);
             if self.python.is_some() {
                 self.cache.clear();
             }

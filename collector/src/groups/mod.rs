@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use laggard_trace::{PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT};
 
 use crate::constants::*;
+use crate::handles::Handles;
 
 pub use pes::{Pes, group as of_pes};
 use registry::EPOCH;
@@ -43,10 +44,14 @@ pub enum Kind {
 }
 
 /// A communicator, window or file.
+// What every call reads comes first.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Group {
     /// Identity, as in the trace.
     pub id: u64,
+    /// The ranks that peers' numbers on this handle mean.
+    pub peers: &'static [i32],
     /// The communicator that it was made from; 0 = none.
     pub parent: u64,
     /// What it is.
@@ -57,8 +62,6 @@ pub struct Group {
     pub members: &'static [i32],
     /// World ranks of the remote group of an intercommunicator.
     pub remote: &'static [i32],
-    /// The ranks that peers' numbers on this handle mean.
-    pub peers: &'static [i32],
     /// Communicators made from this one so far.
     children: AtomicU32,
     /// Windows and files made on this one so far.
@@ -147,52 +150,30 @@ impl Group {
     }
 }
 
-/// Handles that a thread used lately.
-pub struct HandleCache {
-    entries: [(usize, u32, *const Group); HandleCache::SIZE],
-}
+/// The groups that a thread used lately, by handle.
+pub struct Lately(Handles<*const Group>);
 
-impl HandleCache {
-    const SIZE: usize = 64;
-
-    /// An empty one.
-    pub const fn new() -> Self {
-        HandleCache {
-            entries: [(0, 0, ptr::null()); Self::SIZE],
-        }
+impl Lately {
+    /// None yet.
+    pub fn new() -> Self {
+        Lately(Handles::new(ptr::null()))
     }
 
-    /// The group of a handle; `find` knows it if the cache does not.
+    /// The group of a handle; `find` knows it if it was not used lately.
     #[inline(always)]
-    pub fn get(&mut self, handle: usize, find: impl FnOnce() -> &'static Group) -> &'static Group {
-        let epoch = EPOCH.load(Ordering::Acquire);
-        let entry = &mut self.entries[Self::slot(handle)];
-        if entry.0 != handle || entry.1 != epoch {
-            *entry = (handle, epoch, find());
-        }
-        // SAFETY: groups are not freed before their epoch is over.
-        unsafe { &*entry.2 }
-    }
-
-    /// The same for a handle that may mean no group.
-    #[inline(always)]
-    pub fn find(
+    pub fn group(
         &mut self,
         handle: usize,
         find: impl FnOnce() -> Option<&'static Group>,
     ) -> Option<&'static Group> {
         let epoch = EPOCH.load(Ordering::Acquire);
-        let entry = &mut self.entries[Self::slot(handle)];
-        if entry.0 != handle || entry.1 != epoch {
-            *entry = (handle, epoch, find()?);
+        if let Some(group) = self.0.find(handle, epoch) {
+            // SAFETY: groups are not freed before their epoch is over.
+            return Some(unsafe { &*group });
         }
-        // SAFETY: as above.
-        Some(unsafe { &*entry.2 })
-    }
-
-    #[inline(always)]
-    fn slot(handle: usize) -> usize {
-        (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) % Self::SIZE
+        let group = find()?;
+        self.0.note(handle, epoch, group);
+        Some(group)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::call::guarded;
 use crate::clock;
 use crate::constants::Handle;
 use crate::ffi::{MPI_Comm, MPI_Datatype};
-use crate::groups::{self, Group, HandleCache, Kind, Pes};
+use crate::groups::{self, Group, Kind, Lately, Pes};
 use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
@@ -61,31 +61,33 @@ struct Polling {
 }
 
 /// The recording of one location.
+///
+/// What every call reads comes first, see [`Thread`](crate::thread::Thread).
+#[repr(C)]
 pub struct Stream {
-    writer: LocationWriter<Place>,
     records: bool,
-    depth: usize,
-    polling_gap: u64,
-    polling: Polling,
-    signatures: Signatures,
-    lists: Lists,
-    tracer: Tracer,
-    /// Once there are any.
-    regions: Option<Box<Regions>>,
+    paused: bool,
     /// The named regions that are open, see [`regions`]; 0 = none.
     within: u32,
-    // Apart, so that what moves while a thread's first call is made fits a small stack.
-    handles: Box<HandleCache>,
-    types: Box<TypeSizes>,
+    depth: usize,
+    groups: Lately,
+    types: TypeSizes,
     /// Requests posted so far.
     posts: u64,
     /// Calls that became records.
     recorded: u64,
+    polling: Polling,
+    writer: LocationWriter<Place>,
+    signatures: Signatures,
+    tracer: Tracer,
+    polling_gap: u64,
+    lists: Lists,
+    /// Once there are any.
+    regions: Option<Box<Regions>>,
     /// Calls that were left out while paused.
     skipped: u64,
     /// Calls of more kinds than are told apart: nothing is known of them but their number.
     lost: u64,
-    paused: bool,
     strings: FastMap<Box<[u8]>, u32>,
     modules: FastMap<ModuleId, u32>,
     /// Groups that the file defines, but for those that were freed since.
@@ -118,8 +120,8 @@ impl Stream {
             tracer: Tracer::new(),
             regions: None,
             within: 0,
-            handles: boxed(HandleCache::new),
-            types: boxed(TypeSizes::new),
+            groups: Lately::new(),
+            types: TypeSizes::new(),
             posts: 0,
             recorded: 0,
             skipped: 0,
@@ -176,14 +178,18 @@ impl Stream {
     #[inline(always)]
     pub fn known_communicator(&mut self, comm: MPI_Comm) -> Option<&'static Group> {
         let handle = comm.bits();
-        self.handles
-            .find(handle, || groups::known(Kind::Intra, handle))
+        self.groups
+            .group(handle, || groups::known(Kind::Intra, handle))
     }
 
     /// The group of a valid communicator.
     #[inline(always)]
     pub fn communicator(&mut self, comm: MPI_Comm) -> &'static Group {
-        self.handles.get(comm.bits(), || groups::communicator(comm))
+        let known = self
+            .groups
+            .group(comm.bits(), || Some(groups::communicator(comm)));
+        // SAFETY: what is looked up here is there.
+        unsafe { known.unwrap_unchecked() }
     }
 
     /// The group of a window or file, if it is known.
@@ -194,7 +200,7 @@ impl Stream {
     /// The group of these PEs, if this process is one of them.
     #[inline(always)]
     pub fn pes(&mut self, pes: Pes) -> Option<&'static Group> {
-        self.handles.find(pes.key(), || groups::of_pes(pes))
+        self.groups.group(pes.key(), || groups::of_pes(pes))
     }
 
     /// Bytes of `count` elements of a valid datatype.
@@ -231,7 +237,9 @@ impl Stream {
             self.posts += u64::from(raw.flags & flags::POSTS);
             self.push(enter, leave, found.id);
         } else {
-            self.record_slowly(raw, &[], enter, leave);
+            // Of a copy, so that `raw` itself can stay in registers.
+            let raw = *raw;
+            self.record_slowly(&raw, &[], enter, leave);
         }
     }
 
@@ -251,7 +259,8 @@ impl Stream {
             ..*raw
         };
         let Some(found) = self.signatures.find(&with_address) else {
-            return self.record_on_memory_slowly(raw, address, value, enter, leave);
+            let raw = *raw;
+            return self.record_on_memory_slowly(&raw, address, value, enter, leave);
         };
         let statistics = self.signatures.statistics(found);
         statistics.add(leave.wrapping_sub(enter));
@@ -577,12 +586,6 @@ impl Stream {
             reserved: [0; 2],
         });
     }
-}
-
-/// Makes something large in a frame of its own, which is gone when the next is made.
-#[inline(never)]
-fn boxed<T>(make: impl FnOnce() -> T) -> Box<T> {
-    Box::new(make())
 }
 
 /// Whether the extra word of this operation is a completion list.

@@ -23,17 +23,19 @@ const MAX_EXTENSIONS: usize = (u32::MAX as usize - PAGE) / size_of::<Record>();
 /// [`push`](Self::push) is the hot path: a subtraction, two compares and three
 /// stores. Nothing here fails towards the caller: when the space refuses more,
 /// records are counted as lost ([`lost`](Self::lost), [`limits`](Self::limits)).
+// What every call reads comes first.
+#[repr(C)]
 pub struct LocationWriter<S: Space> {
-    space: S,
     cursor: *mut Record,
     end: *mut Record,
     /// What the next record's offset counts from.
     base: u64,
+    open_call: OpenCallSlot,
+    space: S,
     chunk: Option<Chunk>,
     definitions: Option<OpenDefinitions>,
     /// Payload of the next definitions block, bytes.
     definitions_room: usize,
-    open_call: OpenCallSlot,
     window: *mut u8,
     window_size: usize,
     /// Bytes of the window in sealed blocks.
