@@ -2,10 +2,12 @@
 
 mod support;
 
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::{Calls, Events, Item, Trace};
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{PEER_ANY, Signature, TAG_ANY, WORLD, flags};
@@ -80,6 +82,67 @@ fn findings(report: &Report) -> Vec<String> {
     rows
 }
 
+fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> anyhow::Result<PathBuf> {
+    laggard_export::otf2(Events::open(trace)?, output, report)
+}
+
+/// Enter and leave of all calls of a rank, ns.
+fn times(trace: &Path, rank: usize) -> Vec<(i64, i64)> {
+    let opened = Trace::open(trace).unwrap();
+    let traced = &opened.locations[rank];
+    let mut times = Vec::new();
+    Calls::new(&traced.location).read(|item| {
+        if let Item::Call(_, event, _) = item {
+            times.push((traced.ns(event.enter), traced.ns(event.leave)));
+        }
+        ControlFlow::Continue(())
+    });
+    times
+}
+
+/// A message seems to arrive before it was sent, by the clocks of the two hosts as measured: the
+/// records as they are, an archive of them and the report have the same times.
+#[test]
+fn an_archive_has_the_corrected_clocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (trace, output) = (
+        directory.path().join("trace"),
+        directory.path().join("otf2"),
+    );
+    std::fs::create_dir(&trace).unwrap();
+    let names = |host| ["app.c", "work", "./app", host];
+    let behind = -(5 * MS as i64);
+    let mut r = [
+        support::Calls::named(0, 0, 2, names("n1")),
+        support::Calls::elsewhere(1, 0, 2, names("n2"), (2, behind)),
+    ];
+    for at in [10, 100, 200] {
+        r[0].send(10, 1, 5, (at + 50) * MS, (at + 51) * MS);
+        r[1].recv(20, 0, 5, at * MS, (at + 52) * MS);
+    }
+    r.iter_mut().for_each(|calls| calls.write(&trace));
+    let before = report(&trace);
+    let violations = before.run.clock_violations.as_ref().expect("violations");
+    assert_eq!(
+        (violations.before.messages, violations.after.messages),
+        (3, 0)
+    );
+    let sent_before_received = |trace: &Path| {
+        let (sent, received) = (times(trace, 0), times(trace, 1));
+        let both = sent.iter().zip(&received);
+        both.filter(|(sent, received)| sent.0 <= received.1).count()
+    };
+    assert_eq!(sent_before_received(&trace), 3);
+    let anchor = otf2(&trace, &output, Some(&before)).unwrap();
+    assert_eq!(sent_before_received(&anchor), 3);
+    let after = report(&anchor);
+    assert!(!findings(&before).is_empty());
+    assert_eq!(
+        findings(&support::explained(after)),
+        findings(&support::explained(before))
+    );
+}
+
 #[test]
 fn an_archive_says_what_the_trace_said() {
     let directory = tempfile::tempdir().unwrap();
@@ -91,7 +154,7 @@ fn an_archive_says_what_the_trace_said() {
     write_trace(&trace);
     let before = report(&trace);
     before.write(&trace.join("report.json")).unwrap();
-    let anchor = laggard_export::otf2(&trace, &output, Some(&before)).unwrap();
+    let anchor = otf2(&trace, &output, Some(&before)).unwrap();
     let after = report(&anchor);
     // The archive's times are those of its clock: what calls cost differs by the rounding.
     let (explained, archived) = (
@@ -108,9 +171,7 @@ fn an_archive_says_what_the_trace_said() {
     assert_eq!(after.run.program, before.run.program);
     assert_eq!(after.run.operations, before.run.operations);
     // Not written over.
-    let error = laggard_export::otf2(&trace, &output, None)
-        .unwrap_err()
-        .to_string();
+    let error = otf2(&trace, &output, None).unwrap_err().to_string();
     assert!(error.contains("exists"), "{error}");
     // The library's own tool reads it, too, and has nothing to complain of.
     for options in [&["-G", "-Werror"][..], &["-A", "-Werror"], &["-Werror"]] {

@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use anyhow::Result;
-use laggard_engine::directory::TracedLocation;
-use laggard_engine::events::{Calls, Item};
+use laggard_engine::events::{Calls, Item, TracedLocation};
 use laggard_engine::symbols::{Symbols, shown};
 use laggard_otf2::definitions::UNDEFINED;
 use laggard_otf2::events::{Collective, Event, Message, Told};

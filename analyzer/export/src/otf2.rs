@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use laggard_engine::directory::Trace;
-use laggard_engine::regions;
+use laggard_engine::events::{Events, Trace};
 use laggard_engine::symbols::Symbols;
 use laggard_otf2::definitions::{
     Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, UNDEFINED, group_kind,
@@ -28,7 +27,7 @@ use super::names::{PARADIGMS, ROLES};
 const THREAD: u8 = 1;
 /// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
 /// anchor file. What a report of it found is marked.
-pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
+pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
     if laggard_files::exists(output) {
         bail!(
             "{}: exists; choose another directory for the archive",
@@ -42,11 +41,8 @@ pub fn otf2(trace: &Path, output: &Path, report: Option<&Report>) -> Result<Path
     if let Some(above) = above.filter(|above| !above.is_dir()) {
         bail!("{}: {} is no directory", output.display(), above.display());
     }
-    let mut opened = Trace::open(trace)?;
+    let opened = events.into_trace();
     let mut symbols = Symbols::new();
-    for traced in &mut opened.locations {
-        regions::name_instances(&mut traced.location, &mut symbols);
-    }
     let mut names = Names::default();
     names.string(b"");
     let mut definitions = Definitions::default();

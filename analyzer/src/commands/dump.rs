@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use laggard_engine::directory::{Trace, TracedLocation};
 use laggard_engine::events::{Calls, Item, region_name};
+use laggard_engine::events::{Trace, TracedLocation};
 use laggard_engine::symbols::{Symbols, base_name, source_location};
 use laggard_files::printable;
 use laggard_report::rank_ranges;

@@ -45,8 +45,9 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Speedscope => stacks(StackFormat::Speedscope)?,
         ExportFormat::Pprof => stacks(StackFormat::Pprof)?,
         ExportFormat::Otf2 => {
-            let report = report_beside(options, &events()?)?;
-            let anchor = export::otf2(&options.directory, output, report.as_ref())?;
+            let events = events()?;
+            let report = report_beside(options, &events)?;
+            let anchor = export::otf2(events, output, report.as_ref())?;
             format!("{}: an OTF2 archive", anchor.display())
         }
     };

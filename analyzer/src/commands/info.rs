@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use laggard_engine::directory::Trace;
+use laggard_engine::events::Trace;
 use laggard_files::printable;
 use laggard_report::units::{count, duration, percent, size};
 use laggard_trace::calls;
@@ -23,7 +23,7 @@ struct Sum {
 
 /// Prints what a trace directory holds.
 pub fn info(options: &Info) -> Result<ExitCode> {
-    let trace = Trace::open(&options.directory)?;
+    let trace = Trace::measured(&options.directory)?;
     screen::print(&text(&trace))?;
     Ok(ExitCode::SUCCESS)
 }

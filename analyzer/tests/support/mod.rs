@@ -30,12 +30,23 @@ impl Calls {
 
     /// The same with other names of the file, the function, the program and the host.
     pub fn named(rank: u32, thread: u32, ranks: u32, names: [&str; 4]) -> Calls {
+        Calls::elsewhere(rank, thread, ranks, names, (1, 0))
+    }
+
+    /// The same on the host with this number, whose clock was measured so many ns wrong.
+    pub fn elsewhere(
+        rank: u32,
+        thread: u32,
+        ranks: u32,
+        names: [&str; 4],
+        (host_id, wrong_ns): (u64, i64),
+    ) -> Calls {
         let mut header = FileHeader::new();
         header.rank = rank;
         header.thread = thread;
         header.ranks = ranks;
         header.run_id = [7; 16];
-        header.host_id = 1;
+        header.host_id = host_id;
         let mut writer = LocationWriter::new(MemorySpace::new(), header, None).unwrap();
         let text = |id, text: &str| Definition::String {
             id,
@@ -66,8 +77,8 @@ impl Calls {
         })]);
         writer.clock(&[ClockPoint {
             local: 0,
-            reference_ns: 0,
-            error_ns: 0,
+            reference_ns: wrong_ns,
+            error_ns: wrong_ns.unsigned_abs(),
             kind: 0,
             reserved: 0,
         }]);

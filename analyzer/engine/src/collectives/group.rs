@@ -18,6 +18,7 @@ use crate::collectives::own::Collectives;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
 use crate::stream::rows::Row;
+use crate::waits::charging::Loss;
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 
 /// Whether single members matter, not only the first and the last.
@@ -57,7 +58,7 @@ impl Part {
 
 /// Late members with the number of their call and what they did; at most two where only the
 /// first and the last matter.
-type Details = SmallVec<[(u64, Detail); 2]>;
+type Details = SmallVec<[Detail; 2]>;
 
 /// One collective: this agent's members, then, once it is settled, all.
 #[derive(Debug, Default)]
@@ -255,7 +256,7 @@ impl Groups {
     /// Takes in what a late member did.
     pub fn detail(&mut self, told: &Told) {
         if let Some(instance) = self.known(told.group, told.n) {
-            instance.details.push((told.event, told.detail));
+            instance.details.push(told.detail);
         }
     }
 
@@ -534,9 +535,7 @@ impl Instance {
     /// All members have entered.
     fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
         let late = name_late(&self.fold, &mut self.members, topology);
-        let details = late
-            .iter()
-            .filter_map(|party| Some((party.event, detail(party, &self.fold)?)));
+        let details = late.iter().filter_map(|party| detail(party, &self.fold));
         self.details.extend(details);
         self.is_settled = true;
     }
@@ -565,14 +564,14 @@ impl Instance {
 }
 
 /// Names what a member that waits lost in a collective. `rank` and `local_rank` are the
-/// member's, `row` is the collective's. What is `found`: pattern, severity in ns, and the late
-/// member, `None` where the library, not a member, was slow.
+/// member's, `row` is the collective's. What is `found` has no cause where the library, not a
+/// member, was slow.
 pub fn losses(
     waiter: &Waiter,
     instance: &Instance,
     (rank, local_rank): (u32, impl FnOnce() -> u32),
     row: &Row,
-    mut found: impl FnMut(PatternId, i64, Option<&Detail>),
+    mut found: impl FnMut(Loss),
 ) {
     let own = Interval::new(waiter.enter, waiter.leave);
     let fold = &instance.fold;
@@ -581,17 +580,23 @@ pub fn losses(
             return;
         }
         let Some(late) = late else {
-            return found(pattern, severity, None);
+            return found(Loss::sure(pattern, severity, None));
         };
         let mut details = instance.details.iter();
-        let known = details.find(|(event, d)| d.rank == late.rank && *event == late.event);
-        let known = known.map(|(_, detail)| detail);
+        let known = details.find(|known| (known.rank, known.event) == (late.rank, late.event));
         let unknown = Detail {
             rank: late.rank,
+            thread: late.thread,
             operation: row.operation,
+            time: late.enter,
+            event: late.event,
             ..Detail::default()
         };
-        found(pattern, severity, Some(known.unwrap_or(&unknown)));
+        found(Loss::sure(
+            pattern,
+            severity,
+            Some(known.unwrap_or(&unknown)),
+        ));
     };
     let last = fold.last.enter;
     let waited = group::wait_before_last(own, last);

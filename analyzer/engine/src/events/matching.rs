@@ -16,7 +16,9 @@ use crate::messages::channel::{Channels, Counted};
 use crate::replay::agent::Agent;
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
-use crate::waits::noted::{Ended, Loss, Subject};
+use crate::stream::recorded::Recorded;
+use crate::waits::charging::{Lost, Waiting};
+use crate::waits::log::{Ended, Subject};
 
 /// Goes over all locations once.
 pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
@@ -245,30 +247,31 @@ impl<'e> Matching<'e> {
     /// Gives away what calls were found to have lost.
     fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
-            for thread in 0..rank.recorded.threads.len() {
-                for loss in take(&mut rank.messages.asker.findings[thread].losses) {
-                    to.wait(&self.wait(at, rank, thread, &loss))?;
+            let logs = rank.messages.asker.charged.iter_mut();
+            for log in logs.filter_map(|charged| charged.log.as_mut()) {
+                for (waiting, lost) in log.drain() {
+                    to.wait(&self.wait(at, &rank.recorded, &waiting, &lost))?;
                 }
             }
         }
         Ok(())
     }
 
-    fn wait(&self, at: usize, rank: &Rank, thread: usize, loss: &Loss) -> Wait {
-        let definitions = &rank.recorded.threads[thread].stream.location().definitions;
-        let signature = &definitions.signatures()[loss.signature as usize];
-        let cause = loss.late.map(|(rank, call, path)| {
-            let path = self.events.path_of_key.get(&path);
-            (rank, call, path.copied().unwrap_or(0))
+    fn wait(&self, at: usize, rank: &Recorded, waiting: &Waiting, lost: &Lost) -> Wait {
+        let location = rank.threads[waiting.thread as usize].stream.location();
+        let signature = &location.definitions.signatures()[waiting.signature as usize];
+        let cause = lost.late.map(|late| {
+            let path = self.events.path_of_key.get(&late.path);
+            (late.rank, late.operation, path.copied().unwrap_or(0))
         });
         Wait {
-            location: self.first_location[at] + thread as u32,
-            pattern: loss.pattern,
+            location: self.first_location[at] + waiting.thread,
+            pattern: lost.pattern as u8,
             call: signature.operation,
-            call_path: self.call_path(at, thread as u32, signature),
-            enter: loss.enter,
-            leave: loss.leave,
-            lost: loss.severity,
+            call_path: self.call_path(at, waiting.thread, signature),
+            enter: waiting.enter,
+            leave: waiting.leave,
+            lost: lost.severity,
             cause,
         }
     }

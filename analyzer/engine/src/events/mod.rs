@@ -14,6 +14,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod trace;
 mod window;
 
 use std::path::Path;
@@ -23,7 +24,6 @@ use laggard_report::{Anomaly, Settings};
 use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE};
 use rustc_hash::FxHashMap;
 
-use crate::basics::anomaly::Anomalies;
 use crate::basics::intern::PathKey;
 use crate::clock::ClockMap;
 use crate::findings::regions;
@@ -41,6 +41,7 @@ pub use joined::{ByCall, Collective, Joined, Member, Message, MessageEnd, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Operation, Operations, Outcome};
+pub use trace::{Trace, TracedLocation};
 
 /// No such thing.
 pub const NONE: u32 = u32::MAX;
@@ -170,10 +171,7 @@ impl Events {
     /// # Errors
     /// There is nothing to be used, or files of two runs.
     pub fn open(directory: &Path) -> Result<Events> {
-        laggard_comm::signals::watch_files();
-        let mut found = Anomalies::default();
-        let mut opened = open::open(&Serial, directory, &mut found)?;
-        let timeline = Timeline::new(&opened);
+        let (mut opened, mut anomalies) = trace::open_whole(directory)?;
         let mut symbols = Symbols::new();
         for location in &mut opened.locations {
             regions::name_instances(location, &mut symbols);
@@ -182,10 +180,9 @@ impl Events {
         let named = opened.locations.iter();
         let region_names = named.map(|location| regions::labels(location, &mut symbols));
         let region_names = region_names.collect();
-        let mut anomalies: Vec<Anomaly> =
-            found.into_rows().into_iter().map(Anomaly::from).collect();
         anomalies.extend(symbols.anomalies());
-        let mut events = Events {
+        let timeline = timeline(&opened)?;
+        Ok(Events {
             groups: names::groups(&opened.locations),
             clocks: own_clocks(&timeline, &opened),
             timeline,
@@ -195,49 +192,12 @@ impl Events {
             region_names,
             anomalies: crate::input::directory::merge_anomalies(anomalies),
             opened,
-        };
-        if events.timeline.has_several() {
-            events.correct_clocks()?;
-        }
-        Ok(events)
+        })
     }
 
-    /// Corrects the clocks as an analysis does.
-    fn correct_clocks(&mut self) -> Result<()> {
-        let timeline = self.timeline.clone();
-        let settled = self.with_rounds(|rounds, groups| {
-            let phases = Phases::new(&Serial, &AnalyzeOptions::default());
-            Ok(rounds.settle(timeline, groups, &phases)?.timeline)
-        })?;
-        self.timeline = settled;
-        self.clocks = own_clocks(&self.timeline, &self.opened);
-        Ok(())
-    }
-
-    /// Prepares an analysis in which every instance is asked about.
-    fn with_rounds<T>(
-        &self,
-        run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
-    ) -> Result<T> {
-        let opened = &self.opened;
-        let profiled = profile::of_all(opened, &self.timeline.own(opened), None);
-        let settings = Settings {
-            all: true,
-            ..Settings::default()
-        };
-        let baseline = AnalyzeOptions::default().baseline;
-        let judged = Judged::new(&Serial, opened, &profiled, &settings, baseline.as_ref())?;
-        let rounds = Rounds {
-            job: &Serial,
-            opened,
-            profiled: &profiled,
-            verdicts: &judged.verdicts,
-            numbers: &judged.numbers,
-            all: true,
-            keeps_writes: false,
-            records: slab::size(&Serial, opened.locations.len()),
-        };
-        run(&rounds, judged.groups)
+    /// The same as files, for those who want the records as they are.
+    pub fn into_trace(self) -> Trace {
+        Trace::new(self.opened, &self.timeline, self.anomalies)
     }
 
     /// Program and arguments.
@@ -343,7 +303,9 @@ impl Events {
     /// # Errors
     /// Those of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
-        self.with_rounds(|rounds, groups| matching::join(self, rounds, groups, to))
+        with_rounds(&self.opened, &self.timeline, |rounds, groups| {
+            matching::join(self, rounds, groups, to)
+        })
     }
 
     /// The number of a location's call path.
@@ -357,6 +319,45 @@ impl Events {
         let found = self.groups.binary_search_by_key(&id, |group| group.id);
         found.map_or(NONE, |at| at as u32)
     }
+}
+
+/// The clocks of a trace that one process holds, corrected as an analysis does.
+fn timeline(opened: &Opened) -> Result<Timeline> {
+    let measured = Timeline::new(opened);
+    if !measured.has_several() {
+        return Ok(measured);
+    }
+    with_rounds(opened, &measured, |rounds, groups| {
+        let phases = Phases::new(&Serial, &AnalyzeOptions::default());
+        let settled = rounds.settle(measured.clone(), groups, &phases)?;
+        Ok(settled.timeline)
+    })
+}
+
+/// Prepares an analysis in which every instance is asked about.
+fn with_rounds<T>(
+    opened: &Opened,
+    timeline: &Timeline,
+    run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
+) -> Result<T> {
+    let profiled = profile::of_all(opened, &timeline.own(opened), None);
+    let settings = Settings {
+        all: true,
+        ..Settings::default()
+    };
+    let baseline = AnalyzeOptions::default().baseline;
+    let judged = Judged::new(&Serial, opened, &profiled, &settings, baseline.as_ref())?;
+    let rounds = Rounds {
+        job: &Serial,
+        opened,
+        profiled: &profiled,
+        verdicts: &judged.verdicts,
+        numbers: &judged.numbers,
+        all: true,
+        keeps_writes: false,
+        records: slab::size(&Serial, opened.locations.len()),
+    };
+    run(&rounds, judged.groups)
 }
 
 fn own_clocks(timeline: &Timeline, opened: &Opened) -> Vec<ClockMap> {

@@ -224,12 +224,9 @@ impl ProfileSums {
 /// locations of `partial`.
 pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     let number = rank.recorded.rank;
-    for (thread, findings) in rank
-        .recorded
-        .threads
-        .iter_mut()
-        .zip(&mut rank.messages.asker.findings)
-    {
+    let threads = rank.recorded.threads.iter_mut();
+    for (thread, charged) in threads.zip(&mut rank.messages.asker.charged) {
+        let findings = &mut charged.findings;
         let following = std::mem::take(&mut thread.following);
         if thread.number == 0 {
             partial.between.add_rank(number, following.computed());

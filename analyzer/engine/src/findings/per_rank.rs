@@ -448,7 +448,7 @@ impl<'t> Table<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waits::sums::Instance;
+    use crate::waits::charging::{Charged, Hosts, Loss, Waiting};
     use crate::wire::parcels::Detail;
 
     fn late(rank: u32) -> Detail {
@@ -464,25 +464,24 @@ mod tests {
     /// A location that lost 10 ns to each of `causes` and 1 ns to nobody, in calls with
     /// three signatures of which two are on one line.
     fn rows(causes: u32) -> Rows {
-        let mut findings = LocalFindings::default();
+        let mut charged = Charged::default();
         let mut add = |signature, severity, late: Option<&Detail>| {
-            let instance = Instance {
-                severity,
+            let waiting = Waiting {
                 rank: 0,
+                thread: 0,
                 enter: 0,
                 leave: 100,
-                late,
-                inter_host: false,
-                doubt: 0,
+                signature,
             };
-            findings.add(PatternId::LateSender, signature, &instance);
+            let loss = Loss::sure(PatternId::LateSender, severity, late);
+            charged.charge(Hosts(&[]), waiting, loss);
         };
         for signature in 1..=3 {
             (1..=causes).for_each(|rank| add(signature, 10, Some(&late(rank))));
             add(signature, 1, None);
         }
         let mut rows = Rows::new(2);
-        rows.take(0, &findings, |signature| {
+        rows.take(0, &charged.findings, |signature| {
             (7, [100 + u64::from(signature / 2), 0])
         });
         rows

@@ -4,10 +4,11 @@
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
 
+use crate::basics::ends::End;
 use crate::memory::own::RemoteMemory;
 use crate::stream::call::CallAt;
 use crate::stream::recorded::Recorded;
-use crate::waits::sums::{Instance, LocalFindings};
+use crate::waits::charging::Lost;
 use crate::wire::parcels::Detail;
 use crate::wire::watched::{Kind, Rival, Watch};
 
@@ -22,6 +23,8 @@ struct Move {
     /// ns.
     leave: i64,
     signature: u32,
+    /// Number in the location.
+    event: u64,
     /// The latest end of those before it and its own, of this target and thread, ns.
     reach: i64,
     /// Whether it was entered in this slab.
@@ -29,6 +32,15 @@ struct Move {
 }
 
 impl Move {
+    fn call(&self) -> End {
+        End {
+            time: self.enter,
+            event: self.event,
+            signature: self.signature,
+            thread: self.thread,
+        }
+    }
+
     fn key(&self) -> (u32, u32, i64) {
         (self.target, self.thread, self.enter)
     }
@@ -118,46 +130,35 @@ fn overlap(rivals: &[Rival]) -> i64 {
     sum.min(all.fold(0, i64::saturating_add))
 }
 
-/// Charges a transfer with what it lost to competitors, and `otherwise`, ns, to others. `false`
-/// if it had none.
-pub fn charge(
-    findings: &mut LocalFindings,
+/// What a transfer lost to its competitors, which lost `otherwise`, ns, to others; `None` if it had
+/// none.
+pub fn loss(
     operation: u16,
     watch: &Watch,
     otherwise: i64,
     rivals: &mut Vec<Rival>,
-    is_far: impl Fn(&Detail) -> bool,
-) -> bool {
+) -> Option<Lost> {
     join(rivals);
     if rivals.is_empty() {
-        return false;
+        return None;
     }
     let interval = Interval::new(watch.enter, watch.leave);
     let severity = one_sided::competing(interval, watch.expected, otherwise, overlap(rivals));
-    let pattern = match calls::call(operation).map(|call| call.generic) {
-        Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
-        _ => PatternId::CompetingPut,
-    };
-    if severity > 0 {
-        let all = rivals.iter().map(|rival| i128::from(rival.overlap)).sum();
-        let share =
-            |rival: &Rival| i128::from(severity) * i128::from(rival.overlap) / i128::max(all, 1);
-        let shares = rivals
-            .iter()
-            .map(|rival| (share(rival) as i64, rival.detail));
-        let shares: Vec<(i64, Detail)> = shares.collect();
-        let instance = Instance {
-            severity,
-            rank: watch.rank,
-            enter: watch.enter,
-            leave: watch.leave,
-            late: None,
-            inter_host: rivals.iter().any(|rival| is_far(&rival.detail)),
-            doubt: 0,
-        };
-        findings.add_shared(pattern, watch.signature, &instance, &shares);
-    }
-    true
+    let all = rivals.iter().map(|rival| i128::from(rival.overlap)).sum();
+    let share =
+        |rival: &Rival| i128::from(severity) * i128::from(rival.overlap) / i128::max(all, 1);
+    let shares = rivals.iter();
+    let shares = shares.map(|rival| (share(rival) as i64, rival.detail));
+    Some(Lost {
+        pattern: match calls::call(operation).map(|call| call.generic) {
+            Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
+            _ => PatternId::CompetingPut,
+        },
+        severity,
+        doubt: 0,
+        late: None,
+        shares: shares.collect(),
+    })
 }
 
 /// So much longer than expected a transfer must be, with nobody in the way, to be called
@@ -186,6 +187,7 @@ impl RemoteMemory {
             enter: call.enter,
             leave: call.leave,
             signature: call.signature,
+            event: call.number,
             reach: call.leave,
             is_new: true,
         });
@@ -225,7 +227,7 @@ impl RemoteMemory {
             let moves = self.moves.overlapping(target, thread, watch);
             for one in moves.filter(|one| is_new || one.is_new) {
                 let (from, until) = (one.enter.max(watch.enter), one.leave.min(watch.leave));
-                let detail = own.detail_of_signature(thread, one.signature);
+                let detail = own.detail_alone(&one.call());
                 let key = |detail: &Detail| (detail.operation, detail.path);
                 let same = found[first..]
                     .iter_mut()
@@ -308,6 +310,7 @@ mod tests {
             enter,
             leave,
             signature: 0,
+            event: 0,
             reach: leave,
             is_new: true,
         };

@@ -125,7 +125,7 @@ impl Hold {
 /// What each holder costs a PE that waits from `enter` on, ns: until it gave the lock back, from
 /// when the holder before did. Brings the holders in order.
 pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
-    held.sort_unstable_by_key(|held| (held.until, held.from, held.detail.rank, held.event));
+    held.sort_unstable_by_key(|held| (held.until, held.from, held.detail.rank, held.detail.event));
     let first = held.first().map_or(enter, |first| first.from.max(enter));
     let before = held.iter().map(|held| held.until);
     let before = std::iter::once(first).chain(before);
@@ -153,7 +153,6 @@ impl RemoteMemory {
             id: watch.id,
             from: hold.from,
             until: hold.end.time,
-            event: hold.end.event,
             detail: own.late(&hold.end, watch.enter.max(hold.from)),
         })
     }

@@ -153,7 +153,6 @@ pub fn progressed(own: &Recorded, watch: &Watch) -> Option<Written> {
     Some(Written {
         id: watch.id,
         time,
-        event: end.event,
         effect: Effect::Satisfies as u32,
         detail: own.late(&end, watch.enter),
     })

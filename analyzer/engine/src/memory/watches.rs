@@ -327,7 +327,6 @@ impl RemoteMemory {
         Some(Written {
             id: watch.id,
             time: write.end.time,
-            event: write.end.event,
             effect: effect as u32,
             detail: own.late(&write.end, watch.enter),
         })

@@ -14,6 +14,7 @@ use crate::basics::room::make_room;
 use crate::clock::causality::Violations;
 use crate::messages::channel::COMPLETED;
 use crate::stream::call::CallAt;
+use crate::waits::charging::{Loss, Lost, Waiting, total};
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 
 /// A blocking call that waits for answers.
@@ -71,8 +72,6 @@ impl Receipt {
 pub struct Late {
     /// Time that it cost, ns.
     pub severity: i64,
-    /// Enter of its call, ns.
-    pub time: i64,
     /// Number of the message among those that its receiver asks about; of no use for a blocked send.
     pub message: u64,
     /// Number of the message on its channel.
@@ -81,24 +80,11 @@ pub struct Late {
     pub source: i32,
     /// Tag of the message.
     pub tag: i32,
-    /// What the party did, [`Late::UNKNOWN`] as long as that is not known.
+    /// When the party was late, and what it did, see [`Late::at`].
     pub detail: Detail,
 }
 
-/// One of these.
-#[derive(Clone, Debug)]
-pub struct Lost {
-    /// Which pattern.
-    pub pattern: PatternId,
-    /// ns.
-    pub severity: i64,
-    /// Who was late.
-    pub late: Option<Detail>,
-    /// Where several were: who, and its share, ns.
-    pub shares: Vec<(i64, Detail)>,
-    /// Of the severity, what is in doubt, ns.
-    pub doubt: i64,
-}
+const _: () = assert!(size_of::<Late>() <= 128, "more is not copied at once");
 
 /// A partner whose progress a call needed.
 #[derive(Debug)]
@@ -114,8 +100,7 @@ pub struct Losses(pub Vec<Lost>);
 
 impl Losses {
     fn total(&self) -> i64 {
-        let severities = self.0.iter().map(|lost| lost.severity);
-        severities.fold(0, i64::saturating_add)
+        total(self.0.iter())
     }
 
     /// Whether a call is charged with these rather than with the others. Ties go by who
@@ -148,29 +133,6 @@ pub struct Token {
     pub call: u32,
     /// Number of the received message; of no use for a blocked send.
     pub message: u64,
-}
-
-/// A pattern found in a call.
-#[derive(Clone, Debug)]
-pub struct Named<'a> {
-    /// Which.
-    pub pattern: PatternId,
-    /// ns.
-    pub severity: i64,
-    /// Enter of the waiting call, ns.
-    pub enter: i64,
-    /// Its leave, ns.
-    pub leave: i64,
-    /// Its thread, position in the rank.
-    pub thread: u32,
-    /// Its signature.
-    pub signature: u32,
-    /// The late party, if there is one.
-    pub late: Option<&'a Detail>,
-    /// Where there are several, each with its share, ns.
-    pub shares: &'a [(i64, Detail)],
-    /// Of the severity, what is in doubt, ns.
-    pub doubt: i64,
 }
 
 /// Entries that come and go, by number.
@@ -521,9 +483,9 @@ impl Calls {
         self.waiting -= 1;
     }
 
-    /// Names the patterns of the calls that have all their answers. At the `end` of the
+    /// Names the patterns of the calls of `rank` that have all their answers. At the `end` of the
     /// trace, questions without an answer count as unmatched.
-    pub fn name(&mut self, end: bool, mut found: impl FnMut(Named)) {
+    pub fn name(&mut self, rank: u32, end: bool, mut found: impl FnMut(Waiting, Loss)) {
         if !std::mem::take(&mut self.changed) && !end {
             return;
         }
@@ -544,19 +506,8 @@ impl Calls {
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
-            let mut named = |pattern, severity, late, shares, doubt| {
-                found(Named {
-                    pattern,
-                    severity,
-                    enter: call.enter,
-                    leave: call.leave,
-                    thread: call.thread,
-                    signature: call.signature,
-                    late,
-                    shares,
-                    doubt,
-                });
-            };
+            let waiting = call.waiting(rank);
+            let mut found = |loss| found(waiting, loss);
             let sender = self.lates.list.get(call.sender as usize);
             let worst = if call.sender != NONE {
                 call.sender
@@ -568,16 +519,7 @@ impl Calls {
             let group = self.groups.list.get(call.group as usize);
             match (group.filter(|losses| losses.total() > most), message) {
                 (Some(losses), _) => {
-                    for lost in &losses.0 {
-                        let late = lost.late.as_ref();
-                        named(
-                            lost.pattern,
-                            lost.severity,
-                            late,
-                            &lost.shares[..],
-                            lost.doubt,
-                        );
-                    }
+                    losses.0.iter().for_each(|lost| found(lost.as_loss()));
                 }
                 (None, Some(late)) => {
                     let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
@@ -586,7 +528,7 @@ impl Calls {
                         None => Some(PatternId::LateReceiver),
                         Some(late) if late.tag < 0 => {
                             let (pattern, after) = self.epoch_of(slot, late);
-                            named(PatternId::LateComplete, after, known, &[], 0);
+                            found(Loss::sure(PatternId::LateComplete, after, known));
                             severity -= after;
                             Some(pattern)
                         }
@@ -595,13 +537,14 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
-                    named(pattern, severity, known, &[], 0);
+                    found(Loss::sure(pattern, severity, known));
                 }
                 (None, None) => {}
             }
             if let Some((stall, detail)) = self.stalled(slot) {
-                let pattern = PatternId::WaitForProgress;
-                named(pattern, stall.severity, Some(detail), &[], stall.doubt);
+                let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
+                let doubt = stall.doubt;
+                found(Loss { doubt, ..loss });
             }
             if !self.partners.is_empty() {
                 self.partners.remove(&slot);
@@ -655,7 +598,7 @@ impl Calls {
         let mut transfers = self.transfers.iter();
         let found = transfers.find(|(of, who, _)| *of == call && *who == origin.source);
         found.map_or(0, |&(_, _, left)| {
-            window::late_complete(self.calls[call].interval(), origin.time, left)
+            window::late_complete(self.calls[call].interval(), origin.detail.time, left)
         })
     }
 
@@ -698,7 +641,7 @@ impl Calls {
         let window = &self.sent[first..last];
         let is_whole = end || window.len() == ORDER_WINDOW as usize;
         // UNANSWERED is before all times. Signs of differences are found several at once.
-        let time = late.time;
+        let time = late.detail.time;
         let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
         let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
             Some(window) => signs(window),
@@ -715,7 +658,7 @@ impl Calls {
             if sent == UNANSWERED && !end {
                 return None;
             }
-            if sent == UNANSWERED || receipt.thread() != call.thread || sent >= late.time {
+            if sent == UNANSWERED || receipt.thread() != call.thread || sent >= time {
                 continue;
             }
             if receipt.source == late.source {
@@ -747,23 +690,25 @@ fn keep_worst<T>(
 }
 
 impl Late {
-    /// Of no rank. An `Option` would take more: there are many.
-    pub const UNKNOWN: Detail = Detail {
-        computation: 0,
-        waiting: 0,
-        other: 0,
-        path: [0; 2],
-        operation: 0,
-        other_path: [0; 2],
-        other_operation: 0,
-        io: 0,
-        rank: NONE,
-        thread: 0,
-    };
+    /// Late at this time, ns; of no rank, as long as it is not known what it did. An `Option`
+    /// would take more: there are many.
+    pub fn at(time: i64) -> Detail {
+        Detail {
+            time,
+            rank: NONE,
+            ..Detail::default()
+        }
+    }
 
     /// Whether a call is charged with this late sender rather than with the other.
     fn outranks_sender(&self, other: &Late) -> bool {
-        let key = |late: &Late| (late.severity, late.time, std::cmp::Reverse(late.message));
+        let key = |late: &Late| {
+            (
+                late.severity,
+                late.detail.time,
+                std::cmp::Reverse(late.message),
+            )
+        };
         key(self) > key(other)
     }
 
@@ -782,6 +727,17 @@ impl Call {
     #[inline]
     fn interval(&self) -> Interval {
         Interval::new(self.enter, self.leave)
+    }
+
+    #[inline]
+    fn waiting(&self, rank: u32) -> Waiting {
+        Waiting {
+            rank,
+            thread: self.thread,
+            signature: self.signature,
+            enter: self.enter,
+            leave: self.leave,
+        }
     }
 }
 
@@ -809,6 +765,19 @@ pub struct Waiter {
     pub call: u32,
     /// Whether anything is asked, or the completion is only counted.
     pub asks: bool,
+}
+
+impl Waiter {
+    /// As one that is charged, of this world rank.
+    pub fn waiting(&self, rank: u32) -> Waiting {
+        Waiting {
+            rank,
+            thread: self.thread,
+            signature: self.signature,
+            enter: self.enter,
+            leave: self.leave,
+        }
+    }
 }
 
 /// Messages of other sources that may be received in the wrong order are looked for

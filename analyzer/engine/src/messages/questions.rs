@@ -14,7 +14,7 @@ use crate::messages::charges::{Calls, EPOCHS, Late, ORDER_WINDOW, Token, Waiter}
 use crate::messages::ends::Messages;
 use crate::messages::wildcard::Receipt;
 use crate::stream::call::CallAt;
-use crate::waits::sums::{Instance, LocalFindings};
+use crate::waits::charging::{Charged, Hosts};
 use crate::wire::parcels::{Detail, Fold, Need, POST, Request, SEND, Side};
 
 /// A question about a message's other end.
@@ -166,8 +166,8 @@ pub struct Asker {
     needs: Vec<(u32, Need)>,
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
-    /// What was found, by thread.
-    pub findings: Vec<LocalFindings>,
+    /// By thread.
+    pub charged: Vec<Charged>,
     /// Questions so far.
     pub requests: u64,
     /// Times from causes to effects, where clocks are to be corrected.
@@ -276,7 +276,7 @@ impl Asker {
         Asker {
             rank,
             agent,
-            findings: (0..threads).map(|_| LocalFindings::default()).collect(),
+            charged: (0..threads).map(|_| Charged::default()).collect(),
             ..Asker::default()
         }
     }
@@ -391,7 +391,6 @@ impl Asker {
     }
 
     fn look_up_all(&mut self, queries: &[Query], own: &Messages, ranks: &(impl Peers + ?Sized)) {
-        let has_slacks = self.slacks.is_some();
         for queries in queries.chunk_by(|a, b| a.call == b.call) {
             let call = queries[0].call;
             let interval = self.calls.interval(call);
@@ -407,19 +406,8 @@ impl Asker {
                     continue;
                 };
                 answered += 1;
-                if query.is_epoch() {
-                    if self.is_transfer(call, channel, end) {
-                        continue;
-                    }
-                } else {
-                    self.calls.note_sent(query.message, end.time);
-                    if end.time > interval.leave && call != NONE {
-                        let by = end.time - interval.leave;
-                        self.calls.violations.messages.note(by);
-                    }
-                    if has_slacks && call != NONE {
-                        self.note_slack(channel, end, interval);
-                    }
+                if !self.note_sender(query, channel.key, end.time, interval) {
+                    continue;
                 }
                 let found = Worst::new(query, channel, end);
                 if end.time > latest {
@@ -549,13 +537,39 @@ impl Asker {
         }
     }
 
-    /// Whether the end tells when the last transfer of an epoch was through; noted then.
+    /// Notes that a message was sent at `time`, or what the other side of an epoch did then;
+    /// whether the call in this `interval` may have waited for that.
+    #[inline(always)]
+    fn note_sender(
+        &mut self,
+        query: &Query,
+        key: ChannelKey,
+        time: i64,
+        interval: Interval,
+    ) -> bool {
+        if query.is_epoch() {
+            return !self.is_transfer(query.call, key, time);
+        }
+        self.calls.note_sent(query.message, time);
+        if query.call == NONE {
+            return false;
+        }
+        if time > interval.leave {
+            self.calls.violations.messages.note(time - interval.leave);
+        }
+        if self.slacks.is_some() {
+            self.note_slack(key, time, interval);
+        }
+        true
+    }
+
+    /// Whether the time tells when the last transfer of an epoch was through; noted then.
     #[cold]
     #[inline(never)]
-    fn is_transfer(&mut self, call: u32, channel: &Channel, end: &End) -> bool {
-        let is_transfer = channel.key.2 == TRANSFERRED;
+    fn is_transfer(&mut self, call: u32, key: ChannelKey, time: i64) -> bool {
+        let is_transfer = key.2 == TRANSFERRED;
         if is_transfer {
-            self.calls.note_transfer(call, channel.key.1, end.time);
+            self.calls.note_transfer(call, key.1, time);
         }
         is_transfer
     }
@@ -563,9 +577,9 @@ impl Asker {
     /// A cause and its effect, where clocks are to be corrected.
     #[cold]
     #[inline(never)]
-    fn note_slack(&mut self, channel: &Channel, end: &End, interval: Interval) {
+    fn note_slack(&mut self, key: ChannelKey, time: i64, interval: Interval) {
         if let Some(slacks) = &mut self.slacks {
-            slacks.note(channel.key.1, end.time, interval.leave);
+            slacks.note(key.1, time, interval.leave);
         }
     }
 
@@ -620,31 +634,18 @@ impl Asker {
     #[inline]
     fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64, at: &Meeting) {
         let (call, side) = (query.call, query.side());
-        if side == SEND {
-            self.calls.note_sent(query.message, time);
-        }
+        let interval = self.calls.interval(call);
+        let is_awaited = match side {
+            SEND => self.note_sender(query, key, time, interval),
+            // A call that waited for a sender is not charged with a receiver.
+            _ => !self.calls.has_sender(call),
+        };
         if call == NONE {
             return;
         }
-        let interval = self.calls.interval(call);
-        let severity = match side {
-            SEND if query.is_epoch() && key.2 == TRANSFERRED => {
-                self.calls.note_transfer(call, key.1, time);
-                0
-            }
-            SEND if query.is_epoch() => two_sided::late_sender(interval, time),
-            SEND => {
-                if let Some(slacks) = &mut self.slacks {
-                    slacks.note(key.1, time, interval.leave);
-                }
-                if time > interval.leave {
-                    self.calls.violations.messages.note(time - interval.leave);
-                }
-                two_sided::late_sender(interval, time)
-            }
-            // A call that waited for a sender is not charged with a receiver.
-            _ if self.calls.has_sender(call) => 0,
-            _ => two_sided::late_receiver(interval, time),
+        let severity = match is_awaited {
+            true => cost(side, interval, time),
+            false => 0,
         };
         // Of origins that ended their epochs nothing more is needed.
         if key.2 != COMPLETED && key.2 != TRANSFERRED {
@@ -652,12 +653,11 @@ impl Asker {
         }
         let late = (severity > 0).then_some(Late {
             severity,
-            time,
             message: query.message,
             n: query.n,
             source: key.1,
             tag: key.2,
-            detail: Late::UNKNOWN,
+            detail: Late::at(time),
         });
         let kept = self.calls.answer(call, 1, late.map(|late| (side, late)));
         if let Some(late) = kept {
@@ -676,25 +676,21 @@ impl Asker {
         }
     }
 
-    /// Names the patterns of the calls that have all their answers. `rank` and `hosts`
-    /// are world ranks and their hosts.
-    pub fn name(&mut self, rank: u32, last: bool, hosts: &[u32]) {
-        let findings = &mut self.findings;
-        self.calls.name(last, |named| {
-            let findings = &mut findings[named.thread as usize];
-            let shares = named.shares.iter().map(|(_, late)| late);
-            let mut late = named.late.into_iter().chain(shares);
-            let instance = Instance {
-                severity: named.severity,
-                rank,
-                enter: named.enter,
-                leave: named.leave,
-                late: named.late,
-                inter_host: late.any(|late| differ(hosts, rank, late.rank)),
-                doubt: named.doubt,
-            };
-            findings.add_shared(named.pattern, named.signature, &instance, named.shares);
+    /// Names the patterns of the calls that have all their answers, and charges the calls.
+    pub fn name(&mut self, last: bool, hosts: Hosts) {
+        let charged = &mut self.charged;
+        self.calls.name(self.rank, last, |waiting, loss| {
+            charged[waiting.thread as usize].charge(hosts, waiting, loss);
         });
+    }
+}
+
+/// What it costs a call that the other end of its message happened so late, ns.
+#[inline]
+fn cost(side: Side, interval: Interval, time: i64) -> i64 {
+    match side {
+        SEND => two_sided::late_sender(interval, time),
+        _ => two_sided::late_receiver(interval, time),
     }
 }
 
@@ -725,13 +721,8 @@ impl<'r> Worst<'r> {
 
     /// As a late party, one of `ranks`, of the call in this `interval`.
     fn late(&self, interval: Interval, ranks: &(impl Peers + ?Sized)) -> Late {
-        let severity = match self.query.side() {
-            SEND => two_sided::late_sender(interval, self.end.time),
-            _ => two_sided::late_receiver(interval, self.end.time),
-        };
         Late {
-            severity,
-            time: self.end.time,
+            severity: cost(self.query.side(), interval, self.end.time),
             message: self.query.message,
             n: self.query.n,
             source: self.channel.key.1,
@@ -749,9 +740,4 @@ impl<'r> Worst<'r> {
         };
         ranks.late(self.channel.peer, self.end, since)
     }
-}
-
-/// Whether two world ranks are on different hosts.
-pub fn differ(hosts: &[u32], a: u32, b: u32) -> bool {
-    hosts.get(a as usize) != hosts.get(b as usize)
 }

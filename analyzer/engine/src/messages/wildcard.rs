@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::End;
 use crate::messages::channel::ChannelKey;
 use crate::messages::charges::Token;
-use crate::waits::noted::{Ended, Subject};
+use crate::waits::log::{Ended, Subject};
 
 /// A completed receive that may still be without a number.
 #[derive(Clone, Copy, Debug)]

@@ -12,13 +12,13 @@ use crate::collectives::between::Between;
 use crate::collectives::group::{Groups, Owned, losses, name_late, needed, owner};
 use crate::messages::channel::Channel;
 use crate::messages::channel::POSTED;
-use crate::messages::charges::{Losses, Lost};
+use crate::messages::charges::Losses;
 use crate::messages::ends::Asked;
 use crate::messages::progress::Progress;
-use crate::messages::questions::{Asker, Times, differ};
+use crate::messages::questions::{Asker, Times};
 use crate::replay::rank::Rank;
 use crate::replay::searches::Watching;
-use crate::waits::sums::Instance;
+use crate::waits::charging::Hosts;
 use crate::wire::parcels;
 use crate::wire::parcels::{
     Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,
@@ -41,8 +41,7 @@ pub struct Agent<'a> {
     declares: Vec<Vec<(u32, Side, u32)>>,
     /// Agent of each world rank; this agent may hold none.
     agent_of: &'a [u32],
-    /// Host of each world rank.
-    hosts: &'a [u32],
+    hosts: Hosts<'a>,
     asking: Vec<Asking>,
     answering: Vec<Answering>,
     requesting: Vec<Requesting>,
@@ -69,7 +68,7 @@ impl<'a> Agent<'a> {
         ranks: Vec<Rank<'a>>,
         groups: Groups,
         agent_of: &'a [u32],
-        hosts: &'a [u32],
+        hosts: Hosts<'a>,
     ) -> Self {
         let positions = ranks
             .iter()
@@ -160,7 +159,7 @@ impl<'a> Agent<'a> {
         self.ranks.par_iter_mut().for_each(|rank| {
             rank.messages.release_past();
             charge_collectives(rank, groups, hosts);
-            rank.messages.asker.name(rank.recorded.rank, last, hosts);
+            rank.messages.asker.name(last, hosts);
         });
         self.groups.trim();
     }
@@ -332,7 +331,7 @@ impl<'a> Agent<'a> {
         askers.par_iter_mut().zip(ranks).for_each(|(asker, own)| {
             asker.look_up(&own.messages, ranks);
             // At once: what is known of late parties takes room.
-            asker.name(own.recorded.rank, false, hosts);
+            asker.name(false, hosts);
         });
         for (rank, asker) in self.ranks.iter_mut().zip(askers) {
             rank.messages.asker = asker;
@@ -616,7 +615,6 @@ impl<'a> Agent<'a> {
                         self.requesting[agent as usize].told.push(Told {
                             group: inquiry.group,
                             n: inquiry.n,
-                            event: inquiry.party.event,
                             detail,
                         });
                     }
@@ -627,14 +625,14 @@ impl<'a> Agent<'a> {
 }
 
 /// Charges a rank with what it lost in the collectives whose outcome is known.
-fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
+fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
     let (number, local_ranks) = (rank.recorded.rank, &rank.collectives.local_ranks);
     let (threads, asker) = (&rank.recorded.threads, &mut rank.messages.asker);
-    let (findings, calls) = (&mut asker.findings, &mut asker.calls);
+    let (charged, calls) = (&mut asker.charged, &mut asker.calls);
     asker.waiters.retain(|waiter| {
         let thread = waiter.thread as usize;
         let row = &threads[thread].rows[waiter.collective as usize];
-        let findings = &mut findings[thread];
+        let charged = &mut charged[thread];
         let is_settled = groups.charged(waiter, |instance| {
             if let Some(last) = needed(instance, row) {
                 if last.enter > waiter.leave {
@@ -646,48 +644,18 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: &[u32]) {
                 }
             }
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
-            if waiter.call != NONE {
-                // The call may have waited longer for something else that it completed.
-                let mut lost = Losses::default();
-                losses(
-                    waiter,
-                    instance,
-                    (number, local),
-                    row,
-                    |pattern, severity, late| {
-                        lost.0.push(Lost {
-                            pattern,
-                            severity,
-                            late: late.copied(),
-                            shares: Vec::new(),
-                            doubt: 0,
-                        });
-                    },
-                );
-                calls.collective_ended(waiter.call, 1, lost);
+            let own = (number, local);
+            if waiter.call == NONE {
+                let waiting = waiter.waiting(number);
+                losses(waiter, instance, own, row, |loss| {
+                    charged.charge(hosts, waiting, loss);
+                });
                 return;
             }
-            losses(
-                waiter,
-                instance,
-                (number, local),
-                row,
-                |pattern, severity, late| {
-                    findings.add(
-                        pattern,
-                        waiter.signature,
-                        &Instance {
-                            severity,
-                            rank: number,
-                            enter: waiter.enter,
-                            leave: waiter.leave,
-                            late,
-                            inter_host: late.is_some_and(|late| differ(hosts, number, late.rank)),
-                            doubt: 0,
-                        },
-                    );
-                },
-            );
+            // The call may have waited longer for something else that it completed.
+            let mut lost = Losses::default();
+            losses(waiter, instance, own, row, |loss| lost.0.push(loss.into()));
+            calls.collective_ended(waiter.call, 1, lost);
         });
         !is_settled
     });

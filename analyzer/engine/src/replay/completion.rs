@@ -9,7 +9,7 @@ use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::{Outcome, Row};
 use crate::stream::thread::Posted;
-use crate::waits::noted::{Ended, Subject};
+use crate::waits::log::{Ended, Subject};
 
 impl Rank<'_> {
     /// Everything that a Wait* or Test* completed.

@@ -149,14 +149,10 @@ impl Meetings {
         let wrong = self.0.iter().zip(counts).filter(|(_, count)| *count > 0);
         for (&(number, _), count) in wrong {
             for rank in &mut *ranks {
-                for (thread, findings) in rank
-                    .recorded
-                    .threads
-                    .iter()
-                    .zip(&mut rank.messages.asker.findings)
-                {
-                    let rows = &thread.rows;
-                    findings.forget(|signature| rows[signature as usize].operation == number);
+                let threads = rank.recorded.threads.iter();
+                for (thread, charged) in threads.zip(&mut rank.messages.asker.charged) {
+                    let is_wrong = |at: u32| thread.rows[at as usize].operation == number;
+                    charged.findings.forget(is_wrong);
                 }
             }
             if job.agent() == 0 {

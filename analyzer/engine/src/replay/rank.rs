@@ -23,7 +23,7 @@ use crate::stream::recorded::Recorded;
 use crate::stream::roles::{Memory, Role};
 use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
-use crate::waits::noted::Ended;
+use crate::waits::log::{Ended, Log};
 use crate::wire::parcels::Detail;
 use crate::wire::parcels::Side;
 
@@ -236,8 +236,8 @@ impl<'a> Rank<'a> {
         self.ended = Some(Vec::new());
         self.messages.sends.counted = Some(Vec::new());
         self.messages.receives.counted = Some(Vec::new());
-        for findings in &mut self.messages.asker.findings {
-            findings.losses = Some(Vec::new());
+        for charged in &mut self.messages.asker.charged {
+            charged.log = Some(Log::default());
         }
         for row in self
             .recorded

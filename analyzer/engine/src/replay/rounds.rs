@@ -14,6 +14,7 @@ use crate::replay::agent::Agent;
 use crate::replay::preparation;
 use crate::replay::slab;
 use crate::timeline::repair::{Known, Noted, Timeline};
+use crate::waits::charging::Hosts;
 
 /// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
 /// a rate was wrong smaller errors show.
@@ -85,7 +86,13 @@ impl<'a> Rounds<'a> {
             groups.tolerance = error.unwrap_or(i64::MAX).saturating_mul(2);
         }
         let borders = slab::borders(self.job, opened, &clocks, end, self.records);
-        let agent = Agent::new(self.job, ranks, groups, &opened.agent_of, &opened.hosts);
+        let agent = Agent::new(
+            self.job,
+            ranks,
+            groups,
+            &opened.agent_of,
+            Hosts(&opened.hosts),
+        );
         (agent, borders)
     }
 

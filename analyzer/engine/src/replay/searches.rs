@@ -15,11 +15,10 @@ use rustc_hash::FxHashMap;
 use crate::memory::passive::progressed;
 use crate::memory::watches::{keep_last, sort_writes};
 use crate::memory::{competing, lock};
-use crate::messages::charges::{Losses, Lost};
-use crate::messages::questions::differ;
+use crate::messages::charges::Losses;
 use crate::replay::interests::Interests;
 use crate::replay::rank::Rank;
-use crate::waits::sums::Instance;
+use crate::waits::charging::{Hosts, Loss, Lost, Waiting};
 use crate::wire::parcels::{Answering, Asking, Detail};
 use crate::wire::watched::{Held, Kind, Rival, Watch, Written};
 
@@ -81,15 +80,15 @@ impl Open {
     }
 
     /// The call that waits: one that waits for several targets does so several times.
-    fn call(&self) -> (u32, u32, i64, i64, u32) {
+    fn waiting(&self) -> Waiting {
         let watch = &self.watch;
-        (
-            watch.rank,
-            watch.thread,
-            watch.enter,
-            watch.leave,
-            watch.signature,
-        )
+        Waiting {
+            rank: watch.rank,
+            thread: watch.thread,
+            enter: watch.enter,
+            leave: watch.leave,
+            signature: watch.signature,
+        }
     }
 
     /// Adds what is known of another target that the same call waited for: it went on when the
@@ -104,7 +103,7 @@ impl Open {
                 held.from,
                 detail.rank,
                 detail.thread,
-                held.event,
+                detail.event,
             )
         };
         self.held.sort_unstable_by_key(key);
@@ -296,11 +295,11 @@ impl Watching {
     }
 
     /// Charges the waits that are over.
-    pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: &[u32]) {
+    pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: Hosts) {
         let mut over: Vec<Open> = std::mem::take(&mut self.over).into_values().collect();
-        over.sort_unstable_by_key(|open| (open.call(), open.watch.id));
+        over.sort_unstable_by_key(|open| (open.waiting(), open.watch.id));
         over.dedup_by(|next, first| {
-            let is_same = next.watch.is_of_window() && next.call() == first.call();
+            let is_same = next.watch.is_of_window() && next.waiting() == first.waiting();
             if is_same {
                 first.join(next);
             }
@@ -309,62 +308,36 @@ impl Watching {
         for mut open in over {
             let watch = open.watch;
             let rank = &mut ranks[positions[&watch.rank] as usize];
-            let findings = &mut rank.messages.asker.findings[watch.thread as usize];
-            let is_far = |late: &Detail| differ(hosts, watch.rank, late.rank);
-            let instance = Instance {
-                severity: 0,
-                rank: watch.rank,
-                enter: watch.enter,
-                leave: watch.leave,
-                late: None,
-                inter_host: false,
-                doubt: 0,
-            };
+            let asker = &mut rank.messages.asker;
+            let charged = &mut asker.charged[watch.thread as usize];
+            let waiting = open.waiting();
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
             // An archive may not tell what a call waited for.
             if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
-                let all = Instance {
-                    severity: interval.duration(),
-                    ..instance
-                };
-                findings.add(PatternId::Unexplained, watch.signature, &all);
+                charged.charge(hosts, waiting, Loss::unexplained(interval.duration()));
                 continue;
             }
             let losses = open.losses();
             if let Some(call) = watch.call.checked_sub(1) {
-                let calls = &mut rank.messages.asker.calls;
-                calls.collective_ended(call, open.targets, losses);
+                asker.calls.collective_ended(call, open.targets, losses);
                 continue;
             }
-            let mut lost = 0;
-            for one in &losses.0 {
-                let shares = one.shares.iter().map(|(_, late)| late);
-                let loss = Instance {
-                    severity: one.severity,
-                    late: one.late.as_ref(),
-                    inter_host: one.late.iter().chain(shares).any(is_far),
-                    doubt: one.doubt,
-                    ..instance
-                };
-                findings.add_shared(one.pattern, watch.signature, &loss, &one.shares);
-                lost += one.severity;
+            let lost = charged.charge_all(hosts, waiting, &losses.0);
+            if watch.expected == 0 {
+                continue;
             }
-            if watch.expected > 0 {
-                let operation = rank.recorded.threads[watch.thread as usize].rows
-                    [watch.signature as usize]
-                    .operation;
-                let rivals = &mut open.rivals;
-                let has_rivals =
-                    competing::charge(findings, operation, &watch, lost, rivals, is_far);
-                let excess = interval.duration() - watch.expected;
-                if !has_rivals && lost == 0 && excess >= competing::UNEXPLAINED_NS {
-                    let all = Instance {
-                        severity: excess,
-                        ..instance
-                    };
-                    findings.add(PatternId::Unexplained, watch.signature, &all);
+            let rows = &rank.recorded.threads[watch.thread as usize].rows;
+            let operation = rows[watch.signature as usize].operation;
+            match competing::loss(operation, &watch, lost, &mut open.rivals) {
+                Some(loss) => charged.charge(hosts, waiting, loss.as_loss()),
+                None if lost == 0 => {
+                    let excess = interval.duration() - watch.expected;
+                    if excess >= competing::UNEXPLAINED_NS {
+                        charged.charge(hosts, waiting, Loss::unexplained(excess));
+                    }
                 }
+                None => {}
             }
         }
     }

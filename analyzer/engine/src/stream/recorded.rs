@@ -56,8 +56,10 @@ impl Recorded<'_> {
     /// The late call of this end, and what its rank did before it and after `since`.
     #[inline(always)]
     pub fn late(&self, end: &End, since: i64) -> Detail {
-        self.detail_at(end.thread, end.event, since)
-            .unwrap_or_else(|| self.detail_of_signature(end.thread, end.signature))
+        let detail = self.detail_at(end.thread, end.event, since);
+        let mut detail = detail.unwrap_or_else(|| self.detail_alone(end));
+        detail.time = end.time;
+        detail
     }
 
     /// The late call with this number and what came before it, if it is still at hand.
@@ -73,20 +75,23 @@ impl Recorded<'_> {
             position,
             since,
         );
-        Some(self.detail(found, found.columns.signature[position], &activity))
+        let call = End {
+            time: found.columns.enter[position],
+            event,
+            signature: found.columns.signature[position],
+            thread,
+        };
+        Some(self.detail(found, &call, &activity))
     }
 
     /// The late call alone.
-    pub fn detail_of_signature(&self, thread: u32, signature: u32) -> Detail {
-        self.detail(
-            &self.threads[thread as usize],
-            signature,
-            &Activity::default(),
-        )
+    pub fn detail_alone(&self, call: &End) -> Detail {
+        let thread = &self.threads[call.thread as usize];
+        self.detail(thread, call, &Activity::default())
     }
 
     #[inline(always)]
-    fn detail(&self, thread: &Thread, signature: u32, activity: &Activity) -> Detail {
+    fn detail(&self, thread: &Thread, call: &End, activity: &Activity) -> Detail {
         let path = |signature: u32| {
             let path = thread.paths.get(signature as usize);
             path.copied().unwrap_or_default()
@@ -103,11 +108,13 @@ impl Recorded<'_> {
             computation: activity.computation,
             waiting: activity.waiting,
             other,
-            path: path(signature),
-            operation: operation(signature),
+            path: path(call.signature),
+            operation: operation(call.signature),
             other_path,
             other_operation,
             io: activity.io,
+            time: call.time,
+            event: call.event,
             rank: self.rank,
             thread: thread.number,
         }
@@ -126,6 +133,6 @@ impl Recorded<'_> {
             true => self.detail_at(party.thread, party.event, since),
             false => None,
         };
-        detail.unwrap_or_else(|| self.detail_of_signature(party.thread, party.signature))
+        detail.unwrap_or_else(|| self.detail_alone(&party.call()))
     }
 }

@@ -1,7 +1,10 @@
-//! What calls lost, and who keeps it.
+//! Wait states, and who keeps them.
 //!
-//! *In.* Waits with their causes, from the rooms that replay. *Out.* Sums of a location by pattern
-//! and signature, and notes for those who want every one. *Does not know* how a wait was found.
+//! *In.* Wait states with their causes, from the rooms that replay; all of them pass through
+//! [`charge`](charging::Charged::charge). *Out.* Sums of a location by pattern and signature, and
+//! a log for those who want every one: each is a [`Sink`](charging::Sink). *Does not know* how a
+//! wait was found.
 
-pub mod noted;
+pub mod charging;
+pub mod log;
 pub mod sums;

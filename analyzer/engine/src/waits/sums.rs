@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
-use crate::waits::noted::Loss;
+use crate::waits::charging::{Sink, WaitState, Whom};
 use crate::wire::parcels::Detail;
 
 /// The late party of a finding.
@@ -168,52 +168,49 @@ pub struct Sums {
     pub worst: Option<Worst>,
 }
 
-/// One instance to be added.
-#[derive(Clone, Copy, Debug)]
-pub struct Instance<'a> {
-    /// ns, > 0.
-    pub severity: i64,
-    /// World rank that lost it.
-    pub rank: u32,
-    /// The operation, ns.
-    pub enter: i64,
-    /// The operation, ns.
-    pub leave: i64,
-    /// The late party, if there is one.
-    pub late: Option<&'a Detail>,
-    /// Whether the late party is on another host.
-    pub inter_host: bool,
-    /// Of the severity, what is in doubt, ns.
-    pub doubt: i64,
-}
-
 impl Sums {
-    /// Adds one instance.
+    /// Adds one wait state.
     #[inline(always)]
-    fn add(&mut self, instance: &Instance) {
-        let severity = instance.severity.max(0) as u64;
+    fn add(&mut self, wait: &WaitState) {
+        let WaitState { waiting, loss, .. } = wait;
+        let severity = loss.severity.max(0) as u64;
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
-        self.doubt = self.doubt.saturating_add(instance.doubt.max(0) as u64);
-        let whole = instance.leave.saturating_sub(instance.enter).max(0) as u64;
+        self.doubt = self.doubt.saturating_add(loss.doubt.max(0) as u64);
+        let whole = waiting.leave.saturating_sub(waiting.enter).max(0) as u64;
         let rest = whole.saturating_sub(severity);
         self.rest = Some(self.rest.map_or(rest, |least| least.min(rest)));
-        if instance.inter_host {
+        if wait.inter_host {
             self.inter_host = self.inter_host.saturating_add(severity);
         }
+        let late = match loss.whom {
+            Whom::Nobody => None,
+            Whom::One(late) => {
+                self.add_cause(severity, late);
+                Some(late)
+            }
+            Whom::Several(shares) => self.add_shares(shares),
+        };
         let worst = Worst {
             severity,
-            rank: instance.rank,
-            late: instance.late.map_or(NONE, |late| late.rank),
-            enter: instance.enter,
-            leave: instance.leave,
+            rank: waiting.rank,
+            late: late.map_or(NONE, |late| late.rank),
+            enter: waiting.enter,
+            leave: waiting.leave,
         };
         if self.worst.is_none_or(|other| worst.key() > other.key()) {
             self.worst = Some(worst);
         }
-        if let Some(late) = instance.late {
-            self.add_cause(severity, late);
+    }
+
+    /// Adds the shares of several. Who had the largest is the one to look at.
+    fn add_shares<'a>(&mut self, shares: &'a [(i64, Detail)]) -> Option<&'a Detail> {
+        let shares = shares.iter().filter(|(share, _)| *share > 0);
+        for (share, late) in shares.clone() {
+            self.add_cause(*share as u64, late);
         }
+        let largest = shares.max_by_key(|(share, late)| (*share, Reverse(late.rank)));
+        largest.map(|(_, late)| late)
     }
 
     #[inline(always)]
@@ -354,62 +351,20 @@ pub struct LocalFindings {
     by_signature: Vec<Vec<(PatternNumber, Sums)>>,
     /// Time lost in waits of all patterns, ns.
     pub waiting: u64,
-    /// Every instance, if somebody wants to know.
-    pub losses: Option<Vec<Loss>>,
+}
+
+impl Sink for LocalFindings {
+    #[inline]
+    fn take(&mut self, wait: &WaitState<'_>) {
+        let pattern = wait.loss.pattern;
+        self.of(pattern, wait.waiting.signature).add(wait);
+        if pattern.is_waiting() {
+            self.waiting = self.waiting.saturating_add(wait.loss.severity as u64);
+        }
+    }
 }
 
 impl LocalFindings {
-    /// Adds an instance of a pattern in calls with this signature.
-    pub fn add(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
-        if instance.severity <= 0 {
-            return;
-        }
-        if self.losses.is_some() {
-            self.note(pattern, signature, instance);
-        }
-        self.of(pattern, signature).add(instance);
-        if pattern.is_waiting() {
-            self.waiting = self.waiting.saturating_add(instance.severity as u64);
-        }
-    }
-
-    /// The same of an instance that several may share in, each of them so much, ns; it has no
-    /// late party then.
-    pub fn add_shared(
-        &mut self,
-        pattern: PatternId,
-        signature: u32,
-        instance: &Instance,
-        shares: &[(i64, Detail)],
-    ) {
-        self.add(pattern, signature, instance);
-        if shares.is_empty() {
-            return;
-        }
-        let found = self.by_signature.get_mut(signature as usize);
-        let mut found = found.into_iter().flatten();
-        let Some((_, sums)) = found.find(|(other, _)| *other == pattern as u8) else {
-            return;
-        };
-        for (share, late) in shares.iter().filter(|(share, _)| *share > 0) {
-            sums.add_cause(*share as u64, late);
-        }
-        // Who had the largest share is the one to look at.
-        let largest = shares
-            .iter()
-            .max_by_key(|(share, late)| (*share, Reverse(late.rank)));
-        let is_worst = |worst: &&mut Worst| {
-            (worst.rank, worst.enter, worst.leave)
-                == (instance.rank, instance.enter, instance.leave)
-        };
-        if let Some((share, late)) = largest
-            && let Some(worst) = sums.worst.as_mut().filter(is_worst)
-            && *share > 0
-        {
-            worst.late = late.rank;
-        }
-    }
-
     /// Adds what is unexplained of all `calls` with a signature together, ns: of none in
     /// particular.
     pub fn add_rest(&mut self, signature: u32, severity: u64, calls: u64) {
@@ -438,19 +393,6 @@ impl LocalFindings {
             patterns.len() - 1
         });
         &mut patterns[at].1
-    }
-
-    #[cold]
-    fn note(&mut self, pattern: PatternId, signature: u32, instance: &Instance) {
-        let loss = Loss {
-            pattern: pattern as u8,
-            signature,
-            severity: instance.severity,
-            enter: instance.enter,
-            leave: instance.leave,
-            late: instance.late.map(|l| (l.rank, l.operation, l.path)),
-        };
-        self.losses.get_or_insert_default().push(loss);
     }
 
     /// Forgets what was found in calls with these signatures.

@@ -2,6 +2,7 @@
 
 use laggard_comm::Job;
 
+use crate::basics::ends::End;
 use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use crate::wire::watched::{Held, Rival, Watch, Written};
 
@@ -120,6 +121,10 @@ entries! {
         other_operation: u16,
         /// ns of the waiting interval in which it was inside file operations.
         io: i64,
+        /// Enter of the late call, ns.
+        time: i64,
+        /// Number of the late call in its location.
+        event: u64,
         /// World rank.
         rank: u32,
         /// Thread.
@@ -206,10 +211,20 @@ entries! {
         group: u64,
         /// Which collective on it.
         n: u64,
-        /// Number of its call.
-        event: u64,
         /// Of the late member.
         detail: Detail,
+    }
+}
+
+impl Party {
+    /// Its call.
+    pub fn call(&self) -> End {
+        End {
+            time: self.enter,
+            event: self.event,
+            signature: self.signature,
+            thread: self.thread,
+        }
     }
 }
 

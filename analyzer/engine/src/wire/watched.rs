@@ -52,9 +52,7 @@ entries! {
         from: i64,
         /// ns.
         until: i64,
-        /// Number in its location of the call that gave it back.
-        event: u64,
-        /// What the PE that held it did meanwhile.
+        /// The call that gave it back, and what the PE that held it did meanwhile.
         detail: Detail,
     }
     /// Transfers of a thread by one call path were under way while another transferred to or from
@@ -79,8 +77,6 @@ entries! {
         id: u64,
         /// ns.
         time: i64,
-        /// Call number in its location.
-        event: u64,
         /// What is known of it, an [`Effect`].
         effect: u32,
         /// What the PE that wrote did before.
@@ -169,7 +165,7 @@ impl Written {
     /// Whether it, not another write, ended the wait: the first that is known to have, else the
     /// last one, and rather one that changed something. Of two at once that of the lower rank.
     pub fn is_better(&self, other: &Written) -> bool {
-        let who = |w: &Written| (w.detail.rank, w.detail.thread, w.event);
+        let who = |w: &Written| (w.detail.rank, w.detail.thread, w.detail.event);
         if self.effect != other.effect {
             return self.effect > other.effect;
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use laggard_engine::AnalyzeOptions;
-use laggard_engine::directory::Trace;
+use laggard_engine::events::Trace;
 use laggard_report::{RenderOptions, Report, render_text};
 use laggard_trace::{FileHeader, file_name};
 use zerocopy::FromBytes;

@@ -1,8 +1,8 @@
-//! What a rank notes for those who want every message, not only what was lost: kept from
-//! pass one until it is taken, and only where it is asked for.
+//! What a rank notes for those who want every wait state and every message, not only sums: kept
+//! until it is taken, and only where it is asked for.
 
-use crate::basics::intern::PathKey;
 use crate::stream::call::CallAt;
+use crate::waits::charging::{Lost, Sink, WaitState, Waiting};
 
 /// What a request, or a blocking call that had to wait for its number, was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +28,22 @@ pub struct Ended {
     pub leave: i64,
 }
 
-/// What one call lost.
-#[derive(Clone, Copy, Debug)]
-pub struct Loss {
-    /// A pattern's number.
-    pub pattern: u8,
-    /// Signature of the call.
-    pub signature: u32,
-    /// ns.
-    pub severity: i64,
-    /// Its enter, ns.
-    pub enter: i64,
-    /// Its leave, ns.
-    pub leave: i64,
-    /// The late party, if there is one: world rank, number of its call, call path.
-    pub late: Option<(u32, u16, PathKey)>,
+/// Every wait state, in the order in which they were charged.
+#[derive(Debug, Default)]
+pub struct Log(Vec<(Waiting, Lost)>);
+
+impl Sink for Log {
+    #[cold]
+    fn take(&mut self, wait: &WaitState<'_>) {
+        self.0.push((wait.waiting, wait.loss.into()));
+    }
+}
+
+impl Log {
+    /// What was charged since the last time.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, (Waiting, Lost)> {
+        self.0.drain(..)
+    }
 }
 
 impl Ended {

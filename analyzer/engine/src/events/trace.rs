@@ -1,0 +1,118 @@
+//! A trace as its files: the records of each location, and when they were.
+
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_comm::Serial;
+use laggard_report::Anomaly;
+use laggard_trace::{Location, ProfileEntry};
+
+use crate::basics::anomaly::Anomalies;
+use crate::clock::ClockMap;
+use crate::input::directory::merge_anomalies;
+use crate::input::open::{self, Opened};
+use crate::timeline::repair::Timeline;
+
+/// All locations of a run.
+pub struct Trace {
+    /// By rank and thread.
+    pub locations: Vec<TracedLocation>,
+    /// Size of `MPI_COMM_WORLD`.
+    pub ranks: u32,
+    /// Program and arguments of the first location.
+    pub program: Vec<String>,
+    /// Sorted.
+    pub hosts: Vec<String>,
+    /// Of the first location that knows it.
+    pub mpi_library: Option<String>,
+    /// Largest error of the clock comparison between two locations, ns.
+    pub clock_error_ns: u64,
+    /// From the first call to the end of the last, ns.
+    pub wall_ns: i64,
+    /// What is odd about the files, the worst first.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// One location and its clock.
+pub struct TracedLocation {
+    /// The file.
+    pub location: Location,
+    /// Host name.
+    pub host: String,
+    clock: ClockMap,
+}
+
+impl TracedLocation {
+    /// Time since the start of the run, ns.
+    pub fn ns(&self, ticks: u64) -> i64 {
+        self.clock.ns(ticks)
+    }
+
+    /// Length of so many ticks, ns.
+    pub fn length_ns(&self, ticks: u64) -> f64 {
+        self.clock.length_ns(ticks)
+    }
+
+    /// The runtime profile: as recorded, or summed up from the events of a file that
+    /// was not closed.
+    pub fn profile(&self) -> Vec<ProfileEntry> {
+        open::profile_of(&self.location)
+    }
+}
+
+impl Trace {
+    /// Opens a directory or an archive. Times are those of a report.
+    ///
+    /// # Errors
+    /// Files of two runs, or none that can be used. Others are anomalies.
+    pub fn open(directory: &Path) -> Result<Trace> {
+        let (opened, anomalies) = open_whole(directory)?;
+        let timeline = super::timeline(&opened)?;
+        Ok(Trace::new(opened, &timeline, anomalies))
+    }
+
+    /// The same at once, whatever the length of the trace: the clocks of hosts are not corrected.
+    /// Lengths of time are right, moments on different hosts as right as measured.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn measured(directory: &Path) -> Result<Trace> {
+        let (opened, anomalies) = open_whole(directory)?;
+        let timeline = Timeline::new(&opened);
+        Ok(Trace::new(opened, &timeline, anomalies))
+    }
+
+    /// The trace that is `opened`, with these clocks.
+    pub(super) fn new(opened: Opened, timeline: &Timeline, anomalies: Vec<Anomaly>) -> Trace {
+        let clocks = timeline.own(&opened);
+        let wall_ns = timeline.end(&opened);
+        let host = |location: &Location| opened.host_of(location.header.rank).to_owned();
+        let hosts: Vec<String> = opened.locations.iter().map(host).collect();
+        // One process holds all.
+        let locations = opened.locations.into_iter().zip(clocks).zip(hosts);
+        let locations = locations.map(|((location, (clock, _)), host)| TracedLocation {
+            location,
+            host,
+            clock,
+        });
+        Trace {
+            locations: locations.collect(),
+            ranks: opened.agent_of.len() as u32,
+            program: opened.run.program,
+            hosts: opened.host_names,
+            mpi_library: opened.run.mpi_library,
+            clock_error_ns: opened.clocks.error_ns(),
+            wall_ns,
+            anomalies,
+        }
+    }
+}
+
+/// Opens all locations, in one process; gives the anomalies too, the worst first.
+pub(super) fn open_whole(directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
+    laggard_comm::signals::watch_files();
+    let mut found = Anomalies::default();
+    let opened = open::open(&Serial, directory, &mut found)?;
+    let anomalies = found.into_rows().into_iter().map(Anomaly::from);
+    Ok((opened, merge_anomalies(anomalies.collect())))
+}

@@ -1,0 +1,194 @@
+//! What a wait state is, and the one place where calls are charged.
+
+use laggard_patterns::PatternId;
+
+use crate::waits::log::Log;
+use crate::waits::sums::LocalFindings;
+use crate::wire::parcels::Detail;
+
+/// A call that waited. Its location and its enter tell it from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waiting {
+    /// World rank.
+    pub rank: u32,
+    /// Position of the thread in the rank.
+    pub thread: u32,
+    /// Its enter, ns.
+    pub enter: i64,
+    /// Its leave, ns.
+    pub leave: i64,
+    /// Signature: which call it was, and from where.
+    pub signature: u32,
+}
+
+/// Whom a call waited for: their ranks, threads, late calls (number in the location, and time), and
+/// what they did meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub enum Whom<'a> {
+    /// Nobody, or nobody knows.
+    Nobody,
+    /// One.
+    One(&'a Detail),
+    /// Several, one after another or at once; each with its share, ns.
+    Several(&'a [(i64, Detail)]),
+}
+
+/// Why a call waited, how long, and whom for.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// Which pattern.
+    pub pattern: PatternId,
+    /// Time lost, ns.
+    pub severity: i64,
+    /// Of that, what is in doubt, since the call ended otherwise than the pattern says, ns.
+    pub doubt: i64,
+    /// Whom for.
+    pub whom: Whom<'a>,
+}
+
+/// A [`Loss`] that is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lost {
+    /// Which pattern.
+    pub pattern: PatternId,
+    /// Time lost, ns.
+    pub severity: i64,
+    /// Of that, what is in doubt, ns.
+    pub doubt: i64,
+    /// Who was late, if it is one.
+    pub late: Option<Detail>,
+    /// Who were late, if they are several: each with its share, ns.
+    pub shares: Vec<(i64, Detail)>,
+}
+
+/// A wait state.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitState<'a> {
+    /// Who waited.
+    pub waiting: Waiting,
+    /// What for.
+    pub loss: Loss<'a>,
+    /// Whether somebody who was late is on another host.
+    pub inter_host: bool,
+}
+
+/// Takes wait states, in an order that may depend on the number of agents.
+pub trait Sink {
+    /// One more.
+    fn take(&mut self, wait: &WaitState<'_>);
+}
+
+/// The hosts of ranks: a number for each world rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Hosts<'a>(pub &'a [u32]);
+
+impl Hosts<'_> {
+    /// Whether two world ranks are on different hosts.
+    fn differ(self, a: u32, b: u32) -> bool {
+        self.0.get(a as usize) != self.0.get(b as usize)
+    }
+}
+
+/// What the calls of a thread are charged with.
+#[derive(Debug, Default)]
+pub struct Charged {
+    /// In sums.
+    pub findings: LocalFindings,
+    /// One by one, if somebody wants to know.
+    pub log: Option<Log>,
+}
+
+impl Charged {
+    /// Charges a call with a loss, if it is one.
+    #[inline]
+    pub fn charge(&mut self, hosts: Hosts<'_>, waiting: Waiting, loss: Loss<'_>) {
+        if loss.severity <= 0 {
+            return;
+        }
+        let mut late = loss.whom.iter();
+        let wait = WaitState {
+            waiting,
+            loss,
+            inter_host: late.any(|late| hosts.differ(waiting.rank, late.rank)),
+        };
+        self.findings.take(&wait);
+        if let Some(log) = &mut self.log {
+            log.take(&wait);
+        }
+    }
+
+    /// Charges a call with several losses. Their sum, ns.
+    pub fn charge_all(&mut self, hosts: Hosts<'_>, waiting: Waiting, lost: &[Lost]) -> i64 {
+        let charged = lost.iter().inspect(|lost| {
+            self.charge(hosts, waiting, lost.as_loss());
+        });
+        total(charged)
+    }
+}
+
+/// Time lost, ns.
+pub fn total<'a>(lost: impl Iterator<Item = &'a Lost>) -> i64 {
+    lost.fold(0, |sum, lost| sum.saturating_add(lost.severity.max(0)))
+}
+
+impl<'a> Whom<'a> {
+    /// Who was late.
+    pub fn iter(self) -> impl Iterator<Item = &'a Detail> {
+        let (one, several) = match self {
+            Whom::Nobody => (None, &[][..]),
+            Whom::One(late) => (Some(late), &[][..]),
+            Whom::Several(shares) => (None, shares),
+        };
+        one.into_iter().chain(several.iter().map(|(_, late)| late))
+    }
+}
+
+impl<'a> Loss<'a> {
+    /// So much, ns, that nothing is known of.
+    pub fn unexplained(severity: i64) -> Self {
+        Loss::sure(PatternId::Unexplained, severity, None)
+    }
+
+    /// None of it in doubt.
+    pub fn sure(pattern: PatternId, severity: i64, late: Option<&'a Detail>) -> Self {
+        Loss {
+            pattern,
+            severity,
+            doubt: 0,
+            whom: late.map_or(Whom::Nobody, Whom::One),
+        }
+    }
+}
+
+impl Lost {
+    /// To be charged.
+    pub fn as_loss(&self) -> Loss<'_> {
+        Loss {
+            pattern: self.pattern,
+            severity: self.severity,
+            doubt: self.doubt,
+            whom: match (&self.late, &self.shares[..]) {
+                (Some(late), _) => Whom::One(late),
+                (None, []) => Whom::Nobody,
+                (None, shares) => Whom::Several(shares),
+            },
+        }
+    }
+}
+
+impl From<Loss<'_>> for Lost {
+    fn from(loss: Loss<'_>) -> Lost {
+        let (late, shares) = match loss.whom {
+            Whom::Nobody => (None, Vec::new()),
+            Whom::One(late) => (Some(*late), Vec::new()),
+            Whom::Several(shares) => (None, shares.to_vec()),
+        };
+        Lost {
+            pattern: loss.pattern,
+            severity: loss.severity,
+            doubt: loss.doubt,
+            late,
+            shares,
+        }
+    }
+}
