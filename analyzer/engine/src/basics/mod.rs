@@ -8,3 +8,4 @@ pub mod in_order;
 pub mod intern;
 pub mod queue;
 pub mod room;
+pub mod slots;

@@ -5,16 +5,17 @@
 //! late sender is kept a little longer: until the receives after it tell whether a
 //! message that had been sent earlier was overtaken.
 
-use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
-use laggard_patterns::{Interval, PatternId, window};
+mod naming;
+
+use laggard_patterns::Interval;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::basics::room::make_room;
+use crate::basics::slots::Slots;
 use crate::clock::causality::Violations;
-use crate::messages::channel::COMPLETED;
 use crate::stream::call::CallAt;
-use crate::waits::charging::{Loss, Lost, Waiting, total};
+use crate::waits::charging::{Lost, Waiting, total};
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 
 /// A blocking call that waits for answers.
@@ -135,57 +136,6 @@ pub struct Token {
     pub message: u64,
 }
 
-/// Entries that come and go, by number.
-#[derive(Debug)]
-pub struct Slots<T> {
-    list: Vec<T>,
-    free: Vec<u32>,
-    /// How many there were before memory was given back: about as many will be needed.
-    expected: usize,
-}
-
-impl<T> Default for Slots<T> {
-    fn default() -> Self {
-        Slots {
-            list: Vec::new(),
-            free: Vec::new(),
-            expected: 0,
-        }
-    }
-}
-
-impl<T> Slots<T> {
-    /// Keeps an entry.
-    #[inline(always)]
-    pub fn keep(&mut self, entry: T) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.list[slot as usize] = entry;
-                slot
-            }
-            None => {
-                make_room(&mut self.list, 1, self.expected);
-                self.list.push(entry);
-                self.list.len() as u32 - 1
-            }
-        }
-    }
-
-    /// Gives an entry's number back.
-    #[inline]
-    pub fn drop(&mut self, slot: u32) {
-        self.free.push(slot);
-    }
-}
-
-impl<T> std::ops::Index<u32> for Slots<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, slot: u32) -> &T {
-        &self.list[slot as usize]
-    }
-}
-
 /// The calls of a rank that wait for answers.
 #[derive(Debug, Default)]
 pub struct Calls {
@@ -245,7 +195,7 @@ impl Calls {
         }
         self.waiting += 1;
         let next = self.next_message() as u32;
-        let call = &mut self.calls.list[slot as usize];
+        let call = &mut self.calls[slot];
         call.open = self.opened;
         call.received = next.wrapping_sub(call.messages);
     }
@@ -318,9 +268,10 @@ impl Calls {
     /// What the call lost in so many of these.
     pub fn collective_ended(&mut self, call: u32, count: u32, losses: Losses) {
         let slot = call;
-        let call = &mut self.calls.list[slot as usize];
+        let call = &mut self.calls[slot];
         if !losses.0.is_empty() {
-            keep_worst(&mut self.groups, &mut call.group, losses, Losses::outrank);
+            self.groups
+                .keep_worse(&mut call.group, losses, Losses::outrank);
         }
         self.answer(slot, count, None);
     }
@@ -328,7 +279,7 @@ impl Calls {
     /// Enter and leave of a call, ns; equal if only a time is wanted.
     #[inline]
     pub fn interval(&self, call: u32) -> Interval {
-        match self.calls.list.get(call as usize) {
+        match self.calls.get(call) {
             Some(call) => call.interval(),
             None => Interval::new(0, 0),
         }
@@ -337,13 +288,13 @@ impl Calls {
     /// Whether a late sender of the call is known.
     #[inline]
     pub fn has_sender(&self, call: u32) -> bool {
-        let call = self.calls.list.get(call as usize);
+        let call = self.calls.get(call);
         call.is_some_and(|call| call.sender != NONE)
     }
 
     /// One more question of a call that has some without an answer.
     pub fn hold(&mut self, call: u32) {
-        self.calls.list[call as usize].open += 1;
+        self.calls[call].open += 1;
     }
 
     /// Until when, ns, a call will be charged at least. A late receiver is charged only where no
@@ -363,8 +314,8 @@ impl Calls {
 
     fn charged_with(&self, call: u32, late: u32) -> i64 {
         let call = &self.calls[call];
-        let message = self.lates.list.get(late as usize);
-        let group = self.groups.list.get(call.group as usize);
+        let message = self.lates.get(late);
+        let group = self.groups.get(call.group);
         let charged = message.map_or(0, |late| late.severity);
         let charged = charged.max(group.map_or(0, Losses::total));
         call.enter.saturating_add(charged)
@@ -380,29 +331,6 @@ impl Calls {
             self.partners.entry(absence.call).or_default().push(partner);
         }
         self.answer(absence.call, 1, None);
-    }
-
-    /// What a call lost while a partner was absent, after what it is charged with otherwise: with
-    /// the partner that it lost most for.
-    fn stalled(&self, slot: u32) -> Option<(Stall, &Detail)> {
-        let partners = self.partners.get(&slot)?;
-        let (own, until) = (self.calls[slot].interval(), self.charged_until(slot));
-        if own.leave.saturating_sub(until) < REST_NS {
-            return None;
-        }
-        let stalls = partners.iter().filter_map(|Partner { absence, times }| {
-            let stall = wait_for_progress(own, until.max(absence.from), times)?;
-            Some((stall, &absence.detail))
-        });
-        stalls.max_by_key(|(stall, detail)| {
-            // The same partner may be needed for several messages.
-            let whose = (detail.rank, detail.thread, detail.operation, detail.path);
-            let parts = (detail.computation, detail.waiting, detail.io, detail.other);
-            (
-                stall.severity,
-                std::cmp::Reverse((stall.doubt, whose, parts)),
-            )
-        })
     }
 
     /// A question that nobody can answer: the peer has no trace.
@@ -431,11 +359,11 @@ impl Calls {
     #[inline(always)]
     pub fn answer(&mut self, call: u32, count: u32, late: Option<(Side, Late)>) -> Option<u32> {
         let slot = call;
-        let call = &mut self.calls.list[slot as usize];
+        let call = &mut self.calls[slot];
         let lates = &mut self.lates;
         let kept = match late {
-            Some((SEND, late)) => keep_worst(lates, &mut call.sender, late, Late::outranks_sender),
-            Some((_, late)) => keep_worst(lates, &mut call.receiver, late, Late::outranks_receiver),
+            Some((SEND, late)) => lates.keep_worse(&mut call.sender, late, Late::outranks_sender),
+            Some((_, late)) => lates.keep_worse(&mut call.receiver, late, Late::outranks_receiver),
             None => None,
         };
         call.open -= count;
@@ -463,7 +391,7 @@ impl Calls {
     /// What a late party did.
     #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
-        self.lates.list[late as usize].detail = *detail;
+        self.lates[late].detail = *detail;
     }
 
     /// A call has all its answers.
@@ -482,211 +410,6 @@ impl Calls {
         }
         self.waiting -= 1;
     }
-
-    /// Names the patterns of the calls of `rank` that have all their answers. At the `end` of the
-    /// trace, questions without an answer count as unmatched.
-    pub fn name(&mut self, rank: u32, end: bool, mut found: impl FnMut(Waiting, Loss)) {
-        if !std::mem::take(&mut self.changed) && !end {
-            return;
-        }
-        for call in std::mem::take(&mut self.unanswerable) {
-            self.answer(call, 1, None);
-        }
-        let open = |calls: &Slots<Call>| -> Vec<u32> {
-            let slots = 0..calls.list.len() as u32;
-            slots.filter(|&slot| calls[slot].open > 0).collect()
-        };
-        if end {
-            for slot in open(&self.calls) {
-                self.calls.list[slot as usize].open = 0;
-                self.conclude(slot);
-            }
-        }
-        let mut concluded = std::mem::take(&mut self.concluded);
-        concluded.retain(|&slot| {
-            let call = &self.calls[slot];
-            let (sent, posted, lost) = (call.sender, call.receiver, call.group);
-            let waiting = call.waiting(rank);
-            let mut found = |loss| found(waiting, loss);
-            let sender = self.lates.list.get(call.sender as usize);
-            let worst = if call.sender != NONE {
-                call.sender
-            } else {
-                call.receiver
-            };
-            let message = self.lates.list.get(worst as usize);
-            let most = message.map_or(0, |late| late.severity);
-            let group = self.groups.list.get(call.group as usize);
-            match (group.filter(|losses| losses.total() > most), message) {
-                (Some(losses), _) => {
-                    losses.0.iter().for_each(|lost| found(lost.as_loss()));
-                }
-                (None, Some(late)) => {
-                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
-                    let mut severity = late.severity;
-                    let pattern = match sender {
-                        None => Some(PatternId::LateReceiver),
-                        Some(late) if late.tag < 0 => {
-                            let (pattern, after) = self.epoch_of(slot, late);
-                            found(Loss::sure(PatternId::LateComplete, after, known));
-                            severity -= after;
-                            Some(pattern)
-                        }
-                        Some(_) => self.overtaken(call, late, end),
-                    };
-                    let Some(pattern) = pattern else {
-                        return true;
-                    };
-                    found(Loss::sure(pattern, severity, known));
-                }
-                (None, None) => {}
-            }
-            if let Some((stall, detail)) = self.stalled(slot) {
-                let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
-                let doubt = stall.doubt;
-                found(Loss { doubt, ..loss });
-            }
-            if !self.partners.is_empty() {
-                self.partners.remove(&slot);
-            }
-            if !self.transfers.is_empty() {
-                self.transfers.retain(|transfer| transfer.0 != slot);
-            }
-            for late in [sent, posted] {
-                if late != NONE {
-                    self.lates.drop(late);
-                }
-            }
-            if lost != NONE {
-                self.groups.drop(lost);
-            }
-            let call = &mut self.calls.list[slot as usize];
-            (call.sender, call.receiver) = (NONE, NONE);
-            self.calls.drop(slot);
-            false
-        });
-        self.concluded = concluded;
-        let mut done = self.sent.len();
-        let mut need = |slot: u32| {
-            let call = &self.calls[slot];
-            if call.received > 0 {
-                done = done.min(self.first_message(call));
-            }
-        };
-        self.concluded.iter().copied().for_each(&mut need);
-        if self.waiting > 0 {
-            open(&self.calls).into_iter().for_each(need);
-        }
-        self.sent.drain(..done);
-        self.receipts.drain(..done);
-        self.message_base += done as u64;
-        self.give_back();
-    }
-
-    /// What a wait for the other side of an epoch is, and how much of it, in ns, an origin took
-    /// to say that its last transfer was through.
-    #[cold]
-    #[inline(never)]
-    fn epoch_of(&self, call: u32, late: &Late) -> (PatternId, i64) {
-        match late.tag {
-            COMPLETED => (PatternId::EarlyWait, self.after_transfers(call, late)),
-            _ => (PatternId::LatePost, 0),
-        }
-    }
-
-    fn after_transfers(&self, call: u32, origin: &Late) -> i64 {
-        let mut transfers = self.transfers.iter();
-        let found = transfers.find(|(of, who, _)| *of == call && *who == origin.source);
-        found.map_or(0, |&(_, _, left)| {
-            window::late_complete(self.calls[call].interval(), origin.detail.time, left)
-        })
-    }
-
-    /// Gives the memory of late parties back that are named: there may be many ranks, whose
-    /// calls are named one rank after the other.
-    fn give_back(&mut self) {
-        let kept = self.lates.list.len() - self.lates.free.len();
-        if self.lates.free.len() <= kept {
-            return;
-        }
-        let mut lates = Vec::with_capacity(kept);
-        for call in &mut self.calls.list {
-            for late in [&mut call.sender, &mut call.receiver] {
-                if *late != NONE {
-                    lates.push(self.lates[*late]);
-                    *late = lates.len() as u32 - 1;
-                }
-            }
-        }
-        self.lates = Slots {
-            // A little more, or half of the slabs would have to move theirs.
-            expected: self.lates.list.len() + self.lates.list.len() / 16,
-            list: lates,
-            free: Vec::new(),
-        };
-    }
-
-    /// Which late sender it is: whether a message that was sent before the late one is
-    /// received after it, by the same thread. `None` while the answers that decide it
-    /// are not there.
-    ///
-    /// Another source's message is in the wrong order only where the program chose the
-    /// order: not if the call took whatever came first, and not if it took a message of
-    /// that source as well, as a Waitall over all neighbours does.
-    #[inline(always)]
-    fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
-        let begin = self.first_message(call);
-        let first = begin + call.received as usize;
-        let last = self.sent.len().min(first + ORDER_WINDOW as usize);
-        let window = &self.sent[first..last];
-        let is_whole = end || window.len() == ORDER_WINDOW as usize;
-        // UNANSWERED is before all times. Signs of differences are found several at once.
-        let time = late.detail.time;
-        let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
-        let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
-            Some(window) => signs(window),
-            None => signs(window),
-        };
-        if signs >= 0 {
-            return is_whole.then_some(PatternId::LateSender);
-        }
-        let own = &self.receipts[begin..first];
-        let any = usize::try_from(late.message - self.message_base).ok()?;
-        let any = self.receipts[any].any();
-        let mut pattern = PatternId::LateSender;
-        for (&sent, receipt) in window.iter().zip(&self.receipts[first..last]) {
-            if sent == UNANSWERED && !end {
-                return None;
-            }
-            if sent == UNANSWERED || receipt.thread() != call.thread || sent >= time {
-                continue;
-            }
-            if receipt.source == late.source {
-                return Some(PatternId::LateSenderWrongOrderSameSource);
-            }
-            if !any && own.iter().all(|own| own.source != receipt.source) {
-                pattern = PatternId::LateSenderWrongOrderOtherSource;
-            }
-        }
-        is_whole.then_some(pattern)
-    }
-}
-
-/// Keeps the worse of an entry and the one in `slot`; the slot's number if that is the entry.
-fn keep_worst<T>(
-    slots: &mut Slots<T>,
-    slot: &mut u32,
-    entry: T,
-    worse: impl Fn(&T, &T) -> bool,
-) -> Option<u32> {
-    if *slot == NONE {
-        *slot = slots.keep(entry);
-    } else if worse(&entry, &slots[*slot]) {
-        slots.list[*slot as usize] = entry;
-    } else {
-        return None;
-    }
-    Some(*slot)
 }
 
 impl Late {

@@ -1,0 +1,210 @@
+//! What calls that have all their answers waited for.
+
+use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
+use laggard_patterns::{PatternId, window};
+
+use super::{Call, Calls, Late, ORDER_WINDOW, Partner, UNANSWERED};
+use crate::basics::ends::NONE;
+use crate::basics::slots::Slots;
+use crate::messages::channel::COMPLETED;
+use crate::waits::charging::{Loss, Waiting};
+use crate::wire::parcels::Detail;
+
+impl Calls {
+    /// Names the patterns of the calls of `rank` that have all their answers. At the `end` of the
+    /// trace, questions without an answer count as unmatched.
+    pub fn name(&mut self, rank: u32, end: bool, mut found: impl FnMut(Waiting, Loss)) {
+        if !std::mem::take(&mut self.changed) && !end {
+            return;
+        }
+        for call in std::mem::take(&mut self.unanswerable) {
+            self.answer(call, 1, None);
+        }
+        let open = |calls: &Slots<Call>| -> Vec<u32> {
+            calls
+                .numbers()
+                .filter(|&slot| calls[slot].open > 0)
+                .collect()
+        };
+        if end {
+            for slot in open(&self.calls) {
+                self.calls[slot].open = 0;
+                self.conclude(slot);
+            }
+        }
+        let mut concluded = std::mem::take(&mut self.concluded);
+        concluded.retain(|&slot| {
+            let call = &self.calls[slot];
+            let (sent, posted, lost) = (call.sender, call.receiver, call.group);
+            let waiting = call.waiting(rank);
+            let mut found = |loss| found(waiting, loss);
+            let sender = self.lates.get(call.sender);
+            let worst = if call.sender != NONE {
+                call.sender
+            } else {
+                call.receiver
+            };
+            let message = self.lates.get(worst);
+            let most = message.map_or(0, |late| late.severity);
+            let group = self.groups.get(call.group);
+            match (group.filter(|losses| losses.total() > most), message) {
+                (Some(losses), _) => {
+                    losses.0.iter().for_each(|lost| found(lost.as_loss()));
+                }
+                (None, Some(late)) => {
+                    let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
+                    let mut severity = late.severity;
+                    let pattern = match sender {
+                        None => Some(PatternId::LateReceiver),
+                        Some(late) if late.tag < 0 => {
+                            let (pattern, after) = self.epoch_of(slot, late);
+                            found(Loss::sure(PatternId::LateComplete, after, known));
+                            severity -= after;
+                            Some(pattern)
+                        }
+                        Some(_) => self.overtaken(call, late, end),
+                    };
+                    let Some(pattern) = pattern else {
+                        return true;
+                    };
+                    found(Loss::sure(pattern, severity, known));
+                }
+                (None, None) => {}
+            }
+            if let Some((stall, detail)) = self.stalled(slot) {
+                let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
+                let doubt = stall.doubt;
+                found(Loss { doubt, ..loss });
+            }
+            if !self.partners.is_empty() {
+                self.partners.remove(&slot);
+            }
+            if !self.transfers.is_empty() {
+                self.transfers.retain(|transfer| transfer.0 != slot);
+            }
+            for late in [sent, posted] {
+                if late != NONE {
+                    self.lates.drop(late);
+                }
+            }
+            if lost != NONE {
+                self.groups.drop(lost);
+            }
+            let call = &mut self.calls[slot];
+            (call.sender, call.receiver) = (NONE, NONE);
+            self.calls.drop(slot);
+            false
+        });
+        self.concluded = concluded;
+        let mut done = self.sent.len();
+        let mut need = |slot: u32| {
+            let call = &self.calls[slot];
+            if call.received > 0 {
+                done = done.min(self.first_message(call));
+            }
+        };
+        self.concluded.iter().copied().for_each(&mut need);
+        if self.waiting > 0 {
+            open(&self.calls).into_iter().for_each(need);
+        }
+        self.sent.drain(..done);
+        self.receipts.drain(..done);
+        self.message_base += done as u64;
+        self.give_back();
+    }
+
+    /// What a call lost while a partner was absent, after what it is charged with otherwise: with
+    /// the partner that it lost most for.
+    fn stalled(&self, slot: u32) -> Option<(Stall, &Detail)> {
+        let partners = self.partners.get(&slot)?;
+        let (own, until) = (self.calls[slot].interval(), self.charged_until(slot));
+        if own.leave.saturating_sub(until) < REST_NS {
+            return None;
+        }
+        let stalls = partners.iter().filter_map(|Partner { absence, times }| {
+            let stall = wait_for_progress(own, until.max(absence.from), times)?;
+            Some((stall, &absence.detail))
+        });
+        stalls.max_by_key(|(stall, detail)| {
+            // The same partner may be needed for several messages.
+            let whose = (detail.rank, detail.thread, detail.operation, detail.path);
+            let parts = (detail.computation, detail.waiting, detail.io, detail.other);
+            (
+                stall.severity,
+                std::cmp::Reverse((stall.doubt, whose, parts)),
+            )
+        })
+    }
+
+    /// What a wait for the other side of an epoch is, and how much of it, in ns, an origin took
+    /// to say that its last transfer was through.
+    #[cold]
+    #[inline(never)]
+    fn epoch_of(&self, call: u32, late: &Late) -> (PatternId, i64) {
+        match late.tag {
+            COMPLETED => (PatternId::EarlyWait, self.after_transfers(call, late)),
+            _ => (PatternId::LatePost, 0),
+        }
+    }
+
+    fn after_transfers(&self, call: u32, origin: &Late) -> i64 {
+        let mut transfers = self.transfers.iter();
+        let found = transfers.find(|(of, who, _)| *of == call && *who == origin.source);
+        found.map_or(0, |&(_, _, left)| {
+            window::late_complete(self.calls[call].interval(), origin.detail.time, left)
+        })
+    }
+
+    /// Which late sender it is: whether a message that was sent before the late one is
+    /// received after it, by the same thread. `None` while the answers that decide it
+    /// are not there.
+    ///
+    /// Another source's message is in the wrong order only where the program chose the
+    /// order: not if the call took whatever came first, and not if it took a message of
+    /// that source as well, as a Waitall over all neighbours does.
+    #[inline(always)]
+    fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
+        let begin = self.first_message(call);
+        let first = begin + call.received as usize;
+        let last = self.sent.len().min(first + ORDER_WINDOW as usize);
+        let window = &self.sent[first..last];
+        let is_whole = end || window.len() == ORDER_WINDOW as usize;
+        // UNANSWERED is before all times. Signs of differences are found several at once.
+        let time = late.detail.time;
+        let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
+        let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
+            Some(window) => signs(window),
+            None => signs(window),
+        };
+        if signs >= 0 {
+            return is_whole.then_some(PatternId::LateSender);
+        }
+        let own = &self.receipts[begin..first];
+        let any = usize::try_from(late.message - self.message_base).ok()?;
+        let any = self.receipts[any].any();
+        let mut pattern = PatternId::LateSender;
+        for (&sent, receipt) in window.iter().zip(&self.receipts[first..last]) {
+            if sent == UNANSWERED && !end {
+                return None;
+            }
+            if sent == UNANSWERED || receipt.thread() != call.thread || sent >= time {
+                continue;
+            }
+            if receipt.source == late.source {
+                return Some(PatternId::LateSenderWrongOrderSameSource);
+            }
+            if !any && own.iter().all(|own| own.source != receipt.source) {
+                pattern = PatternId::LateSenderWrongOrderOtherSource;
+            }
+        }
+        is_whole.then_some(pattern)
+    }
+
+    /// Gives the memory of late parties back that are named: there may be many ranks, whose
+    /// calls are named one rank after the other.
+    fn give_back(&mut self) {
+        let calls = self.calls.iter_mut();
+        let used = calls.flat_map(|call| [&mut call.sender, &mut call.receiver]);
+        self.lates.compact(used);
+    }
+}
