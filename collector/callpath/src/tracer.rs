@@ -94,11 +94,11 @@ impl Tracer {
         let prepared = self.unloads == unloads() && self.depth == depth && self.until_look != 0;
         if prepared && self.python.is_none() {
             // With depth 1 the return address nearly always says it all.
-            let recent = match depth {
+            let likely = match depth {
                 1 => self.cache.recent(site.ra),
-                _ => None,
+                _ => self.cache.only(site),
             };
-            if let Some(path) = recent.or_else(|| self.remembered(site, depth)) {
+            if let Some(path) = likely.or_else(|| self.remembered(site, depth)) {
                 return path;
             }
         }
