@@ -101,7 +101,7 @@ pub struct Losses(pub Vec<Lost>);
 
 impl Losses {
     fn total(&self) -> i64 {
-        total(self.0.iter())
+        total(&self.0)
     }
 
     /// Whether a call is charged with these rather than with the others. Ties go by who

@@ -119,16 +119,17 @@ impl Charged {
 
     /// Charges a call with several losses. Their sum, ns.
     pub fn charge_all(&mut self, hosts: Hosts<'_>, waiting: Waiting, lost: &[Lost]) -> i64 {
-        let charged = lost.iter().inspect(|lost| {
+        for lost in lost {
             self.charge(hosts, waiting, lost.as_loss());
-        });
-        total(charged)
+        }
+        total(lost)
     }
 }
 
 /// Time lost, ns.
-pub fn total<'a>(lost: impl Iterator<Item = &'a Lost>) -> i64 {
-    lost.fold(0, |sum, lost| sum.saturating_add(lost.severity.max(0)))
+pub fn total(lost: &[Lost]) -> i64 {
+    let severities = lost.iter().map(|lost| lost.severity.max(0));
+    severities.fold(0, i64::saturating_add)
 }
 
 impl<'a> Whom<'a> {
