@@ -4,8 +4,8 @@
 //! open ─ profile ─ detect ─ prepare ─ (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
 //! ```
 //!
-//! Every phase runs on all agents at once. They share only [`laggard_comm::Job`]. Results that must not
-//! depend on the number of agents are integers (ns), so that the order of adding does not matter.
+//! Every phase runs on all agents at once. They share only [`laggard_comm::Job`]. Results that must
+//! not depend on the number of agents are integers (ns): the order of adding does not matter.
 //!
 //! [`analyze`] is the analysis by a job of agents. [`symbols`] and [`directory`] also serve other
 //! crates. [`events`] gives all contents of a trace to exporters.
