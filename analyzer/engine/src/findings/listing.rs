@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::waits::sums::Sums;
 
-    /// Late senders, one per place; rank 0 lost these times of 1000 ns.
+    /// Late senders, one per place; a rank lost these times of 1000 ns.
     fn findings(lost: &[u64], pattern: PatternId) -> Findings {
         let sums = |&severity: &u64| Sums {
             severity,
