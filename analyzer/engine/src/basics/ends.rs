@@ -10,7 +10,6 @@ pub struct End {
     pub time: i64,
     /// Number of the call in its location.
     pub event: u64,
-    /// Its signature.
     pub signature: u32,
     /// Position of its thread in the rank.
     pub thread: u32,

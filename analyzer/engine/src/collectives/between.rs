@@ -23,7 +23,6 @@ pub struct Between {
 }
 
 impl Default for Between {
-    /// The state before the first call.
     fn default() -> Self {
         Between {
             computed: 0,

@@ -283,7 +283,6 @@ impl Groups {
 }
 
 impl Default for Fold {
-    /// A fold without members.
     fn default() -> Self {
         let nobody = |enter| Party {
             enter,
@@ -308,7 +307,6 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// Adds a member's entry.
     #[inline]
     fn add(&mut self, entry: &GroupEntry, rank: u32, operation: u16) {
         self.count += 1;
@@ -329,7 +327,6 @@ impl Fold {
         }
     }
 
-    /// Adds another agent's fold.
     fn join(&mut self, other: &Fold) {
         self.count += other.count;
         self.operation = self.operation.min(other.operation);
@@ -354,7 +351,6 @@ impl Fold {
         }
     }
 
-    /// Whether any member provides something to others.
     fn is_anybody_awaited(&self) -> bool {
         self.last.enter != i64::MIN
     }
@@ -692,7 +688,6 @@ pub struct GroupEntry {
     pub event: u64,
     /// Position of the thread in the rank.
     pub thread: u32,
-    /// Its signature.
     pub signature: u32,
     /// Its relation to the other members.
     pub part: Part,

@@ -306,7 +306,6 @@ impl Events {
         })
     }
 
-    /// The number of a location's call path.
     fn path_number(&self, location: usize, id: u32) -> u32 {
         let numbers = &self.path_numbers[location];
         numbers.get(id as usize).copied().unwrap_or(0)

@@ -118,7 +118,6 @@ impl RankSet {
         sizes.sum()
     }
 
-    /// Whether the set contains a rank.
     pub fn contains(&self, rank: u32) -> bool {
         let after = self.0.partition_point(|&(first, _)| first <= rank);
         after > 0 && rank <= self.0[after - 1].1
@@ -154,7 +153,6 @@ pub struct Folded {
     pub ranks: Vec<(u32, u64, u64)>,
     /// Losses of all ranks by class; empty if all are listed.
     pub classes: Vec<LossClass>,
-    /// Number of late ranks.
     pub late_ranks: u64,
     /// What all late ranks did.
     pub late: Parts,
@@ -164,7 +162,6 @@ pub struct Folded {
     pub worst: Option<Worst>,
 }
 
-/// Folded findings of agents.
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
@@ -328,7 +325,6 @@ pub struct Times {
     pub io: u64,
     /// Charged by patterns.
     pub waiting: u64,
-    /// Calls.
     pub calls: u64,
 }
 
@@ -346,7 +342,6 @@ pub struct FirstThreads {
 }
 
 impl Times {
-    /// The times of one location.
     pub fn of(location: &LocationTimes) -> Times {
         let inside = |class: TimeClass| location.inside[class as usize];
         let communication =

@@ -23,7 +23,6 @@ const LONGEST_RUN_S: u64 = 10 * 366 * 86_400;
 pub struct Hanging {
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
     /// Number of the call.
     pub operation: u16,
@@ -343,7 +342,6 @@ pub fn paths(hanging: &[Hanging]) -> impl Iterator<Item = PathKey> + '_ {
     })
 }
 
-/// Renames call paths.
 pub fn rename_paths(hanging: &mut [Hanging], name: impl Fn(PathKey) -> PathKey) {
     for call in hanging {
         call.path = name(call.path);

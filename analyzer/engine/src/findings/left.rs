@@ -79,7 +79,6 @@ struct Late {
 /// Facts about the whole run.
 pub struct Run {
     waits: FxHashMap<Place, Waits>,
-    /// Number of ranks.
     ranks: u32,
     /// Time between start-up and shut-down, ns.
     pub wall: u64,
@@ -222,7 +221,6 @@ impl Run {
     }
 }
 
-/// The wait that is mended.
 struct Mended {
     place: Place,
     /// Whether several ranks wait for one, which is then earlier as well.

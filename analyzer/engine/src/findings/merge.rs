@@ -30,7 +30,6 @@ use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 pub struct Own {
     /// Waiting times by finding.
     pub findings: Findings,
-    /// The profile.
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
@@ -40,7 +39,6 @@ pub struct Own {
     pub between: Between,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
-    /// Anomalies.
     pub anomalies: Anomalies,
     /// Calls that never returned.
     pub hanging: Vec<Hanging>,
@@ -55,9 +53,7 @@ pub struct Own {
 /// Merged results of one or more agents.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Partial {
-    /// Folded findings.
     pub findings: FoldedFindings,
-    /// The profile.
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
@@ -67,7 +63,6 @@ pub struct Partial {
     pub between: Between,
     /// Times of the locations.
     pub locations: Locations,
-    /// Anomalies.
     pub anomalies: Anomalies,
     /// Calls that never returned.
     pub hanging: Vec<Hanging>,
@@ -453,7 +448,6 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
-/// The call paths of all findings.
 pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
     let mut paths = Vec::new();
     for ((_, _, path), folded) in findings {

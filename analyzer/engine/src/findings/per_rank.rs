@@ -28,7 +28,6 @@ const PIECE: usize = 4096;
 struct Lost {
     pattern: PatternNumber,
     operation: u16,
-    /// Operation of the late party.
     late_operation: u16,
     /// Number of the call path.
     path: u32,
@@ -138,7 +137,6 @@ impl Rows {
         }
     }
 
-    /// Renames call paths.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         let mut paths = Interner::default();
         let renamed = self
@@ -273,7 +271,6 @@ pub fn write(
     Ok(table?.file.finish()?)
 }
 
-/// The place of a call path in the table.
 #[derive(Clone, Copy, Default)]
 struct Place {
     file: Option<Text>,

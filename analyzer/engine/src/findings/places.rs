@@ -28,7 +28,6 @@ enum FrameText {
 
 /// The frames of call paths by key.
 pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
-/// One frame.
 pub struct Frames(FrameText);
 
 /// Gathers the frames of all call paths of all agents' findings at the head; `own` are this

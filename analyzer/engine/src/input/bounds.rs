@@ -21,7 +21,6 @@ pub fn is_init(operation: u16) -> bool {
     calls::call(operation).is_some_and(|call| call.shape == Shape::Init)
 }
 
-/// Whether the function with this number ends a library.
 fn is_finalize(operation: u16) -> bool {
     calls::call(operation).is_some_and(|call| call.shape == Shape::Finalize)
 }
@@ -46,7 +45,6 @@ pub struct Finalize {
     pub call_path: u32,
     pub enter: u64,
     leave: u64,
-    /// Whether it is in the profile.
     is_profiled: bool,
 }
 

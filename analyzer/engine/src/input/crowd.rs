@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// The processors of a host that ranks of the run may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Room {
-    /// Number of ranks.
     ranks: u32,
     /// Lists of processors as recorded, each once; empty if unknown.
     affinities: BTreeSet<String>,

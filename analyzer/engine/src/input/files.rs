@@ -24,7 +24,6 @@ pub struct InNode {
     pub file: String,
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
 }
 

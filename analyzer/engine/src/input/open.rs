@@ -51,7 +51,6 @@ struct Told {
     spans: Vec<(ClockKey, (u64, u64))>,
     /// Clock evidence, in rank order.
     evidence: Vec<ClockEvidence>,
-    /// Hosts and their names.
     hosts: Vec<(u64, String)>,
     /// The first file of each run and world size: there should be one.
     runs: Vec<([u8; 16], u32, String)>,
@@ -123,7 +122,6 @@ pub struct Opened {
     pub host_names: Vec<String>,
     /// Ranks whose trace is cut off.
     pub truncated: Vec<bool>,
-    /// The clocks.
     pub clocks: Clocks,
 }
 

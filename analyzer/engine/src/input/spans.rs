@@ -20,7 +20,6 @@ pub struct Spans<'o> {
 }
 
 impl<'o> Spans<'o> {
-    /// The spans of a location.
     pub fn new(location: &Location, opened: &'o Opened) -> Spans<'o> {
         let is_one_host = opened.host_names.len() <= 1;
         let mut spans = Spans {

@@ -24,7 +24,6 @@ use crate::stream::thread::Usual;
 pub struct LocationTimes {
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
     /// From the first call to the end of the last, start-up and shut-down included.
     pub all: u64,
@@ -66,7 +65,6 @@ pub struct ProfileSums {
     pub total: u64,
     /// Part of `total` in start-up and shut-down.
     pub ends: u64,
-    /// Bytes.
     pub bytes: u64,
     /// The strongest filter that flagged it.
     pub filter: Filter,

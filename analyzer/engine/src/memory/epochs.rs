@@ -42,7 +42,6 @@ struct Last {
     leave: i64,
 }
 
-/// One window.
 #[derive(Debug, Default)]
 struct Window {
     /// Origins of the exposure epoch.

@@ -19,7 +19,6 @@ pub struct RemoteMemory {
     pub looks: Vec<Look>,
     /// Waits for values and locks that began in this slab.
     pub watches: Vec<Watch>,
-    /// Its locks.
     pub locks: Locks,
     /// Its transfers.
     pub moves: Moves,

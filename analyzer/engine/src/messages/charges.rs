@@ -151,7 +151,6 @@ pub struct Calls {
     /// Send times of the messages with a question, in the order of their receipt; kept while a late
     /// sender before them is not named.
     sent: Vec<i64>,
-    /// Their receipts.
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,

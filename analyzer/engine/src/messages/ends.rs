@@ -13,9 +13,7 @@ use crate::wire::parcels::{POST, Progress, Question, Reply, SEND, Side};
 /// The messages of one rank.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// Channels on which it sends.
     pub sends: Channels,
-    /// Channels on which it receives.
     pub receives: Channels,
     /// Receives without a known number.
     pub deferred: Deferred,
@@ -40,7 +38,6 @@ pub struct Asked {
     pub channel: u32,
     /// The side asked about.
     pub side: Side,
-    /// The question.
     pub question: Question,
 }
 

@@ -62,11 +62,9 @@ struct Slot {
 /// A receive that can get its number now.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
-    /// Its slot.
     pub slot: u64,
     /// Its posting.
     pub end: End,
-    /// Its channel.
     pub channel: u32,
     /// Whether it leaves the message in the queue.
     pub peeks: bool,

@@ -30,7 +30,6 @@ pub struct Agent<'a> {
     /// Its ranks, ascending.
     pub ranks: Vec<Rank<'a>>,
     positions: FxHashMap<u32, u32>,
-    /// Its groups.
     pub groups: Groups,
     /// Collectives that this agent joins.
     pub owned: Owned,
@@ -55,7 +54,6 @@ pub struct Agent<'a> {
 /// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
 
-/// One parcel for each agent.
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
     (0..job.agents()).map(|_| P::default()).collect()
 }
@@ -549,7 +547,6 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Describes late parties.
     fn describe(&mut self, received: &[Requesting]) {
         for (agent, parcel) in received.iter().enumerate() {
             let (declared, ranks) = (&self.declared[agent], &self.ranks);

@@ -41,7 +41,6 @@ impl Rank<'_> {
         }
     }
 
-    /// Completes everything on a completion list.
     #[inline]
     pub(crate) fn complete_list(&mut self, call: &CallAt, list: u32) {
         let next = self.recorded.threads[call.thread as usize].next_post();

@@ -31,9 +31,7 @@ use crate::wire::parcels::Side;
 pub struct Rank<'a> {
     /// Its calls.
     pub recorded: Recorded<'a>,
-    /// Its messages.
     pub messages: Messages,
-    /// Its collectives.
     pub collectives: Collectives,
     /// Its one-sided communication.
     pub memory: RemoteMemory,
@@ -257,7 +255,6 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Takes a call with extension records.
     fn take_extended(&mut self, thread: usize, columns: &Columns, extended: &(usize, Event)) {
         let (at, event) = extended;
         let (end, leave) = columns.begin(thread, *at);

@@ -28,7 +28,6 @@ pub struct Rounds<'a> {
     pub job: &'a dyn Job,
     /// The traces.
     pub opened: &'a Opened,
-    /// Their profiles.
     pub profiled: &'a [Profiled],
     /// Verdicts of their locations.
     pub verdicts: &'a [Verdicts],

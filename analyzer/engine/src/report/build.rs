@@ -36,7 +36,6 @@ use crate::waits::sums::{FindingKey, Worst};
 
 /// Details of single calls.
 pub struct Named<'n> {
-    /// Their places.
     pub places: &'n mut Places,
     /// Activity around the worst ones.
     pub around: &'n Around,

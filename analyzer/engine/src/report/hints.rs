@@ -22,7 +22,6 @@ const RANGES: usize = 4;
 
 /// Facts about the run.
 pub struct RunFacts<'o> {
-    /// The rules.
     pub rules: &'o Rules,
     ranks: u32,
     hosts: usize,
@@ -56,7 +55,6 @@ impl<'o> RunFacts<'o> {
 pub struct Found<'f> {
     /// Its pattern and place.
     pub key: FindingKey,
-    /// Its sums.
     pub sums: &'f Folded,
     /// Profile of its calls.
     pub profile: &'f ProfileSums,
@@ -118,7 +116,6 @@ fn explain(rule: &Rule, rules: &Rules) -> String {
     }
 }
 
-/// An advice as one sentence.
 fn sentence(advice: &Advice) -> String {
     let gain = advice.gain_s.zip(advice.percent);
     let gain = gain.map_or(String::new(), |(gain, share)| {
@@ -128,7 +125,6 @@ fn sentence(advice: &Advice) -> String {
     format!("{}{gain} ({})", advice.text, advice.explain)
 }
 
-/// A number in a sentence.
 fn show(kind: Kind, number: f64) -> String {
     match kind {
         Kind::Time => duration(number),

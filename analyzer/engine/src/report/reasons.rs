@@ -180,7 +180,6 @@ fn named(parts: &Parts) -> Vec<Activity> {
     all.into_iter().filter(is_much).collect()
 }
 
-/// The largest activity.
 fn most(parts: &Parts) -> Activity {
     if parts.computation >= parts.waiting.max(parts.io) {
         Activity::Computation

@@ -44,7 +44,6 @@ impl Inside {
         }
     }
 
-    /// Adds these calls of a location.
     #[inline]
     fn add_calls(&mut self, columns: &Columns, rows: &[Row], calls: Range<usize>) {
         let times = columns.enter[calls.clone()]

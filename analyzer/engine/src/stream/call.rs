@@ -8,7 +8,6 @@ use crate::stream::rows::Row;
 pub struct CallAt {
     /// Position of the thread in the rank.
     pub thread: u32,
-    /// Its signature.
     pub signature: u32,
     /// Number in the location.
     pub number: u64,

@@ -76,7 +76,6 @@ impl Columns {
         count
     }
 
-    /// Appends the calls of a part.
     fn append(&mut self, part: &Columns) {
         let before = self.enter.len();
         self.enter.extend_from_slice(&part.enter);

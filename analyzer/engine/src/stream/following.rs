@@ -52,7 +52,6 @@ pub enum Need {
 pub struct Needed {
     /// World rank.
     pub rank: u32,
-    /// The need.
     pub need: Need,
     /// Sum of durations, ns.
     pub time: u64,
@@ -391,7 +390,6 @@ impl Following {
         open.leave = leave;
     }
 
-    /// Takes the next call.
     fn next(&mut self, open: &Open, computed: i64, next: u32) {
         let sums = self.sums(open.signature);
         sums.calls += 1;
@@ -404,7 +402,6 @@ impl Following {
         }
     }
 
-    /// Takes the next need.
     fn end(&mut self, open: &Open, need: LocalNeed) {
         let (duration, ahead, alike) = (open.duration, open.ahead, open.alike);
         let sums = self.sums(open.signature);

@@ -72,7 +72,6 @@ const MEETINGS: [u16; 8] = [
 pub enum Step {
     /// Counts an undefined signature.
     Undefined,
-    /// Nothing.
     Nothing,
     /// Only counts a message.
     Send,
@@ -112,7 +111,6 @@ pub struct Row {
     pub flags: u16,
     /// Who waits for whom.
     pub shape: Shape,
-    /// Class of its time.
     pub class: TimeClass,
     /// Action of pass one.
     pub step: Step,

@@ -27,7 +27,6 @@ pub struct Waiting {
 pub enum Whom<'a> {
     /// None, or unknown.
     Nobody,
-    /// One.
     One(&'a Detail),
     /// Several, one after another or at once; each with its share, ns.
     Several(&'a [(i64, Detail)]),
@@ -61,12 +60,10 @@ pub struct Lost {
     pub shares: Vec<(i64, Detail)>,
 }
 
-/// A wait state.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitState<'a> {
     /// The waiting call.
     pub waiting: Waiting,
-    /// Its loss.
     pub loss: Loss<'a>,
     /// Whether a late party is on another host.
     pub inter_host: bool,

@@ -52,7 +52,6 @@ pub struct Parts {
 pub struct Cause {
     /// All waiting charged to this party.
     pub sums: Parts,
-    /// Instances.
     pub instances: u64,
     /// The longest instance.
     pub longest: Parts,
@@ -169,7 +168,6 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds one wait state.
     #[inline(always)]
     fn add(&mut self, wait: &WaitState) {
         let WaitState { waiting, loss, .. } = wait;
@@ -223,7 +221,6 @@ impl Sums {
         self.causes.of(key).add(severity, late);
     }
 
-    /// Adds other sums.
     pub fn merge(&mut self, other: Sums) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);

@@ -21,7 +21,6 @@ impl Packer {
         self.bytes
     }
 
-    /// Appends a list of entries.
     pub fn list<T: Pack>(&mut self, entries: &[T]) {
         self.number(entries.len() as u64);
         let first = T::default();

@@ -127,7 +127,6 @@ entries! {
         event: u64,
         /// World rank.
         rank: u32,
-        /// Thread.
         thread: u32,
     }
     /// A member's entry into a collective.
@@ -141,7 +140,6 @@ entries! {
         rank: u32,
         /// Position of the thread in the rank.
         thread: u32,
-        /// Its signature.
         signature: u32,
     }
     /// One agent's members of one collective, or all.
@@ -217,7 +215,6 @@ entries! {
 }
 
 impl Party {
-    /// Its call.
     pub fn call(&self) -> End {
         End {
             time: self.enter,

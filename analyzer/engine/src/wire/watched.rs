@@ -21,7 +21,6 @@ entries! {
         rank: u32,
         /// Position of the thread in the rank.
         thread: u32,
-        /// Its signature.
         signature: u32,
         /// Operator of the comparison, as in `shmem.h`.
         comparison: u32,
@@ -117,7 +116,6 @@ pub enum Effect {
 pub const ANY_CHANGE: u32 = u32::MAX;
 
 impl Watch {
-    /// Whether it is of this kind.
     pub fn is(&self, kind: Kind) -> bool {
         self.kind == kind as u32
     }

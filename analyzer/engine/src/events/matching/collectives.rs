@@ -11,7 +11,6 @@ use crate::events::{ByCall, Collective, Joined, Member};
 use crate::replay::rank::Rank;
 
 impl Matching<'_> {
-    /// A member entered a collective.
     pub(crate) fn entered(
         &mut self,
         at: usize,

@@ -20,11 +20,8 @@ const RECORDS: u64 = 1 << 20;
 pub enum Kind {
     /// Outside of all calls.
     Computation,
-    /// In a call.
     Communication,
-    /// In a call.
     Synchronization,
-    /// In a call.
     Io,
     /// Calls, and computation between them, that are too short to show.
     Several,
