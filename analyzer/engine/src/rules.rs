@@ -32,7 +32,8 @@ impl Default for Rules {
 impl Rules {
     /// The built-in rules and those of a file.
     ///
-    /// # Errors If the file cannot be read. Errors in single rules are complaints instead.
+    /// # Errors
+    /// If the file cannot be read. Errors in single rules are complaints instead.
     pub fn with_file(path: &Path) -> Result<Rules> {
         let shown = path.display();
         let about = || format!("{shown}: cannot read the rules");

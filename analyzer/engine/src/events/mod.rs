@@ -168,7 +168,8 @@ pub struct RegionSums<'e> {
 impl Events {
     /// Opens a directory or an archive. Unusable files are anomalies if others are usable.
     ///
-    /// # Errors There is no usable file, or files are of two runs.
+    /// # Errors
+    /// There is no usable file, or files are of two runs.
     pub fn open(directory: &Path) -> Result<Events> {
         let (mut opened, mut anomalies) = trace::open_whole(directory)?;
         let mut symbols = Symbols::new();
@@ -299,7 +300,8 @@ impl Events {
 
     /// Goes over all locations once and gives the joined events to `to`.
     ///
-    /// # Errors The errors of `to`.
+    /// # Errors
+    /// The errors of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
         with_rounds(&self.opened, &self.timeline, |rounds, groups| {
             matching::join(self, rounds, groups, to)

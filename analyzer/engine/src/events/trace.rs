@@ -62,7 +62,8 @@ impl TracedLocation {
 impl Trace {
     /// Opens a directory or an archive. Times are those of a report.
     ///
-    /// # Errors Files of two runs, or no usable file. Other problems are anomalies.
+    /// # Errors
+    /// Files of two runs, or no usable file. Other problems are anomalies.
     pub fn open(directory: &Path) -> Result<Trace> {
         let (opened, anomalies) = open_whole(directory)?;
         let timeline = super::timeline(&opened)?;
@@ -72,7 +73,8 @@ impl Trace {
     /// Opens the trace at once, whatever its length: the clocks of hosts are not corrected.
     /// Durations are right; moments on different hosts are as right as measured.
     ///
-    /// # Errors As [`open`](Self::open).
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn measured(directory: &Path) -> Result<Trace> {
         let (opened, anomalies) = open_whole(directory)?;
         let timeline = Timeline::new(&opened);

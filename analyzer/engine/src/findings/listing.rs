@@ -20,7 +20,7 @@ use crate::waits::sums::{FindingKey, Findings};
 /// shut-down, then including these.
 pub type Walls = FxHashMap<u32, [u64; 2]>;
 
-/// The time of which a rank's loss in a finding is a share, ns.
+/// The time that a rank's loss in a finding refers to, ns.
 pub fn whole(walls: &Walls, rank: u32, key: &FindingKey) -> u64 {
     let [wall, all] = walls.get(&rank).copied().unwrap_or_default();
     let is_startup = PatternId::from_number(key.0).is_some_and(PatternId::is_startup);

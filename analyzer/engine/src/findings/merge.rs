@@ -325,7 +325,7 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
         (&rank.messages.sends, "unmatched_send", true),
         (&rank.messages.receives, "unmatched_receive", false),
     ] {
-        // Epochs on windows also have channels, with tags below those of messages.
+        // Epochs on windows also have channels, with tags below all message tags.
         let messages = channels.list.iter().filter(|channel| channel.key.2 >= 0);
         for channel in messages.filter(|channel| channel.agent != NONE) {
             let partners = channel.final_count.unwrap_or(0);

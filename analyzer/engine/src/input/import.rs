@@ -72,7 +72,7 @@ pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Fou
     Ok((locations.collect(), failures, Vec::new()))
 }
 
-/// Turns the beginning of MPI into a collective of all ranks, if all of them have one. Collective.
+/// Keeps the beginning of MPI as a collective only if each rank has exactly one. Collective.
 fn settle_beginning(job: &dyn Job, transcoded: &mut [Transcoded]) {
     let is_once = |one: &Transcoded| {
         let expected = u64::from(one.location.header.thread == 0);

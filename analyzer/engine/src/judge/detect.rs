@@ -147,7 +147,8 @@ impl Kinds {
     /// Extremes over all agents. `transfers`: functions, bytes and least times of one-sided
     /// transfers. Collective.
     ///
-    /// # Errors See [`comm::merge_up`].
+    /// # Errors
+    /// See [`comm::merge_up`].
     pub fn new<'e>(
         job: &dyn Job,
         entries: impl Iterator<Item = &'e Entry>,

@@ -46,7 +46,7 @@ impl Move {
     }
 }
 
-/// The transfers of a rank that may compete with those of others.
+/// The transfers of a rank that may compete with others.
 #[derive(Debug, Default)]
 pub struct Moves(Vec<Move>);
 

@@ -60,7 +60,7 @@ impl Judged {
         })
     }
 
-    /// Notes in the profile the calls in groups of which some member has no trace.
+    /// Notes in the profile the calls in groups with a member without a trace.
     pub fn note_missing_members(&mut self, opened: &Opened, profiled: &[Profiled]) {
         let (numbers, groups) = (&self.numbers, &self.groups);
         note_missing_members(
@@ -220,7 +220,7 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
     (numbers, Groups::new(list, expected, topology))
 }
 
-/// Notes in the profile the calls in groups of which some member has no trace.
+/// Notes in the profile the calls in groups with a member without a trace.
 fn note_missing_members(
     locations: &[Location],
     profiled: &[Profiled],

@@ -82,7 +82,8 @@ pub struct Around {
 /// Looks up the moments; `findings` are those of all agents, at the head. Afterwards the head has
 /// the lanes and their places. Collective.
 ///
-/// # Errors Messages of agents cannot be packed or unpacked.
+/// # Errors
+/// Messages of agents cannot be packed or unpacked.
 pub fn collect(
     job: &dyn Job,
     findings: Option<&FoldedFindings>,

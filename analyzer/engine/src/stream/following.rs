@@ -24,8 +24,8 @@ pub struct Followed {
     pub overlap: u64,
     /// Part that all computation could hide, up to where the rank [gives](Need::Nothing) something.
     pub ahead: u64,
-    /// Part that computation after further receives could hide, up to the same point: after each,
-    /// as much counts as follows the slow call itself. Other messages could be handled first.
+    /// Part that computation after further receives could hide, up to the same point. After each,
+    /// at most as much counts as after the slow call. Other messages could be handled first.
     pub alike: u64,
     /// Slow calls followed by the same one at the same place, with the same peers.
     pub repeats: u64,

@@ -64,7 +64,7 @@ entries! {
     /// A call that may have gone on only when another rank was inside the library again.
     #[derive(Default)]
     Need {
-        /// Number of the call among those of its rank that ask.
+        /// Number of the call among the calls of its rank with questions.
         call: u32,
         /// Waiting world rank.
         rank: u32,
