@@ -175,7 +175,7 @@ struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    /// Removes findings about regions in which ranks do not meet.
+    /// Removes the findings of regions in which ranks do not meet.
     fn check_meetings(
         &self,
         mut agent: Agent<'a>,
@@ -281,7 +281,7 @@ impl<'a> Settling<'a> {
         }))
     }
 
-    /// What ranks did around the worst calls.
+    /// Activity of ranks around the worst calls.
     fn around(
         &self,
         merged: Option<&(Partial, FoldedFindings)>,

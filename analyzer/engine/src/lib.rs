@@ -1,7 +1,8 @@
 //! The analysis engine: phases, from a directory of traces to a report.
 //!
 //! ```text
-//! open ─ profile ─ detect ─ prepare ─ (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
+//! open ─ profile ─ detect ─ prepare ─
+//!     (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
 //! ```
 //!
 //! Every phase runs on all agents at once. They share only [`laggard_comm::Job`]. Results that must

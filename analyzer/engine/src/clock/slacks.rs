@@ -19,7 +19,7 @@ pub struct Slacks {
 }
 
 impl Slacks {
-    /// A cause that `rank` began at `began` had an effect here at `ended`, ns.
+    /// Notes a cause that `rank` began at `began`, with its effect here at `ended`, ns.
     #[inline]
     pub fn note(&mut self, rank: i32, began: i64, ended: i64) {
         let clock = self.of_rank.get(rank as usize).copied().unwrap_or(NONE);

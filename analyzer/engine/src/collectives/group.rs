@@ -110,7 +110,7 @@ pub struct Groups {
     numbers: FxHashMap<u64, u32>,
     /// See [`is_apart`].
     pub tolerance: i64,
-    /// Regions of the program taken for meetings in which ranks do not meet, by group.
+    /// By group: number of instances that a rank left before all had entered.
     pub apart: FxHashMap<u64, u64>,
     /// See [`Between`].
     pub between: Between,
@@ -473,7 +473,7 @@ pub struct Owned {
     open: FxHashMap<(u64, u64), Joined>,
     /// Complete collectives that some agent wants.
     pub complete: Vec<Joined>,
-    /// Regions of the program taken for meetings in which ranks do not meet, by group.
+    /// By group: number of instances that a rank left before all had entered.
     pub apart: FxHashMap<u64, u64>,
     /// See [`Between`].
     pub between: Between,

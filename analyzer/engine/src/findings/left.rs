@@ -1,10 +1,10 @@
-//! Time left of a wait after it is mended. The gain of a rank is limited by its later waits: it may
-//! wait there instead, if everything it needs next comes as early as before.
+//! The part of a wait that mending it gains. The gain of a rank is limited by its later waits: it
+//! may wait there instead, if everything it needs next comes as early as before.
 //!
 //! After a wait a rank needs something of others before it gives them anything ([`Need`]). If it
 //! waits there as well, that wait grows by as much as the first one shrinks. If all ranks meet
-//! there, the gain of all is limited: for each rank by its loss in the mended wait, or its wait for
-//! the others. And no run is shorter than the computation of a rank.
+//! there, all can go on earlier by at most the time that each of them lost in the mended wait or
+//! waits for the others. And no run is shorter than the computation of a rank.
 
 use laggard_patterns::PatternId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -131,8 +131,8 @@ impl Run {
         }
     }
 
-    /// Time left, ns: of the time lost by the rank that lost most. `profile` gives the number of
-    /// members of a call at a place.
+    /// The gain that is left, ns, of the time lost by the rank that lost most. `profile` gives the
+    /// number of members of a call at a place.
     pub fn left(
         &self,
         (key, folded): (&FindingKey, &Folded),
@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Time left of a wait of rank 0 for rank 1, of 100 ns, before its next need.
+    /// Gain of mending a wait of rank 0 for rank 1, of 100 ns, before its next need.
     fn left(
         need: Need,
         there: (PatternId, Place, Folded),

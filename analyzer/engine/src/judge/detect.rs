@@ -244,8 +244,8 @@ pub fn hotspot_share(totals: impl Iterator<Item = u64>, wall: f64, percent: f64)
 /// this part of the hotspot's share.
 const LEFT_OUT: f64 = 0.5;
 
-/// Shortest instances, ns, that are asked about in an entry with calls of `usual` ns. The entry is
-/// a hotspot from `share` ns on.
+/// Duration from which on instances are asked about, ns, in an entry with calls of `usual` ns. The
+/// entry is a hotspot from `share` ns on.
 fn threshold(entry: &Entry, usual: f64, ratio: f64, share: f64) -> i64 {
     let each = LEFT_OUT * share / entry.count.max(1) as f64;
     (usual + (usual * (ratio - 1.0)).clamp(0.0, each)) as i64

@@ -3,7 +3,7 @@
 //! A call is charged once: with the sender, the receiver, the collective or the transfers to
 //! windows that it waited for longest. It is kept from its first question to its last answer. A
 //! call that waited for a late sender is kept a little longer: until the receives after it tell
-//! whether it overtook a message that had been sent earlier.
+//! whether a message that was sent earlier was overtaken.
 
 mod naming;
 
@@ -206,7 +206,7 @@ impl Calls {
     }
 
     /// Position in `sent` of the first message that the call received. All later messages are there
-    /// as well, and their number is below 2^32, which memory bounds.
+    /// as well; memory bounds their number below 2^32.
     #[inline]
     fn first_message(&self, call: &Call) -> usize {
         call.messages.wrapping_sub(self.message_base as u32) as usize

@@ -109,7 +109,7 @@ impl<'a> Agent<'a> {
         all
     }
 
-    /// Regions of the program, by group, in which ranks do not meet.
+    /// By group: number of instances that a rank left before all had entered.
     pub fn apart(&self) -> FxHashMap<u64, u64> {
         let mut all = self.owned.apart.clone();
         for (group, count) in &self.groups.apart {

@@ -70,8 +70,8 @@ impl Recorded<'_> {
     }
 
     /// For the target of a passive access: the rank's next enter of a call after `moment`, if it
-    /// was outside of all calls then. `None` if it entered no call in this slab. Also whether it
-    /// was inside.
+    /// was outside of all calls then. `None` if it entered no call in this slab. The flag tells
+    /// whether it was inside.
     pub fn next_progress(&self, moment: i64) -> Option<(End, bool)> {
         let mut found: Option<(End, bool)> = None;
         for (number, thread) in self.threads.iter().enumerate() {

@@ -121,7 +121,7 @@ impl Recorded<'_> {
     }
 
     /// Activity of this rank before it entered a collective. The calls in memory depend on when the
-    /// collective was settled. So only calls at most [`LOOK_BACK`] before the moment when it was
+    /// collective was settled. So only the [`LOOK_BACK`] calls before the moment when it was
     /// `complete` count.
     pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
         let columns = &self.threads[party.thread as usize].columns;

@@ -138,7 +138,7 @@ pub struct Row {
     pub of_all: bool,
     /// Whether the collective declares that it need not wait for the others.
     pub lifted: bool,
-    /// The rank's next need, if the call is not slow and follows a slow one; `None` if it gives
+    /// The rank's need in this call after a slow one, if this one is not slow; `None` if it gives
     /// others nothing and does not need the data of all.
     pub need: Option<NeedKind>,
     /// Role in epochs on a window.
