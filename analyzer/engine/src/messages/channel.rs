@@ -195,7 +195,7 @@ impl Channels {
         channel.push(end)
     }
 
-    /// As `push`, and notes the message if requested.
+    /// As `push`, but also notes the message if requested.
     pub fn count(&mut self, number: u32, end: End) -> u64 {
         let n = self.push(number, end);
         if let Some(counted) = &mut self.counted {
