@@ -35,8 +35,7 @@ use crate::symbols::Symbols;
 use crate::timeline::moments::Moments;
 use crate::timeline::repair::Timeline;
 
-/// Analyses a directory; the report is at the head. An error that all agents see is
-/// returned; it is the same everywhere.
+/// Analyses a directory. The head agent gets the report. An error is the same on all agents.
 pub fn analyze(
     job: &dyn Job,
     directory: &Path,
@@ -104,7 +103,7 @@ pub fn analyze(
     }))
 }
 
-/// What is known of each location before the rounds.
+/// Profiles of the locations, before the rounds.
 struct Profiles {
     locations: Vec<Profiled>,
     meetings: Meetings,
@@ -132,7 +131,7 @@ fn profile_all(
         anomalies,
     )?;
     let regions = regions::sums(&opened.locations, &profiled, &clocks, &mapped, anomalies);
-    // What is not needed any more would add up over many ranks; so below.
+    // Free at once: with many ranks, unused memory adds up. The same applies below.
     let locations = opened.locations.iter_mut();
     locations.for_each(|location| {
         location.profile = Vec::new();
@@ -171,12 +170,12 @@ struct Settling<'a> {
     clocks: Vec<(ClockMap, (u64, u64))>,
     moments: Moments,
     end: i64,
-    /// With clocks as measured, and as used.
+    /// Causality violations: with the clocks as measured, and with those used.
     violations: (Violations, Violations),
 }
 
 impl<'a> Settling<'a> {
-    /// Takes back what was found where ranks do not meet.
+    /// Removes the findings of regions in which ranks do not meet.
     fn check_meetings(
         &self,
         mut agent: Agent<'a>,
@@ -188,7 +187,7 @@ impl<'a> Settling<'a> {
         agent
     }
 
-    /// What this agent knows, of all its ranks.
+    /// Collects the results of all ranks of this agent.
     fn collect(
         &self,
         mut agent: Agent<'a>,
@@ -221,7 +220,7 @@ impl<'a> Settling<'a> {
             &opened.locations,
             self.numbers,
         )?;
-        // What is collected is given back at once: there may be many ranks.
+        // Each rank is freed as soon as it is collected: there may be many.
         for mut rank in std::mem::take(&mut agent.ranks) {
             merge::collect(&mut rank, self.profiled, &mut own);
             merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
@@ -233,7 +232,7 @@ impl<'a> Settling<'a> {
         Ok(own)
     }
 
-    /// Names the places of findings. What is one line of the program is one finding from now on.
+    /// Names the places of findings. From here on, one source line is one finding.
     fn name_places(&self, own: &mut Own) -> Result<Places> {
         let lossy = comm::union(self.job, merge::lossy(own))?;
         let paths = merge::paths_of(own, &lossy);
@@ -246,7 +245,7 @@ impl<'a> Settling<'a> {
         Ok(places)
     }
 
-    /// Writes the table per rank, if it is asked for.
+    /// Writes the table per rank, if requested.
     fn write_rows(&self, own: &mut Own, places: &mut Places, phases: &mut Phases) -> Result<()> {
         let (Some(path), Some(rows)) = (&self.options.per_rank, own.rows.take()) else {
             return Ok(());
@@ -258,8 +257,8 @@ impl<'a> Settling<'a> {
         written
     }
 
-    /// Folds what agents know, and brings it up their tree: at the head all of it, and the findings
-    /// that are not listed.
+    /// Folds the results of each agent and merges them up the tree of agents. The head gets the
+    /// merged results and the findings that are not listed.
     fn merge(&self, own: Own, places: &mut Places) -> Result<Option<(Partial, FoldedFindings)>> {
         let locations = self.opened.run.locations as usize;
         let settings = &self.options.settings;
@@ -282,7 +281,7 @@ impl<'a> Settling<'a> {
         }))
     }
 
-    /// What ranks did around the worst calls.
+    /// Activity of ranks around the worst calls.
     fn around(
         &self,
         merged: Option<&(Partial, FoldedFindings)>,
@@ -312,8 +311,8 @@ impl<'a> Settling<'a> {
     }
 }
 
-/// Whether the table of baselines is of the machine that the run was on. The error is the same
-/// on all agents.
+/// Whether the table of baselines was measured on the machine of the run. The error is the same on
+/// all agents.
 fn known_machine(
     job: &dyn Job,
     options: &AnalyzeOptions,

@@ -1,15 +1,15 @@
 //! The analysis engine: phases, from a directory of traces to a report.
 //!
 //! ```text
-//! open ─ profile ─ detect ─ prepare ─ (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
+//! open ─ profile ─ detect ─ prepare ─
+//!     (pass one ─ questions ─ pass two ─ answers ─ name)* ─ merge ─ report
 //! ```
 //!
-//! Every phase runs on all agents at once; [`laggard_comm::Job`] is all that they share. What is
-//! the same for every number of agents is kept in integers (ns), so that the order
-//! of adding does not matter.
+//! Every phase runs on all agents at once. They share only [`laggard_comm::Job`]. Results that must
+//! not depend on the number of agents are integers (ns): the order of adding does not matter.
 //!
-//! [`analyze`] is the analysis, by a job of agents. [`symbols`] and [`directory`] serve others, too.
-//! [`events`] gives those who pass a trace on all that is in it.
+//! [`analyze`] is the analysis by a job of agents. [`symbols`] and [`directory`] also serve other
+//! crates. [`events`] gives all contents of a trace to exporters.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod analysis;
@@ -42,20 +42,20 @@ pub use laggard_trace::operations::OperationMap;
 pub use options::{Analysis, AnalyzeOptions};
 pub use rules::Rules;
 
-/// Analyses a trace directory; what comes of it is given on the head agent only.
+/// Analyses a trace directory. Only the head agent gets a result.
 ///
-/// Under an MPI launcher all processes of the job are agents; elsewhere this process
-/// is the only one. An error is known to all agents, and the head should say it.
+/// Under an MPI launcher all processes of the job are agents; elsewhere this process is the only
+/// one. All agents get the same error; the head should print it.
 pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Option<Analysis>> {
     analyze_prepared(directory, STALL_LIMIT_S, || Ok(options.clone()))
 }
 
-/// An agent that makes no progress for so many seconds ends the job, unless another limit is given.
+/// Default stall limit, s: an agent without progress for this time ends the job.
 pub const STALL_LIMIT_S: u64 = 300;
 
-/// The same as `prepare` says, which each agent calls as part of the job: launchers may let the
-/// others wait for ever for one that ends before. Of several agents one that makes no progress for
-/// `stall_limit` seconds ends the job; 0: none does.
+/// As [`analyze`], with the options of `prepare`. Each agent calls `prepare` as part of the job: a
+/// launcher may keep the other agents waiting for ever if one ends earlier. If one of several
+/// agents makes no progress for `stall_limit` seconds, it ends the job; 0 = no limit.
 pub fn analyze_prepared(
     directory: &Path,
     stall_limit: u64,
@@ -64,7 +64,7 @@ pub fn analyze_prepared(
     let job: Box<dyn Job> = if comm::launched_by_mpi() {
         let job = MpiJob::new(stall_limit)
             .ok_or_else(|| anyhow::anyhow!("MPI is already running in this process"))?;
-        // Each would read everything, and write the report.
+        // Each process would read everything and write the report.
         if job.agents() == 1 && comm::launched() > 1 {
             anyhow::bail!(
                 "started by mpirun of another MPI than the one that laggard was built for: its {} processes do not see each other; use that MPI's mpirun, or no mpirun",
@@ -86,11 +86,11 @@ pub fn analyze_prepared(
         .unwrap_or_else(|| (cores / comm::local_agents().min(cores)).max(1));
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
-        // One of them is this one: it need not hand work over and wait for it.
+        // This thread takes part, so that it need not hand over work and wait for it.
         .use_current_thread()
         .build_global();
     if let Err(error) = pool {
-        // Another analysis in this process set the threads already: they serve as well.
+        // An earlier analysis in this process set up the threads: they serve as well.
         log_threads(&error);
     }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! What an analysis is told.
+//! Options and result of an analysis.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,43 +9,43 @@ use laggard_trace::operations::OperationMap;
 
 use crate::rules::Rules;
 
-/// What comes of [`analyze`](crate::analyze).
+/// Result of [`analyze`](crate::analyze).
 #[derive(Debug)]
 pub struct Analysis {
     /// The report.
     pub report: Report,
-    /// Whether the table per rank was written, if it was asked for: that it was not does
-    /// not spoil the report.
+    /// Whether the table per rank was written, if requested. An error here does not affect the
+    /// report.
     pub per_rank: anyhow::Result<()>,
 }
 
 /// Options of [`analyze`](crate::analyze).
 #[derive(Clone)]
 pub struct AnalyzeOptions {
-    /// Filters and their limits.
+    /// Filters and thresholds.
     pub settings: Settings,
-    /// What operations should cost.
+    /// Expected costs of operations.
     pub baseline: Arc<dyn Baseline>,
-    /// The file that these come from; `None`: there is none.
+    /// File of the baseline; `None`: there is none.
     pub baseline_file: Option<PathBuf>,
-    /// Whether they are used although they are of another machine.
+    /// Whether to use the baseline of another machine.
     pub baseline_anyway: bool,
     /// Which regions of the program are operations.
     pub operations: OperationMap,
-    /// What hints come from.
+    /// Rules for hints.
     pub rules: Rules,
-    /// Threads per agent; `None`: as many as there are cores for it.
+    /// Threads per agent; `None`: one per available core.
     pub threads: Option<usize>,
-    /// Records that an agent decodes in one round, about: bounds what is in flight.
+    /// Approximate number of records that an agent decodes in one round. Bounds the data in flight.
     /// `None`: what fits into caches for one agent; more where each round costs messages.
     pub round_records: Option<u64>,
-    /// Where the table of all that is known of each rank goes; `None`: it is not made.
+    /// File for the table per rank; `None`: no table.
     pub per_rank: Option<PathBuf>,
-    /// Whether the phases' times and memory go into the report's `agents`.
+    /// Whether the report's `agents` get times and memory of the phases.
     pub stats: bool,
     /// Whether the head shows progress (on a terminal, never in a pipe).
     pub progress: bool,
-    /// Where separate debug files are looked for; `None`: `/usr/lib/debug`.
+    /// Directories of separate debug files; `None`: `/usr/lib/debug`.
     pub debug_roots: Option<Vec<PathBuf>>,
 }
 

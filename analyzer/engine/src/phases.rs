@@ -1,4 +1,4 @@
-//! What the phases of the analysis cost, and the progress bar.
+//! Cost of the analysis' phases, and the progress bar.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::AnalyzeOptions;
 
-/// Agents that are listed one by one; of more, those that stand out.
+/// Up to this many agents are listed one by one; of more, those that stand out.
 const LISTED: usize = 16;
 
-/// A phase of this agent.
+/// Cost of one phase on this agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Cost {
     time_s: f64,
@@ -23,7 +23,7 @@ struct Cost {
     peak: u64,
 }
 
-/// All that an agent says of itself.
+/// Statistics of one agent.
 #[derive(Serialize, Deserialize)]
 struct Share {
     agent: u32,
@@ -42,7 +42,7 @@ pub struct Phases<'j> {
 }
 
 impl<'j> Phases<'j> {
-    /// Before the first phase.
+    /// The state before the first phase.
     pub fn new(job: &'j dyn Job, options: &AnalyzeOptions) -> Self {
         Phases {
             job,
@@ -72,7 +72,7 @@ impl<'j> Phases<'j> {
         }
     }
 
-    /// A bar of so many rounds.
+    /// A progress bar of `rounds` rounds.
     pub fn bar(&self, rounds: u64) -> ProgressBar {
         if !self.shows {
             return ProgressBar::hidden();
@@ -85,8 +85,8 @@ impl<'j> Phases<'j> {
     }
 
     /// The phases of all agents together, and of single ones, at the head. Collective, if
-    /// statistics are wanted. `locations` are those that this agent held, `requests` what
-    /// its ranks asked.
+    /// statistics are wanted. `locations`: number that this agent held. `requests`: number that its
+    /// ranks sent.
     pub fn finish(
         mut self,
         locations: usize,

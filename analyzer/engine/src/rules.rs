@@ -1,21 +1,21 @@
-//! The rules that hints come from: those of the product and those of the user.
+//! Rules for hints: built-in and from the user's file.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use laggard_patterns::rules::{Complaint, RuleBase, read};
 
-/// Bytes of a file of rules; nobody types more.
+/// Largest file of rules, bytes; nobody types more.
 const LARGEST: u64 = 1 << 20;
 
-/// Rules, and what is wrong with the user's.
+/// Rules, and complaints about the user's.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// All that are sound.
+    /// All valid rules.
     pub base: RuleBase,
-    /// The user's file; "" without one.
+    /// The user's file; empty without one.
     pub file: String,
-    /// What is wrong with it; the rules that these are about are left out.
+    /// Errors in the user's file. The rules concerned are left out.
     pub complaints: Vec<Complaint>,
 }
 
@@ -30,10 +30,10 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The product's rules and those of a file.
+    /// The built-in rules and those of a file.
     ///
     /// # Errors
-    /// If the file cannot be read. What is wrong with single rules is no error.
+    /// If the file cannot be read. Errors in single rules are complaints instead.
     pub fn with_file(path: &Path) -> Result<Rules> {
         let shown = path.display();
         let about = || format!("{shown}: cannot read the rules");

@@ -4,12 +4,12 @@
 //! debug information of the program's own files, after the run.
 //!
 //! *Data flow.* [`Symbols`] takes (module path, build id, ELF address), loads each
-//! module once, when it is first needed, and remembers every answer. [`Line`]s of
+//! module once, on first use, and remembers every answer. The [`Line`]s of
 //! a call path, innermost first, become a report's location with
 //! [`source_location`].
 //!
-//! *Constraints.* A file that is not the one that ran (other build id) is not
-//! used. What cannot be resolved is named by what is known of it, and said once
+//! *Constraints.* A file with another build id than the one that ran is not
+//! used. Unresolved frames get the best name known, and one row
 //! per module in [`Symbols::anomalies`]; nothing here fails.
 
 mod find;
@@ -33,17 +33,17 @@ pub struct Line {
     /// Demangled name; `function+0xoffset` where only symbols are known,
     /// `module+0xoffset` where nothing is.
     pub function: String,
-    /// As the compiler wrote it; empty if unknown.
+    /// As written by the compiler; empty if unknown.
     pub file: String,
     /// From 1; 0 if unknown.
     pub line: u32,
-    /// The file of the executable or library; empty for a line that the recorder
-    /// knew itself (an interpreter's frame).
+    /// Path of the executable or library; empty if the recorder gave the line itself (a frame of an
+    /// interpreter).
     pub module: Arc<str>,
 }
 
 impl Line {
-    /// Whether it is no line but a region that the program named.
+    /// Whether it is a region named by the program instead of a line.
     pub fn is_region(&self) -> bool {
         self.file.is_empty() && self.module.is_empty()
     }
@@ -53,7 +53,7 @@ impl Line {
         !self.file.is_empty() && self.line > 0
     }
 
-    /// `function file.c:42`, or what is known of it.
+    /// `function file.c:42`, or the known part of it.
     pub fn text(&self) -> String {
         let file = base_name(&self.file);
         if self.has_source() {
@@ -74,17 +74,17 @@ pub fn base_name(path: &str) -> &str {
 /// Why a module's addresses have no lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// There is no such file here.
+    /// The file does not exist here.
     Missing,
     /// The file is not the one that ran.
     Changed,
-    /// The file cannot be read, is no ELF file, or claims sizes that cannot be.
+    /// The file cannot be read, is no ELF file, or claims impossible sizes.
     Unreadable,
     /// The file has no line numbers.
     NoLines,
 }
 
-/// Resolves addresses; loads modules lazily and remembers what it found.
+/// Resolves addresses. Loads modules lazily and remembers the answers.
 #[derive(Default)]
 pub struct Symbols {
     modules: Vec<Module>,
@@ -108,8 +108,8 @@ impl Symbols {
         }
     }
 
-    /// The lines at an ELF address of a module, innermost (inlined) first; never
-    /// empty. An empty build id matches any file.
+    /// The lines at an ELF address of a module, innermost (inlined) first; never empty. An empty
+    /// build id matches any file.
     pub fn resolve(&mut self, path: &str, build_id: &[u8], offset: u64) -> Arc<[Line]> {
         let at = self.module(path, build_id);
         if let Some(known) = self.answers.get(&(at, offset)) {
@@ -120,7 +120,7 @@ impl Symbols {
         lines
     }
 
-    /// The lines of a call path that `definitions` define, innermost first.
+    /// The lines of a call path of `definitions`, innermost first.
     pub fn resolve_call_path(&mut self, definitions: &Definitions, call_path: u32) -> Vec<Line> {
         let mut lines = Vec::new();
         for frame in definitions.call_path(call_path) {
@@ -147,7 +147,7 @@ impl Symbols {
         lines
     }
 
-    /// What could not be resolved, per module, in order of the modules' paths.
+    /// The unresolved modules, ordered by path.
     pub fn anomalies(&self) -> Vec<Anomaly> {
         let mut modules: Vec<&Module> = self.modules.iter().collect();
         modules.sort_by(|a, b| a.key().cmp(&b.key()));

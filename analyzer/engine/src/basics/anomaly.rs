@@ -1,4 +1,4 @@
-//! What is odd about a run or its trace, collected on all agents.
+//! Anomalies of a run or its trace, collected on all agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,28 +11,28 @@ pub enum Level {
     Info,
     /// Numbers may be off, or the program has a defect.
     Warning,
-    /// Part of the trace could not be used.
+    /// A part of the trace could not be used.
     Error,
 }
 
-/// One row.
+/// One row of the report's anomalies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Anomaly {
     /// Kind.
     pub id: String,
     /// How much it matters.
     pub level: Level,
-    /// Call and call path that it is about; rows about the same one are added up.
+    /// Call and call path concerned. Rows of the same place are added up.
     pub place: Option<(u16, PathKey)>,
-    /// The file or location, if one.
+    /// The file or location, if there is one.
     pub origin: Option<String>,
-    /// The first one, in words; the place is added in the report.
+    /// Description of the first occurrence; the report adds the place.
     pub detail: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// Rows of one kind kept in full; the rest is counted in the last.
+/// Rows per kind kept in full; the last row counts the rest.
 const ROWS_PER_KIND: usize = 50;
 
 /// All rows of an agent.
@@ -40,13 +40,13 @@ const ROWS_PER_KIND: usize = 50;
 pub struct Anomalies(Vec<Anomaly>);
 
 impl Anomaly {
-    /// Names the file or location.
+    /// Sets the file or location.
     pub fn origin(&mut self, origin: String) -> &mut Self {
         self.origin = Some(origin);
         self
     }
 
-    /// Names the call.
+    /// Sets the call.
     pub fn place(&mut self, operation: u16, path: PathKey) -> &mut Self {
         self.place = Some((operation, path));
         self
@@ -67,12 +67,12 @@ impl Anomalies {
         self.0.last_mut().expect("just pushed")
     }
 
-    /// The calls that rows are about.
+    /// The calls of all rows.
     pub fn places(&self) -> impl Iterator<Item = (u16, PathKey)> {
         self.0.iter().filter_map(|row| row.place)
     }
 
-    /// Gives call paths other names.
+    /// Renames call paths.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         for (_, path) in self.0.iter_mut().filter_map(|row| row.place.as_mut()) {
             *path = name(*path);
@@ -84,8 +84,8 @@ impl Anomalies {
         self.0.extend(other.0);
     }
 
-    /// The rows in an order that does not depend on agents, the worst first; rows
-    /// about one call are one, and a kind has a bounded number of them.
+    /// The rows, the worst first, in an order that does not depend on agents. Rows about the same
+    /// call are joined. A kind has at most `ROWS_PER_KIND` rows.
     pub fn into_rows(mut self) -> Vec<Anomaly> {
         self.0.sort_by(|a, b| {
             (

@@ -1,27 +1,27 @@
-//! The entries of many lists in one order.
+//! Merges many sorted lists.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// Lists by what comes next in each: one entry costs the logarithm of the number of lists.
+/// Lists ordered by their next entry. One entry costs the logarithm of the number of lists.
 #[derive(Debug)]
 pub struct InOrder<K: Ord>(BinaryHeap<Reverse<(K, usize)>>);
 
 impl<K: Ord> InOrder<K> {
-    /// Lists whose first entries have these keys, `None` for an empty list.
+    /// Lists with these first keys, `None` for an empty list.
     pub fn new(first: impl Iterator<Item = Option<K>>) -> InOrder<K> {
         let lists = first.enumerate();
         let heads = lists.filter_map(|(list, key)| Some(Reverse((key?, list))));
         InOrder(heads.collect())
     }
 
-    /// The list that has the least entry; of equal ones the first.
+    /// The list with the least entry; the first of equal ones.
     pub fn least(&self) -> Option<usize> {
         self.0.peek().map(|head| head.0.1)
     }
 
-    /// That list goes on with an entry of this key, or ends.
+    /// The next key of that list; `None` at its end.
     pub fn advance(&mut self, next: Option<K>) {
         if let Some(mut head) = self.0.peek_mut() {
             match next {
@@ -58,7 +58,7 @@ mod tests {
         }
     }
 
-    /// So many lists of so many entries each: comparisons for each entry.
+    /// Comparisons per entry when merging `lists` lists of `entries` entries each.
     fn compared(lists: u64, entries: u64) -> f64 {
         let key = |list: u64, entry: u64| Time(entry * 1000 + list * 7919 % 997);
         let mut next = vec![0; lists as usize];
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn many_lists_cost_little_more_than_few() {
         let (few, many) = (compared(16, 64), compared(16 << 10, 64));
-        // Logarithms of the numbers, 4 and 14, not the numbers.
+        // The cost grows with the logarithms of the numbers (4 and 14).
         assert!(
             many < few * 5.0,
             "{few} and {many} comparisons for an entry"

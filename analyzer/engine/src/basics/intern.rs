@@ -1,4 +1,4 @@
-//! Dense numbers for what repeats within an agent: call paths and groups.
+//! Dense numbers for call paths and groups of an agent.
 
 use std::hash::Hash;
 
@@ -6,10 +6,10 @@ use laggard_trace::{Communicator, Definitions, Frame};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The same call path has the same key in every process of the run.
+/// Key of a call path: the same in every process of the run.
 pub type PathKey = [u64; 2];
 
-/// Values numbered in the order in which they first appeared.
+/// Values, numbered in order of their first appearance.
 #[derive(Debug)]
 pub struct Interner<K> {
     numbers: FxHashMap<K, u32>,
@@ -27,7 +27,7 @@ impl<K> Default for Interner<K> {
 }
 
 impl<K: Hash + Eq + Copy> Interner<K> {
-    /// The number of a value.
+    /// The number of a value; adds it if it is new.
     pub fn number(&mut self, value: K) -> u32 {
         let values = &mut self.values;
         *self.numbers.entry(value).or_insert_with(|| {
@@ -36,14 +36,14 @@ impl<K: Hash + Eq + Copy> Interner<K> {
         })
     }
 
-    /// The number of a value that may not be there.
+    /// The number of a value, if it has one.
     pub fn find(&self, value: &K) -> Option<u32> {
         self.numbers.get(value).copied()
     }
 }
 
-/// Key of a call path: a hash of what its frames are in any process (build id or
-/// path of the module and offset in it; file, function and line).
+/// Key of a call path: a hash of the process-independent parts of its frames (build id or path of
+/// the module and offset in it; file, function and line).
 pub fn path_key(definitions: &Definitions, id: u32) -> PathKey {
     let mut hash = Xxh3::new();
     for frame in definitions.call_path(id) {

@@ -1,6 +1,4 @@
-//! What every room may use: it imports nothing of the engine.
-//!
-//! Short names for call paths and groups, and anomalies.
+//! What every module may use. It imports nothing else of the engine.
 
 pub mod anomaly;
 pub mod ends;

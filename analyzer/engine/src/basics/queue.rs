@@ -1,14 +1,14 @@
-//! A queue whose entries lie in one piece.
+//! A queue in contiguous memory.
 
 use std::ops::{Deref, DerefMut};
 
-/// Entries that come at the end and go at the front. As a slice, those that are there.
+/// Entries are pushed at the end and dropped at the front. Derefs to the slice of entries.
 ///
-/// Finding one takes less than in a ring: what is looked through for every call is worth that.
+/// Searching is faster than in a ring buffer, and every call searches.
 #[derive(Debug)]
 pub struct Queue<T> {
     list: Vec<T>,
-    /// Entries at the front of `list` that are gone; half of them or less.
+    /// Dropped entries at the front of `list`; at most half of it.
     gone: usize,
 }
 
@@ -31,14 +31,14 @@ impl<T> Queue<T> {
         self.list.push(entry);
     }
 
-    /// Makes room, not for twice as many as `Vec` does: each of many ranks has such queues.
+    /// Grows by less than `Vec`, which doubles: each of many ranks has such queues.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
         self.list.reserve_exact(self.list.len() / 4 + 4);
     }
 
-    /// Removes so many entries at the front, or all.
+    /// Removes `count` entries at the front, or all.
     #[inline]
     pub fn drop_first(&mut self, count: usize) {
         self.gone += count.min(self.len());
@@ -55,7 +55,7 @@ impl<T> Queue<T> {
         self.list.remove(self.gone + at)
     }
 
-    /// Moves what is there to the front: fewer entries than are gone.
+    /// Moves the entries to the front of `list`: fewer than were dropped.
     #[inline(never)]
     fn close_up(&mut self) {
         self.list.drain(..self.gone);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Some entries come, some go, one is taken out.
+        /// Random pushes, drops and removals.
         #[test]
         fn it_is_what_a_ring_is(steps in prop::collection::vec((0..9usize, 0..9usize), 0..60)) {
             let (mut queue, mut ring) = (Queue::default(), VecDeque::new());

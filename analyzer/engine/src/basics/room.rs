@@ -1,7 +1,7 @@
-//! Room in lists, of which there are many.
+//! Growth of the many lists of an analysis.
 
-/// Makes room for so many more in a list of which it is known how long it will be, about: there
-/// is such a list for each of many ranks, most of them short.
+/// Reserves room for `more` entries in a list of about `expected` entries in the end. Each of many
+/// ranks has such a list, and most are short.
 #[inline(always)]
 pub fn make_room<T>(list: &mut Vec<T>, more: usize, expected: usize) {
     #[cold]

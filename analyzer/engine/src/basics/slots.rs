@@ -5,12 +5,12 @@ use std::ops::{Index, IndexMut};
 use crate::basics::ends::NONE;
 use crate::basics::room::make_room;
 
-/// Entries that come and go, by number.
+/// A slab of entries; the number of a dropped entry is used again.
 #[derive(Debug)]
 pub struct Slots<T> {
     list: Vec<T>,
     free: Vec<u32>,
-    /// How many there were before memory was given back: about as many will be needed.
+    /// Length before the last `compact`: about as much will be needed again.
     expected: usize,
 }
 
@@ -25,7 +25,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Keeps an entry.
+    /// Stores an entry and returns its number.
     #[inline(always)]
     pub fn keep(&mut self, entry: T) -> u32 {
         match self.free.pop() {
@@ -41,8 +41,8 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Keeps the worse of an entry and the one in `slot`, if there is one; the slot's number if
-    /// that is the entry.
+    /// Stores the worse of `entry` and the one in `slot`, if there is one. Returns the slot's
+    /// number if `entry` is stored.
     pub fn keep_worse(
         &mut self,
         slot: &mut u32,
@@ -59,31 +59,31 @@ impl<T> Slots<T> {
         Some(*slot)
     }
 
-    /// Gives an entry's number back.
+    /// Frees an entry's number.
     #[inline]
     pub fn drop(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
-    /// The entry with a number, or what is left of it; `None` for `NONE`.
+    /// The entry with a number; a dropped entry may still be there. `None` for `NONE`.
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&T> {
         self.list.get(slot as usize)
     }
 
-    /// The numbers of entries, and of what is left of some.
+    /// The numbers of all entries, some of them dropped.
     pub fn numbers(&self) -> std::ops::Range<u32> {
         0..self.list.len() as u32
     }
 
-    /// The entries, and what is left of some.
+    /// All entries, some of them dropped.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.list.iter_mut()
     }
 }
 
 impl<T: Copy> Slots<T> {
-    /// Gives memory back, if most is free: `used` are the numbers of all entries, which change.
+    /// Gives memory back if most is free. `used` are the numbers of all entries, which change.
     pub fn compact<'s>(&mut self, used: impl Iterator<Item = &'s mut u32>) {
         let kept = self.list.len() - self.free.len();
         if self.free.len() <= kept {
@@ -95,7 +95,7 @@ impl<T: Copy> Slots<T> {
             *slot = list.len() as u32 - 1;
         }
         *self = Slots {
-            // A little more, or half of the slabs would have to move theirs.
+            // Some spare room, or half of the slabs would have to move theirs.
             expected: self.list.len() + self.list.len() / 16,
             list,
             free: Vec::new(),

@@ -1,29 +1,29 @@
-//! Violated causality: effects that seem to come before their causes, because the clocks of
-//! two hosts differ by more than is known.
+//! Violated causality: effects that seem to precede their causes, because the clocks of two hosts
+//! differ by more than their error bounds.
 
 use laggard_comm::Job;
 use serde::{Deserialize, Serialize};
 
-/// Effects before their causes.
+/// Number and size of violations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// How many.
+    /// Number of violations.
     pub count: u64,
-    /// By how much at most, ns.
+    /// The largest violation, ns.
     pub largest: u64,
 }
 
-/// All of them, as far as anything was asked about the calls.
+/// Violations of the calls that were asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violations {
-    /// Messages that were received before they were sent.
+    /// Messages received before they were sent.
     pub messages: Count,
-    /// Members that left a collective before another one entered it whom they need.
+    /// Members that left a collective before a member that they need entered it.
     pub collectives: Count,
 }
 
 impl Count {
-    /// One more, by so many ns.
+    /// Adds a violation by this time, ns.
     #[cold]
     pub fn note(&mut self, by: i64) {
         self.add(Count {
@@ -39,7 +39,7 @@ impl Count {
 }
 
 impl Violations {
-    /// Of all agents. Collective.
+    /// The violations of all agents. Collective.
     pub fn of_all(&self, job: &dyn Job) -> Violations {
         let mut counts = [self.messages.count, self.collectives.count];
         let mut largest = [self.messages.largest, self.collectives.largest];
@@ -55,19 +55,19 @@ impl Violations {
         }
     }
 
-    /// Adds others.
+    /// Adds the violations of `other`.
     pub fn merge(&mut self, other: Violations) {
         self.messages.add(other.messages);
         self.collectives.add(other.collectives);
     }
 
-    /// Whether there are fewer, or smaller ones.
+    /// Whether they weigh less: number times the largest.
     pub fn is_less_than(&self, other: &Violations) -> bool {
         let weight = |all: Count| u128::from(all.count) * u128::from(all.largest);
         weight(self.all()) < weight(other.all())
     }
 
-    /// Of both kinds together.
+    /// Violations of both kinds.
     pub fn all(&self) -> Count {
         let mut all = self.messages;
         all.add(self.collectives);

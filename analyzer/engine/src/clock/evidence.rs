@@ -1,4 +1,4 @@
-//! What files say about their clocks, and what of it is needed.
+//! Clock measurements in the files, and the part of them that is needed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,11 @@ const LAST_KIND: u32 = 2;
 /// A measurement of a clock: ticks, ns of the reference, bound of the error in ns.
 pub type Point = (u64, i64, u64);
 
-/// Measurements kept of a file, at most.
+/// Most measurements kept of a file.
 pub(crate) const MOST_POINTS: usize = 512;
 
-/// The measurements in a file. There may be many in a long run: of successive ones the best.
+/// The measurements in a file: at most `MOST_POINTS`. Of a longer list, the best of each group of
+/// successive ones.
 pub fn points(points: &[ClockPoint]) -> Vec<Point> {
     let known = points.iter().filter(|point| point.kind <= LAST_KIND);
     let all: Vec<Point> = known
@@ -23,7 +24,7 @@ pub fn points(points: &[ClockPoint]) -> Vec<Point> {
     if all.len() <= MOST_POINTS {
         return all;
     }
-    // The first and the last tell more than others.
+    // The first and the last tell the most.
     let inner = &all[1..all.len() - 1];
     let groups = inner.chunks(inner.len().div_ceil(MOST_POINTS - 2));
     let best = groups.filter_map(|group| group.iter().min_by_key(|point| point.2));
@@ -39,7 +40,7 @@ pub fn points(points: &[ClockPoint]) -> Vec<Point> {
 /// Host and kind of a clock.
 pub type ClockKey = (u64, u32);
 
-/// What one file says about its clock.
+/// Evidence of one file about its clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClockEvidence {
     /// Locations with equal hosts share one clock.
@@ -48,26 +49,26 @@ pub struct ClockEvidence {
     pub clock: u32,
     /// Nominal rate, Hz.
     pub ticks_per_s: u64,
-    /// Measured against the reference, by time.
+    /// Measurements against the reference, by time.
     pub points: Vec<Point>,
     /// (ticks, local `CLOCK_MONOTONIC` ns) of the first and the last block.
     pub span: Option<((u64, i64), (u64, i64))>,
-    /// (ticks, `CLOCK_REALTIME` ns) of the file's making: the last resort.
+    /// (ticks, `CLOCK_REALTIME` ns) of the file's creation: the last resort.
     pub made: (u64, i64),
 }
 
 impl ClockEvidence {
-    /// What tells its clock from others.
+    /// The key of its clock.
     pub fn key(&self) -> ClockKey {
         (self.host, self.clock)
     }
 }
 
-/// What is needed of the evidence of an agent's files, in rank order, for the same
-/// [`Clocks`]: of each clock the first file, that with the longest span, and each measurement
-/// once, with the first file that has any. Ranks of a host share most of what they say.
+/// The part of an agent's evidence that gives the same [`Clocks`]; files in rank order. Kept for
+/// each clock: the first file, the file with the longest span, and each measurement once, with the
+/// first file that has any. Ranks of a host mostly repeat each other.
 pub fn needed<'e>(files: impl Iterator<Item = &'e ClockEvidence> + Clone) -> Vec<ClockEvidence> {
-    /// What is needed of one clock. Files are told by their position.
+    /// The needed evidence of one clock. Numbers are positions of files.
     #[derive(Default)]
     struct Of {
         first: usize,
@@ -90,7 +91,7 @@ pub fn needed<'e>(files: impl Iterator<Item = &'e ClockEvidence> + Clone) -> Vec
         if of.points.len() > before {
             of.measured.get_or_insert(at);
         }
-        // The last one of those that are equally long.
+        // The last of equally long spans.
         if let Some(((_, n0), (_, n1))) = file.span {
             let span = n1.saturating_sub(n0);
             if of.longest.is_none_or(|(most, _)| span >= most) {

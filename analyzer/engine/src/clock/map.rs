@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 /// Bits behind the binary point of [`ClockMap`]'s rates.
 pub(crate) const FRACTION: u32 = 40;
-/// Times are within ± this, ns (36 years), so that differences and windows of them fit.
+/// Times stay within ± this, ns (36 years), so that their differences do not overflow.
 const LONGEST: i128 = 1 << 60;
 
-/// Where a clock runs evenly.
+/// A stretch of time in which a clock runs evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Ticks since the map's origin from which on it counts, the first from the beginning.
+    /// Its beginning, ticks since the map's origin. The first segment has no beginning.
     pub(crate) since: i64,
-    /// A point of it: ticks since the origin, and ns.
+    /// A point on it: ticks since the origin, and ns.
     pub(crate) ticks: i64,
     pub(crate) ns: i64,
     /// ns per tick, fixed point.
@@ -22,7 +22,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Global time, `ticks` after the map's origin, before it is shifted.
+    /// Global time of `ticks` since the map's origin, before the shift by `zero`.
     #[inline]
     pub(crate) fn ns(&self, ticks: i64) -> i128 {
         let since = i128::from(ticks) - i128::from(self.ticks);
@@ -30,15 +30,14 @@ impl Segment {
     }
 }
 
-/// Converts ticks of one host's clock to ns of the global clock. Later ticks are never
-/// earlier times.
+/// Converts ticks of one host's clock to ns of the global clock. The map is monotonic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMap {
-    /// Ticks that segments count from.
+    /// Origin of the segments' ticks.
     pub(crate) origin: u64,
-    /// What is the time 0, ns.
+    /// Global time of the map's time 0, ns.
     pub(crate) zero: i64,
-    /// By time; there is one at least.
+    /// Segments by time; at least one.
     pub(crate) segments: Arc<[Segment]>,
 }
 
@@ -59,7 +58,8 @@ impl ClockMap {
         }
     }
 
-    /// The segment in which a moment is, and the end of it; moments are ticks since the origin.
+    /// The segment that contains a moment, and the segment's end. Moments are ticks since the
+    /// origin.
     #[inline]
     fn segment(&self, ticks: i64) -> (&Segment, i64) {
         match &*self.segments {
@@ -80,13 +80,13 @@ impl ClockMap {
         ns.clamp(-LONGEST, LONGEST) as i64
     }
 
-    /// Whether one segment is all there is.
+    /// Whether there is only one segment.
     pub fn is_even(&self) -> bool {
         self.segments.len() == 1
     }
 
-    /// The map from `first` to `last` ticks after a moment of the location's clock, which are
-    /// below 2^33; `None` if it is not even there, or out of bounds.
+    /// The map for `first` to `last` ticks (below 2^33) after `base`, a moment of the location's
+    /// clock. `None` if it is not even there, or out of bounds.
     pub fn near(&self, base: u64, first: u64, last: u64) -> Option<NearMap> {
         let base = base.wrapping_sub(self.origin) as i64;
         let (segment, end) = self.segment(base.checked_add(first as i64)?);
@@ -103,7 +103,7 @@ impl ClockMap {
         ((ns + (product >> FRACTION)).abs() < LONGEST / 2).then_some(near)
     }
 
-    /// Length of `ticks` ticks, ns, on average.
+    /// Mean length of `ticks` ticks, ns.
     pub fn length_ns(&self, ticks: u64) -> f64 {
         let rate = match &*self.segments {
             [only] => only.rate as f64 / (1u64 << FRACTION) as f64,
@@ -122,12 +122,12 @@ impl ClockMap {
         self
     }
 
-    /// The moment of the location's clock at which it is `ns`.
+    /// The moment of the location's clock at the global time `ns`.
     pub fn moment(&self, ns: i64) -> u64 {
         self.origin.wrapping_add(self.ticks_at(ns) as u64)
     }
 
-    /// The moment at which it is `ns`, ticks since the origin.
+    /// The moment at the global time `ns`, ticks since the origin.
     fn ticks_at(&self, ns: i64) -> i64 {
         let ns = i128::from(ns) + i128::from(self.zero);
         let begins_before = |segment: &Segment| segment.ns(segment.since) <= ns;
@@ -138,9 +138,8 @@ impl ClockMap {
         ticks.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// A map that is later than this one: by `corrections` at every `width` ns from 0 on, by
-    /// the first and last of them before and after, and evenly in between. They change by
-    /// less than time does.
+    /// This map plus corrections (ns later): one every `width` ns from 0 on, linear in between, and
+    /// the first and last one outside. Corrections change by less than time does.
     pub fn corrected(&self, width: i64, corrections: &[i64]) -> ClockMap {
         let (Some(&first), Some(&last)) = (corrections.first(), corrections.last()) else {
             return self.clone();
@@ -175,7 +174,7 @@ impl ClockMap {
             ns.checked_add(by)
         };
         let points = moments.iter().map(|&ticks| Some((ticks, time(ticks)?)));
-        // Times out of bounds: there is nothing to be corrected.
+        // Times are out of bounds: no correction.
         let Some(points) = points.collect::<Option<Vec<(i64, i64)>>>() else {
             return self.clone();
         };
@@ -189,7 +188,7 @@ impl ClockMap {
                 ..*own
             };
             if at == 0 {
-                // What comes before goes on as it did.
+                // Times before the first correction keep their rate.
                 let before = self.segment(ticks.saturating_sub(1)).0;
                 segments.push(Segment {
                     since: i64::MIN,
@@ -219,8 +218,8 @@ impl ClockMap {
     }
 }
 
-/// A part of a [`ClockMap`] that is even, for moments of up to 2^33 ticks after a base, for
-/// many at once.
+/// An even part of a [`ClockMap`], for moments up to 2^33 ticks after a base. Fast, for many
+/// moments.
 #[derive(Clone, Copy, Debug)]
 pub struct NearMap {
     /// Global time at the base, fixed point.
@@ -229,10 +228,10 @@ pub struct NearMap {
 }
 
 impl NearMap {
-    /// Global time so many ticks after the base, as [`ClockMap::ns`] gives it.
+    /// Global time of `ticks` after the base, equal to [`ClockMap::ns`].
     #[inline(always)]
     pub fn ns(&self, ticks: u64) -> i64 {
-        // Below 2^97: what is added to half of the longest time fits.
+        // Below 2^97: the sum with half of the longest time fits.
         let scaled = self.scaled + (u128::from(self.rate) * u128::from(ticks)) as i128;
         (scaled >> FRACTION) as i64
     }

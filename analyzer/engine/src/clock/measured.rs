@@ -1,20 +1,20 @@
-//! A host's map from its measurements: which of them count, the rates between them, and how
-//! far they may be off.
+//! A host's map from its measurements: which of them count, the rates between them, and error
+//! bounds.
 
 use super::evidence::ClockEvidence;
 use super::map::{ClockMap, FRACTION, Segment};
 
-/// Spans shorter than this say nothing about a rate, ns.
+/// Shorter spans give no rate, ns.
 const SHORTEST_SPAN: i64 = 5_000_000;
-/// A measurement is poor if its error is so many times the median of its host's.
+/// A measurement is poor if its error is this multiple of its host's median error.
 const POOR: u64 = 4;
-/// An error that is never poor, ns.
+/// Errors up to this are never poor, ns.
 const FINE: u64 = 1_000;
-/// A rate is good enough to go on with, beyond the first and the last measurement, if the
-/// errors of the two that it is from are below this part of the time between them.
+/// A rate may be extended beyond the first and the last measurement if it is good: the errors of
+/// its two measurements are below this part of the time between them.
 const GOOD_RATE: i64 = 1_000_000;
 
-/// ns per tick, fixed point, if a clock of that nominal rate may run so.
+/// ns per tick, fixed point; `None` if it is not credible for this nominal rate.
 fn rate(ticks: i64, ns: i64, ticks_per_s: u64) -> Option<u64> {
     let quotient = |ns: i64, ticks: u64| ((ns as u128) << FRACTION) / u128::from(ticks.max(1));
     let nominal = quotient(1_000_000_000, ticks_per_s);
@@ -49,13 +49,13 @@ struct Measured {
 }
 
 impl Measured {
-    /// The rate from here to a later point.
+    /// The rate to a later point.
     fn rate_to(&self, later: &Measured, ticks_per_s: u64) -> Option<u64> {
         let ticks = later.ticks.checked_sub(self.ticks)?;
         rate(ticks, later.ns.saturating_sub(self.ns), ticks_per_s)
     }
 
-    /// Whether the rate to a later point is hardly spoilt by the errors.
+    /// Whether the errors hardly affect the rate to a later point.
     fn gives_good_rate(&self, later: &Measured) -> bool {
         let errors = self.error.saturating_add(later.error);
         let span = later.ns.saturating_sub(self.ns) / GOOD_RATE;
@@ -63,7 +63,7 @@ impl Measured {
     }
 }
 
-/// A host's map through its measurements, if it has any.
+/// A host's map through its measurements; `None` without any.
 pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
     let &(origin, ..) = items.iter().flat_map(|e| &e.points).next()?;
     let per_s = items[0].ticks_per_s;
@@ -76,18 +76,18 @@ pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
         })
         .collect();
     points.sort_unstable();
-    // However many ranks of the host tell it.
+    // Several ranks of the host may report the same point.
     points.dedup();
     let good = consistent(&points, per_s, poor_from(&points));
     let points = with_contradictions(good, &points, per_s);
     let [first, .., last] = &points[..] else {
-        // The first of the files in rank order counts, as long as no rate is to be had.
+        // Without a rate, the first file in rank order counts.
         let only = points[0];
         let ticks = origin.wrapping_add(only.ticks as u64);
         return Some(ClockMap::even(ticks, only.ns, own_rate(items), only.error));
     };
     let mut rates = Vec::with_capacity(points.len() + 1);
-    // Before the first measurement and after the last.
+    // Rates before the first measurement and after the last.
     let reach = |from_start: bool| {
         let ends = match from_start {
             true => points[1..]
@@ -109,7 +109,7 @@ pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
     rates.extend(between.collect::<Option<Vec<_>>>()?);
     rates.push(reach(false)?);
     let errors = errors(&points, &rates);
-    // Each segment counts from its first point on; the one before the first, up to that.
+    // Each segment begins at its first point; the one before the first has no beginning.
     let starts = std::iter::once((i64::MIN, first)).chain(points.iter().map(|p| (p.ticks, p)));
     let segments = starts.zip(&rates).zip(errors);
     let segments = segments.map(|(((since, point), &rate), error_ns)| Segment {
@@ -120,9 +120,9 @@ pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
         error_ns,
     });
     let mut segments: Vec<Segment> = segments.collect();
-    // What goes on in the same way is one.
+    // Joins segments that continue each other.
     segments.dedup_by(|next, segment| {
-        // Rates are cut off: so much less than measured is the same.
+        // Rates are truncated: a point may lie this much above the line.
         let cut = i128::from(next.ticks.saturating_sub(segment.ticks) >> FRACTION) + 1;
         let less = i128::from(next.ns) - segment.ns(next.ticks);
         let is_same = next.rate == segment.rate && (0..=cut).contains(&less);
@@ -145,8 +145,8 @@ fn poor_from(points: &[Measured]) -> u64 {
     errors[errors.len() / 2].saturating_mul(POOR).max(FINE)
 }
 
-/// The points with an error up to `most` of which each two successive ones give a rate; of
-/// two that do not, that with the smaller error, else the earlier one.
+/// The points with an error of at most `most`, so that each two successive ones give a rate. Of two
+/// that do not, keeps the one with the smaller error, else the earlier one.
 fn consistent(points: &[Measured], ticks_per_s: u64, most: u64) -> Vec<Measured> {
     let mut kept: Vec<Measured> = Vec::new();
     for point in points.iter().filter(|point| point.error <= most) {
@@ -166,8 +166,8 @@ fn consistent(points: &[Measured], ticks_per_s: u64, most: u64) -> Vec<Measured>
     kept
 }
 
-/// Adds, to good points, those of `all` that contradict them: at the time that is nearest to
-/// the good ones and within the error.
+/// Adds the points of `all` that contradict the good ones. A contradicting point counts at the time
+/// within its error that is nearest to the good ones.
 fn with_contradictions(good: Vec<Measured>, all: &[Measured], ticks_per_s: u64) -> Vec<Measured> {
     let mut added = Vec::new();
     for point in all {
@@ -181,7 +181,7 @@ fn with_contradictions(good: Vec<Measured>, all: &[Measured], ticks_per_s: u64) 
             let since = i128::from(point.ticks - before.ticks) * i128::from(rate);
             i64::try_from(i128::from(before.ns) + (since >> FRACTION)).ok()
         });
-        // Beyond the good ones it is needed only if there is no rate otherwise.
+        // Beyond the good points, a point is needed only if there is no rate otherwise.
         let expected = match expected {
             Some(expected) => expected,
             None if good.len() < 2 => point.ns,
@@ -200,7 +200,7 @@ fn with_contradictions(good: Vec<Measured>, all: &[Measured], ticks_per_s: u64) 
     if added.is_empty() {
         return good;
     }
-    // Good ones first: they stay where a poor one is too close.
+    // Good points stay; a poor one too close to them is dropped.
     let mut points = good;
     for point in added {
         let at = points.partition_point(|known| known.ticks < point.ticks);
@@ -214,9 +214,9 @@ fn with_contradictions(good: Vec<Measured>, all: &[Measured], ticks_per_s: u64) 
     points
 }
 
-/// Bounds of the errors of the segments between points, and before and after them: that of
-/// the measurements, and by how much the clock may be off a straight line in between, as
-/// far as the change of its rate from segment to segment tells.
+/// Error bounds of the segments between points, before the first and after the last. A bound is the
+/// measurements' error plus the distance of the clock from a straight line. The changes of the rate
+/// between segments give that distance.
 fn errors(points: &[Measured], rates: &[u64]) -> Vec<u64> {
     let bend = |at: usize| -> u64 {
         let Some(two) = at
@@ -225,7 +225,7 @@ fn errors(points: &[Measured], rates: &[u64]) -> Vec<u64> {
         else {
             return 0;
         };
-        // The outer rates are no measurements of their own.
+        // The outer rates are not measured.
         let neighbours = [at - 1, at + 1]
             .into_iter()
             .filter(|&n| (1..points.len()).contains(&n));

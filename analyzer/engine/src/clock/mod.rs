@@ -1,8 +1,8 @@
 //! One global clock for all locations of a run.
 //!
-//! Every host has measured its clock against the reference a few times: at the start, at
-//! the end, and in between on request. Between two measurements its clock is taken to run
-//! evenly; a measurement with a large error counts only where the others contradict it.
+//! Every host measures its clock against the reference a few times: at the start, at the end, and
+//! in between on request. Between two measurements its clock is assumed to run evenly. A
+//! measurement with a large error counts only if it contradicts the others.
 
 pub mod causality;
 mod evidence;
@@ -18,10 +18,10 @@ pub use evidence::{ClockEvidence, ClockKey, needed, points};
 pub use map::{ClockMap, NearMap};
 use measured::{measured, own_rate};
 
-/// The clocks of all hosts, and the hosts that had no measurement.
+/// The clocks of all hosts, and the number of hosts without a measurement.
 pub struct Clocks {
     maps: HashMap<(u64, u32), ClockMap>,
-    /// Hosts whose offset could only be guessed from their wall clock.
+    /// Hosts whose offset is only a guess from their wall clock.
     pub unsynchronised: usize,
 }
 
@@ -32,7 +32,7 @@ impl Clocks {
         for item in evidence.clone() {
             by_host.entry(item.key()).or_default().push(item);
         }
-        // Wall clocks are comparable with the reference through any file that has both.
+        // Any file with both relates wall clocks to the reference.
         let bridge = evidence
             .clone()
             .find_map(|e| {
@@ -57,7 +57,7 @@ impl Clocks {
         }
     }
 
-    /// The map of a clock that there is evidence of.
+    /// The map of a clock; there must be evidence of it.
     pub fn of(&self, key: ClockKey) -> ClockMap {
         self.maps[&key].clone()
     }

@@ -1,4 +1,4 @@
-//! Times from causes to effects, by which clocks are corrected.
+//! Times from causes to effects, which correct the clocks.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
 
-/// The smallest times from causes on other hosts to effects on a rank's.
+/// The smallest times from causes on other hosts to effects on a rank.
 #[derive(Clone, Debug)]
 pub struct Slacks {
     pub own: u32,
@@ -19,7 +19,7 @@ pub struct Slacks {
 }
 
 impl Slacks {
-    /// Something that a rank began was needed for what ended here. ns.
+    /// Notes a cause that `rank` began at `began`, with its effect here at `ended`, ns.
     #[inline]
     pub fn note(&mut self, rank: i32, began: i64, ended: i64) {
         let clock = self.of_rank.get(rank as usize).copied().unwrap_or(NONE);
@@ -34,7 +34,7 @@ impl Slacks {
     }
 }
 
-/// From a cause to its effect, ns; and when that was.
+/// Time from a cause to its effect, ns, and the moment of the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Time {
     pub slack: i64,

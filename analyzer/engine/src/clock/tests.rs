@@ -38,8 +38,8 @@ fn interpolates_between_start_and_end() {
     assert!(map.is_even());
 }
 
-/// Ticks of a clock of about 2 GHz that runs 0 to 200 ppm slow, as in a day of changing
-/// temperature, at a time in ns.
+/// Ticks of a clock of about 2 GHz at a time in ns. The clock runs 0 to 200 ppm slow, as with the
+/// temperature of a day.
 fn wandering(ns: i64) -> u64 {
     let s = ns as f64 / 1e9;
     let slow = 1e-4 * (s + (s / 10.0).sin() * 10.0);
@@ -61,7 +61,7 @@ fn follows_a_rate_that_changes() {
     let seldom = map(&with_points(&points(100)));
     assert!(worst(&seldom) > 500_000, "{}", worst(&seldom));
     assert!(worst(&often) < 2_000, "{}", worst(&often));
-    // The bound covers what a straight line misses.
+    // The bound covers the deviation from a straight line.
     assert!(often.error_ns() >= worst(&often), "{}", often.error_ns());
     assert!(often.error_ns() < 4_000, "{}", often.error_ns());
 }
@@ -95,7 +95,7 @@ fn a_bad_measurement_does_not_spoil_good_ones() {
     let at = |s: i64, wrong: i64, error: u64| -> Point {
         (2_000_000_000 * s as u64, s * 1_000_000_000 + wrong, error)
     };
-    // One took long, but what it says is right within its error.
+    // One took long, but is right within its error.
     let clean = map(&with_points(&[
         at(0, 0, 900),
         at(1, 0, 900),
@@ -114,7 +114,7 @@ fn a_bad_measurement_does_not_spoil_good_ones() {
         assert_eq!(clean.ns(ticks), with_bad.ns(ticks));
     }
     assert_eq!(with_bad.error_ns(), 900);
-    // If it contradicts them, it counts as far as it must.
+    // A contradicting point counts as far as it must.
     let bad = [
         at(0, 0, 900),
         at(1, 0, 900),
@@ -234,7 +234,7 @@ fn corrections_are_added_evenly() {
 fn what_is_needed_gives_the_same_clocks() {
     let point = |n: u64| (n * 2_000_200_000, n as i64 * 1_000_000_000, 50 + n % 3);
     let file = |rank: u64| ClockEvidence {
-        // Ranks of two hosts; a third one was never measured.
+        // Ranks of two hosts; a third host was never measured.
         host: if rank == 11 { 3 } else { 1 + rank % 2 },
         points: match rank {
             0 | 11 => Vec::new(),

@@ -1,17 +1,17 @@
-//! Corrections that follow clocks where these come apart within a bin by more than messages
-//! take both ways, because a rate was measured wrongly.
+//! Corrections that follow clocks that drift apart within a bin by more than messages take both
+//! ways, because a rate was measured wrongly.
 //!
-//! The smallest times from cause to effect are taken for the moments at which they were seen. In
-//! turn every one that is violated moves the two clocks, each by half of what is missing
-//! (projections on half spaces: every step comes closer to all clocks that are possible, the
-//! true ones among them). Corrections are linear in as few parts of the run as will do: errors of
-//! clocks change slowly, and what is in between two moments seen is right as well.
+//! The smallest times from cause to effect are taken at the moments at which they were seen. Every
+//! violated one in turn moves the two clocks, each by half of the missing time (projections on half
+//! spaces: every step comes closer to all possible clocks, the true ones among them). Corrections
+//! are linear in as few parts of the run as possible: errors of clocks change slowly, and this
+//! corrects the time between two moments seen as well.
 
-/// Work that is done for a number of parts: steps, at most.
+/// Most steps for a number of parts.
 const STEPS: usize = 100_000_000;
-/// Rounds through all times, for a number of parts.
+/// Rounds through all times for a number of parts.
 const ROUNDS: std::ops::RangeInclusive<usize> = 10..=1000;
-/// How far a step goes: beyond the border of what is possible, to come to an end.
+/// Length of a step. More than 1 goes beyond the border of the possible, so that the steps end.
 const BEYOND: f64 = 1.5;
 
 /// The time from a cause to its effect.
@@ -25,16 +25,16 @@ pub struct Seen {
     pub slack: i64,
 }
 
-/// A [`Seen`] in terms of corrections.
+/// A [`Seen`] in units of corrections.
 struct Point {
     clocks: (usize, usize),
-    /// Part of the run at which cause and effect were, 0 to 1.
+    /// Moments of cause and effect, as fractions of the run, 0 to 1.
     at: (f64, f64),
-    /// By how much the effect must be later, besides what the cause is, ns.
+    /// Correction of the effect minus that of the cause: at least this, ns.
     needed: f64,
 }
 
-/// Where between two corrections a moment is.
+/// The correction before a moment, and the fraction of the way to the next.
 #[inline]
 fn place(at: f64, parts: usize) -> (usize, f64) {
     let at = at * parts as f64;
@@ -42,9 +42,9 @@ fn place(at: f64, parts: usize) -> (usize, f64) {
     (from, at - from as f64)
 }
 
-/// Corrections of each clock at each border of bins, `width` ns wide, ns. Times should be at
-/// least `rounding` ns with them; where they cannot, or in too many steps, some are less. They
-/// change by at most `step` from border to border.
+/// Corrections of each clock at each border of bins, ns; bins are `width` ns wide. Corrected slacks
+/// should be at least `rounding` ns; some are less if that is impossible or takes too many steps.
+/// Corrections change by at most `step` ns from border to border.
 pub fn follow(
     clocks: usize,
     borders: usize,
@@ -83,7 +83,7 @@ pub fn follow(
         let border = |border: usize| {
             let (from, part) = place(border as f64 / bins as f64, parts);
             let ns = (by[from] * (1.0 - part) + by[from + 1] * part).round() as i64;
-            // Hostile times would turn a clock back.
+            // Hostile times could turn a clock back.
             let ns = last.map_or(ns, |last: i64| {
                 ns.clamp(last.saturating_sub(step), last.saturating_add(step))
             });
@@ -95,7 +95,7 @@ pub fn follow(
     by.iter().map(at_borders).collect()
 }
 
-/// One round through all; whether any was violated.
+/// One round through all points; whether any was violated.
 fn improve(by: &mut [Vec<f64>], parts: usize, points: &[Point]) -> bool {
     let mut is_changed = false;
     for point in points {
@@ -104,7 +104,7 @@ fn improve(by: &mut [Vec<f64>], parts: usize, points: &[Point]) -> bool {
         let of_cause = by[cause][c] * (1.0 - cp) + by[cause][c + 1] * cp;
         let of_effect = by[effect][e] * (1.0 - ep) + by[effect][e + 1] * ep;
         let missing = of_cause + point.needed - of_effect;
-        // Less is none: times are whole ns.
+        // Times are whole ns: less is no violation.
         if missing <= 0.5 {
             continue;
         }
@@ -127,8 +127,8 @@ mod tests {
     const BORDERS: usize = 101;
     const LATENCY: i64 = 300;
 
-    /// What is seen if clocks are off by `wrong` at a time: the smallest of each bin of messages
-    /// to and fro.
+    /// Slacks seen if clocks are off by `wrong` at a time: the smallest of each bin of messages in
+    /// both directions.
     fn seen(clocks: u32, wrong: &dyn Fn(u32, i64) -> i64) -> Vec<Seen> {
         let mut all = Vec::new();
         for bin in 1..BORDERS as i64 - 2 {

@@ -1,4 +1,4 @@
-//! What all ranks compute between calls in which they meet.
+//! Computation of all ranks between the calls in which they meet.
 
 use std::cmp::Reverse;
 
@@ -8,22 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::waits::sums::LISTED;
 use crate::wire::parcels::Fold;
 
-/// What no wait that is mended makes shorter: between any two calls in which all ranks meet, the
-/// computation of the rank that computes longest. ns
+/// A lower bound that mending waits cannot shorten: between any two calls in which all ranks meet,
+/// the computation of the rank that computes longest. ns
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Between {
-    /// All of this.
+    /// Sum over all intervals.
     pub computed: u64,
-    /// What ranks computed that did most of it, those first: ns and world rank.
+    /// The ranks that computed most, the largest first: ns and world rank.
     pub most: Vec<(u64, u32)>,
-    /// When the library was there.
+    /// First leave of the library's start-up, ns.
     pub begin: i64,
-    /// When all had come to its end.
+    /// Last enter of the library's shut-down, ns.
     pub end: i64,
 }
 
 impl Default for Between {
-    /// No call yet.
     fn default() -> Self {
         Between {
             computed: 0,
@@ -35,7 +34,7 @@ impl Default for Between {
 }
 
 impl Between {
-    /// Takes a collective in that all members have entered.
+    /// Adds a collective that all members have entered.
     #[inline]
     pub fn add(&mut self, fold: &Fold) {
         self.computed = self.computed.saturating_add(fold.computed.max(0) as u64);
@@ -46,7 +45,7 @@ impl Between {
         }
     }
 
-    /// Takes in what a rank computed, ns.
+    /// Adds the computation of a rank, ns.
     pub fn add_rank(&mut self, rank: u32, computed: u64) {
         self.most.push((computed, rank));
         if self.most.len() >= 2 * MOST {
@@ -54,14 +53,14 @@ impl Between {
         }
     }
 
-    /// Keeps those ranks only that computed most.
+    /// Keeps only the ranks that computed most.
     pub fn cut(&mut self) {
         self.most
             .sort_unstable_by_key(|&(computed, rank)| (Reverse(computed), rank));
         self.most.truncate(MOST);
     }
 
-    /// Adds what another agent knows.
+    /// Adds another agent's intervals.
     pub fn merge(&mut self, other: &Between) {
         self.most.extend(&other.most);
         self.cut();
@@ -70,7 +69,8 @@ impl Between {
         self.end = self.end.max(other.end);
     }
 
-    /// How long the run took from one to the other; it took up to `end` in all. ns
+    /// Time from start-up to shut-down, ns. `end` is the end of the run, for runs without a
+    /// shut-down.
     pub fn wall(&self, end: i64) -> u64 {
         let begin = if self.begin == i64::MAX {
             0
@@ -82,5 +82,5 @@ impl Between {
     }
 }
 
-/// So many of those that computed most are known: more than can be late.
+/// Number of ranks kept: more than can be late.
 pub const MOST: usize = 2 * LISTED;

@@ -1,6 +1,5 @@
-//! Collectives: an agent folds its own members, an owner joins the folds of all agents
-//! and gives the outcome to those who asked; the agents of late members tell them what
-//! those did.
+//! Collectives. An agent folds its own members. An owner joins the folds of all agents and sends
+//! the outcome to the agents that asked. The agents of late members report what those did.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -32,9 +31,8 @@ pub fn owner(group: u64, n: u64, agents: usize) -> usize {
     ((mixed >> 32) as usize) % agents
 }
 
-/// A member's part in a collective. One that neither waits nor is awaited is only
-/// counted: it moves no data, such as those beside the root in its group of an
-/// intercommunicator.
+/// A member's part in a collective. A member that neither waits nor is awaited moves no data and is
+/// only counted, for example beside the root in its group of an intercommunicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// It needs something from others.
@@ -44,7 +42,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of a rank that moves data itself or not. `root` is as in the trace.
+    /// The part of a rank. `has_bytes`: it moves data itself. `root` is as in the trace.
     pub fn new(shape: Shape, root: i32, has_bytes: bool, rank: u32) -> Part {
         let is_root = root == PEER_ROOT || root == rank as i32;
         let (waits, is_awaited) = match shape {
@@ -56,22 +54,22 @@ impl Part {
     }
 }
 
-/// Late members with the number of their call and what they did; at most two where only the
-/// first and the last matter.
+/// What late members did, with the numbers of their calls. At most two, if only the first and the
+/// last matter.
 type Details = SmallVec<[Detail; 2]>;
 
-/// One collective: this agent's members, then, once it is settled, all.
+/// One collective. Holds this agent's members, and all members once it is settled.
 #[derive(Debug, Default)]
 pub struct Instance {
     fold: Fold,
-    /// Single members, where they matter; by local rank once it is settled. Of a fence the
+    /// Single members, if the shape needs them; by local rank once it is settled. For a fence: the
     /// transfers before it, see [`Epochs::fence`](crate::memory::epochs::Epochs::fence).
     members: Vec<Member>,
     details: Details,
-    /// Members that may still ask for the outcome: they wait, or have not completed a
-    /// non-blocking one.
+    /// Members that may still ask for the outcome: they wait, or have not completed a non-blocking
+    /// collective.
     interested: AtomicU32,
-    /// Its fold is complete and on its way, or it is settled.
+    /// Its fold was sent, or it is settled.
     sent: bool,
     /// The outcome is known.
     is_settled: bool,
@@ -85,12 +83,13 @@ struct Line {
 }
 
 impl Line {
-    /// The n-th collective, begun if need be; `None` if it is forgotten.
+    /// The n-th collective, created on first use; `None` if it is forgotten.
     fn instance(&mut self, n: u64) -> Option<&mut Instance> {
         let at = usize::try_from(n.checked_sub(self.base)?).ok()?;
         if at >= self.instances.len() {
             if self.instances.capacity() == 0 {
-                // Of most communicators of a program that makes many there is one at a time.
+                // Most communicators have one open collective at a time, and some programs create
+                // many.
                 self.instances.reserve_exact(at + 1);
             }
             self.instances.resize_with(at + 1, Instance::default);
@@ -101,24 +100,24 @@ impl Line {
 
 /// All groups of an agent.
 pub struct Groups {
-    /// By the agent's number.
+    /// By the agent's group number.
     pub groups: Vec<Group>,
     /// Members with a trace, in all agents.
     pub expected: Vec<u32>,
-    /// Who is whose neighbour.
+    /// Neighbours in communicators with a topology.
     pub topology: Topology,
     lines: Vec<Line>,
     numbers: FxHashMap<u64, u32>,
     /// See [`is_apart`].
     pub tolerance: i64,
-    /// Meetings of the program's own that were none, by group.
+    /// By group: number of instances that a rank left before all had entered.
     pub apart: FxHashMap<u64, u64>,
     /// See [`Between`].
     pub between: Between,
 }
 
 impl Groups {
-    /// Nothing entered yet.
+    /// No member has entered.
     pub fn new(groups: Vec<Group>, expected: Vec<u32>, topology: Topology) -> Self {
         let numbers = groups
             .iter()
@@ -138,8 +137,8 @@ impl Groups {
         }
     }
 
-    /// Takes a member's entry in. Where nobody else takes part and it is the last one, the
-    /// collective is settled; `detail` says what a late member did.
+    /// Adds a member's entry. The collective is settled if all members are here and this is the
+    /// last one. `detail` says what a late member did.
     #[inline]
     pub fn enter(
         &mut self,
@@ -171,7 +170,7 @@ impl Groups {
         }
     }
 
-    /// Takes a transfer in that comes before a member's entry into a fence.
+    /// Adds a transfer that precedes a member's entry into a fence.
     pub fn transfer(&mut self, group: u32, n: u64, transfer: Member) {
         if let Some(instance) = self.lines[group as usize].instance(n) {
             instance.members.push(transfer);
@@ -183,8 +182,8 @@ impl Groups {
         self.groups[group as usize].local == self.expected[group as usize]
     }
 
-    /// Whether a member's wait is settled. Its outcome, if it asks for one and that is
-    /// known, goes to `charge`.
+    /// Whether a member's wait is settled. If the member asks for the outcome and it is known, it
+    /// goes to `charge`.
     pub fn charged(&self, waiter: &Waiter, charge: impl FnOnce(&Instance)) -> bool {
         let line = &self.lines[waiter.group as usize];
         let at = waiter.n.checked_sub(line.base);
@@ -201,7 +200,7 @@ impl Groups {
         true
     }
 
-    /// The group and the outcome of the collective that a member waits for, once it is known.
+    /// The group and outcome of the collective that a member waits for, if known.
     pub fn outcome_of(&self, waiter: &Waiter) -> Option<(u64, &Fold)> {
         let line = &self.lines[waiter.group as usize];
         let at = usize::try_from(waiter.n.checked_sub(line.base)?).ok()?;
@@ -214,7 +213,7 @@ impl Groups {
         self.numbers.get(&id).copied()
     }
 
-    /// The folds whose members at this agent are complete (at the `end`, all).
+    /// The folds that are complete for this agent's members; all of them at the `end`.
     pub fn take_folds(&mut self, end: bool, mut send: impl FnMut(&Fold, &[Member])) {
         for number in 0..self.lines.len() {
             let group = self.groups[number];
@@ -244,7 +243,7 @@ impl Groups {
         }
     }
 
-    /// Takes an outcome in.
+    /// Stores an outcome.
     pub fn outcome(&mut self, fold: &Fold, members: &[Member]) {
         if let Some(instance) = self.known(fold.group, fold.n) {
             instance.fold = *fold;
@@ -253,7 +252,7 @@ impl Groups {
         }
     }
 
-    /// Takes in what a late member did.
+    /// Stores what a late member did.
     pub fn detail(&mut self, told: &Told) {
         if let Some(instance) = self.known(told.group, told.n) {
             instance.details.push(told.detail);
@@ -265,7 +264,7 @@ impl Groups {
         self.lines[number as usize].instance(n)
     }
 
-    /// Forgets the collectives at the front that nobody needs any more.
+    /// Drops finished collectives at the front of each line.
     pub fn trim(&mut self) {
         for line in &mut self.lines {
             while line
@@ -284,7 +283,6 @@ impl Groups {
 }
 
 impl Default for Fold {
-    /// Nobody yet.
     fn default() -> Self {
         let nobody = |enter| Party {
             enter,
@@ -309,12 +307,11 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// Adds a member's entry.
     #[inline]
     fn add(&mut self, entry: &GroupEntry, rank: u32, operation: u16) {
         self.count += 1;
         self.operation = self.operation.min(u32::from(operation));
-        // Regions of the program are known when they end.
+        // A region of the program is known only at its end.
         let known = match usize::from(operation) >= NUMBERS {
             true => entry.leave,
             false => entry.enter,
@@ -330,7 +327,6 @@ impl Fold {
         }
     }
 
-    /// Adds another agent's members.
     fn join(&mut self, other: &Fold) {
         self.count += other.count;
         self.operation = self.operation.min(other.operation);
@@ -355,7 +351,6 @@ impl Fold {
         }
     }
 
-    /// Whether any member has something that others need.
     fn is_anybody_awaited(&self) -> bool {
         self.last.enter != i64::MIN
     }
@@ -375,8 +370,8 @@ impl Party {
     }
 }
 
-/// Gives those members of a complete collective whom a loss of another can name, each
-/// once. Where single members matter they are sorted, and each learns whom it waits for.
+/// The members of a complete collective that can cause another's loss, each once. If single members
+/// matter, sorts them and tells each its late member.
 pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> SmallVec<[Party; 2]> {
     let is_late = |party: &&Party| party.enter > fold.first_enter;
     let ends: &[&Party] = match fold.shape() {
@@ -404,7 +399,7 @@ pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> Sm
     ends.iter().copied().filter(is_late).copied().collect()
 }
 
-/// Of the transfers before a fence, the one into each location that left last; ties go to the
+/// The transfer that left last, for each target, of the transfers before a fence. Ties go to the
 /// lower rank. Sorts them by target.
 fn last_transfers(transfers: &mut [Member]) -> impl Iterator<Item = Party> {
     let key = |m: &Member| {
@@ -430,8 +425,8 @@ fn pair_with_lower(members: &mut [Member]) {
     }
 }
 
-/// Each member that asks waits for the latest of its neighbours. Where those are
-/// unknown it may be anybody who entered before the member left.
+/// Each member that asks waits for the latest of its neighbours. If the neighbours are unknown, any
+/// member that entered before it left may be one.
 fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology) {
     for at in 0..members.len() {
         let own = &members[at];
@@ -459,7 +454,7 @@ fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology)
     }
 }
 
-/// Those for whom a member that asks waited.
+/// The members that the asking ones waited for.
 fn named(members: &[Member]) -> SmallVec<[Party; 2]> {
     let late = members.iter().filter(|member| member.asks != 0);
     let late = late.filter_map(|member| {
@@ -476,18 +471,18 @@ fn named(members: &[Member]) -> SmallVec<[Party; 2]> {
 #[derive(Default)]
 pub struct Owned {
     open: FxHashMap<(u64, u64), Joined>,
-    /// Complete ones that somebody wants.
+    /// Complete collectives that some agent wants.
     pub complete: Vec<Joined>,
-    /// Meetings of the program's own that were none, by group.
+    /// By group: number of instances that a rank left before all had entered.
     pub apart: FxHashMap<u64, u64>,
     /// See [`Between`].
     pub between: Between,
 }
 
-/// Folds of one collective.
+/// Joined folds of one collective.
 #[derive(Default)]
 pub struct Joined {
-    /// Joined so far.
+    /// The fold so far.
     pub fold: Fold,
     /// Single members.
     pub members: Vec<Member>,
@@ -496,7 +491,7 @@ pub struct Joined {
 }
 
 impl Owned {
-    /// Takes an agent's fold in.
+    /// Adds an agent's fold.
     pub fn add(
         &mut self,
         agent: u32,
@@ -525,14 +520,14 @@ impl Owned {
         }
     }
 
-    /// Collectives that some member never entered, as far as the traces tell.
+    /// Collectives that some member never entered, according to the traces.
     pub fn incomplete(&self) -> impl Iterator<Item = &Fold> {
         self.open.values().map(|joined| &joined.fold)
     }
 }
 
 impl Instance {
-    /// All members have entered.
+    /// Settles a collective that all members have entered.
     fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
         let late = name_late(&self.fold, &mut self.members, topology);
         let details = late.iter().filter_map(|party| detail(party, &self.fold));
@@ -540,20 +535,19 @@ impl Instance {
         self.is_settled = true;
     }
 
-    /// The last of those to enter who have something that others need, if there is any.
+    /// The last member to enter that provides something to others, if there is one.
     pub fn last_awaited(&self) -> Option<&Party> {
         let is_there = self.fold.is_anybody_awaited();
         is_there.then_some(&self.fold.last)
     }
 
-    /// The last transfer into the memory of this world rank, before a fence.
+    /// The last transfer before a fence into the memory of this world rank.
     fn last_transfer(&self, rank: u32) -> Option<&Member> {
         let at = self.members.partition_point(|m| m.local_rank < rank);
         self.members.get(at).filter(|m| m.local_rank == rank)
     }
 
-    /// The member that the one with this local rank waited for, where single members
-    /// matter.
+    /// The member that `local_rank` waited for, if single members matter.
     fn awaited_by(&self, local_rank: u32) -> Option<&Party> {
         let at = self
             .members
@@ -563,9 +557,8 @@ impl Instance {
     }
 }
 
-/// Names what a member that waits lost in a collective. `rank` and `local_rank` are the
-/// member's, `row` is the collective's. What is `found` has no cause where the library, not a
-/// member, was slow.
+/// Names a waiting member's losses in a collective. `rank` and `local_rank` are the member's, `row`
+/// is the collective's. A loss without cause was due to the library, not to a member.
 pub fn losses(
     waiter: &Waiter,
     instance: &Instance,
@@ -621,7 +614,7 @@ pub fn losses(
         }
         Shape::Init => return lose_completion(completed(PatternId::InitCompletion)),
         Shape::Neighbourhood => {
-            // A neighbour's data came before this member left: a later one is none.
+            // Data that came after this member left was not needed.
             if let Some(late) = instance.awaited_by(local_rank())
                 && late.enter <= own.leave
             {
@@ -644,7 +637,7 @@ pub fn losses(
             return lose(PatternId::LateReduceContribution, rest, Some(&fold.last));
         }
         Shape::OneToAll => {
-            // The root alone is awaited.
+            // Only the root is awaited.
             let severity = group::late_broadcast(own, last);
             return lose(PatternId::LateBroadcast, severity, Some(&fold.last));
         }
@@ -654,7 +647,7 @@ pub fn losses(
         Shape::CollectiveIo => PatternId::WaitAtCollectiveIo,
         Shape::Finalize => PatternId::WaitAtFinalize,
         Shape::Fence => {
-            // One that need not wait did not, if this member left before the last entered.
+            // A member that need not wait did not, if it left before the last one entered.
             if row.lifted && own.leave < last {
                 return;
             }
@@ -683,40 +676,39 @@ impl GroupEntry {
 /// One member's entry into a collective.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupEntry {
-    /// Agent's number of the group.
+    /// The agent's number of the group.
     pub group: u32,
-    /// Which collective on it.
+    /// Which collective of the group.
     pub n: u64,
-    /// ns.
+    /// Enter, ns.
     pub enter: i64,
-    /// ns; `i64::MAX` for a non-blocking one.
+    /// Leave, ns; `i64::MAX` for a non-blocking collective.
     pub leave: i64,
-    /// Call number in the location.
+    /// Number of the call in the location.
     pub event: u64,
     /// Position of the thread in the rank.
     pub thread: u32,
-    /// Its signature.
     pub signature: u32,
-    /// What it has to do with the other members.
+    /// Its relation to the other members.
     pub part: Part,
-    /// Where all ranks of the run meet: what it computed since they did before, ns.
+    /// If all ranks of the run meet: its computation since the previous meeting, ns.
     pub computed: i64,
-    /// Whether the member will ask what it waited for.
+    /// Whether the member will ask for the outcome.
     pub asks: bool,
 }
 
-/// The last of those who entered a collective that a member needs. `row` is the collective's.
+/// The last member to enter of those that a member needs. `row` is the collective's.
 pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
     let is_needed = match row.shape {
-        // Where it is the root alone; where only those count who give something.
+        // Only the root counts, or only the members that provide data.
         Shape::OneToAll | Shape::AllToOne => true,
         _ => row.meets,
     };
     instance.last_awaited().filter(|_| is_needed)
 }
 
-/// Whether somebody left a meeting of the program's own, of which all instances are in `fold`,
-/// before the last one entered, by more than clocks may be wrong, ns.
+/// Whether ranks did not meet in a region of the program; `fold` is complete. True if a member left
+/// more than `tolerance` ns (the clock error) before the last one entered.
 pub fn is_apart(fold: &Fold, tolerance: i64) -> bool {
     let is_own = fold.operation >= NUMBERS as u32 && fold.operation != u32::MAX;
     is_own && fold.last.enter.saturating_sub(fold.first_leave) > tolerance

@@ -1,7 +1,7 @@
 //! Calls that all members of a group make together.
 //!
-//! *In.* Entries of members. *Out.* Who was last, and what each member waited. Groups are joined by one
-//! agent each.
+//! *In.* Entries of members. *Out.* The last member, and the wait of each. One agent joins each
+//! group.
 
 pub mod between;
 pub mod group;

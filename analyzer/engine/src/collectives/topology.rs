@@ -1,5 +1,5 @@
-//! Who is whose neighbour in communicators with a topology, known to all agents: the
-//! owner of a collective must know whom each member waits for.
+//! Neighbours in communicators with a topology, known to all agents: the owner of a collective must
+//! know whom each member waits for.
 
 use laggard_comm::Job;
 use laggard_trace::Location;
@@ -10,12 +10,12 @@ use crate::wire::parcels::{Edges, Parcel};
 /// Neighbours in all communicators.
 #[derive(Debug, Default)]
 pub struct Topology {
-    /// By communicator and world rank: ranks in the communicator whose data that rank gets.
+    /// By communicator and world rank: the sources of that rank, as ranks of the communicator.
     sources: FxHashMap<(u64, u32), Vec<u32>>,
 }
 
 impl Topology {
-    /// What the traces of all agents tell. Collective.
+    /// The topologies in the traces of all agents. Collective.
     pub fn gather(job: &dyn Job, locations: &[Location]) -> Topology {
         let mut own = Edges::default();
         for location in locations {
@@ -40,8 +40,7 @@ impl Topology {
         topology
     }
 
-    /// The ranks in the communicator whose data `rank`, a world rank, gets; `None` =
-    /// unknown.
+    /// The ranks of the communicator that send to `rank`, a world rank; `None` = unknown.
     pub fn sources(&self, communicator: u64, rank: u32) -> Option<&[u32]> {
         self.sources.get(&(communicator, rank)).map(Vec::as_slice)
     }

@@ -1,11 +1,11 @@
-//! What is joined of several calls, and who takes it.
+//! Events joined from several calls, and the trait of their receiver.
 
 use anyhow::Result;
 
 /// A call, as others refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByCall {
-    /// Which call of its location, as [`Operation::number`](super::Operation::number).
+    /// Number of the call in its location, as [`Operation::number`](super::Operation::number).
     pub number: u64,
     /// When it began, ns.
     pub enter: i64,
@@ -18,22 +18,22 @@ pub struct ByCall {
 pub struct MessageEnd {
     /// Position of the location.
     pub location: u32,
-    /// Number, in the table of calls, of the call that sent it, or posted its receive.
+    /// Number, in the table of calls, of the call that sent it or posted its receive.
     pub call: u16,
     /// Call path of that call.
     pub call_path: u32,
-    /// Which call of the location that was.
+    /// Number of that call in its location.
     pub number: u64,
     /// When it began, ns.
     pub enter: i64,
-    /// The call in which the message was done here: the same one if it blocks, else the one
-    /// that completed the request, if any did.
+    /// The call that completed the message here: the same one if it blocks, else the one that
+    /// completed the request, if any did.
     pub done: Option<ByCall>,
-    /// Bytes; of a receive, what there was room for.
+    /// Bytes; for a receive, the size of the buffer.
     pub bytes: u64,
 }
 
-/// One message. An end is missing that is in no trace, or never happened.
+/// One message. An end is `None` if it is in no trace or never happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// World rank of the sender.
@@ -44,11 +44,11 @@ pub struct Message {
     pub group: u32,
     /// Tag.
     pub tag: i32,
-    /// Which message from this sender to this receiver with this tag on this communicator.
+    /// Index of the message from this sender to this receiver with this tag on this communicator.
     pub number: u64,
-    /// Where it came from.
+    /// The sender's end.
     pub send: Option<MessageEnd>,
-    /// Where it went to.
+    /// The receiver's end.
     pub receive: Option<MessageEnd>,
 }
 
@@ -57,19 +57,19 @@ pub struct Message {
 pub struct Member {
     /// Position of the group.
     pub group: u32,
-    /// Which collective on it, from 0.
+    /// Index of the collective on the group, from 0.
     pub instance: u64,
     /// Number, in the table of calls, of the call.
     pub call: u16,
-    /// Call path of it.
+    /// Call path of that call.
     pub call_path: u32,
     /// Position of the location.
     pub location: u32,
-    /// Which call of the location.
+    /// Number of the call in its location.
     pub number: u64,
     /// When that call began, ns.
     pub enter: i64,
-    /// The call in which it was done here: the same one if it blocks.
+    /// The call that completed it here: the same one if it blocks.
     pub done: Option<ByCall>,
     /// Bytes that it put in.
     pub bytes_sent: u64,
@@ -82,7 +82,7 @@ pub struct Member {
 pub struct Collective {
     /// Position of the group.
     pub group: u32,
-    /// Which collective on it, from 0.
+    /// Index of the collective on the group, from 0.
     pub instance: u64,
     /// Number, in the table of calls, of the call.
     pub call: u16,
@@ -98,7 +98,7 @@ pub struct Collective {
     pub last_enter: i64,
     /// Its rank.
     pub last_rank: u32,
-    /// When the first member was done; `None` if it is not known of any.
+    /// When the first member was done; `None` if unknown for all.
     pub first_leave: Option<i64>,
     /// When the last member was done.
     pub last_leave: Option<i64>,
@@ -106,7 +106,7 @@ pub struct Collective {
     pub bytes_sent: u64,
 }
 
-/// What one call lost in one pattern.
+/// Loss of one call in one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Position of the location.
@@ -115,27 +115,27 @@ pub struct Wait {
     pub pattern: u8,
     /// Number, in the table of calls, of the call.
     pub call: u16,
-    /// Call path of it.
+    /// Call path of that call.
     pub call_path: u32,
     /// When it began, ns.
     pub enter: i64,
     /// When it ended, ns.
     pub leave: i64,
-    /// Of that, what was lost, ns.
+    /// Time lost of it, ns.
     pub lost: i64,
-    /// Who was late, if anybody: world rank, number of its call in the table of calls, number
-    /// of the call path.
+    /// The late party, if any: world rank, number of its call in the table of calls, number of the
+    /// call path.
     pub cause: Option<(u32, u16, u32)>,
 }
 
-/// Takes what is joined: in an order that does not depend on the number of threads.
+/// Receives joined events. Their order does not depend on the number of threads.
 pub trait Joined {
-    /// A message is complete, or will never be.
+    /// A message is complete, or never will be.
     fn message(&mut self, message: &Message) -> Result<()>;
-    /// A member is done with a collective, or will never be.
+    /// A member has completed a collective, or never will.
     fn member(&mut self, member: &Member) -> Result<()>;
-    /// A collective is complete, or will never be.
+    /// A collective is complete, or never will be.
     fn collective(&mut self, collective: &Collective) -> Result<()>;
-    /// What a call lost is known.
+    /// The loss of a call is known.
     fn wait(&mut self, wait: &Wait) -> Result<()>;
 }

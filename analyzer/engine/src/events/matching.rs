@@ -1,5 +1,5 @@
-//! Joins what ranks note in the rounds of an analysis: messages with both their ends, members
-//! of collectives.
+//! Joins the notes of ranks in the rounds of an analysis: both ends of messages, and members of
+//! collectives.
 
 mod call;
 mod collectives;
@@ -43,13 +43,13 @@ const DIRECTIONS: usize = 2;
 const SENT: usize = 0;
 const RECEIVED: usize = 1;
 
-/// Who sends to whom, with which tag, on which group.
+/// World ranks of sender and receiver, tag, group.
 type Pair = (u32, u32, u32, i32);
 
-/// The two ends of a message, as far as they are known.
+/// The known ends of a message.
 type Ends = (Option<MessageEnd>, Option<MessageEnd>);
 
-/// What is under way.
+/// Messages and collectives under way.
 struct Matching<'e> {
     events: &'e Events,
     /// Position of the first location of each of the agent's ranks.
@@ -60,13 +60,13 @@ struct Matching<'e> {
     number_of: FxHashMap<Pair, u32>,
     /// Number of the pair by rank, direction and channel.
     of_channel: Vec<[Vec<u32>; DIRECTIONS]>,
-    /// Members of non-blocking collectives that are not done: by rank, agent's number of the
+    /// Members that have not completed a non-blocking collective: by rank, agent's number of the
     /// group, instance.
     members: FxHashMap<(u32, u32, u64), Member>,
-    /// Collectives that not all members are done with, by agent's number of the group and
-    /// instance, with the members that are.
+    /// Collectives that some members have not completed, by agent's number of the group and
+    /// instance, with the number of members that have.
     collectives: FxHashMap<(u32, u64), (Collective, u32)>,
-    /// Positions of the groups, and members with a trace, by the agent's numbers.
+    /// Position of each group and its number of members with a trace, by the agent's numbers.
     groups: Vec<(u32, u32)>,
 }
 
@@ -95,7 +95,7 @@ impl<'e> Matching<'e> {
         }
     }
 
-    /// Takes what was noted while a slab was read: its calls are still at hand.
+    /// Takes the notes of a slab while its calls are still in memory.
     fn take(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
             let sent = take(&mut rank.messages.sends.counted);
@@ -137,7 +137,7 @@ impl<'e> Matching<'e> {
             call_path: self.call_path(at, counted.end.thread, signature),
             number: counted.end.event,
             enter: counted.end.time,
-            // One that had to wait for its number is noted when it gets it.
+            // A receive that waited for its message number is noted when it gets the number.
             done: call.by_itself(),
             bytes: half.bytes,
         };
@@ -180,7 +180,7 @@ impl<'e> Matching<'e> {
         Ok(())
     }
 
-    /// Gives a message away whose both ends are done.
+    /// Gives a message to `to` when both its ends are done.
     fn complete(&mut self, pair: u32, n: u64, to: &mut dyn Joined) -> Result<()> {
         let window = &mut self.messages[pair as usize];
         let is_done = |end: &Option<MessageEnd>| end.is_some_and(|end| end.done.is_some());
@@ -213,7 +213,7 @@ impl<'e> Matching<'e> {
         }
     }
 
-    /// The pair that a rank's channel is.
+    /// The pair of a rank's channel.
     fn pair(
         &mut self,
         at: usize,
@@ -244,7 +244,7 @@ impl<'e> Matching<'e> {
         *known
     }
 
-    /// Gives away what calls were found to have lost.
+    /// Gives the losses of calls to `to`.
     fn losses(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
             let logs = rank.messages.asker.charged.iter_mut();
@@ -276,7 +276,7 @@ impl<'e> Matching<'e> {
         }
     }
 
-    /// Gives away what will never be complete.
+    /// Gives events that never became complete to `to`.
     fn rest(&mut self, to: &mut dyn Joined) -> Result<()> {
         let messages = std::mem::take(&mut self.messages);
         let mut messages: Vec<(u32, Window<Ends>)> = (0..).zip(messages).collect();
@@ -308,7 +308,7 @@ impl<'e> Matching<'e> {
     }
 }
 
-/// What a list holds, which is empty then.
+/// Empties a list.
 fn take<T>(list: &mut Option<Vec<T>>) -> Vec<T> {
     list.as_mut().map(std::mem::take).unwrap_or_default()
 }

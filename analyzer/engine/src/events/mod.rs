@@ -1,14 +1,14 @@
-//! Everything that a trace tells, for those who pass it on: single calls, messages with both
-//! their ends, collectives with their members, and what each call lost.
+//! All events of a trace, for exporters: single calls, messages with both ends, collectives with
+//! their members, and the losses of each call.
 //!
-//! *Data flow.* [`Events::open`] opens a trace as an analysis does. [`Events::operations`]
-//! reads the calls of one location; locations can be read at the same time. [`Events::join`]
-//! goes over all locations once, in slabs of global time, with the matching of the analysis,
-//! and gives a [`Joined`] what is complete.
+//! *Data flow.* [`Events::open`] opens a trace as an analysis does. [`Events::operations`] reads
+//! the calls of one location; locations can be read at the same time. [`Events::join`] goes over
+//! all locations once, in slabs of global time, with the matching of the analysis, and gives
+//! complete events to a [`Joined`].
 //!
-//! *Constraints.* Memory does not grow with the length of the trace: calls are read where the
-//! files are mapped, and of messages only those that are under way are kept. Times are ns
-//! since the first call of the run, by clocks that are corrected as those of a report.
+//! *Constraints.* Memory does not grow with the length of the trace: calls are read from the mapped
+//! files, and only messages under way are kept. Times are ns since the first call of the run, with
+//! the corrected clocks of a report.
 
 mod joined;
 mod matching;
@@ -43,7 +43,7 @@ pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Operation, Operations, Outcome};
 pub use trace::{Trace, TracedLocation};
 
-/// No such thing.
+/// No index.
 pub const NONE: u32 = u32::MAX;
 
 /// The events of a run.
@@ -60,7 +60,7 @@ pub struct Events {
     region_names: Vec<Vec<String>>,
     /// Communicators, windows and files, ascending by id.
     pub groups: Vec<Group>,
-    /// What is odd about the files, the worst first.
+    /// Anomalies of the files, the worst first.
     pub anomalies: Vec<Anomaly>,
 }
 
@@ -85,7 +85,7 @@ pub struct Place<'e> {
     pub records: u64,
 }
 
-/// The sums of one call on one call path at one location. ns.
+/// Sums of one call on one call path at one location. ns.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileRow {
     /// Number of the call.
@@ -104,19 +104,19 @@ pub struct ProfileRow {
     pub bytes: u64,
 }
 
-/// What told of a region of the program.
+/// Source of a region of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
-    /// The program, by name.
+    /// The program names it.
     Region,
-    /// The compiler: a function.
+    /// The compiler instruments it: a function.
     Function,
-    /// A marker, until the next one.
+    /// A marker; lasts until the next one.
     Phase,
 }
 
 impl RegionKind {
-    /// All, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [RegionKind; 3] = [RegionKind::Region, RegionKind::Function, RegionKind::Phase];
 
     fn of(kind: u32) -> Option<RegionKind> {
@@ -128,7 +128,7 @@ impl RegionKind {
         }
     }
 
-    /// In tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             RegionKind::Region => "region",
@@ -138,38 +138,38 @@ impl RegionKind {
     }
 }
 
-/// The sums of one region at one location.
+/// Sums of one region at one location.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionSums<'e> {
     /// Its name.
     pub name: &'e str,
-    /// What told of it.
+    /// Its source.
     pub kind: RegionKind,
-    /// Number of the call path where it was begun first; of a function its entry.
+    /// Call path of its first instance; for a function, its entry.
     pub call_path: u32,
-    /// Instances.
+    /// Instances with a known time.
     pub count: u64,
-    /// More of them, of which the time is not known.
+    /// Further instances, without a known time.
     pub untimed: u64,
-    /// Time in them, ns.
+    /// Inclusive time, ns.
     pub inclusive_ns: u64,
-    /// Of that, outside of recorded calls and of regions nested in it, ns.
+    /// Exclusive time, ns: without recorded calls and nested regions.
     pub exclusive_ns: u64,
-    /// The least of that in an instance, ns.
+    /// Least exclusive time of an instance, ns.
     pub minimum_ns: u64,
-    /// The most, ns.
+    /// Most exclusive time of an instance, ns.
     pub maximum_ns: u64,
-    /// Instances that were begun and not ended.
+    /// Instances without an end.
     pub unended: u64,
-    /// Ends of what was not begun.
+    /// Ends without a begin.
     pub unbegun: u64,
 }
 
 impl Events {
-    /// Opens a directory or an archive. Files that cannot be used are anomalies as long as others can.
+    /// Opens a directory or an archive. Unusable files are anomalies if others are usable.
     ///
     /// # Errors
-    /// There is nothing to be used, or files of two runs.
+    /// There is no usable file, or files are of two runs.
     pub fn open(directory: &Path) -> Result<Events> {
         let (mut opened, mut anomalies) = trace::open_whole(directory)?;
         let mut symbols = Symbols::new();
@@ -195,7 +195,7 @@ impl Events {
         })
     }
 
-    /// The same as files, for those who want the records as they are.
+    /// The same trace as files, for users of the raw records.
     pub fn into_trace(self) -> Trace {
         Trace::new(self.opened, &self.timeline, self.anomalies)
     }
@@ -205,7 +205,7 @@ impl Events {
         &self.opened.run.program
     }
 
-    /// Of the recording.
+    /// Id of the recording.
     pub fn run_id(&self) -> [u8; 16] {
         self.opened.run.run_id
     }
@@ -225,12 +225,12 @@ impl Events {
         self.timeline.end(&self.opened)
     }
 
-    /// How many locations there are.
+    /// Number of locations.
     pub fn locations(&self) -> usize {
         self.opened.locations.len()
     }
 
-    /// One of them, ascending by rank and thread.
+    /// A location by position; positions ascend by rank and thread.
     pub fn place(&self, location: usize) -> Place<'_> {
         let found: &Location = &self.opened.locations[location];
         let header = &found.header;
@@ -251,13 +251,13 @@ impl Events {
         }
     }
 
-    /// The calls of one location, in the order in which they returned.
+    /// The calls of one location, in order of return.
     pub fn operations(&self, location: usize) -> Operations<'_> {
         Operations::new(self, location)
     }
 
-    /// The profile of one location: as recorded, or summed up from the calls of a file
-    /// that was not closed.
+    /// The profile of one location: as recorded, or the sums of the calls if its file was not
+    /// closed.
     pub fn profile(&self, location: usize) -> Vec<ProfileRow> {
         let clock = &self.clocks[location];
         let ns = |ticks: u64| clock.length_ns(ticks) as u64;
@@ -298,30 +298,29 @@ impl Events {
         })
     }
 
-    /// Goes over all locations once and gives what is joined.
+    /// Goes over all locations once and gives the joined events to `to`.
     ///
     /// # Errors
-    /// Those of `to`.
+    /// The errors of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
         with_rounds(&self.opened, &self.timeline, |rounds, groups| {
             matching::join(self, rounds, groups, to)
         })
     }
 
-    /// The number of a location's call path.
     fn path_number(&self, location: usize, id: u32) -> u32 {
         let numbers = &self.path_numbers[location];
         numbers.get(id as usize).copied().unwrap_or(0)
     }
 
-    /// Position of a group in `groups`; [`NONE`] of no group.
+    /// Position of a group in `groups`; [`NONE`] if there is no such group.
     fn group_number(&self, id: u64) -> u32 {
         let found = self.groups.binary_search_by_key(&id, |group| group.id);
         found.map_or(NONE, |at| at as u32)
     }
 }
 
-/// The clocks of a trace that one process holds, corrected as an analysis does.
+/// The clocks of a trace that one process holds, corrected as in an analysis.
 fn timeline(opened: &Opened) -> Result<Timeline> {
     let measured = Timeline::new(opened);
     if !measured.has_several() {
@@ -334,7 +333,7 @@ fn timeline(opened: &Opened) -> Result<Timeline> {
     })
 }
 
-/// Prepares an analysis in which every instance is asked about.
+/// Prepares an analysis that asks about every instance.
 fn with_rounds<T>(
     opened: &Opened,
     timeline: &Timeline,

@@ -1,5 +1,4 @@
-//! What calls refer to: call paths, and communicators, windows and files, numbered once for
-//! all locations.
+//! Call paths, and communicators, windows and files, numbered once for all locations.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::symbols::{Symbols, base_name, source_location};
 /// A call path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallPath {
-    /// The line of the program that makes the call, and the frames, outermost first.
+    /// The line of the call, and the frames, outermost first.
     pub place: SourceLocation,
 }
 
@@ -23,7 +22,7 @@ impl CallPath {
         self.place.callpath.join(" > ")
     }
 
-    /// `app.c:42 exchange`, or what is known.
+    /// `app.c:42 exchange`, or the known part of it.
     pub fn short(&self) -> String {
         let SourceLocation {
             file,
@@ -40,16 +39,15 @@ impl CallPath {
 
 /// Call paths of all locations.
 pub struct CallPaths {
-    /// By number; 0 is the unknown one.
+    /// Call paths by number; 0 is the unknown one.
     pub all: Vec<CallPath>,
-    /// Numbers by location and id.
+    /// Numbers by location and the location's id.
     pub numbers: Vec<Vec<u32>>,
-    /// Numbers by what is the same in all processes.
+    /// Numbers by key, which is the same in all processes.
     pub of_key: FxHashMap<PathKey, u32>,
 }
 
-/// Numbers the call paths, and resolves each once. Those that look the same to the
-/// program's author have one number.
+/// Numbers the call paths and resolves each once. Call paths with the same lines share a number.
 pub fn call_paths(locations: &[Location], symbols: &mut Symbols) -> CallPaths {
     let mut all = vec![CallPath::default()];
     let mut of_key: FxHashMap<PathKey, u32> = FxHashMap::default();
@@ -83,7 +81,7 @@ pub fn call_paths(locations: &[Location], symbols: &mut Symbols) -> CallPaths {
     }
 }
 
-/// What a group is.
+/// Kind of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKind {
     /// A communicator of one group.
@@ -97,7 +95,7 @@ pub enum GroupKind {
 }
 
 impl GroupKind {
-    /// In tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             GroupKind::Communicator => "communicator",
@@ -113,17 +111,17 @@ impl GroupKind {
 pub struct Group {
     /// The same on all its ranks.
     pub id: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: GroupKind,
-    /// Its name if it has one that no other has, else its id, `#1f2e…`. No two are the same.
+    /// Its name if that is unique, else its id, `#1f2e…`. Labels are unique.
     pub label: String,
-    /// Communicator that it was made from, its id; 0 = none.
+    /// Id of the communicator that it was made from; 0 = none.
     pub parent: u64,
     /// Members (of both groups), 0 = unknown.
     pub size: u32,
 }
 
-/// Everything that calls can be on, ascending by id.
+/// All communicators, windows and files, ascending by id.
 pub fn groups(locations: &[Location]) -> Vec<Group> {
     let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
     let begin = |id: u64| Group {
@@ -142,7 +140,7 @@ pub fn groups(locations: &[Location]) -> Vec<Group> {
             }
             group.size = group.size.max(size_of(found));
             group.parent = group.parent.max(found.parent);
-            // The last name is the one that it kept.
+            // The last name is the final one.
             let name = definitions.string(found.name);
             if !name.is_empty() {
                 group.label = name.into_owned();

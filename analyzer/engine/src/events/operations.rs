@@ -1,4 +1,4 @@
-//! Single calls: the records of a location, decoded.
+//! Decoded records of a location.
 
 use std::ops::ControlFlow;
 
@@ -9,22 +9,22 @@ use laggard_trace::{
 
 use super::Events;
 
-/// What is read of a location.
+/// An item of a location.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<'c> {
-    /// A call: which one of the location, what was recorded of it, and what repeats.
+    /// A call: its number in the location, its record and its signature.
     Call(u64, &'c Event, &'c Signature),
-    /// A record of a call that is not defined; its signature.
+    /// A record with an undefined call; its signature.
     Undefined(u32),
-    /// Records with a wrong checksum; they are left out.
+    /// A chunk with a wrong checksum; its records are skipped.
     Damaged(&'c Chunk),
 }
 
-/// Reads the records of one location in order; stops and goes on anywhere.
+/// Reads the records of one location in order, with pauses anywhere.
 pub struct Calls<'l> {
     location: &'l Location,
     chunk: usize,
-    /// Next record in the chunk, and the base in force there.
+    /// Next record in the chunk, and the time base there.
     at: usize,
     base: u64,
     is_open: bool,
@@ -32,7 +32,7 @@ pub struct Calls<'l> {
 }
 
 impl<'l> Calls<'l> {
-    /// From the first one on.
+    /// Starts at the first record.
     pub fn new(location: &'l Location) -> Calls<'l> {
         Calls {
             location,
@@ -87,12 +87,12 @@ impl<'l> Calls<'l> {
     }
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should.
+    /// Success.
     Done,
-    /// It returned an error.
+    /// Error return.
     Failed,
     /// A test or probe found nothing.
     FoundNothing,
@@ -101,33 +101,33 @@ pub enum Outcome {
 /// One call. Times are ns since the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'c> {
-    /// Which one of its location, from 0, in the order in which they returned.
+    /// Number of the call in its location, from 0, in order of return.
     pub number: u64,
-    /// Name and kind; `None` if the trace is of a newer version.
+    /// Name and kind; `None` if the trace comes from a newer version.
     pub call: Option<&'static Call>,
     /// When it began.
     pub enter: i64,
     /// When it ended.
     pub leave: i64,
-    /// Time inside: from enter to leave but for repeated calls, which the program does
-    /// something between.
+    /// Time inside: from enter to leave, for repeated calls without the program's time between
+    /// them.
     pub inside: i64,
-    /// What was sent, to whom; of a collective, what this rank put in.
+    /// Data sent and its target; for a collective, the rank's contribution.
     pub send: Endpoint,
-    /// What was received, from whom; of a collective, what this rank got.
+    /// Data received and its source; for a collective, the rank's result.
     pub receive: Endpoint,
     /// Root of a collective, world rank.
     pub root: Option<u32>,
-    /// Position of the communicator, window or file in [`Events::groups`].
+    /// Position of the communicator, window or file in [`Events::groups`]; may be `NONE`.
     pub group: u32,
     /// Number of the call path.
     pub call_path: u32,
-    /// Calls of the program that it stands for: usually 1; more of repeated tests that
-    /// found nothing; 0 of what is a part of the call after it, and of a region.
+    /// Number of calls of the program: usually 1; more for repeated tests that found nothing; 0 for
+    /// a part of the following call and for a region.
     pub calls: u32,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What else was recorded.
+    /// The rest of its record.
     pub signature: &'c Signature,
 }
 
@@ -151,7 +151,7 @@ pub struct Operations<'e> {
     calls: Calls<'e>,
     /// Position in [`Events::groups`] by signature.
     groups: Vec<u32>,
-    /// Records of which nothing is known, so far.
+    /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
 }
 
@@ -199,7 +199,7 @@ impl<'e> Operations<'e> {
             };
             let call = calls::call(signature.operation);
             let is_region = call.is_some_and(Call::is_user);
-            // A region in which calls were recorded says at its end how long it lasted.
+            // The end record of a region with recorded calls tells the region's length.
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);

@@ -1,4 +1,4 @@
-//! A trace as its files: the records of each location, and when they were.
+//! A trace as its files: the records of each location, and their clocks.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct Trace {
     pub clock_error_ns: u64,
     /// From the first call to the end of the last, ns.
     pub wall_ns: i64,
-    /// What is odd about the files, the worst first.
+    /// Anomalies of the files, the worst first.
     pub anomalies: Vec<Anomaly>,
 }
 
@@ -48,13 +48,12 @@ impl TracedLocation {
         self.clock.ns(ticks)
     }
 
-    /// Length of so many ticks, ns.
+    /// Length of `ticks` ticks, ns.
     pub fn length_ns(&self, ticks: u64) -> f64 {
         self.clock.length_ns(ticks)
     }
 
-    /// The runtime profile: as recorded, or summed up from the events of a file that
-    /// was not closed.
+    /// The runtime profile: as recorded, or the sums of the events if the file was not closed.
     pub fn profile(&self) -> Vec<ProfileEntry> {
         open::profile_of(&self.location)
     }
@@ -64,15 +63,15 @@ impl Trace {
     /// Opens a directory or an archive. Times are those of a report.
     ///
     /// # Errors
-    /// Files of two runs, or none that can be used. Others are anomalies.
+    /// Files of two runs, or no usable file. Other problems are anomalies.
     pub fn open(directory: &Path) -> Result<Trace> {
         let (opened, anomalies) = open_whole(directory)?;
         let timeline = super::timeline(&opened)?;
         Ok(Trace::new(opened, &timeline, anomalies))
     }
 
-    /// The same at once, whatever the length of the trace: the clocks of hosts are not corrected.
-    /// Lengths of time are right, moments on different hosts as right as measured.
+    /// Opens the trace at once, whatever its length: the clocks of hosts are not corrected.
+    /// Durations are right; moments on different hosts are as right as measured.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -82,13 +81,13 @@ impl Trace {
         Ok(Trace::new(opened, &timeline, anomalies))
     }
 
-    /// The trace that is `opened`, with these clocks.
+    /// The trace of `opened`, with these clocks.
     pub(super) fn new(opened: Opened, timeline: &Timeline, anomalies: Vec<Anomaly>) -> Trace {
         let clocks = timeline.own(&opened);
         let wall_ns = timeline.end(&opened);
         let host = |location: &Location| opened.host_of(location.header.rank).to_owned();
         let hosts: Vec<String> = opened.locations.iter().map(host).collect();
-        // One process holds all.
+        // One process holds all locations.
         let locations = opened.locations.into_iter().zip(clocks).zip(hosts);
         let locations = locations.map(|((location, (clock, _)), host)| TracedLocation {
             location,
@@ -108,7 +107,7 @@ impl Trace {
     }
 }
 
-/// Opens all locations, in one process; gives the anomalies too, the worst first.
+/// Opens all locations in one process. Also gives the anomalies, the worst first.
 pub(super) fn open_whole(directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
     laggard_comm::signals::watch_files();
     let mut found = Anomalies::default();

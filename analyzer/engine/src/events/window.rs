@@ -1,24 +1,24 @@
-//! Things that are numbered one after another, and are done in about this order.
+//! Numbered items that finish in about the order of their numbers.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-/// Numbers from the first that is not done to the last that is known, at most: what takes
-/// longer is looked up.
+/// Most numbers between the first unfinished item and the last known one. Items that take longer
+/// move to a hash table.
 const MOST: usize = 1 << 12;
 
-/// What is under way.
+/// Items under way.
 pub struct Window<T> {
     /// Number of the first slot.
     first: u64,
     slots: VecDeque<Slot<T>>,
-    /// Those before it that are not done.
+    /// Unfinished items before `first`.
     late: FxHashMap<u64, T>,
 }
 
 enum Slot<T> {
-    /// Nothing is known yet.
+    /// Not begun.
     Free,
     Open(T),
     Done,
@@ -35,8 +35,7 @@ impl<T> Default for Window<T> {
 }
 
 impl<T: Default> Window<T> {
-    /// The one of this number, begun if it is not there. Whoever begins one anew that is done
-    /// has it again.
+    /// The item with this number, begun if it is new. A finished item begins again.
     pub fn begin(&mut self, n: u64) -> &mut T {
         while n.saturating_sub(self.first) >= MOST as u64 {
             self.advance();
@@ -58,19 +57,19 @@ impl<T: Default> Window<T> {
         }
     }
 
-    /// Leaves the first slot: what is not done becomes late.
+    /// Drops the first slot; an unfinished item becomes late.
     fn advance(&mut self) {
         match self.slots.pop_front() {
             Some(Slot::Open(open)) => {
                 self.late.insert(self.first, open);
             }
-            // A free one that is begun after this is late from the beginning.
+            // A free one that begins after this is late at once.
             Some(Slot::Free | Slot::Done) | None => {}
         }
         self.first += 1;
     }
 
-    /// The one of this number, if it is under way.
+    /// The item with this number, if it is under way.
     pub fn get_mut(&mut self, n: u64) -> Option<&mut T> {
         let Some(at) = n.checked_sub(self.first) else {
             return self.late.get_mut(&n);
@@ -81,7 +80,7 @@ impl<T: Default> Window<T> {
         }
     }
 
-    /// It is done, and is given back.
+    /// Finishes an item and gives it back.
     pub fn finish(&mut self, n: u64) -> Option<T> {
         let Some(at) = n.checked_sub(self.first) else {
             return self.late.remove(&n);
@@ -100,7 +99,7 @@ impl<T: Default> Window<T> {
         done
     }
 
-    /// What was never done, ascending by number.
+    /// The unfinished items, ascending by number.
     pub fn into_rest(self) -> Vec<(u64, T)> {
         let mut rest: Vec<(u64, T)> = self.late.into_iter().collect();
         rest.sort_unstable_by_key(|(n, _)| *n);
@@ -123,7 +122,7 @@ mod tests {
         let far = 3 * MOST as u64;
         for n in 0..far {
             *window.begin(n) = n;
-            // Every thousandth takes longer than the window is.
+            // Every thousandth item takes longer than the window.
             if n % 1000 != 7 {
                 assert_eq!(window.finish(n), Some(n));
                 assert_eq!((window.finish(n), window.get_mut(n)), (None, None));

@@ -1,4 +1,4 @@
-//! Time by function, all places together: so much as there are functions, not places or ranks.
+//! Time by function over all places. The size grows with the functions, not with places or ranks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use crate::judge::profile::Profile;
 use crate::stream::rows::TimeClass;
 use crate::waits::sums::FindingKey;
 
-/// Sums over calls of one function. ns.
+/// Sums over the calls of one function. ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     calls: u64,
     total: u64,
     waiting: u64,
-    /// All that findings charge.
+    /// Time charged by findings.
     charged: u64,
 }
 
-/// The rows of the report. A region that is an operation contains other calls: its own time is
-/// what `regions` know to be outside of them, so that all rows add up to the time inside calls.
+/// The rows of the report. An operation that is a region contains other calls: its row has only its
+/// own time, from `regions`, so that all rows add up to the time inside calls.
 pub fn rows<'f>(
     profile: &Profile,
     findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
@@ -34,7 +34,7 @@ pub fn rows<'f>(
     for (&(operation, _), sums) in profile {
         let own = by_function.entry(operation).or_default();
         own.calls = own.calls.saturating_add(sums.count);
-        // What is of start-up and shut-down is told apart.
+        // Start-up and shut-down are reported separately.
         let measured = sums.total.saturating_sub(sums.ends);
         own.total = own.total.saturating_add(measured);
     }

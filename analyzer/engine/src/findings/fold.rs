@@ -1,8 +1,8 @@
-//! What travels to the head: sums, extremes and sets of ranks, so that it grows with the
-//! number of different findings, not with the ranks.
+//! The data that travels to the head: sums, extremes and sets of ranks. It grows with the number of
+//! different findings, not with the ranks.
 //!
-//! What is kept of single ranks is exact for every number of agents: all that is known of
-//! one rank is at one agent before anything is left out.
+//! Data of single ranks is exact for every number of agents: one agent holds everything about a
+//! rank before anything is left out.
 
 use std::cmp::Reverse;
 
@@ -16,14 +16,14 @@ use crate::judge::profile::LocationTimes;
 use crate::stream::rows::TimeClass;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
 
-/// Runs of up to so many locations have all of them listed.
+/// Runs of up to this many locations list all of them.
 const LISTED_LOCATIONS: usize = 1024;
-/// Of larger ones, so many with the most computation, the least, and the most waiting.
+/// Larger runs list this many with the most computation, the least, and the most waiting.
 const EXTREMES: usize = 64;
-/// Locations computing at least this share of the most are those that others wait for.
+/// Locations that compute at least this share of the maximum are the bottleneck.
 pub const BOTTLENECK_SHARE: f64 = 0.95;
 
-/// Classes of successive ranks, at most: of more ranks than these many share one.
+/// Most classes of successive ranks. In larger runs, ranks share a class.
 const CLASSES: usize = 64;
 
 /// The class of a rank of a run of `ranks`.
@@ -40,18 +40,18 @@ pub fn ranks_of_class(class: u16, ranks: usize) -> (u32, u32) {
     (first as u32, last as u32)
 }
 
-/// What some successive ranks lost, of those that did. ns.
+/// Losses of the ranks of one class. ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossClass {
     /// Which ranks: see [`ranks_of_class`].
     pub class: u16,
-    /// How many lost time.
+    /// Number of ranks that lost time.
     pub ranks: u32,
-    /// All of them.
+    /// Sum over these.
     pub severity: u64,
-    /// Least of one of them.
+    /// Smallest loss of one of them.
     pub least: u64,
-    /// Most of one of them.
+    /// Largest loss of one of them.
     pub most: u64,
 }
 
@@ -64,7 +64,7 @@ impl LossClass {
     }
 }
 
-/// Adds up what is of the same class, ascending.
+/// Adds up entries of the same class, ascending.
 fn joined<C: Copy>(mut all: Vec<C>, class: impl Fn(&C) -> u16, add: impl Fn(&mut C, &C)) -> Vec<C> {
     all.sort_by_key(&class);
     let mut joined: Vec<C> = Vec::new();
@@ -109,7 +109,7 @@ impl RankSet {
         *self = RankSet::of_ranges(ranges);
     }
 
-    /// How many ranks these are.
+    /// Number of ranks.
     pub fn len(&self) -> u64 {
         let sizes = self
             .0
@@ -118,7 +118,6 @@ impl RankSet {
         sizes.sum()
     }
 
-    /// Whether a rank is one of them.
     pub fn contains(&self, rank: u32) -> bool {
         let after = self.0.partition_point(|&(first, _)| first <= rank);
         after > 0 && rank <= self.0[after - 1].1
@@ -130,41 +129,39 @@ impl RankSet {
     }
 }
 
-/// One finding, of some agents' ranks. Times are ns.
+/// One finding, over the ranks of some agents. Times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
     /// Time lost.
     pub severity: u64,
     /// Instances with a loss.
     pub instances: u64,
-    /// The part lost to a member on another host.
+    /// Part of the severity lost to a member on another host.
     pub inter_host: u64,
-    /// The part that is in doubt.
+    /// Part of the severity that is in doubt.
     pub doubt: u64,
-    /// Who lost.
+    /// The ranks that lost time.
     pub rank_set: RankSet,
-    /// Who lost least, the least first: time and world rank. Two, since one of them may be who
-    /// was late.
+    /// The ranks with the smallest losses, the least first: time and world rank. Two, since one of
+    /// them may be the late one.
     pub least: Vec<(u64, u32)>,
-    /// The largest part that one of them lost of its time, in percent.
+    /// Largest loss of a rank as a share of its time, in percent.
     pub rank_percent: f64,
-    /// Whether a rank wants it to be listed.
+    /// Whether a rank wants it listed.
     pub is_listed: bool,
-    /// Of these, who lost most, the worst first: world rank, time, instances.
+    /// The ranks that lost most, the worst first: world rank, time, instances.
     pub ranks: Vec<(u32, u64, u64)>,
-    /// The same of all ranks, by class; empty if all are listed.
+    /// Losses of all ranks by class; empty if all are listed.
     pub classes: Vec<LossClass>,
-    /// How many different ranks were late.
     pub late_ranks: u64,
-    /// What all of them did.
+    /// What all late ranks did.
     pub late: Parts,
-    /// Who was late, the worst first.
+    /// The late parties, the worst first.
     pub causes: Vec<(CauseKey, Cause)>,
     /// The worst instance.
     pub worst: Option<Worst>,
 }
 
-/// The findings of agents.
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
@@ -181,7 +178,7 @@ impl Folded {
             least: severity,
             most: severity,
         };
-        // A run of few ranks lists all that lost.
+        // With few ranks, all that lost time are listed.
         let classes = match ranks <= LISTED {
             true => Vec::new(),
             false => sums.ranks.iter().map(loss).collect(),
@@ -191,7 +188,7 @@ impl Folded {
         causes.for_each(|(_, cause)| late.add(&cause.sums));
         let late_ranks = sums.causes.iter().map(|(key, _)| key.rank);
         let mut folded = Folded {
-            // All that is known of a rank is here.
+            // One agent has all causes of a rank.
             late_ranks: RankSet::new(late_ranks).len(),
             late,
             least: sums.ranks.iter().map(|rank| (rank.1, rank.0)).collect(),
@@ -211,7 +208,7 @@ impl Folded {
         folded
     }
 
-    /// Adds what another agent's ranks lost, and to whom of that agent others did.
+    /// Adds the losses of another agent's ranks, and the causes among them.
     pub fn merge(&mut self, other: Folded) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
@@ -243,8 +240,8 @@ impl Folded {
     }
 }
 
-/// Folds an agent's findings, of a run of so many ranks; `causes` are those that are ranks of
-/// this agent, as are `walls`. Findings that cost no rank `percent` of its time are not listed.
+/// Folds an agent's findings, of a run of `ranks` ranks. `causes` and `walls` are those of this
+/// agent's ranks. Findings that cost no rank `percent` of its time are not listed.
 pub fn findings(
     mut own: Findings,
     causes: Vec<(FindingKey, CauseKey, Cause)>,
@@ -269,28 +266,28 @@ pub fn findings(
 /// Times of locations. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Locations {
-    /// How many these are.
+    /// Number of locations.
     pub count: u64,
     /// Sums over all.
     pub sums: Times,
     /// Sums over the ranks' first threads.
     pub first_threads: FirstThreads,
-    /// Those that compute most.
+    /// The ranks that compute most.
     pub busiest: RankSet,
-    /// All, or those that stand out.
+    /// All locations, or those that stand out.
     pub listed: Vec<LocationTimes>,
-    /// All, by class of their rank; empty if all are listed.
+    /// All locations by class of their rank; empty if all are listed.
     pub classes: Vec<TimesClass>,
 }
 
-/// Times of the locations of some successive ranks. ns.
+/// Times of the locations of one class of ranks. ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimesClass {
     /// Which ranks: see [`ranks_of_class`].
     pub class: u16,
-    /// How many locations they have.
+    /// Number of locations.
     pub locations: u64,
-    /// All of them.
+    /// Sums over these.
     pub sums: Times,
     /// Least computation of one of them.
     pub least_computation: u64,
@@ -312,7 +309,7 @@ impl TimesClass {
 pub struct Times {
     /// Between start-up and shut-down.
     pub wall: u64,
-    /// What the time inside was.
+    /// Explained and unexplained time in calls.
     pub settled: Settled,
     /// Until the libraries had started.
     pub startup: u64,
@@ -322,31 +319,29 @@ pub struct Times {
     pub computation: u64,
     /// Inside calls that move data or manage handles.
     pub communication: u64,
-    /// … whose purpose is that ranks meet.
+    /// Inside calls whose purpose is that ranks meet.
     pub synchronization: u64,
-    /// … on files.
+    /// Inside calls on files.
     pub io: u64,
     /// Charged by patterns.
     pub waiting: u64,
-    /// Calls.
     pub calls: u64,
 }
 
-/// What the efficiencies are made of. ns.
+/// Terms of the efficiencies. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FirstThreads {
-    /// How many.
+    /// Number of first threads.
     pub count: u64,
     /// Sum of their computation.
     pub computation: u64,
-    /// The most.
+    /// Largest computation of one.
     pub most_computation: u64,
-    /// Their longest time between start-up and shut-down.
+    /// Longest time between start-up and shut-down of one.
     pub longest_wall: u64,
 }
 
 impl Times {
-    /// The times of one location.
     pub fn of(location: &LocationTimes) -> Times {
         let inside = |class: TimeClass| location.inside[class as usize];
         let communication =
@@ -407,7 +402,8 @@ impl FirstThreads {
 }
 
 impl Locations {
-    /// Folds an agent's locations, of `total` of so many ranks in all agents. Collective.
+    /// Folds an agent's locations. `total` is the number in all agents, `ranks` that of the run.
+    /// Collective.
     pub fn new(job: &dyn Job, own: Vec<LocationTimes>, total: usize, ranks: usize) -> Locations {
         let computed = own.iter().map(LocationTimes::computation);
         let mut extremes = computed.fold([0, 0], |[most, least]: [u64; 2], time| {
@@ -416,7 +412,7 @@ impl Locations {
         job.reduce_max(&mut extremes);
         let [most, least] = [extremes[0] as f64, !extremes[1] as f64];
         let much = most * BOTTLENECK_SHARE;
-        // Where all compute alike, nobody holds the others up.
+        // If all compute alike, no rank is the bottleneck.
         let is_busy =
             |location: &&LocationTimes| least < much && location.computation() as f64 >= much;
         let mut locations = Locations {
@@ -451,7 +447,7 @@ impl Locations {
         locations
     }
 
-    /// Adds another agent's.
+    /// Adds another agent's locations.
     pub fn merge(&mut self, other: Locations, total: usize) {
         self.count += other.count;
         self.sums.add(&other.sums);
@@ -463,7 +459,7 @@ impl Locations {
         self.cut(total);
     }
 
-    /// Leaves out those that do not stand out, if there are many; ascending.
+    /// Cuts the list to the locations that stand out if there are many; ascending.
     fn cut(&mut self, total: usize) {
         let number = |location: &LocationTimes| (location.rank, location.thread);
         self.listed.sort_by_key(number);

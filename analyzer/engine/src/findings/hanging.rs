@@ -1,5 +1,5 @@
-//! Calls that never returned: what each rank was in when its trace ended, and whether what it
-//! waited for was on its way.
+//! Calls that never returned: the call of each rank at the end of its trace, and whether the
+//! message it waited for was on its way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::messages::channel::Channels;
 use crate::replay::rank::Rank;
 use crate::stream::thread::{Posted, Thread};
 
-/// No recording lasts longer: what is noted later is no time.
+/// Longest possible recording: later times are invalid.
 const LONGEST_RUN_S: u64 = 10 * 366 * 86_400;
 
 /// A call that a thread was in when its trace ended.
@@ -23,7 +23,6 @@ const LONGEST_RUN_S: u64 = 10 * 366 * 86_400;
 pub struct Hanging {
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
     /// Number of the call.
     pub operation: u16,
@@ -33,7 +32,7 @@ pub struct Hanging {
     pub enter: i64,
     /// What it waits for.
     pub wait: Wait,
-    /// The rank has no other thread that might go on, and all that it did before is known.
+    /// The rank has no other thread that might go on, and its earlier calls are all known.
     pub is_certain: bool,
 }
 
@@ -42,12 +41,12 @@ pub struct Hanging {
 pub enum Wait {
     /// Not known.
     Unknown,
-    /// A message on this communicator from a rank or `PEER_ANY`, with a tag or any.
+    /// A message on this communicator, from a rank or `PEER_ANY`, with one tag or any.
     Message { group: u64, peer: i32, tag: i32 },
-    /// That a rank takes a message with this tag.
+    /// A receive with this tag by a rank.
     Receiver { group: u64, peer: i32, tag: i32 },
-    /// Messages that were asked for and never sent: how many, peer and tag of the first, and the
-    /// call that asked for it.
+    /// Receives posted for messages that were never sent: number, peer and tag of the first, and
+    /// the call that posted it.
     Requests {
         count: u64,
         peer: i32,
@@ -55,10 +54,10 @@ pub enum Wait {
         operation: u16,
         path: PathKey,
     },
-    /// Members of a communicator, in the collective on it with this number; the root of it, if
-    /// it is one with a root.
+    /// The members of a communicator, in its collective with this number; `root` if the collective
+    /// has one.
     Members { group: u64, number: u64, root: i32 },
-    /// A variable that compares with a value.
+    /// A variable that must compare with a value.
     Value {
         address: u64,
         comparison: i32,
@@ -70,39 +69,39 @@ pub enum Wait {
     Transfer { peer: i32 },
 }
 
-/// What other ranks know of what is waited for.
+/// Answers of other ranks about the waits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Known {
     /// Members of communicators.
     pub members: BTreeMap<u64, Vec<u32>>,
-    /// Collectives on a communicator that a rank has entered and left, or begun.
+    /// Number of collectives on a communicator that a rank has entered and left, or begun.
     pub collectives: BTreeMap<(u64, u32), u64>,
-    /// Who holds a lock.
+    /// Holders of a lock.
     pub holders: BTreeMap<u64, BTreeSet<u32>>,
-    /// Messages that somebody waits for and that are on their way, and such that can be taken.
+    /// Awaited messages that were sent, and awaited receives that were posted.
     pub met: BTreeSet<Question>,
 }
 
-/// What somebody wants to know: of a communicator, of a lock, of a message.
+/// A question about a communicator, a lock or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Question {
-    /// Who is in it, and how far they have come.
+    /// The members, and how far they have come.
     Group(u64),
-    /// Who holds it.
+    /// The holder.
     Lock(u64),
-    /// Whether the message that the second rank waits for was sent by the first: communicator,
-    /// ranks, tag.
+    /// Whether the first rank sent the message that the second one waits for: communicator, ranks,
+    /// tag.
     Sent(u64, u32, u32, i32),
-    /// Whether the second rank has asked for a message that the first one waits to get rid of.
+    /// Whether the second rank posted a receive for the message that the first one waits to send.
     Asked(u64, u32, u32, i32),
 }
 
 impl Known {
-    /// Adds what another agent's ranks know.
+    /// Adds the answers of another agent's ranks.
     pub fn merge(&mut self, other: Known) {
         for (group, members) in other.members {
             let known = self.members.entry(group).or_default();
-            // Of an intercommunicator each side tells its own.
+            // For an intercommunicator, each side tells its own members.
             known.extend(members);
             known.sort_unstable();
             known.dedup();
@@ -116,7 +115,7 @@ impl Known {
 }
 
 impl Hanging {
-    /// What has to be known before it can be told who it waits for.
+    /// The question whose answer tells the rank that it waits for.
     pub fn question(&self) -> Option<Question> {
         let world = |peer: i32| u32::try_from(peer).ok();
         match self.wait {
@@ -133,8 +132,8 @@ impl Hanging {
     }
 }
 
-/// The calls that the threads of a rank were in when their traces ended; `number` is the agent's
-/// number of a communicator.
+/// The open calls of a rank's threads at the end of their traces; `number` gives the agent's number
+/// of a communicator.
 pub fn of_rank<'r>(
     rank: &'r Rank,
     numbers: &'r Interner<u64>,
@@ -153,10 +152,10 @@ pub fn of_rank<'r>(
     })
 }
 
-/// The call that a thread never returned from, if what its file says of one can be true.
+/// The call that a thread never returned from, if its file's entry is plausible.
 pub fn open_call(thread: &Thread) -> Option<OpenCall> {
     let location = thread.stream.location();
-    // Who finalises MPI, or ends a thread, is in no call.
+    // A thread that finalised MPI, or ended, is in no call.
     let may_hang = location.end.is_none_or(|end| matches!(end.reason, 1 | 3));
     let call = location.open_call.filter(|_| may_hang)?;
     let header = &location.header;
@@ -165,7 +164,7 @@ pub fn open_call(thread: &Thread) -> Option<OpenCall> {
     if !is_known || since / header.ticks_per_s.max(1) > LONGEST_RUN_S {
         return None;
     }
-    // A call that was left by a jump did not return, but the next one did.
+    // A call left by a jump did not return, but a later call did.
     let last = thread.columns.leave.last().copied().unwrap_or(i64::MIN);
     (thread.stream.moment_ns(call.enter) >= last).then_some(call)
 }
@@ -211,7 +210,7 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
     }
 }
 
-/// The receives under way that nobody sent anything for.
+/// Receives under way whose message was never sent.
 fn requests(rank: &Rank, thread: &Thread) -> Wait {
     let mut found = thread.under_way().filter_map(|posted| match *posted {
         Posted::Receive { channel, n } => {
@@ -242,7 +241,7 @@ fn requests(rank: &Rank, thread: &Thread) -> Wait {
     }
 }
 
-/// What this agent's ranks know of what calls anywhere wait for. Collective.
+/// Answers of this agent's ranks about the open calls of all agents. Collective.
 pub fn ask(
     job: &dyn Job,
     hanging: &[Hanging],
@@ -274,7 +273,7 @@ pub fn ask(
     };
     for &question in &questions {
         match question {
-            // Of all at once below: each rank is in few of them.
+            // Answered for all groups at once below: each rank is in few of them.
             Question::Group(_) => {}
             Question::Lock(address) => {
                 let holds = |rank: &&Rank| rank.memory.locks.holds(Object::Address(address));
@@ -322,8 +321,8 @@ pub fn ask(
     Ok(known)
 }
 
-/// Whether a rank sent, or asked for, more messages on a channel than its partner has taken, or
-/// sent.
+/// Whether a rank sent (or posted receives for) more messages on a channel than its partner has
+/// received (or sent).
 fn has_more(channels: &Channels, group: u64, peer: u32, tag: i32) -> bool {
     channels.list.iter().any(|channel| {
         let (of, with, tagged) = channel.key;
@@ -332,7 +331,7 @@ fn has_more(channels: &Channels, group: u64, peer: u32, tag: i32) -> bool {
     })
 }
 
-/// The call paths that are named.
+/// The call paths of all calls.
 pub fn paths(hanging: &[Hanging]) -> impl Iterator<Item = PathKey> + '_ {
     hanging.iter().flat_map(|call| {
         let asked = match &call.wait {
@@ -343,7 +342,6 @@ pub fn paths(hanging: &[Hanging]) -> impl Iterator<Item = PathKey> + '_ {
     })
 }
 
-/// Gives call paths other names.
 pub fn rename_paths(hanging: &mut [Hanging], name: impl Fn(PathKey) -> PathKey) {
     for call in hanging {
         call.path = name(call.path);

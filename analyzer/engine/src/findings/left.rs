@@ -1,10 +1,10 @@
-//! What is left of a wait that is mended: no more than what the rank would not then wait for
-//! elsewhere, when all that it needs next comes as early as it did.
+//! The part of a wait that mending it gains. The gain of a rank is limited by its later waits: it
+//! may wait there instead, if everything it needs next comes as early as before.
 //!
 //! After a wait a rank needs something of others before it gives them anything ([`Need`]). If it
-//! waits there as well, that wait gets longer by as much as the first one gets shorter. If all
-//! meet there, all can go on earlier by no more than each of them either lost in the wait that is
-//! mended, or waited for the others. And a run lasts as long as a rank computes.
+//! waits there as well, that wait grows by as much as the first one shrinks. If all ranks meet
+//! there, all can go on earlier by at most the time that each of them lost in the mended wait or
+//! waits for the others. And no run is shorter than the computation of a rank.
 
 use laggard_patterns::PatternId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,16 +20,16 @@ use crate::waits::sums::FindingKey;
 /// An operation at a place.
 type Place = (u16, PathKey);
 
-/// What ranks lost in some findings, ns.
+/// Losses of ranks in some findings, ns.
 #[derive(Clone, Debug, Default)]
 struct Losses(Vec<OfFinding>);
 
-/// What ranks lost in one, ns: exact for those that lost most.
+/// Losses of ranks in one finding, ns: exact for the largest ones.
 #[derive(Clone, Debug)]
 struct OfFinding {
     listed: FxHashMap<u32, u64>,
     all: RankSet,
-    /// None of those that are not listed lost more.
+    /// Upper bound for each rank that is not listed.
     others: u64,
 }
 
@@ -43,7 +43,7 @@ impl Losses {
         });
     }
 
-    /// Of one rank, at most.
+    /// Upper bound of a rank's loss.
     fn of(&self, rank: u32) -> u64 {
         let losses = self
             .0
@@ -57,37 +57,36 @@ impl Losses {
     }
 }
 
-/// What was waited for at a place that ranks come to after other waits.
+/// The waits at a place that ranks reach after other waits.
 #[derive(Debug, Default)]
 struct Waits {
     losses: Losses,
-    /// Who was late.
+    /// The late ranks.
     late: FxHashMap<u32, Late>,
-    /// Lost to others than these, ns.
+    /// Time lost to other ranks than these, ns.
     unknown: u64,
 }
 
-/// Of one that was late. ns
+/// A late rank. ns
 #[derive(Clone, Copy, Debug, Default)]
 struct Late {
-    /// What others lost to it.
+    /// Time that others lost to it.
     lost: u64,
-    /// Of this, what it was itself in communication.
+    /// Part of `lost` in which it was in communication itself.
     held_up: u64,
 }
 
-/// What is known of the whole run.
+/// Facts about the whole run.
 pub struct Run {
     waits: FxHashMap<Place, Waits>,
-    /// Ranks of the run.
     ranks: u32,
-    /// How long it took between start-up and shut-down, ns.
+    /// Time between start-up and shut-down, ns.
     pub wall: u64,
     between: Between,
 }
 
 impl Run {
-    /// What matters of a run of so many ranks that took up to `end`, ns.
+    /// Collects the facts of a run of `ranks` ranks that ended at `end`, ns.
     pub fn new<'f>(
         findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
         followers: &Followers,
@@ -132,7 +131,7 @@ impl Run {
         }
     }
 
-    /// What is left, ns, of the time that the rank lost that lost most; `profile` gives the
+    /// The gain that is left, ns, of the time lost by the rank that lost most. `profile` gives the
     /// number of members of a call at a place.
     pub fn left(
         &self,
@@ -177,14 +176,14 @@ impl Run {
         most.min(self.wall.saturating_sub(least))
     }
 
-    /// By how much a rank, and those who wait for it, can go on earlier after what it needs, ns.
+    /// Time by which a rank, and the ranks that wait for it, can go on earlier after `needed`, ns.
     fn kept(&self, needed: &Needed, mended: &mut Mended, members: &dyn Fn(&Place) -> u32) -> u64 {
         let (place, waits) = match needed.need {
             Need::Nothing => return u64::MAX,
             Need::Wait(operation, path) => ((operation, path), true),
             Need::Meeting(operation, path) => ((operation, path), false),
         };
-        // Who comes out of a call together comes earlier to all that follows.
+        // Ranks that leave a call together reach everything that follows earlier.
         if place == mended.place || mended.is_of_all {
             return u64::MAX;
         }
@@ -209,7 +208,7 @@ impl Run {
             let ranks = (0..self.ranks).filter(|rank| !late.contains(rank));
             let of_rank = |rank| losses.of(rank).saturating_add(there.losses.of(rank));
             let least = ranks.map(of_rank).min().unwrap_or(u64::MAX);
-            // As long as all the others wait for one of those that will be earlier.
+            // Only while all others wait for one of the ranks that will be earlier.
             let lost = there.late.iter().filter(|(rank, _)| is_earlier(**rank));
             let lost = lost.fold(there.unknown, |sum, (_, late)| {
                 sum.saturating_add(late.lost)
@@ -222,21 +221,20 @@ impl Run {
     }
 }
 
-/// The wait that is mended.
 struct Mended {
     place: Place,
-    /// Whether several wait for one, who is then earlier as well.
+    /// Whether several ranks wait for one, which is then earlier as well.
     is_group: bool,
-    /// Whether all ranks come out of it together.
+    /// Whether all ranks leave it together.
     is_of_all: bool,
     losses: Losses,
-    /// Who is earlier as well.
+    /// The late ranks, which are earlier as well.
     late: FxHashSet<u32>,
-    /// By how much all can go on earlier after they meet at a place, ns.
+    /// Time by which all can go on earlier after they meet at a place, ns.
     meetings: FxHashMap<Place, u64>,
 }
 
-/// Forgets what ranks need that no finding lists.
+/// Keeps only the needs that are listed findings.
 pub fn keep_listed(followers: &mut Followers, findings: &FoldedFindings) {
     let mut listed: FxHashMap<(u16, PathKey), FxHashSet<u32>> = FxHashMap::default();
     for ((_, operation, path), folded) in findings {
@@ -268,7 +266,8 @@ mod tests {
         (pattern as u8, place.0, place.1)
     }
 
-    /// What ranks lost, and to whom: what these waited meanwhile.
+    /// A finding with these losses of ranks, and late ranks with the time that they waited
+    /// meanwhile.
     fn folded(ranks: &[(u32, u64)], late: &[(u32, u64)]) -> Folded {
         let severity = ranks.iter().map(|rank| rank.1).sum();
         let cause = |&(rank, waiting): &(u32, u64)| {
@@ -300,7 +299,7 @@ mod tests {
         }
     }
 
-    /// What is left of a wait of rank 0 for rank 1, of 100 ns, before what it needs then.
+    /// Gain of mending a wait of rank 0 for rank 1, of 100 ns, before its next need.
     fn left(
         need: Need,
         there: (PatternId, Place, Folded),
@@ -350,11 +349,11 @@ mod tests {
     #[test]
     fn no_more_is_left_than_the_others_wait_where_all_meet() {
         let meeting = Need::Meeting(BARRIER.0, BARRIER.1);
-        // Nobody waits for rank 0 alone.
+        // No rank waits for rank 0 alone.
         assert_eq!(of_message(meeting, barrier(&[(1, 90)])), 0);
         assert_eq!(of_message(meeting, barrier(&[(1, 90), (2, 30)])), 30);
         assert_eq!(of_message(meeting, barrier(&[(1, 500), (2, 700)])), 100);
-        // What rank 0 gives first, others may wait for.
+        // If rank 0 gives something first, others may wait for it.
         assert_eq!(of_message(Need::Nothing, barrier(&[(1, 90)])), 100);
     }
 
@@ -368,7 +367,7 @@ mod tests {
         assert_eq!(of_message(wait, there(&[(0, 50)], &[(2, 20)])), 20);
         // Others wait there, not rank 0.
         assert_eq!(of_message(wait, there(&[(1, 50)], &[(2, 0)])), 100);
-        // It is all at one place, and mended together.
+        // Both waits are at one place and mended together.
         let again = Need::Wait(SEND.0, SEND.1);
         assert_eq!(of_message(again, there(&[(0, 50)], &[(2, 0)])), 100);
     }
@@ -380,7 +379,7 @@ mod tests {
         let of = |pattern| left(Need::Nothing, there(), pattern, computed);
         assert_eq!(of(PatternId::LateReceiver), 70);
         assert_eq!(of(PatternId::WaitAtBarrier), 70);
-        // Rank 1 is late: what others take from it, it does not compute.
+        // Rank 1 is late: it does not compute the time that others take from it.
         let of = |pattern| left(Need::Nothing, there(), pattern, [100, 930, 0]);
         assert_eq!(of(PatternId::LateReceiver), 70);
         assert_eq!(of(PatternId::WaitAtBarrier), 100);

@@ -1,11 +1,11 @@
-//! Which findings are worth a line of the report: that a call is a hotspot does not mean that
-//! what it waited is much.
+//! Selects the findings that are worth a line of the report. A call may be a hotspot without much
+//! waiting.
 //!
-//! A finding is listed if a rank lost the hotspot's share of its time in it. Many small ones at
-//! many places may be much together: of what a rank lost in all the others, the largest are
-//! listed until the rest is less than [`REST`] such shares.
+//! A finding is listed if a rank lost the hotspot's share of its time in it. Many small findings at
+//! many places may add up: the largest of a rank's other losses are listed until the rest is less
+//! than [`REST`] such shares.
 //!
-//! The report also lists those of which a hint promises the share, see `report::build`.
+//! The report also lists findings for which a hint promises the share, see `report::build`.
 
 use std::cmp::Reverse;
 
@@ -16,18 +16,18 @@ use crate::judge::detect::REST;
 use crate::judge::profile::LocationTimes;
 use crate::waits::sums::{FindingKey, Findings};
 
-/// How long ranks ran, ns, of several threads the longest: between start-up and shut-down, and with
-/// these.
+/// Run time of ranks, ns; for several threads, of the longest one. First between start-up and
+/// shut-down, then including these.
 pub type Walls = FxHashMap<u32, [u64; 2]>;
 
-/// The time that what a rank lost in a finding is a share of, ns.
+/// The time that a rank's loss in a finding refers to, ns.
 pub fn whole(walls: &Walls, rank: u32, key: &FindingKey) -> u64 {
     let [wall, all] = walls.get(&rank).copied().unwrap_or_default();
     let is_startup = PatternId::from_number(key.0).is_some_and(PatternId::is_startup);
     if is_startup { all } else { wall }
 }
 
-/// Those of an agent's ranks.
+/// The walls of an agent's ranks.
 pub fn walls(locations: &[LocationTimes]) -> Walls {
     let mut walls = Walls::default();
     for location in locations {
@@ -38,8 +38,8 @@ pub fn walls(locations: &[LocationTimes]) -> Walls {
     walls
 }
 
-/// The findings that an agent's ranks want to be listed; all that is known of a rank is at one
-/// agent. `percent` is the hotspot's share; 0 lists everything.
+/// The findings that an agent's ranks want listed; one agent has all findings of a rank. `percent`
+/// is the hotspot's share; 0 lists everything.
 pub fn listed(findings: &Findings, walls: &Walls, percent: f64) -> FxHashSet<FindingKey> {
     let part = |whole: u64| whole as f64 * percent / 100.0;
     let limit = |rank: u32| part(walls.get(&rank).map_or(0, |wall| wall[0]));
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::waits::sums::Sums;
 
-    /// Keys of late senders at so many places, of which one rank lost so much of 1000 ns.
+    /// Late senders, one per place; a rank lost these times of 1000 ns.
     fn findings(lost: &[u64], pattern: PatternId) -> Findings {
         let sums = |&severity: &u64| Sums {
             severity,
@@ -114,17 +114,17 @@ mod tests {
         assert_eq!(places(&[9, 10, 400, 10], pattern, 1.0), [1, 2, 3]);
         assert_eq!(places(&[7, 7], pattern, 1.0), [0; 0]);
         assert_eq!(places(&[7, 7], pattern, 0.0), [0, 1]);
-        // Of the whole time, with start-up.
+        // A share of the whole time, with start-up.
         assert_eq!(places(&[14, 15], PatternId::InitCompletion, 1.0), [1]);
     }
 
     #[test]
     fn little_at_many_places_is_much() {
-        // 29 ns of 1000, of which 15 and more would be too much.
+        // 29 ns of 1000; a rest of 15 or more is too much.
         let pattern = PatternId::LateSender;
         assert_eq!(places(&[5, 9, 8, 7], pattern, 1.0), [1, 2]);
         assert_eq!(places(&[5, 9, 8, 7, 100], pattern, 1.0), [1, 2, 4]);
-        // Nobody is waited for in what a library takes.
+        // Completion is time in the library: nobody is waited for.
         assert_eq!(places(&[5, 9, 8, 7], PatternId::NxnCompletion, 1.0), [0; 0]);
     }
 }

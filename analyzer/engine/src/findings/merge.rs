@@ -1,4 +1,4 @@
-//! Everything that goes to the head, in one value that is added up a tree of agents.
+//! Results that go to the head, in one value that agents add up a tree.
 
 use anyhow::Result;
 use laggard_comm::{self as comm, Job};
@@ -25,53 +25,48 @@ use crate::stream::following::Followers;
 use crate::stream::thread::Thread;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 
-/// What an agent found.
+/// Results of one agent.
 #[derive(Default)]
 pub struct Own {
-    /// What was found.
+    /// Waiting times by finding.
     pub findings: Findings,
-    /// The profile.
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
     /// What its ranks did after slow calls.
     pub followers: Followers,
-    /// What it knows of the run's meetings.
+    /// Computation between the run's meetings.
     pub between: Between,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
-    /// What is odd.
     pub anomalies: Anomalies,
     /// Calls that never returned.
     pub hanging: Vec<Hanging>,
-    /// What its ranks know of what such calls wait for.
+    /// Answers of its ranks about open calls.
     pub known: Known,
     /// Questions sent.
     pub requests: u64,
-    /// What is known of single ranks, if it is asked for.
+    /// The table per rank, if requested.
     pub rows: Option<Rows>,
 }
 
-/// What an agent, or several, have to say.
+/// Merged results of one or more agents.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Partial {
-    /// What was found.
     pub findings: FoldedFindings,
-    /// The profile.
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
     /// What ranks did after slow calls.
     pub followers: Followers,
-    /// What is known of the run's meetings.
+    /// Computation between the run's meetings.
     pub between: Between,
     /// Times of the locations.
     pub locations: Locations,
-    /// What is odd.
     pub anomalies: Anomalies,
     /// Calls that never returned.
     pub hanging: Vec<Hanging>,
-    /// What ranks know of what these wait for.
+    /// Answers of ranks about open calls.
     pub known: Known,
     /// Questions sent.
     pub requests: u64,
@@ -82,7 +77,7 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Adds what another has to say, of `locations` in all agents.
+    /// Adds other results; `locations` is the number in all agents.
     pub fn merge(&mut self, other: Partial, locations: usize) {
         for (key, folded) in other.findings {
             self.findings.entry(key).or_default().merge(folded);
@@ -103,7 +98,7 @@ impl Partial {
         self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
 
-    /// Takes out the findings that are not worth a line.
+    /// Removes the findings that are not listed and returns them.
     pub fn take_unlisted(&mut self) -> FoldedFindings {
         let (listed, rest) = std::mem::take(&mut self.findings)
             .into_iter()
@@ -114,8 +109,7 @@ impl Partial {
 }
 
 impl Own {
-    /// The same with other names for call paths; what then is about the same calls is
-    /// added up.
+    /// Renames call paths. Entries about the same calls are then added up.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         for ((pattern, operation, path), mut sums) in std::mem::take(&mut self.findings) {
             let causes = std::mem::take(&mut sums.causes);
@@ -140,9 +134,8 @@ impl Own {
         self.anomalies.rename_paths(name);
     }
 
-    /// Sends the causes to the agents that hold their ranks, so that all about one is at
-    /// one agent, and gives those that are held here and are not among the findings.
-    /// Collective.
+    /// Sends each cause to the agent that holds its rank, so that one agent has all causes of a
+    /// rank. Returns the causes of this agent's ranks that are not among its findings. Collective.
     fn deal_causes(
         &mut self,
         job: &dyn Job,
@@ -154,7 +147,7 @@ impl Own {
         let mut parcels: Vec<Vec<(FindingKey, CauseKey, Cause)>> = vec![Vec::new(); job.agents()];
         for (finding, sums) in &mut self.findings {
             for (key, cause) in std::mem::take(&mut sums.causes) {
-                // Somebody holds the ranks that nobody has a trace of.
+                // Ranks without a trace belong to the head.
                 let agent = agent_of.get(key.rank as usize).copied();
                 let agent = agent.filter(|&agent| agent != NONE).unwrap_or(0);
                 parcels[agent as usize].push((*finding, key, cause));
@@ -172,8 +165,8 @@ impl Own {
         Ok(here)
     }
 
-    /// What goes to the head, of `locations` in all agents. Findings that cost no rank `percent`
-    /// of its time will not be listed. Collective.
+    /// Folds the results for the head; `locations` is the number in all agents. Findings that cost
+    /// no rank `percent` of its time will not be listed. Collective.
     pub fn fold(
         mut self,
         job: &dyn Job,
@@ -220,7 +213,7 @@ impl ProfileSums {
     }
 }
 
-/// Takes the findings of a rank's threads, and its time lost per thread. `profiled` are the
+/// Collects the findings of a rank's threads, and its time lost per thread. `profiled` are the
 /// locations of `partial`.
 pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     let number = rank.recorded.rank;
@@ -284,7 +277,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     partial.requests += rank.messages.asker.requests;
 }
 
-/// Lists the messages of a rank that found no partner.
+/// Notes the messages of a rank without a partner.
 pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     let cut = |peer: i32| {
         let is_cut = |rank: usize| truncated.get(rank).copied().unwrap_or(true);
@@ -332,7 +325,7 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
         (&rank.messages.sends, "unmatched_send", true),
         (&rank.messages.receives, "unmatched_receive", false),
     ] {
-        // Epochs on windows have channels, too, with tags below those of messages.
+        // Epochs on windows also have channels, with tags below all message tags.
         let messages = channels.list.iter().filter(|channel| channel.key.2 >= 0);
         for channel in messages.filter(|channel| channel.agent != NONE) {
             let partners = channel.final_count.unwrap_or(0);
@@ -368,7 +361,7 @@ pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     }
 }
 
-/// Notes locks that were never given back, or by a PE that did not hold them.
+/// Notes locks that were never released, or released by a PE that did not hold them.
 pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     let limits = |thread: &Thread| thread.stream.location().end.map_or(0, |end| end.limits);
     if rank
@@ -377,7 +370,7 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
         .iter()
         .any(|thread| limits(thread) != 0)
     {
-        // What happened while nothing was recorded is not known.
+        // Calls during pauses of the recording are unknown.
         return;
     }
     let [kept, foreign] = rank.memory.locks.odd();
@@ -406,9 +399,9 @@ pub fn odd_locks(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {
     }
 }
 
-/// Notes after which call the traces of a rank are cut off that do not tell in which call it was
-/// then: it computed, or the trace is of a recorder that does not note calls before they return.
-/// `end` is when the last call of all ranks returned, ns.
+/// Notes the last call before the cut of a rank's traces, if the call at the cut is unknown. Then
+/// the rank computed, or the recorder notes calls only when they return. `end` is when the last
+/// call of all ranks returned, ns.
 pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
     let threads = rank.recorded.threads.iter();
     let is_cut = |thread: &&Thread| {
@@ -455,7 +448,6 @@ pub fn incomplete(owned: &Owned, any_truncated: bool, anomalies: &mut Anomalies)
     }
 }
 
-/// Every call path that findings name.
 pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
     let mut paths = Vec::new();
     for ((_, _, path), folded) in findings {
@@ -468,13 +460,13 @@ pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
     paths
 }
 
-/// Operations in which something was lost.
+/// Operations with a loss.
 pub fn lossy(own: &Own) -> Vec<u16> {
     own.findings.keys().map(|key| key.1).collect()
 }
 
-/// Every call path that the report names, and all of the `lossy` operations, ascending: at the line of
-/// a call that lost something there may be others that did not.
+/// Every call path that the report names, and all of the `lossy` operations, ascending. Other calls
+/// at the same line may be without a loss.
 pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     let mut paths: Vec<PathKey> = Vec::new();
     for ((_, _, path), sums) in &own.findings {

@@ -1,6 +1,6 @@
-//! Sums of what was found, by place and cause, and how they go to the head.
+//! Sums of findings, by place and cause, and their way to the head.
 //!
-//! *In.* What calls lost. *Out.* Folded findings at the head; the table per rank.
+//! *In.* Losses of calls. *Out.* Folded findings at the head; the table per rank.
 
 pub mod by_operation;
 pub mod fold;

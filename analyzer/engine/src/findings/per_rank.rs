@@ -1,5 +1,5 @@
-//! The table per rank: rows are kept by the agents that hold the ranks, and brought to the
-//! head piece by piece, ranks in order, so that the head never has all of them.
+//! The table per rank. Agents keep the rows of their ranks and send them to the head piece by
+//! piece, in order of ranks, so that the head never holds all of them.
 
 use std::path::Path;
 
@@ -20,22 +20,20 @@ use crate::input::open::Opened;
 use crate::judge::profile::LocationTimes;
 use crate::waits::sums::{LocalFindings, Parts, PatternNumber, Sums};
 
-/// Rows, and locations, that are sent at once, about.
+/// Approximate number of rows and locations in a piece.
 const PIECE: usize = 4096;
 
-/// What a location lost in one call, because of one party. Ordered by what it is about,
-/// which is all but the sums.
+/// Loss of a location in one call, because of one party. Ordered by all fields except the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Lost {
     pattern: PatternNumber,
     operation: u16,
-    /// The operation of the late party.
     late_operation: u16,
     /// Number of the call path.
     path: u32,
-    /// World rank of the late party; `NONE` = of nobody.
+    /// World rank of the late party; `NONE` = nobody.
     late: u32,
-    /// Number of its call path.
+    /// Number of the late party's call path.
     late_path: u32,
     instances: u64,
     parts: Parts,
@@ -54,7 +52,7 @@ impl Lost {
     }
 }
 
-/// Adds up what is about the same.
+/// Adds up the losses of the same call and party.
 fn added(mut lost: Vec<Lost>) -> Vec<Lost> {
     lost.sort_unstable_by_key(Lost::is_about);
     lost.dedup_by(|next, sum| {
@@ -71,12 +69,12 @@ fn added(mut lost: Vec<Lost>) -> Vec<Lost> {
 #[derive(Debug, Default)]
 pub struct Rows {
     paths: Interner<PathKey>,
-    /// By position of the location; there may be many.
+    /// By position of the location; a location may have many.
     lost: Vec<Box<[Lost]>>,
 }
 
 impl Rows {
-    /// Rows of so many locations.
+    /// Empty rows of `locations` locations.
     pub fn new(locations: usize) -> Rows {
         Rows {
             paths: Interner::default(),
@@ -84,7 +82,7 @@ impl Rows {
         }
     }
 
-    /// Takes what was found at a location; `name` gives a signature's call and call path.
+    /// Adds the findings of a location; `name` gives a signature's call and call path.
     pub fn take(
         &mut self,
         location: usize,
@@ -99,7 +97,8 @@ impl Rows {
         self.lost[location] = added(lost).into_boxed_slice();
     }
 
-    /// Sums of one call to a row for each late party, and one for what nobody is charged with.
+    /// Splits the sums of one call: a row for each late party, and one for the time charged to
+    /// nobody.
     fn split(
         &mut self,
         pattern: PatternNumber,
@@ -138,7 +137,6 @@ impl Rows {
         }
     }
 
-    /// Gives call paths other names.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         let mut paths = Interner::default();
         let renamed = self
@@ -171,11 +169,11 @@ struct Piece {
     parts: Vec<Part>,
 }
 
-/// Rows of one location, or some of them.
+/// Rows of one location, or a part of them.
 #[derive(Serialize, Deserialize)]
 struct Part {
     times: LocationTimes,
-    /// Whether these are its first.
+    /// Whether these are the location's first rows.
     begins: bool,
     lost: Vec<Lost>,
 }
@@ -184,7 +182,7 @@ struct Part {
 struct Pieces<'r> {
     rows: &'r mut Rows,
     times: &'r [LocationTimes],
-    /// Next location, and next of its rows.
+    /// Next location, and its next row.
     at: usize,
     row: usize,
 }
@@ -201,7 +199,7 @@ impl Pieces<'_> {
             let begins = self.row == 0;
             let known = &self.rows.paths.values;
             if begins {
-                // The worst first. Numbers of call paths depend on the agent, keys do not.
+                // The worst first. Ties go by key: numbers of call paths depend on the agent.
                 let key = |path: u32| known.get(path as usize).copied();
                 self.rows.lost[self.at].sort_by_cached_key(|lost| {
                     let about = (lost.pattern, lost.operation, key(lost.path));
@@ -238,8 +236,8 @@ impl Pieces<'_> {
     }
 }
 
-/// Writes the table of all agents' locations, whose `times` are ascending by rank and thread.
-/// Collective; what went wrong is known to the head, which alone writes.
+/// Writes the table of all agents' locations; `times` ascend by rank and thread. Collective. Only
+/// the head writes, and only the head gets errors of writing.
 pub fn write(
     job: &dyn Job,
     path: &Path,
@@ -263,7 +261,7 @@ pub fn write(
     }
     let mut table = Table::new(path, opened, places, all);
     job.relay(&mut next, &mut |bytes| {
-        // The others have to be listened to, whatever becomes of it.
+        // Receive from all agents even after an error: they wait for it.
         if let Ok(open) = &mut table
             && let Err(error) = open.add(&bytes)
         {
@@ -273,7 +271,6 @@ pub fn write(
     Ok(table?.file.finish()?)
 }
 
-/// A call path's place, as the table knows it.
 #[derive(Clone, Copy, Default)]
 struct Place {
     file: Option<Text>,
@@ -282,7 +279,7 @@ struct Place {
     callpath: Option<Text>,
 }
 
-/// The file, and the texts that it knows.
+/// The file and its texts.
 struct Table<'t> {
     file: PerRank,
     opened: &'t Opened,
@@ -293,7 +290,7 @@ struct Table<'t> {
     hosts: Vec<Option<Text>>,
     /// Names of the times, in the order of [`Table::times`].
     metrics: [Text; 8],
-    /// Same texts, other places.
+    /// Places often share texts.
     texts: FxHashMap<String, Text>,
 }
 
@@ -461,8 +458,8 @@ mod tests {
         }
     }
 
-    /// A location that lost 10 ns to each of `causes` and 1 ns to nobody, in calls with
-    /// three signatures of which two are on one line.
+    /// A location that lost 10 ns to each of `causes`, and 1 ns to nobody. The calls have three
+    /// signatures; two are on one line.
     fn rows(causes: u32) -> Rows {
         let mut charged = Charged::default();
         let mut add = |signature, severity, late: Option<&Detail>| {

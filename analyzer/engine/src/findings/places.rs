@@ -1,4 +1,4 @@
-//! Where the calls are: gathers the frames that the findings name, and resolves them.
+//! Places of calls: gathers the frames of the findings' call paths, and resolves them.
 
 use anyhow::Result;
 use laggard_comm::{self as comm, Job};
@@ -11,7 +11,7 @@ use crate::basics::intern::PathKey;
 use crate::judge::profile::Profiled;
 use crate::symbols::{Line, Symbols, callers, source_location, told_by};
 
-/// One frame of a call path, as agents tell it.
+/// One frame of a call path, as sent between agents.
 #[derive(Clone, Serialize, Deserialize)]
 enum FrameText {
     Native {
@@ -28,11 +28,10 @@ enum FrameText {
 
 /// The frames of call paths by key.
 pub type Paths = FxHashMap<PathKey, Vec<Frames>>;
-/// One frame.
 pub struct Frames(FrameText);
 
-/// Gathers the frames of all call paths that agents' findings name, `own` those of this
-/// one, at the head. Each travels once. Collective.
+/// Gathers the frames of all call paths of all agents' findings at the head; `own` are this
+/// agent's. Each path travels once. Collective.
 pub fn paths(
     job: &dyn Job,
     own: Vec<PathKey>,
@@ -48,7 +47,7 @@ pub fn paths(
             }
         }
     }
-    // The first agent that has a path tells it.
+    // The first agent that has a path sends it.
     let me = job.agent() as u64;
     let mut holders: Vec<u64> = wanted
         .iter()
@@ -107,15 +106,15 @@ fn frames(location: &Location, id: u32) -> Vec<FrameText> {
 /// Resolves call paths to places, each once.
 pub struct Places {
     paths: Paths,
-    /// What resolves addresses.
+    /// Resolver of addresses.
     pub symbols: Symbols,
     known: FxHashMap<PathKey, SourceLocation>,
-    /// Who calls what the line of a call path does not tell from others, innermost first.
+    /// Callers of call paths with the same line, innermost first.
     callers: FxHashMap<PathKey, Vec<Caller>>,
 }
 
 impl Places {
-    /// Nothing resolved yet.
+    /// No place is resolved yet.
     pub fn new(paths: Paths, symbols: Symbols) -> Self {
         Places {
             paths,
@@ -130,10 +129,9 @@ impl Places {
         self.paths.extend(paths);
     }
 
-    /// The first of the call paths that look the same to the program's author: a loop
-    /// that the compiler unrolled calls from several addresses of one line. Addresses
-    /// without a line are told apart. The head, which has the texts, tells the others; paths
-    /// that look like no other one are left out. Collective.
+    /// Maps each call path to the first one with the same lines. A loop unrolled by the compiler
+    /// calls from several addresses of one line. Addresses without a line stay apart. The head has
+    /// the texts and sends the result; paths without a duplicate are left out. Collective.
     pub fn same(&mut self, job: &dyn Job) -> Result<FxHashMap<PathKey, PathKey>> {
         let mut keys: Vec<PathKey> = self.paths.keys().copied().collect();
         keys.sort_unstable();
@@ -148,8 +146,7 @@ impl Places {
         Ok(same.into_iter().collect())
     }
 
-    /// The lines of a call path, innermost first, those without a line number with
-    /// their address.
+    /// The lines of a call path, innermost first. Lines without a number have their address.
     fn lines(&mut self, key: PathKey) -> Vec<(Line, u64)> {
         let mut lines: Vec<(Line, u64)> = Vec::new();
         for Frames(frame) in self.paths.get(&key).map_or(&[][..], Vec::as_slice) {
@@ -181,7 +178,7 @@ impl Places {
         lines
     }
 
-    /// From now on, tells these call paths apart from each other by who calls, where lines do not.
+    /// From now on, adds callers to these call paths where lines alone do not differ.
     pub fn tell_apart(&mut self, mut keys: Vec<PathKey>) {
         keys.sort_unstable();
         keys.dedup();
@@ -201,7 +198,7 @@ impl Places {
         self.known.clear();
     }
 
-    /// Where a call path leads.
+    /// The place of a call path.
     pub fn of(&mut self, key: PathKey) -> SourceLocation {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -213,14 +210,14 @@ impl Places {
         place
     }
 
-    /// The function that a call path of one frame is in.
+    /// The function of a call path with one frame.
     pub fn function(&mut self, key: PathKey) -> String {
         let lines = self.lines(key);
         let function = lines.last().map_or("", |(line, _)| &*line.function);
         function.split("+0x").next().unwrap_or(function).to_owned()
     }
 
-    /// `app.c:42`, or what is known; and who calls that, where that line has several.
+    /// `app.c:42`, or the known part of it; with the caller if the line has several.
     pub fn short(&mut self, key: PathKey) -> String {
         let place = self.of(key);
         let line = |file: &str, line: u32, function: &str| match line {

@@ -1,5 +1,5 @@
-//! Regions of the program: what is known of each over all locations, and those that an operation
-//! map makes operations.
+//! Regions of the program: sums of each over all locations, and the regions that an operation map
+//! turns into operations.
 
 use std::collections::BTreeMap;
 
@@ -27,47 +27,47 @@ use crate::replay::meetings::{Instances, Meetings, is_meeting};
 use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 
-/// Rows of the report.
+/// Most rows of the report.
 const MOST_ROWS: usize = 500;
-/// Share of all time from which a function has a row, percent.
+/// Smallest share of all time for a row of a function, percent.
 const LEAST_PERCENT: f64 = 0.1;
 
-/// The same region has the same key in all locations.
+/// Key of a region: the same in all locations.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RegionKey {
     kind: u32,
-    /// Of one that the program named.
+    /// Name, if the program named it.
     name: String,
-    /// Of a function: its entry.
+    /// Entry, if it is a function.
     function: PathKey,
 }
 
-/// What is known of a region. ns.
+/// Sums of a region. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegionSums {
-    /// The first of the places where it was begun first.
+    /// The first of the places of the locations' first instances.
     place: PathKey,
     count: u64,
     untimed: u64,
     inclusive: u64,
     exclusive: u64,
-    /// Of one instance.
+    /// Longest instance.
     longest: u64,
     locations: u64,
-    /// The most of a location, and the lowest rank with it.
+    /// Largest time of a location, and the lowest rank with it.
     most: (u64, u32),
-    /// A location's instances differ by so much: longest / mean.
+    /// Deviation of the instances of a location: longest / mean.
     deviation: f64,
-    /// Share of its location's time, of the location with the largest.
+    /// Largest share of a location's time.
     share: f64,
-    /// The type that an operation map gave it, and one more.
+    /// Its type in the operation map, plus one.
     operation_type: u32,
 }
 
-/// The regions of an agent, or of several.
+/// The regions of one or more agents.
 pub type Regions = BTreeMap<RegionKey, RegionSums>;
 
-/// Adds what others know.
+/// Adds the sums of others.
 pub fn merge(one: &mut Regions, other: Regions) {
     for (key, sums) in other {
         match one.get_mut(&key) {
@@ -100,14 +100,14 @@ impl RegionSums {
         self.exclusive as f64 / self.locations.max(1) as f64
     }
 
-    /// What the others may have waited for the location with most, ns.
+    /// Time that the others may have waited for the location with the largest time, ns.
     fn imbalance(&self) -> f64 {
         (self.most.0 as f64 * self.locations as f64 - self.exclusive as f64).max(0.0)
     }
 }
 
-/// The regions of these locations, with the number of those that an operation map names in
-/// `mapped`, and what is odd about them.
+/// The sums of the regions of these locations; `mapped` has the numbers of regions in the operation
+/// map. Also the anomalies of the regions.
 pub fn sums(
     locations: &[Location],
     profiled: &[Profiled],
@@ -140,7 +140,7 @@ pub fn sums(
                 share: percent(exclusive as f64, profiled.times.wall() as f64),
                 operation_type: generic.map_or(0, |generic| generic as u32 + 1),
             };
-            // A damaged file may define one twice.
+            // A damaged file may define a region twice.
             merge(&mut own, Regions::from([(key, sums)]));
         }
         merge(&mut all, own);
@@ -156,7 +156,7 @@ fn key_of(
     key(location, profiled, entry.region)
 }
 
-/// The key of a location's region, and the call path of the place where it was begun first.
+/// The key of a location's region, and the call path of its first instance.
 fn key(location: &Location, profiled: &Profiled, id: u32) -> Option<(RegionKey, PathKey)> {
     let definitions = &location.definitions;
     let region = definitions.regions().get(id as usize)?;
@@ -176,7 +176,7 @@ fn key(location: &Location, profiled: &Profiled, id: u32) -> Option<(RegionKey, 
     Some((key, place))
 }
 
-/// Notes begins and ends that have no counterpart.
+/// Notes begins without an end, and ends without a begin.
 fn note(
     location: &Location,
     key: &RegionKey,
@@ -204,7 +204,7 @@ fn note(
     );
 }
 
-/// The numbers of regions that an operation map makes operations.
+/// Numbers of the regions that are operations.
 #[derive(Default)]
 pub struct Mapped(FxHashMap<RegionName, u16>);
 
@@ -226,8 +226,8 @@ impl Mapped {
     }
 }
 
-/// Gives the instances of a location's regions their names, for those who pass single instances
-/// on: each name is an operation of its own.
+/// Names the instances of a location's regions, for exporters of single instances. Each name is an
+/// operation of its own.
 pub fn name_instances(location: &mut Location, symbols: &mut Symbols) {
     let definitions = &location.definitions;
     let regions = definitions.regions().iter();
@@ -262,7 +262,7 @@ pub fn labels(location: &Location, symbols: &mut Symbols) -> Vec<String> {
     regions.map(label).collect()
 }
 
-/// Gives instances of regions other numbers, by the ids of the regions.
+/// Renumbers instances of regions, by the ids of the regions.
 fn rename(location: &mut Location, number: impl Fn(usize) -> Option<u16>) {
     location.definitions.rename_operations(|signature| {
         let id = usize::try_from(signature.parameter).ok();
@@ -271,8 +271,8 @@ fn rename(location: &mut Location, number: impl Fn(usize) -> Option<u16>) {
     });
 }
 
-/// Makes operations of the regions that a map names: in the signatures, and in the profiles of
-/// their locations. Collective; the head alone knows the names of functions.
+/// Turns the mapped regions into operations: in the signatures, and in the profiles of their
+/// locations. Collective; only the head knows the names of functions.
 pub fn apply(
     job: &dyn Job,
     map: &OperationMap,
@@ -287,7 +287,7 @@ pub fn apply(
         return Ok((mapped, Meetings::default()));
     }
     for (name, generic) in map.entries() {
-        // The same on all agents: all name all operations, in the same order.
+        // All agents name all operations in the same order, so the numbers agree.
         if let Some(number) = user::number(name, generic) {
             let name = RegionName::Named(name.to_owned());
             mapped.0.insert(name, number);
@@ -341,7 +341,7 @@ pub fn apply(
     Ok((mapped, meetings))
 }
 
-/// Names of all instrumented functions that have a name in the map, by entry. Collective.
+/// The names of all instrumented functions in the map, by entry. Collective.
 fn functions(
     job: &dyn Job,
     map: &OperationMap,
@@ -369,8 +369,8 @@ fn functions(
     Ok(postcard::from_bytes(&bytes)?)
 }
 
-/// Makes operations of a location's regions: `numbers` are theirs, by id. Gives the instances of
-/// each that its ranks may meet in.
+/// Turns a location's regions into operations: `numbers` by id. Returns the instances of each
+/// region in which ranks may meet.
 fn make_operations(
     location: &mut Location,
     profiled: &mut Profiled,
@@ -386,7 +386,7 @@ fn make_operations(
     let ns = |ticks: u64| clock.length_ns(ticks) as u64;
     for entry in &location.regions {
         if let Some(number) = number(entry.region as usize) {
-            // Of what is called in it the profile knows already.
+            // The profile has the calls inside already.
             let inside = &mut profiled.times.inside[TimeClass::of(number) as usize];
             *inside = inside.saturating_add(ns(entry.exclusive));
             let known = instances.entry(number).or_default();
@@ -433,12 +433,12 @@ fn make_operations(
     instances
 }
 
-/// Call paths that have to be known for the report.
+/// Call paths that the report needs.
 pub fn paths(regions: &Regions) -> impl Iterator<Item = PathKey> {
     regions.values().map(|sums| sums.place)
 }
 
-/// The rows of the report, those that ranks differ in most first. `total` is all time, ns.
+/// The rows of the report, the largest differences between ranks first. `total` is all time, ns.
 pub fn rows(
     regions: Regions,
     settings: &Settings,

@@ -1,10 +1,10 @@
-//! The time that all shares are of: between start-up and shut-down.
+//! The time that all shares refer to: between start-up and shut-down.
 //!
-//! It begins, on each location, when its own call of MPI_Init or shmem_init returns, and ends when
-//! the last of all locations enters Finalize: waiting for one that comes late counts, the work of
-//! Finalize does not. A location without such calls (another thread, a process that was killed,
-//! an archive) is measured from its first call to the end of its last. Whatever a program with two
-//! libraries does before it starts the second one counts; that start does not.
+//! For each location it begins when its own call of MPI_Init or shmem_init returns. It ends when
+//! the last of all locations enters Finalize: waiting for a late one counts, the work of Finalize
+//! does not. A location without such calls (another thread, a killed process, an archive) is
+//! measured from its first call to the end of its last. In a program with two libraries, everything
+//! before the second start counts, but not that start itself.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,16 @@ pub fn is_init(operation: u16) -> bool {
     calls::call(operation).is_some_and(|call| call.shape == Shape::Init)
 }
 
-/// Whether the function with this number ends a library.
 fn is_finalize(operation: u16) -> bool {
     calls::call(operation).is_some_and(|call| call.shape == Shape::Finalize)
 }
 
-/// Whether the function with this number is of start-up or shut-down.
+/// Whether the function with this number belongs to start-up or shut-down.
 pub fn is_end(operation: u16) -> bool {
     is_init(operation) || is_finalize(operation)
 }
 
-/// Whether a program may call it before start-up is over, and after shut-down has begun.
+/// Whether a program may call it before start-up is over, or after shut-down has begun.
 fn is_aside(operation: u16) -> bool {
     calls::call(operation)
         .is_none_or(|call| matches!(call.generic, GenericType::Setup | GenericType::User))
@@ -40,32 +39,32 @@ fn is_aside(operation: u16) -> bool {
 /// A call that ends a library. Ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finalize {
-    /// Its number.
+    /// Number of the call.
     pub operation: u16,
-    /// Its call path, of the location.
+    /// The location's id of its call path.
     pub call_path: u32,
     pub enter: u64,
     leave: u64,
-    /// Whether it is in the profile.
     is_profiled: bool,
 }
 
-/// When a location's parts begin and end. Ticks.
+/// Bounds of a location's parts. Ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// First enter and last leave.
     pub span: (u64, u64),
-    /// When its start-up was over, if it has one.
+    /// When start-up was over, if it has one.
     pub started: Option<u64>,
-    /// What of `started` it spent in calls that start a library.
+    /// Part of `started` in calls that start a library.
     starting: u64,
-    /// In other calls of the profile before start-up was over or after shut-down had begun.
+    /// Part in other calls of the profile before the end of start-up or after the begin of
+    /// shut-down.
     aside: Calls,
-    /// How it ended.
+    /// Its call of Finalize.
     pub finalize: Option<Finalize>,
 }
 
-/// The time of a call, as far as it is in the profile.
+/// The time of a call that is in the profile.
 fn profiled(signature: &Signature, event: &Event) -> u64 {
     let is_user = calls::call(signature.operation).is_none_or(calls::Call::is_user);
     match signature.flags & (flags::PART | flags::PAUSED) {
@@ -91,7 +90,7 @@ fn add(calls: &mut Calls, others: Calls) {
 }
 
 impl Bounds {
-    /// Of a location: looks at its first calls and its last ones.
+    /// Bounds of a location, from its first and last calls.
     pub fn of(location: &Location) -> Bounds {
         let spent = |is: fn(u16) -> bool| {
             let entries = location.profile.iter().filter(|e| is(e.operation));
@@ -106,19 +105,19 @@ impl Bounds {
         if has_events {
             bounds.start(location);
         } else if location.chunks.is_empty() && spent(is_init) > 0 {
-            // A file is made when MPI_Init has returned; only the profile knows how long it took.
+            // A file is created after MPI_Init; only the profile knows how long that took.
             bounds.starting = spent(is_init);
             bounds.span.0 = first.saturating_sub(bounds.starting);
             bounds.started = Some(first);
         }
         let end = location.end.map_or(bounds.span.0, |end| end.end_ticks);
         bounds.span.1 = end;
-        // Where records stopped at a limit, the profile went on to the end.
+        // If records stopped at a limit, the profile went on to the end.
         let stopped = LIMIT_SIZE | LIMIT_WRITE;
         let is_cut = location.end.is_some_and(|end| end.limits & stopped != 0);
         if has_events {
             let last = bounds.stop(location);
-            // The file is closed a little after the last call; the last call is what counts.
+            // The last call counts; the file is closed a little later.
             bounds.span.1 = match last > bounds.span.0 && !is_cut {
                 true => last,
                 false => end.max(last),
@@ -139,7 +138,7 @@ impl Bounds {
         bounds
     }
 
-    /// Looks at the calls up to the first one that needs a library, or that starts the last one.
+    /// Reads the calls up to the first one that needs a library, or that starts the last one.
     fn start(&mut self, location: &Location) {
         let signatures = location.definitions.signatures();
         let mut functions: Vec<u16> = signatures.iter().map(|s| s.operation).collect();
@@ -174,7 +173,7 @@ impl Bounds {
         }
     }
 
-    /// Looks at the calls after the last one that needs a library. Gives when the last call ended.
+    /// Reads the calls after the last one that needs a library. Returns the end of the last call.
     fn stop(&mut self, location: &Location) -> u64 {
         let signatures = location.definitions.signatures();
         let has_finalize = signatures.iter().any(|s| is_finalize(s.operation));
@@ -219,8 +218,8 @@ impl Bounds {
         last.unwrap_or(0)
     }
 
-    /// What of a location's time is not measured, if the last location entered Finalize at
-    /// `stopped`, ns, and calls that start a library took so many ticks in all.
+    /// Times of a location outside of the measured time. The last location entered Finalize at
+    /// `stopped`, ns; calls that start a library took `starting` ticks in all.
     pub fn ends(&self, clock: &ClockMap, starting: u64, stopped: Option<i64>) -> Ends {
         let between = |from: i64, to: i64| to.saturating_sub(from).max(0) as u64;
         let (first, last) = (clock.ns(self.span.0), clock.ns(self.span.1));
@@ -243,8 +242,7 @@ impl Bounds {
         ends
     }
 
-    /// The calls that are not measured, but for those that start a library and the one that ends it:
-    /// number, call path, ns.
+    /// The unmeasured calls, without those that start or end a library: number, call path, ns.
     pub fn aside(&self, clock: &ClockMap) -> impl Iterator<Item = ((u16, u32), u64)> {
         let ns = |ticks: u64| clock.length_ns(ticks) as u64;
         self.aside
@@ -253,13 +251,13 @@ impl Bounds {
     }
 }
 
-/// What of a location's time is not measured, ns.
+/// Unmeasured times of a location, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     /// Until its libraries have started.
     pub startup: u64,
     /// Since the last location entered Finalize.
     pub shutdown: u64,
-    /// Of `shutdown`, in its own call of Finalize, if that is in the profile.
+    /// Part of `shutdown` in its own call of Finalize, if that is in the profile.
     pub finalizing: u64,
 }

@@ -1,5 +1,5 @@
-//! Hosts on which more ranks run than there are processors for: much of what takes long there is
-//! waiting for a processor, not for another rank.
+//! Hosts with more ranks than processors. There, much of the waiting is for a processor, not for
+//! another rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,10 @@ use serde::{Deserialize, Serialize};
 /// The processors of a host that ranks of the run may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Room {
-    /// Different ranks.
     ranks: u32,
-    /// Lists of processors as the collector tells them, each once; none if that is not known.
+    /// Lists of processors as recorded, each once; empty if unknown.
     affinities: BTreeSet<String>,
-    /// The least that a rank may use at a time, where something limits that.
+    /// The least number that a quota allows a rank, if there is a quota.
     quota: Option<u32>,
 }
 
@@ -25,13 +24,13 @@ impl Room {
         self.quota = self.quota.into_iter().chain(other.quota).min();
     }
 
-    /// How many processors there are for all; `None` if that is not known.
+    /// Processors of all lists; `None` if unknown.
     fn cores(&self) -> Option<u32> {
         let mut cores = BTreeSet::new();
         for range in self.affinities.iter().flat_map(|list| list.split(',')) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            // No machine has more, whatever a file says.
+            // Bounds invalid numbers of a file.
             cores.extend(first.min(MOST_PROCESSORS)..=last.min(MOST_PROCESSORS));
         }
         let cores = (!cores.is_empty()).then_some(cores.len() as u32)?;
@@ -39,11 +38,11 @@ impl Room {
     }
 }
 
-/// Processors of a host, at most.
+/// Most processors of a host.
 const MOST_PROCESSORS: u32 = 1 << 16;
 
-/// The host with the most ranks for each of its processors, if that is more than one; agents tell
-/// the `rooms` of their ranks.
+/// The host with the most ranks per processor, if that is more than one. `told` are the rooms of
+/// the agents' ranks.
 pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Option<Crowd> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
     for (host, room) in told {
@@ -65,7 +64,7 @@ pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Opti
     })
 }
 
-/// What the ranks of these locations may run on, by host; a rank is at one agent.
+/// Rooms of the ranks of these locations, by host; one agent holds a rank.
 pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
     let ranks = locations.chunk_by(|a, b| a.header.rank == b.header.rank);
@@ -106,10 +105,10 @@ mod tests {
         };
         assert_eq!(of(&[room(4, &["0-1"], None)]), Some((4, 2, 1)));
         assert_eq!(of(&[room(2, &["0-1"], None)]), None);
-        // Each has its own, or all have the same one.
+        // Each rank has its own processor, or all have the same one.
         assert_eq!(of(&[room(2, &["0", "1"], None)]), None);
         assert_eq!(of(&[room(2, &["1"], None)]), Some((2, 1, 1)));
-        // A quota, and a recorder that does not tell.
+        // A quota; a recorder without lists.
         assert_eq!(of(&[room(4, &["0-7"], Some(2))]), Some((4, 2, 1)));
         assert_eq!(of(&[room(4, &[], None)]), None);
         assert_eq!(of(&[room(4, &["x"], None)]), None);

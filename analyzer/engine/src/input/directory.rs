@@ -1,4 +1,4 @@
-//! The directory of a trace, and what is odd about its files.
+//! The directory of a trace, and anomalies of its files.
 
 mod anomalies;
 
@@ -12,7 +12,7 @@ use crate::basics::anomaly::Level;
 
 pub use anomalies::{merge_anomalies, of_location};
 
-/// The directory of a trace: of an archive, that of its anchor file.
+/// The directory of a trace; for an archive, that of its anchor file.
 pub fn of(trace: &Path) -> &Path {
     match import::is_archive(trace) {
         true => trace.parent().unwrap_or(Path::new("")),

@@ -1,4 +1,4 @@
-//! A trace directory: which locations are in it, and whether they belong together.
+//! The locations of a trace directory, and whether they belong together.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// A location of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
-    /// Name of its file, or that it would have.
+    /// Name of its file, or the name that it would have.
     pub name: String,
-    /// Where it is instead, if it has no file of its own.
+    /// Its place in a node file, if it has no file of its own.
     pub node: Option<InNode>,
     /// Bytes.
     pub size: u64,
@@ -24,23 +24,22 @@ pub struct InNode {
     pub file: String,
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
 }
 
-/// A file or location that cannot be used.
+/// An unusable file or location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Failure {
     /// Its name.
     pub file: String,
-    /// What is wrong, with the path.
+    /// The error, with the path.
     pub why: String,
-    /// Written by a newer version.
+    /// Whether a newer version wrote it.
     pub is_newer: bool,
 }
 
 impl Failure {
-    /// That it could not be opened.
+    /// A file that could not be opened.
     pub fn new(file: &str, error: &laggard_trace::Error) -> Failure {
         Failure {
             file: file.to_owned(),
@@ -50,18 +49,18 @@ impl Failure {
     }
 }
 
-/// What a directory holds.
+/// Contents of a directory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Listing {
     /// The locations, by name.
     pub entries: Vec<Entry>,
-    /// What cannot be used.
+    /// Unusable files and locations.
     pub failures: Vec<Failure>,
-    /// Node files with index entries that cannot be used, and how many.
+    /// Node files with unusable index entries, and their number.
     pub damaged: Vec<(String, u64)>,
 }
 
-/// The locations in a directory.
+/// Lists the locations in a directory.
 pub fn list(directory: &Path) -> Result<Listing> {
     let shown = directory.display();
     let metadata = std::fs::metadata(directory)
@@ -105,7 +104,7 @@ pub fn list(directory: &Path) -> Result<Listing> {
             "{shown}: no trace in this directory (no *.{FILE_EXTENSION} files); record one first: laggard run -o {shown} -- mpirun …"
         );
     }
-    // Ranks in order: those of a million and more have longer names.
+    // Ranks in order: those from a million on have longer names.
     let number = |entry: &Entry| rank_part(&entry.name).len();
     let entries = &mut listing.entries;
     entries.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.cmp(b)));
@@ -153,7 +152,7 @@ impl Listing {
         self.entries.extend(locations);
     }
 
-    /// A location can be in one place only: the first counts, its own file before others.
+    /// Removes duplicates of a location: the first counts, its own file before node files.
     fn drop_repeated(&mut self, directory: &Path) {
         let failures = &mut self.failures;
         self.entries.dedup_by(|later, first| {
@@ -178,12 +177,12 @@ impl Listing {
     }
 }
 
-/// The part of a file's name that says which rank it belongs to.
+/// The part of a file's name that tells the rank.
 pub fn rank_part(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// What is wrong with a file that has another's name, if so.
+/// The error if a file has another location's name.
 pub fn misplaced(name: &str, location: &Location) -> Option<String> {
     let expected = laggard_trace::file_name(location.header.rank, location.header.thread);
     (expected != name).then(|| {
@@ -194,7 +193,7 @@ pub fn misplaced(name: &str, location: &Location) -> Option<String> {
     })
 }
 
-/// Makes sure that all files are of one run: (run id, world size, file name) each.
+/// Checks that all files are of one run; a file is (run id, world size, file name).
 pub fn check_one_run<'f>(
     directory: &Path,
     files: impl Iterator<Item = ([u8; 16], u32, &'f str)>,

@@ -1,5 +1,5 @@
-//! Archives of other recorders: each agent rewrites its own locations once, in this project's
-//! format, and they are analysed as if they had been recorded so.
+//! Archives of other recorders. Each agent rewrites its own locations once, in this project's
+//! format; the analysis then treats them as recorded.
 
 use std::path::Path;
 
@@ -25,8 +25,7 @@ pub fn is_archive(path: &Path) -> bool {
         .is_some_and(|extension| extension == ANCHOR)
 }
 
-/// Rewrites this agent's locations of an archive. Collective; the error is the same on all
-/// agents.
+/// Rewrites this agent's locations of an archive. Collective; errors are the same on all agents.
 pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Found> {
     let transcoder = Archive::open(path).and_then(Transcoder::new);
     let transcoder = comm::agree(job, transcoder.map_err(anyhow::Error::msg))?;
@@ -73,7 +72,7 @@ pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Fou
     Ok((locations.collect(), failures, Vec::new()))
 }
 
-/// The beginning of MPI is a collective of all ranks, if all of them have one. Collective.
+/// Keeps the beginning of MPI as a collective only if each rank has exactly one. Collective.
 fn settle_beginning(job: &dyn Job, transcoded: &mut [Transcoded]) {
     let is_once = |one: &Transcoded| {
         let expected = u64::from(one.location.header.thread == 0);
@@ -85,7 +84,7 @@ fn settle_beginning(job: &dyn Job, transcoded: &mut [Transcoded]) {
     }
 }
 
-/// Locations as files would be, to be dealt out.
+/// Locations as files, for the distribution to agents.
 fn entries(threads: &[Thread]) -> Vec<Entry> {
     let entries = threads.iter().map(|thread| Entry {
         name: laggard_trace::file_name(thread.rank, thread.thread),
@@ -118,17 +117,17 @@ fn add_notes(notes: &Notes, anomalies: &mut Anomalies) {
     }
 }
 
-/// Messages on a channel, as one end of it counts them.
+/// Number of messages on a channel, counted at one end.
 #[derive(Default, Serialize, Deserialize)]
 struct Counted {
     channel: Channel,
     messages: u64,
-    /// There may be more.
+    /// Whether there may be more.
     is_missing_some: bool,
 }
 
-/// Where messages may be missing, and the ends of a channel do not count the same, nobody
-/// knows which of them belong together: such channels are not judged. Collective.
+/// Excludes uncertain channels from the analysis: if messages may be missing and the two ends count
+/// differently, they cannot be matched. Collective.
 fn forget_uncertain(
     job: &dyn Job,
     transcoded: &mut [Transcoded],
@@ -145,7 +144,7 @@ fn forget_uncertain(
     {
         return Ok(());
     }
-    // Ranks, not threads: they share channels.
+    // By rank, not by thread: threads share channels.
     let mut senders: FxHashMap<Channel, (u64, bool)> = FxHashMap::default();
     let mut receivers: FxHashMap<Channel, (u64, bool)> = FxHashMap::default();
     for one in transcoded.iter() {
@@ -164,7 +163,7 @@ fn forget_uncertain(
     let incomplete = transcoded.iter().filter(|one| one.missing.receives);
     let incomplete: FxHashSet<u32> = incomplete.map(|one| one.location.header.rank).collect();
     let agent = |rank: u32| agent_of.get(rank as usize).copied().unwrap_or(0) as usize;
-    // Receivers compare: each sender tells what it sent.
+    // Senders report their counts; receivers compare.
     let mut telling: Vec<Vec<Counted>> = (0..job.agents()).map(|_| Vec::new()).collect();
     for (&channel, &(messages, is_missing_some)) in &senders {
         telling[agent(channel.2)].push(Counted {
@@ -185,7 +184,7 @@ fn forget_uncertain(
         }
         known.insert(sent.channel);
     }
-    // What was received and never sent: the sender may have lost it.
+    // Received but never sent: the sender may have lost the record.
     let unsent = receivers.keys().filter(|channel| !known.contains(*channel));
     uncertain.extend(unsent.copied());
     let mut telling: Vec<Vec<Channel>> = (0..job.agents()).map(|_| Vec::new()).collect();

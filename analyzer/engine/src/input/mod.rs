@@ -1,7 +1,7 @@
-//! From a directory, or an archive, to the locations that an agent holds.
+//! From a directory, or an archive, to the locations of an agent.
 //!
-//! *In.* A path. *Out.* Mapped files dealt out to agents, their definitions and clocks, and what is
-//! wrong with them. *Does not know* calls.
+//! *In.* A path. *Out.* Mapped files dealt out to agents, their definitions, clocks and anomalies.
+//! *Does not know* calls.
 
 pub mod bounds;
 pub mod crowd;

@@ -1,4 +1,4 @@
-//! Opens the traces: files to agents, and what everybody has to know of them to all.
+//! Opens the traces: deals files out to agents, and shares the facts that all agents need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::input::crowd::Room;
 use crate::input::files::{Entry, Failure, Listing};
 use crate::input::{crowd, files, import};
 
-/// What is read of each location at once.
+/// Facts of a location that are read at once.
 struct LocationInfo {
     rank: u32,
     /// Size of the world.
@@ -27,7 +27,7 @@ struct LocationInfo {
     run_id: [u8; 16],
     /// File name, for messages.
     file: String,
-    /// Host name; "" unless this is a rank's first thread.
+    /// Host name; empty unless this is a rank's first thread.
     host: String,
     clock: ClockEvidence,
     bounds: Bounds,
@@ -41,75 +41,74 @@ struct LocationInfo {
     calls: u64,
 }
 
-/// What an agent tells all others: it grows with what is different, not with the ranks.
+/// The message of an agent to all others. It grows with the different values, not with the ranks.
 #[derive(Default, Serialize, Deserialize)]
 struct Told {
-    /// Successive ranks that are here and alike: the first, how many, position of their
+    /// Runs of successive, equal ranks at this agent: the first, their number, position of their
     /// clock in `spans`, whether their traces are cut off.
     ranks: Vec<(u32, u32, u32, bool)>,
-    /// Clocks, and when their locations' first call began and the last one ended, ticks.
+    /// Clocks, with the first enter and last leave of their locations, ticks.
     spans: Vec<(ClockKey, (u64, u64))>,
-    /// What is known of them, in rank order.
+    /// Clock evidence, in rank order.
     evidence: Vec<ClockEvidence>,
-    /// Hosts and their names.
     hosts: Vec<(u64, String)>,
-    /// The first file of each run and size of the world: there should be one.
+    /// The first file of each run and world size: there should be one.
     runs: Vec<([u8; 16], u32, String)>,
-    /// Program and arguments, as the first location says.
+    /// Program and arguments, from the first location.
     program: Vec<String>,
-    /// MPI library, as the first location says that knows it.
+    /// MPI library, from the first location that knows it.
     mpi_library: Option<String>,
-    /// What that was built for, and settings of it, as the first location says.
+    /// The MPI library's device, and its settings, from the first location.
     mpi_device: String,
     settings: Vec<String>,
-    /// When the first location's file was made, ms of Unix time; 0 if it does not say.
+    /// Creation time of the first location's file, ms of Unix time; 0 if unknown.
     began_unix_ms: u64,
     /// Models of processors, ascending.
     processors: Vec<String>,
-    /// What the ranks of each host may run on.
+    /// Processors of the ranks of each host.
     rooms: BTreeMap<u64, Room>,
     locations: u64,
     /// Locations with a profile but no events.
     silent: u64,
     bytes: u64,
-    /// What is of no use.
+    /// Unusable files.
     failures: Vec<Failure>,
 }
 
-/// What the run was, as its first location says.
+/// Facts about the run, from its first location.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Of the recording.
+    /// Id of the recording.
     pub run_id: [u8; 16],
     /// Program and arguments.
     pub program: Vec<String>,
     /// MPI library and version.
     pub mpi_library: Option<String>,
-    /// What that was built for, of MPICH.
+    /// Device of the MPI library (MPICH only).
     pub mpi_device: String,
-    /// Settings of it in the environment: `NAME=value`.
+    /// MPI settings in the environment: `NAME=value`.
     pub settings: Vec<String>,
     /// When it began, ms of Unix time.
     pub began_unix_ms: Option<u64>,
-    /// Models of processors, ascending; empty if it is not known.
+    /// Models of processors, ascending; empty if unknown.
     pub processors: Vec<String>,
-    /// The host that is most crowded, if one is.
+    /// The most crowded host, if there is one.
     pub crowd: Option<Crowd>,
-    /// Locations in all.
+    /// Number of locations.
     pub locations: u64,
     /// Bytes of all files.
     pub bytes: u64,
 }
 
-/// The traces of an agent, and what it knows of all.
+/// The traces of an agent, and shared facts about all.
 pub struct Opened {
     /// This agent's locations, by rank and thread.
     pub locations: Vec<Location>,
     /// Their clocks, and their first enter and last leave, ticks.
     pub own: Vec<(ClockKey, (u64, u64))>,
-    /// When their parts begin and end.
+    /// Bounds of their parts.
     pub bounds: Vec<Bounds>,
-    /// What was recorded.
+    /// Facts about the run.
     pub run: Recorded,
     /// All clocks, ascending, and the first enter and last leave measured with each, ticks.
     pub spans: Vec<(ClockKey, (u64, u64))>,
@@ -123,7 +122,6 @@ pub struct Opened {
     pub host_names: Vec<String>,
     /// Ranks whose trace is cut off.
     pub truncated: Vec<bool>,
-    /// The clocks.
     pub clocks: Clocks,
 }
 
@@ -137,17 +135,17 @@ impl Opened {
     }
 }
 
-/// Files to agents: those of one rank together, and ranks in order, so that neighbours,
-/// who talk most, are mostly at one agent. Cut where the sizes add up to equal shares.
+/// The agent of each file. Files of one rank stay together, and ranks in order, so that neighbours,
+/// which communicate most, are mostly at one agent. Cuts at equal shares of the sizes.
 pub(crate) fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
-    // One more byte each: files without any are shared out, too.
+    // One more byte each, so that empty files are shared out, too.
     let weight = |entry: &Entry| u128::from(entry.size) + 1;
     let total: u128 = entries.iter().map(weight).sum();
     let mut agent_of = Vec::with_capacity(entries.len());
     let mut before = 0;
     for files in entries.chunk_by(|a, b| files::rank_part(&a.name) == files::rank_part(&b.name)) {
         let size: u128 = files.iter().map(weight).sum();
-        // Where the middle of it lies.
+        // The agent whose share contains the middle of the rank's files.
         let agent = (2 * before + size) * agents as u128 / (2 * total);
         agent_of.resize(agent_of.len() + files.len(), agent as u32);
         before += size;
@@ -155,8 +153,8 @@ pub(crate) fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     agent_of
 }
 
-/// The locations of this agent. The head lists the directory, keeps what is wrong with it,
-/// and deals the locations out. Collective; the error is the same on all agents.
+/// The locations of this agent. The head lists the directory, keeps its failures, and deals the
+/// locations out. Collective; errors are the same on all agents.
 fn deal(job: &dyn Job, directory: &Path) -> Result<Listing> {
     let mut parcels = vec![Vec::new(); job.agents()];
     if job.agent() == 0 {
@@ -188,7 +186,7 @@ fn deal(job: &dyn Job, directory: &Path) -> Result<Listing> {
     }
 }
 
-/// Opens locations, those in node files through one look at each file's index.
+/// Opens locations; reads the index of each node file once.
 fn open_locations(
     directory: &Path,
     entries: &[Entry],
@@ -202,7 +200,7 @@ fn open_locations(
         None => Location::open(&directory.join(&entry.name)),
         Some(node) => match nodes.get(&*node.file) {
             Some(Some(file)) => file.location(node.rank, node.thread),
-            // Once more, for the error.
+            // Opened again to get the error.
             _ => NodeFile::open(&directory.join(&node.file))
                 .and_then(|file| file.location(node.rank, node.thread)),
         },
@@ -210,7 +208,7 @@ fn open_locations(
     entries.par_iter().map(open).collect()
 }
 
-/// Locations, what cannot be used, and files with index entries that cannot be.
+/// Locations, failures, and node files with the number of unusable index entries.
 pub type Found = (Vec<Location>, Vec<Failure>, Vec<(String, u64)>);
 
 /// Opens this agent's files of a directory. Collective.
@@ -235,8 +233,8 @@ fn open_own(job: &dyn Job, directory: &Path) -> Result<Found> {
     Ok((locations, failures, listing.damaged))
 }
 
-/// Opens a directory's traces, or an archive's, this agent's share of them. Collective; the error is
-/// the same on all agents.
+/// Opens this agent's share of the traces of a directory or archive. Collective; errors are the
+/// same on all agents.
 pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
     let (mut locations, failures, damaged) = match import::is_archive(directory) {
         true => import::open(job, directory, anomalies)?,
@@ -303,7 +301,7 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     })
 }
 
-/// What others have to know of this agent's locations.
+/// The message about this agent's locations.
 fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
     let mut spans: BTreeMap<ClockKey, (u64, u64)> = BTreeMap::new();
     let mut hosts: BTreeMap<u64, String> = BTreeMap::new();
@@ -313,7 +311,7 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
         let span = spans.entry(info.clock.key()).or_insert(own);
         *span = (span.0.min(own.0), span.1.max(own.1));
         if !info.host.is_empty() {
-            // A rank's first thread alone writes it.
+            // Only a rank's first thread has it.
             let name = hosts.entry(info.clock.host);
             name.or_insert_with(|| info.host.clone());
         }
@@ -387,7 +385,7 @@ fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
     }
 }
 
-/// Different names, ascending.
+/// The different names, ascending.
 fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
     let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
     names.into_iter().collect()
@@ -466,7 +464,7 @@ fn share(
     }
     let spans: Vec<(ClockKey, (u64, u64))> = spans.into_iter().collect();
     let name_of = |clock: usize| names.get(&spans[clock].0.0).copied().unwrap_or("");
-    // Several hosts may have the same name: containers, virtual machines.
+    // Hosts may share a name: containers, virtual machines.
     let host = |clock: usize| (name_of(clock), spans[clock].0.0);
     let mut known: Vec<(&str, u64)> = (0..spans.len()).map(host).collect();
     known.sort_unstable();
@@ -547,8 +545,8 @@ fn share(
     }
 }
 
-/// The runtime profile of a location: from its file, or summed up from its events
-/// where the file was not closed.
+/// The runtime profile of a location: from its file, or the sums of its events if the file was not
+/// closed.
 pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
     if !location.profile.is_empty() || location.chunks.is_empty() {
         return location.profile.clone();
@@ -617,7 +615,7 @@ fn add_entry(sums: &mut ProfileTable, key: (u16, u32), other: &ProfileEntry) {
     entry.bytes = entry.bytes.saturating_add(other.bytes);
 }
 
-/// Sum of numbers from a file, which may be anything.
+/// Saturating sum of untrusted numbers from a file.
 pub fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

@@ -1,4 +1,4 @@
-//! Whether those who take part in a call are on one host: what it should cost depends on it.
+//! Whether the partners of a call are on one host: its expected cost depends on this.
 
 use laggard_baselines::Span;
 use laggard_trace::{Location, WORLD, flags};
@@ -9,18 +9,17 @@ use crate::input::open::Opened;
 /// Operation and call path.
 type Key = (u16, u32);
 
-/// Where those are with whom a location's calls were made.
+/// Spans of a location's calls to their partners.
 pub struct Spans<'o> {
     rank: u32,
     hosts: &'o [u32],
-    /// Of all calls, if the run was on one host.
+    /// The span of all calls, if the run was on one host.
     all: Option<Span>,
-    /// `None`: not known, or not always the same.
+    /// `None`: unknown, or not always the same.
     found: FxHashMap<Key, Option<Span>>,
 }
 
 impl<'o> Spans<'o> {
-    /// Those of a location.
     pub fn new(location: &Location, opened: &'o Opened) -> Spans<'o> {
         let is_one_host = opened.host_names.len() <= 1;
         let mut spans = Spans {
@@ -40,7 +39,7 @@ impl<'o> Spans<'o> {
         let mut groups: FxHashMap<u64, Option<Span>> = FxHashMap::default();
         // The run has several hosts.
         groups.insert(WORLD, Some(Span::InterNode));
-        // One member alone has the list of all.
+        // Only one member has the list of all.
         let listed = definitions.communicators.iter();
         for communicator in listed.filter(|communicator| communicator.members.len() > 1) {
             groups.insert(communicator.id, self.of_ranks(&communicator.members));
@@ -66,7 +65,7 @@ impl<'o> Spans<'o> {
         }
     }
 
-    /// Whether a rank is on this location's host; `None` if it is none.
+    /// Span to a rank; `None` if it is no rank.
     pub fn of_peer(&self, peer: i32) -> Option<Span> {
         let host = |rank: u32| self.hosts.get(rank as usize);
         let theirs = host(u32::try_from(peer).ok()?)?;
@@ -85,12 +84,12 @@ impl<'o> Spans<'o> {
         })
     }
 
-    /// Where those are with whom these calls were made, if that is known and always the same.
+    /// The span of these calls, if it is known and always the same.
     pub fn of(&self, operation: u16, call_path: u32) -> Option<Span> {
         let found = || self.found.get(&(operation, call_path)).copied().flatten();
         self.all.or_else(found)
     }
 }
 
-/// The peer of a half that a call does not have (`MPI_PROC_NULL`).
+/// The peer of a missing half (`MPI_PROC_NULL`).
 const NO_PROCESS: i32 = -2;

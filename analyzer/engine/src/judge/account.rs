@@ -1,8 +1,9 @@
-//! What the time in calls was: lost as patterns say, what the calls cost, or unexplained.
+//! Parts of the time in calls: lost according to patterns, expected cost, and unexplained.
 //!
-//! Patterns name what they can measure between ranks. What is left of a location's time in an
-//! operation, beyond what its calls cost, has no name: waiting for a processor, data still under
-//! way, the network. It is a finding of its own at its place, so that nothing is lost.
+//! Patterns name what they can measure between ranks. The rest of a location's time in an
+//! operation, beyond the expected cost of its calls, has no name: waiting for a processor, data
+//! still under way, the network. It becomes a finding of its own at its place, so that no time is
+//! missing.
 
 use laggard_baselines::Baseline;
 use laggard_patterns::PatternId;
@@ -24,26 +25,26 @@ pub struct Account {
     path: u32,
     count: u64,
     total: u64,
-    /// One call, when nobody is waited for.
+    /// Cost of one call that waits for nobody.
     cost: u64,
-    /// The same on a slow network, the longest that a cost may be taken for.
+    /// The same on a slow network: an upper bound for a cost.
     most: u64,
-    /// Moving the bytes of all calls on a slow network. Where they only begin requests, the calls
-    /// that complete these take it.
+    /// Time to move the bytes of all calls on a slow network. If the calls only begin requests, it
+    /// counts for the calls that complete them.
     moving: u64,
 }
 
-/// What is known of a location's time in calls. ns.
+/// Time of a location in calls, as far as it is settled. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    /// What patterns charge, completion of collectives included.
+    /// Charged by patterns, completion of collectives included.
     pub explained: u64,
-    /// What nobody knows.
+    /// Neither charged nor expected.
     pub unexplained: u64,
 }
 
-/// The accounts of a location, whose profile has these `entries`. Start-up and shut-down have none,
-/// nor have regions of the program.
+/// The accounts of a location with these profile `entries`. Start-up, shut-down and regions of the
+/// program have none.
 pub fn open(
     entries: &[(u32, Entry)],
     kinds: &Kinds,
@@ -53,7 +54,7 @@ pub fn open(
     let accounts = entries.iter().filter_map(|(path, entry)| {
         let call = calls::call(entry.operation)?;
         let is_end = matches!(call.shape, Shape::Init | Shape::Finalize);
-        // What a loop of the program's own does besides waiting is not known.
+        // A loop of the program may do more than wait.
         if is_end || call.is_user() || entry.count == 0 {
             return None;
         }
@@ -71,28 +72,29 @@ pub fn open(
     accounts.collect()
 }
 
-/// What a location lost in one operation and call path. ns.
+/// Losses of a location in one operation and call path. ns.
 #[derive(Default)]
 struct Lost {
-    /// A signature of it.
+    /// One of its signatures.
     signature: u32,
     /// The calls only begin requests.
     posts: bool,
     explained: u64,
-    /// Single calls for which nobody in particular can account.
+    /// Losses of single calls without a cause.
     unexplained: u64,
-    /// Calls that lost something, and what they took at least beyond that.
+    /// Calls with a loss, and the least time of one beyond its loss.
     instances: u64,
     rest: Option<u64>,
 }
 
-/// Settles the accounts of a thread: what is unexplained is added to its `findings`. `rows` and
+/// Settles the accounts of a thread and adds the unexplained time to its `findings`. `rows` and
 /// `keys` are those of its signatures, `paths` the keys of its call paths.
 ///
-/// `unexplained = total - findings - cost`, where a call may cost what the baseline table says, else
-/// what the fastest of its kind in the run took, times the ratio from which on a call is slow; one
-/// that lost something the least that such a call took beyond that, since the data had still to
-/// come; neither longer than on a slow network. Of calls that complete requests it also is what moving their bytes takes there.
+/// `unexplained = total - findings - cost`. The cost of a call is the baseline table's value, else
+/// that of the fastest of its kind in the run, times the ratio from which on a call is slow. A call
+/// with a loss costs the least time of such a call beyond its loss: its data had still to come.
+/// Both are at most the cost on a slow network. Calls that complete requests also cost the time to
+/// move the requests' bytes.
 pub fn settle(
     accounts: &[Account],
     findings: &mut LocalFindings,

@@ -1,4 +1,4 @@
-//! The detection phase: which profile entries are worth asking about.
+//! The detection phase: selects the profile entries that are worth questions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,18 +27,17 @@ pub struct Entry {
     pub maximum: u64,
     /// Bytes sent and received by all calls.
     pub bytes: u64,
-    /// Who takes part in a call: 2 for a message, the members of the largest group that
-    /// a collective was called in.
+    /// Participants of a call: 2 for a message; for a collective, the members of the largest group
+    /// that it was called in.
     pub members: u32,
-    /// Where these are, if that is known and the same in all calls.
+    /// Span of the participants, if known and the same in all calls.
     pub span: Option<Span>,
 }
 
-/// What a call costs on a slow network: the step of a message from one member to
-/// another, and its bytes. Gigabit Ethernet with TCP takes about as long for a short
-/// message and up to eight times as long for a large one; InfiniBand, Omni-Path and
-/// shared memory take a tenth or less. A call that takes a multiple of it has waited,
-/// even if all of its kind did.
+/// Cost of a call on a slow network: this for each step of a message from one member to another,
+/// plus its bytes. Gigabit Ethernet with TCP takes about as long for a short message and up to
+/// eight times as long for a large one; InfiniBand, Omni-Path and shared memory take a tenth or
+/// less. A call that takes a multiple of it has waited, even if all of its kind did.
 const SLOW_STEP_NS: f64 = 50_000.0;
 /// See [`SLOW_STEP_NS`]: 1 GB/s.
 const SLOW_NS_PER_BYTE: f64 = 1.0;
@@ -53,32 +52,32 @@ impl Entry {
         self.bytes / self.count.max(1)
     }
 
-    /// Moving the bytes of all calls on a slow network, ns.
+    /// Time to move the bytes of all calls on a slow network, ns.
     pub fn moving(&self) -> f64 {
         self.bytes as f64 * SLOW_NS_PER_BYTE
     }
 
-    /// What a slow network would take, ns. Collectives by a tree have a step for every
-    /// doubling of the group.
+    /// Time of a call on a slow network, ns. Collectives by a tree have one step for every doubling
+    /// of the group.
     fn on_a_slow_network(&self) -> f64 {
         let steps = f64::from(self.members.max(2)).log2();
         (SLOW_STEP_NS + self.bytes_per_call() as f64 * SLOW_NS_PER_BYTE) * steps
     }
 }
 
-/// What flagged an entry, with the number that said so.
+/// The filter that flagged an entry, with its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub enum Filter {
-    /// Nothing: its instances are not asked about.
+    /// No filter: its instances are not asked about.
     #[default]
     None,
-    /// A hotspot that was called once, which no table covers: whether it was slow cannot be
-    /// told, only what it waited for.
+    /// A hotspot with one call and without a baseline: nobody can tell whether it was slow, only
+    /// for what it waited.
     Once,
-    /// A hotspot, and nothing of its kind was faster.
+    /// A hotspot, and no call of its kind was faster.
     Hotspot,
-    /// Not slower than its own kind, or the table, by the ratio that is asked for, but by so much
-    /// in all that it would be a hotspot: the ratio, and the table's value in s.
+    /// Slower than its own kind or the table by less than the requested ratio, but the excess of
+    /// all calls is a hotspot: the ratio, and the table's value in s.
     Excess(f64, Option<f64>),
     /// Slower than its own kind: the ratio.
     Deviation(f64),
@@ -88,18 +87,18 @@ pub enum Filter {
     All,
 }
 
-/// What the filters decided about an entry.
+/// Decision of the filters about an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// What flagged it.
+    /// The filter that flagged it.
     pub filter: Filter,
     /// Instances at least this long are asked about, ns; `i64::MAX` = none.
     pub threshold: i64,
 }
 
 impl Usual {
-    /// By the table, if it covers such transfers, else by the fastest of the same function and
-    /// size, else, where sizes were mixed, by a slow network.
+    /// Usual duration of a transfer. From the table, if it covers such transfers; else from the
+    /// fastest of the same function and size; else, for mixed sizes, from a slow network.
     pub fn of(
         operation: u16,
         (bytes, span): (u64, Option<Span>),
@@ -126,9 +125,9 @@ impl Usual {
 
 /// Shortest and longest instance of each kind (operation, size class) in the run.
 pub struct Kinds {
-    /// Least and most, ns.
+    /// Shortest and longest instance, ns.
     extremes: BTreeMap<Kind, (u64, u64)>,
-    /// The fastest one-sided transfer of a function and number of bytes, ns.
+    /// The fastest one-sided transfer by function and number of bytes, ns.
     transfers: BTreeMap<(u16, u64), u64>,
 }
 
@@ -145,7 +144,7 @@ fn widen(extremes: &mut (u64, u64), (least, most): (u64, u64)) {
 }
 
 impl Kinds {
-    /// Extremes over all agents. `transfers` are functions, bytes and least times of one-sided
+    /// Extremes over all agents. `transfers`: functions, bytes and least times of one-sided
     /// transfers. Collective.
     ///
     /// # Errors
@@ -187,10 +186,10 @@ impl Kinds {
         })
     }
 
-    /// What a call of the entry may cost when it waits for nobody, and what it would on a slow
-    /// network, ns: the ratio from which on it is slow times what the table says, if that covers
-    /// such calls, else the fastest of its kind, which may itself have waited if it took longer than
-    /// on a slow network.
+    /// Upper bound of the cost of a call of the entry that waits for nobody, and its cost on a slow
+    /// network, ns. The bound is the table's value, if the table covers such calls, else the
+    /// fastest of its kind, times the ratio from which on a call is slow. The fastest may itself
+    /// have waited, if it took longer than on a slow network.
     pub fn cost(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> (f64, f64) {
         let name = calls::name(entry.operation);
         let (bytes, slow) = (entry.bytes_per_call(), entry.on_a_slow_network());
@@ -199,7 +198,7 @@ impl Kinds {
             Some(seconds) => (seconds * 1e9).max(1.0) * settings.baseline_ratio,
             None => {
                 let fastest = self.of(entry).0.max(1) as f64;
-                // Transfers are compared with their own kind alone, see `Usual::of`.
+                // Transfers are compared only with their own kind, see `Usual::of`.
                 let generic = calls::call(entry.operation).map(|call| call.generic);
                 let fastest = match generic {
                     Some(GenericType::OneSidedPut | GenericType::OneSidedGet) => fastest,
@@ -218,13 +217,13 @@ impl Kinds {
     }
 }
 
-/// Many small ones may be much together: what the filters pass over for its size, entries or
-/// findings, may cost a location less than so many times the hotspot's share in all.
+/// Small entries or findings may add up. Those that the filters skip for their size cost a location
+/// less than this multiple of the hotspot's share in all.
 pub const REST: f64 = 1.5;
 
-/// From how many ns on an entry of a location is a hotspot, given the times of all its entries:
-/// the hotspot's share of the time that it ran; less, where entries below that add up to
-/// [`REST`] times as much, so that their largest are looked at, too.
+/// Time from which on an entry of a location is a hotspot, ns; `totals` are those of all its
+/// entries. It is the hotspot's share of the location's run time. It is less if the smaller entries
+/// add up to [`REST`] times as much, so that the largest of them are included.
 pub fn hotspot_share(totals: impl Iterator<Item = u64>, wall: f64, percent: f64) -> f64 {
     let share = wall * percent / 100.0;
     let mut small: Vec<u64> = totals.filter(|&total| (total as f64) < share).collect();
@@ -241,18 +240,18 @@ pub fn hotspot_share(totals: impl Iterator<Item = u64>, wall: f64, percent: f64)
     least
 }
 
-/// Instances are left out as fast only as long as all of them together, in one entry, cannot have
-/// lost more than this part of the hotspot's share.
+/// Fast instances of an entry are left out only if all of them together cannot have lost more than
+/// this part of the hotspot's share.
 const LEFT_OUT: f64 = 0.5;
 
-/// Instances at least this long, ns, are asked about in an entry whose calls should take
-/// `usual` ns; it is a hotspot from `share` ns on.
+/// Duration from which on instances are asked about, ns, in an entry with calls of `usual` ns. The
+/// entry is a hotspot from `share` ns on.
 fn threshold(entry: &Entry, usual: f64, ratio: f64, share: f64) -> i64 {
     let each = LEFT_OUT * share / entry.count.max(1) as f64;
     (usual + (usual * (ratio - 1.0)).clamp(0.0, each)) as i64
 }
 
-/// Judges an entry of a location in which hotspots take `share` ns, see [`hotspot_share`].
+/// Judges an entry of a location. Hotspots take `share` ns, see [`hotspot_share`].
 pub fn judge(
     entry: &Entry,
     share: f64,
@@ -273,7 +272,7 @@ pub fn judge(
     if entry.count == 0 || (entry.total as f64) < share {
         return rejected;
     }
-    // What is longer than usual, all calls together: so much it may have waited.
+    // Time of all calls beyond the usual one: an upper bound of their waiting.
     let excess = |usual: f64| entry.total as f64 - usual * entry.count as f64;
     let name = calls::name(entry.operation);
     let (bytes, members) = (entry.bytes_per_call(), entry.members);
@@ -312,14 +311,14 @@ pub fn judge(
         };
     }
     if entry.mean() >= reference * settings.deviation_ratio {
-        // All alike, and all slow.
+        // All calls are alike, and slow.
         return Verdict {
             filter: Filter::Hotspot,
             threshold,
         };
     }
     if spread < settings.deviation_ratio {
-        // All alike, in the whole run: there is nothing to compare with, and no table.
+        // All calls of the run are alike, and there is no table to compare with.
         return Verdict {
             filter: Filter::Hotspot,
             threshold: 0,
@@ -331,7 +330,7 @@ pub fn judge(
             threshold,
         };
     }
-    // Others of its kind were slow, these were not.
+    // Only others of its kind were slow.
     rejected
 }
 
@@ -391,7 +390,7 @@ mod tests {
         let one = entry(1, 90e6, 90e6, 90e6);
         let verdict = judged(&many, &[many, one]);
         assert_eq!(verdict.filter, Filter::Hotspot);
-        // The shortest of them too.
+        // The threshold includes the shortest of them.
         assert!(verdict.threshold < 1_000_000, "{verdict:?}");
     }
 
@@ -422,7 +421,7 @@ mod tests {
         assert_eq!(hotspot_share([5].into_iter(), 1000.0, 0.0), 0.0);
     }
 
-    /// Calls that take a tenth of the time when nobody is late, and twice as long at most.
+    /// Calls that take a tenth of the time without a late partner, and at most twice as long.
     #[test]
     fn what_long_calls_may_have_waited_is_a_hotspot() {
         let large = |count, minimum, total, maximum| Entry {
@@ -433,7 +432,7 @@ mod tests {
         let late = large(1000, 1e5, 150e6, 2e5);
         let other = large(2, 3e5, 6e5, 3e5);
         let all = [usual, late, other];
-        // 2 ms more than 1000 of the fastest, of 10 that would be a hotspot.
+        // 2 ms more than 1000 of the fastest; a hotspot starts at 10.
         assert_eq!(verdict(&usual, &all), Filter::None);
         let found = judged(&late, &all);
         assert_eq!(found.filter, Filter::Excess(1.5, None));
@@ -445,8 +444,7 @@ mod tests {
     fn what_is_called_once_cannot_be_judged() {
         let once = entry(1, 60e6, 60e6, 60e6);
         let fast = entry(500, 3e4, 16e6, 4e4);
-        // Not even where others of its kind were faster: these were called elsewhere. It is
-        // asked about.
+        // Asked about even if others of its kind, called elsewhere, were faster.
         let verdict = judged(&once, &[once, fast]);
         assert_eq!((verdict.filter, verdict.threshold), (Filter::Once, 0));
         let small = entry(1, 9e6, 9e6, 9e6);
@@ -471,8 +469,8 @@ mod tests {
         let judged = |entry: &Entry| judge(entry, 1e7, &settings, &Fixed, &kinds);
         let slow = judged(&entry(5, 60e6, 300e6, 60e6));
         assert_eq!(slow.filter, Filter::Baseline(3.0, 0.02));
-        // Five instances that take half as long again would be 5 % of the time: of 1 %, half may
-        // be left out.
+        // Five instances that take 1.5 times as long would be 5 % of the time; half of 1 % may be
+        // left out.
         assert_eq!(slow.threshold, 21_000_000);
         let small = judged(&entry(500, 60e6, 30e9, 60e6));
         assert_eq!(small.threshold, 20_010_000);

@@ -1,5 +1,5 @@
-//! From opened files to ranks that are ready for pass one: profile, verdicts,
-//! tables of signatures, groups.
+//! From opened files to ranks that are ready for pass one: profile, verdicts, tables of signatures,
+//! groups.
 
 use laggard_baselines::{Baseline, Span};
 use laggard_report::Settings;
@@ -24,9 +24,8 @@ use crate::stream::thread::Usual;
 pub struct LocationTimes {
     /// World rank.
     pub rank: u32,
-    /// Thread.
     pub thread: u32,
-    /// From its first call to the end of its last, start-up and shut-down included.
+    /// From the first call to the end of the last, start-up and shut-down included.
     pub all: u64,
     /// Until its libraries had started.
     pub startup: u64,
@@ -38,12 +37,12 @@ pub struct LocationTimes {
     pub calls: u64,
     /// Charged by patterns.
     pub waiting: u64,
-    /// The time inside, as far as it is settled, see [`account::settle`].
+    /// The settled part of the time inside, see [`account::settle`].
     pub settled: Settled,
 }
 
 impl LocationTimes {
-    /// The time that shares are of: between start-up and shut-down, ns.
+    /// The time that shares refer to: between start-up and shut-down, ns.
     pub fn wall(&self) -> u64 {
         let ends = self.startup.saturating_add(self.shutdown);
         self.all.saturating_sub(ends)
@@ -64,43 +63,42 @@ pub struct ProfileSums {
     pub count: u64,
     /// Sum of durations.
     pub total: u64,
-    /// Of that, in start-up and shut-down.
+    /// Part of `total` in start-up and shut-down.
     pub ends: u64,
-    /// Bytes.
     pub bytes: u64,
-    /// The strongest reason to look at it.
+    /// The strongest filter that flagged it.
     pub filter: Filter,
-    /// Locations of which nobody can tell whether it was slow, see [`Filter::Once`], and their
+    /// Locations for which nobody can tell whether it was slow, see [`Filter::Once`], and their
     /// time in it.
     pub once: (u64, u64),
-    /// Whether a member of a group that it was called in has no trace.
+    /// Whether some group that it was called in has a member without a trace.
     pub members_missing: bool,
-    /// Who takes part in a call, at most.
+    /// Most participants of a call.
     pub members: u32,
-    /// Of the calls, those that found nothing, where they were much of a location's time.
+    /// Calls that found nothing, if they took much of a location's time.
     pub polls: u64,
     /// Time spent in and between them.
     pub polled: u64,
 }
 
-/// The profile of all locations of an agent, or of several.
+/// The profile of all locations of one or more agents.
 pub type Profile = FxHashMap<(u16, PathKey), ProfileSums>;
 
-/// What the global phase knows of one location.
+/// Results of the global phase for one location.
 pub struct Profiled {
     /// Key of each call path, by id.
     pub paths: Vec<PathKey>,
     /// Entries with their call path's id.
     pub entries: Vec<(u32, Entry)>,
-    /// What these calls should take, once that is known of all locations.
+    /// Expected costs of these calls, set once all locations are known.
     pub accounts: Vec<Account>,
-    /// Where its time went, all of Finalize and what is beside it inside; see
+    /// Times of the location. All of Finalize and of calls beside the measured time is inside; see
     /// [`Profiled::settled`].
     pub times: LocationTimes,
     bounds: Bounds,
-    /// In calls that start a library, ticks.
+    /// Time in calls that start a library, ticks.
     starting: u64,
-    /// What one-sided transfers it made.
+    /// Its one-sided transfers.
     pub transfers: Vec<Transfer>,
 }
 
@@ -110,16 +108,16 @@ pub struct Transfer {
     signature: u32,
     operation: u16,
     bytes: u64,
-    /// Where both are, if that is known.
+    /// Span of both ends, if known.
     span: Option<Span>,
-    /// The shortest of the call path, ns, if all there have this many bytes.
+    /// The shortest call of the call path, ns, if all of them have this many bytes.
     shortest: Option<u64>,
 }
 
 impl Profiled {
-    /// The location's times by the clocks that are used in the end, if the last of all locations
-    /// entered Finalize at `stopped`, ns. What of Finalize was after that, and of
-    /// other calls beside what is measured, is told to the profile.
+    /// The location's times by the final clocks. The last of all locations entered Finalize at
+    /// `stopped`, ns. Adds the unmeasured part of Finalize and of other calls to the profile's
+    /// `ends`.
     pub fn settled(
         &self,
         clock: &ClockMap,
@@ -165,7 +163,7 @@ fn transfers(location: &Location, entries: &[(u32, Entry)], spans: &Spans) -> Ve
         };
         let key = (signature.operation, signature.call_path);
         if half.peer < 0 || half.peer as u32 == location.header.rank {
-            // Nowhere, or to itself: that is faster than to anybody else.
+            // To no process or to itself: faster than to any other.
             sizes.insert(key, None);
             continue;
         }
@@ -192,7 +190,7 @@ fn transfers(location: &Location, entries: &[(u32, Entry)], spans: &Spans) -> Ve
     found.into_iter().map(transfer).collect()
 }
 
-/// Profiles a location with these bounds, of a run in which the last location entered Finalize at
+/// Profiles a location with these bounds. The last location of the run entered Finalize at
 /// `stopped`, ns by this clock.
 pub fn profile(
     location: &Location,
@@ -290,16 +288,17 @@ fn members(location: &Location) -> FxHashMap<(u16, u32), u32> {
     members
 }
 
-/// What is slow in a location.
+/// Verdicts about a location.
 #[derive(Debug, Default)]
 pub struct Verdicts {
-    /// Its entries, by operation and call path id.
+    /// Verdicts of its entries, by operation and call path id.
     pub entries: FxHashMap<(u16, u32), Verdict>,
-    /// One-sided transfers, by signature.
+    /// Usual durations of one-sided transfers, by signature.
     pub transfers: FxHashMap<u32, Usual>,
 }
 
-/// Of all locations of this agent. `clocks` are theirs; `stopped` is when the run's Finalize began.
+/// Profiles of all locations of this agent, with their `clocks`; `stopped` is when the run's
+/// Finalize began.
 pub fn of_all(
     opened: &Opened,
     clocks: &[(ClockMap, (u64, u64))],

@@ -1,5 +1,5 @@
-//! Transfers that meet at one process: which were slow, and who else transferred to or from the
-//! same target meanwhile.
+//! Transfers that compete at one process: slow transfers, and concurrent transfers of others to or
+//! from the same target.
 
 use laggard_patterns::{Interval, PatternId, one_sided};
 use laggard_trace::calls::{self, GenericType};
@@ -15,17 +15,17 @@ use crate::wire::watched::{Kind, Rival, Watch};
 /// A transfer to or from the memory of another rank.
 #[derive(Clone, Copy, Debug)]
 struct Move {
-    /// World rank of the other.
+    /// World rank of the other process.
     target: u32,
     thread: u32,
-    /// ns.
+    /// Enter, ns.
     enter: i64,
-    /// ns.
+    /// Leave, ns.
     leave: i64,
     signature: u32,
     /// Number in the location.
     event: u64,
-    /// The latest end of those before it and its own, of this target and thread, ns.
+    /// Latest leave of this and all earlier transfers of this target and thread, ns.
     reach: i64,
     /// Whether it was entered in this slab.
     is_new: bool,
@@ -46,12 +46,12 @@ impl Move {
     }
 }
 
-/// The transfers of a rank that may matter to those of others.
+/// The transfers of a rank that may compete with others.
 #[derive(Debug, Default)]
 pub struct Moves(Vec<Move>);
 
 impl Moves {
-    /// Brings them into the order in which they are looked for.
+    /// Sorts them by target, thread and enter.
     pub fn sort(&mut self) {
         self.0.sort_unstable_by_key(Move::key);
         let mut before: Option<Move> = None;
@@ -62,20 +62,20 @@ impl Moves {
         }
     }
 
-    /// Forgets what was over before `until`, the end of the slab.
+    /// Drops transfers that ended before `until`, the end of the slab.
     pub fn trim(&mut self, until: i64) {
         self.0.retain(|one| one.leave > until);
         self.0.iter_mut().for_each(|one| one.is_new = false);
     }
 
-    /// The other ranks, each once.
+    /// The target ranks, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> {
         let mut last = None;
         let targets = self.0.iter().map(|one| one.target);
         targets.filter(move |target| last.replace(*target) != Some(*target))
     }
 
-    /// Those of a thread that overlap a transfer to or from `target`.
+    /// Transfers of a thread that overlap a transfer to or from `target`.
     fn overlapping(&self, target: u32, thread: u32, watch: &Watch) -> impl Iterator<Item = &Move> {
         let (enter, leave) = (watch.enter, watch.leave);
         let is_before = |one: &Move| {
@@ -90,12 +90,12 @@ impl Moves {
     }
 }
 
-/// So many competitors of a transfer are looked at, those that overlap most: at a process that
-/// all others transfer to, all compete with all.
+/// Most competitors kept of a transfer, those with the largest overlap. At a process that all
+/// others transfer to, all compete with all.
 const MOST: usize = 32;
 
-/// Puts together what a competitor did in several slabs, and leaves the largest. Of a rank one
-/// agent alone knows, so the largest of all are among the largest of each agent.
+/// Joins the entries of a competitor from several slabs, and keeps the largest. One agent has all
+/// entries of a rank, so the largest of all are among the largest of each agent.
 pub fn join(rivals: &mut Vec<Rival>) {
     let who = |rival: &Rival| {
         let detail = &rival.detail;
@@ -116,8 +116,8 @@ pub fn join(rivals: &mut Vec<Rival>) {
     }
 }
 
-/// Time in which some competitor transferred, ns: a series of transfers counts from the first to
-/// the last, but never for more than it took itself.
+/// Time in which some competitor transferred, ns. A series of transfers counts from its first to
+/// its last, but at most its own duration.
 fn overlap(rivals: &[Rival]) -> i64 {
     let mut spans: Vec<(i64, i64)> = rivals.iter().map(|r| (r.from, r.until)).collect();
     spans.sort_unstable();
@@ -130,8 +130,8 @@ fn overlap(rivals: &[Rival]) -> i64 {
     sum.min(all.fold(0, i64::saturating_add))
 }
 
-/// What a transfer lost to its competitors, which lost `otherwise`, ns, to others; `None` if it had
-/// none.
+/// Loss of a transfer to its competitors. They lost `otherwise` ns to others. `None` without
+/// competitors.
 pub fn loss(
     operation: u16,
     watch: &Watch,
@@ -161,13 +161,13 @@ pub fn loss(
     })
 }
 
-/// So much longer than expected a transfer must be, with nobody in the way, to be called
-/// unexplained, ns: below, it is what machines do.
+/// A transfer without competitors is unexplained if it takes this much longer than expected, ns.
+/// Less is noise.
 pub const UNEXPLAINED_NS: i64 = 50_000;
 
 impl RemoteMemory {
-    /// Notes a transfer to or from a world rank, if it is another. What it should take, ns, if
-    /// it took so much longer that it asks for competitors; else 0.
+    /// Notes a transfer to or from another world rank. Returns its expected duration, ns, if it was
+    /// slow enough to ask for competitors; else 0.
     pub fn move_data(
         &mut self,
         own: &Recorded,
@@ -212,9 +212,8 @@ impl RemoteMemory {
         });
     }
 
-    /// How this rank, another one than the waiting one, competed with a transfer: one entry for
-    /// each thread and call path. Of a transfer that was told of before, as far as new
-    /// ones go.
+    /// Adds this rank's competition with a transfer of another rank: one entry for each thread and
+    /// call path. Unless the watch `is_new`, only this slab's transfers count.
     pub fn rivals(&self, own: &Recorded, watch: &Watch, is_new: bool, found: &mut Vec<Rival>) {
         let Ok(target) = u32::try_from(watch.value) else {
             return;

@@ -1,9 +1,9 @@
-//! Epochs on windows, of one rank: post, start, complete and wait as messages on channels of
-//! their own, and the transfers that a fence has to wait for.
+//! Epochs on windows of one rank. Post, start, complete and wait are messages on channels of their
+//! own. Also the transfers that a fence has to wait for.
 //!
 //! The n-th MPI_Win_post of a target for an origin matches the n-th MPI_Win_start of that origin
-//! for the target, and so do the calls that end the epoch: exactly what a channel does. Their
-//! tags are negative, so that no message of the program is on them.
+//! for the target, and so do the calls that end the epoch: as on a channel. The tags are negative,
+//! so that no message of the program has them.
 
 use laggard_trace::Event;
 use laggard_trace::flags;
@@ -20,8 +20,7 @@ use crate::stream::roles::Role;
 use crate::stream::rows::Row;
 use crate::wire::parcels::{Member, Party};
 
-/// Targets whose transfers are remembered until a flush of all, at most: it waits for the last of
-/// them.
+/// Most targets remembered until a flush of all targets, which waits for the last of them.
 const MOST_UNDER_WAY: usize = 256;
 
 /// A target in an access epoch.
@@ -29,9 +28,9 @@ const MOST_UNDER_WAY: usize = 256;
 struct Access {
     /// World rank.
     target: i32,
-    /// The rank's channel of its posts, and the number of the post.
+    /// Channel and number of the target's post.
     post: (u32, u64),
-    /// When the last transfer left, or MPI_Win_start.
+    /// Leave of the last transfer, or of MPI_Win_start.
     transfer: End,
 }
 
@@ -43,7 +42,6 @@ struct Last {
     leave: i64,
 }
 
-/// One window.
 #[derive(Debug, Default)]
 struct Window {
     /// Origins of the exposure epoch.
@@ -51,11 +49,11 @@ struct Window {
     /// Targets of the access epoch.
     access: Vec<Access>,
     last: Vec<Last>,
-    /// Targets of transfers under locks that are not known to be through.
+    /// Targets of transfers under locks that may not be complete.
     under_way: Vec<i32>,
 }
 
-/// Whom a one-sided transfer is to or from, if that is a process of this run.
+/// The target of a one-sided transfer, if it is a process of this run.
 pub(crate) fn target_of(row: &Row, event: Option<&Event>) -> Option<i32> {
     let overridden = event.and_then(|e| e.send_endpoint.or(e.receive_endpoint));
     let target = overridden.map_or(row.root, |(peer, _)| peer);
@@ -73,16 +71,16 @@ impl Epochs {
         access.map(|access| access.post)
     }
 
-    /// A transfer under a lock that a flush may have to wait for.
+    /// Notes a transfer under a lock that a flush may have to wait for.
     fn note_under_way(&mut self, window: u64, target: i32) {
         let under_way = &mut self.0.entry(window).or_default().under_way;
-        // The last ones are looked for first: most transfers go where the one before went.
+        // From the end: most transfers have the same target as the one before.
         if under_way.len() < MOST_UNDER_WAY && !under_way.iter().rev().any(|&t| t == target) {
             under_way.push(target);
         }
     }
 
-    /// Takes the transfers under way to a target, or those to all, off the list: their targets.
+    /// Removes the transfers under way to a target, or to all: returns their targets.
     pub(crate) fn flushed(&mut self, window: u64, target: Option<i32>) -> Vec<i32> {
         let Some(window) = self.0.get_mut(&window) else {
             return Vec::new();
@@ -96,8 +94,8 @@ impl Epochs {
         }
     }
 
-    /// The last transfers before a fence of `window`, as members of it: the local rank of each
-    /// is its target, in the world.
+    /// The last transfers before a fence of `window`, as members of it. The local rank of each is
+    /// its target's world rank.
     pub fn fence(&mut self, window: u64) -> impl Iterator<Item = Member> {
         let window = self.0.get_mut(&window);
         let last = window.map_or(Vec::new(), |window| std::mem::take(&mut window.last));
@@ -112,7 +110,7 @@ impl Epochs {
 }
 
 impl RemoteMemory {
-    /// Takes a call on a window in.
+    /// Takes a call on a window.
     pub fn take_epoch(
         &mut self,
         own: &Recorded,
@@ -149,7 +147,7 @@ impl RemoteMemory {
                         true => 0,
                         false => self.move_data(own, call, target, has_its_size(event)),
                     };
-                    // Of an epoch the post is what was waited for.
+                    // In an epoch, the post explains the wait.
                     let expected = if has_epoch { 0 } else { expected };
                     if self.access_passive(own, call, window, target, expected) {
                         self.epochs.note_under_way(window, target);
@@ -204,7 +202,8 @@ impl RemoteMemory {
         self.epochs.0.entry(window).or_default().access = access;
     }
 
-    /// Whether an access epoch with the target is open: then its post may be waited for.
+    /// Notes a transfer; returns whether an access epoch with the target is open, so that it may
+    /// wait for the post.
     fn transfer(
         &mut self,
         own: &Recorded,
@@ -262,12 +261,12 @@ impl RemoteMemory {
             let (channel, n) = access.post;
             let receives = &mut messages.receives;
             messages.asker.ask_for_epoch(call, (channel, receives), n);
-            // The number is not held back any more.
+            // The message's number is not held back any more.
             messages.receives.touch(channel);
         }
     }
 
-    /// World ranks that a MPI_Win_post or MPI_Win_start names.
+    /// World ranks named by a MPI_Win_post or MPI_Win_start.
     fn epoch_peers(&self, own: &Recorded, call: &CallAt, event: Option<&Event>) -> Vec<i32> {
         let value = event
             .and_then(|event| event.value)

@@ -10,34 +10,34 @@ use crate::stream::call::CallAt;
 use crate::stream::recorded::Recorded;
 use crate::wire::watched::{Held, Kind, Watch};
 
-/// What a lock is on.
+/// The object of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A lock of OpenSHMEM, by its symmetric address.
     Address(u64),
-    /// A window at a target, or at all of them if that is negative.
+    /// A window at a target, or at all targets if negative.
     Window(u64, i32),
 }
 
-/// A lock that a rank gave back in this slab.
+/// A lock that a rank released in this slab.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
     object: Object,
-    /// Others may have it at the same time, if they share it as well.
+    /// Others may hold it at the same time, if they share it as well.
     is_shared: bool,
-    /// When it was taken, ns.
+    /// When it was acquired, ns.
     from: i64,
-    /// The call that gave it back.
+    /// The call that released it.
     end: End,
 }
 
 /// A lock that a rank holds.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
-    /// ns.
+    /// When it was acquired, ns.
     at: i64,
     is_shared: bool,
-    /// The call that took it.
+    /// The call that acquired it.
     thread: u32,
     signature: u32,
 }
@@ -46,14 +46,14 @@ struct Taken {
 #[derive(Debug, Default)]
 pub struct Locks {
     taken: FxHashMap<Object, Taken>,
-    /// Calls that gave back what the rank did not hold: thread and signature.
+    /// Calls that released a lock that the rank did not hold: thread and signature.
     foreign: BTreeMap<(u32, u32), u64>,
-    /// What it gave back in this slab.
+    /// Locks released in this slab.
     pub given_back: Vec<Hold>,
 }
 
 impl Locks {
-    /// A lock is taken when the call returns.
+    /// Acquires a lock, at the return of the call.
     pub fn take(&mut self, call: &CallAt, object: Object, is_shared: bool) {
         let taken = Taken {
             at: call.leave,
@@ -74,9 +74,9 @@ impl Locks {
         self.taken.contains_key(&object)
     }
 
-    /// A lock is given back from when the call is entered. Who gives back one of OpenSHMEM that
-    /// another PE took ends the waits for it as well: it counts as the holder, since whenever
-    /// others have waited.
+    /// Releases a lock, at the enter of the call. Releasing a lock of OpenSHMEM that another PE
+    /// acquired also ends waits for it: the releasing PE counts as the holder for the whole wait of
+    /// the others.
     pub fn give_back(&mut self, object: Object, end: End) {
         let (from, is_shared) = match (self.taken.remove(&object), object) {
             (Some(taken), _) => (taken.at, taken.is_shared),
@@ -84,7 +84,7 @@ impl Locks {
                 *self.foreign.entry((end.thread, end.signature)).or_default() += 1;
                 (i64::MIN, false)
             }
-            // Its lock may have been taken while the recording was paused.
+            // The lock may have been acquired during a pause of the recording.
             (None, Object::Window(..)) => return,
         };
         self.given_back.push(Hold {
@@ -95,8 +95,8 @@ impl Locks {
         });
     }
 
-    /// Locks that were never given back, by the call that took them, and calls that gave back
-    /// what the rank did not hold: thread, signature, count.
+    /// Locks that were never released, by the call that acquired them, and calls that released a
+    /// lock that the rank did not hold: thread, signature, count.
     pub fn odd(&self) -> [BTreeMap<(u32, u32), u64>; 2] {
         let mut kept: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for taken in self.taken.values() {
@@ -107,7 +107,7 @@ impl Locks {
 }
 
 impl Hold {
-    /// Whether nobody can have what `watch` waits for meanwhile.
+    /// Whether this lock excludes the one that `watch` waits for.
     fn conflicts(&self, watch: &Watch) -> bool {
         match self.object {
             Object::Address(address) => watch.is(Kind::Lock) && address == watch.address,
@@ -122,8 +122,8 @@ impl Hold {
     }
 }
 
-/// What each holder costs a PE that waits from `enter` on, ns: until it gave the lock back, from
-/// when the holder before did. Brings the holders in order.
+/// Cost of each holder to a PE that waits from `enter` on, ns: from the release of the holder
+/// before to its own release. Sorts the holders.
 pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
     held.sort_unstable_by_key(|held| (held.until, held.from, held.detail.rank, held.detail.event));
     let first = held.first().map_or(enter, |first| first.from.max(enter));
@@ -137,8 +137,8 @@ pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
 }
 
 impl RemoteMemory {
-    /// How this rank, another one than the waiting one, held a lock during a wait for it, as far
-    /// as it gave it back in this slab.
+    /// The times in which this rank held a lock during another rank's wait for it, as far as it
+    /// released it in this slab.
     pub fn held<'r>(
         &'r self,
         own: &'r Recorded,

@@ -1,7 +1,7 @@
-//! Memory of others: epochs and locks on windows, symmetric memory of OpenSHMEM.
+//! One-sided communication: epochs and locks on windows, symmetric memory of OpenSHMEM.
 //!
-//! *In.* Transfers, writes, waits for values and locks. *Out.* Who ended a wait, or made a transfer
-//! slow.
+//! *In.* Transfers, writes, waits for values and locks. *Out.* The rank that ended a wait, or made
+//! a transfer slow.
 
 pub mod competing;
 pub mod epochs;

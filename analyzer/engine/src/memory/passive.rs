@@ -1,5 +1,5 @@
-//! Passive target synchronisation: who held a conflicting lock on a window, and when a target
-//! that had to make progress next did so.
+//! Passive target synchronisation: who held a conflicting lock on a window, and when a target next
+//! made progress.
 
 use laggard_trace::calls::number;
 use laggard_trace::{Event, PEER_NONE};
@@ -12,9 +12,9 @@ use crate::stream::recorded::Recorded;
 use crate::stream::rows::Row;
 use crate::wire::watched::{Effect, Kind, Watch, Written};
 
-/// In place of a target: all of a window's.
+/// Instead of a target: all targets of a window.
 const ALL: i32 = -1;
-/// `MPI_MODE_NOCHECK`, in the parameter of a lock: nobody else has a conflicting one.
+/// `MPI_MODE_NOCHECK`, in the parameter of a lock: no other process holds a conflicting lock.
 const NO_CHECK: i64 = 1 << 32;
 /// Type of lock in the low half of the parameter.
 const EXCLUSIVE: i32 = 1;
@@ -67,8 +67,8 @@ impl RemoteMemory {
         }
     }
 
-    /// A call that waits until transfers are through: of those to all targets, each may be what it
-    /// waits for.
+    /// A call that waits for transfers to complete. A flush of all targets may wait for any of
+    /// them.
     fn flush(&mut self, own: &Recorded, call: &CallAt, window: u64, target: i32) {
         let one = (target != ALL).then_some(target);
         for target in self.epochs.flushed(window, one) {
@@ -76,8 +76,9 @@ impl RemoteMemory {
         }
     }
 
-    /// A transfer or flush, which may be what waits for the lock, or for the target's progress;
-    /// what it should take, ns, if it may have met others. Whether there is a lock.
+    /// Takes a transfer or flush, which may wait for the lock, or for the target's progress.
+    /// `expected`: its usual duration, ns, if it may have competitors. Returns whether there is a
+    /// lock.
     pub fn access_passive(
         &mut self,
         own: &Recorded,
@@ -94,8 +95,8 @@ impl RemoteMemory {
         held.is_some()
     }
 
-    /// A request of a transfer is completed by a call that may wait for other requests, too: it
-    /// is charged with what it waited for longest.
+    /// Completes a request of a transfer. The call may wait for other requests, too: it is charged
+    /// with the longest wait.
     pub fn complete_access(
         &mut self,
         own: &Recorded,
@@ -141,11 +142,11 @@ impl RemoteMemory {
     }
 }
 
-/// When a rank, the target of a passive access, next entered a call after that began, if
-/// it was outside of all calls then; not known yet if it entered none in this slab.
+/// The target's next enter of a call after the begin of a passive access, if it was outside of all
+/// calls then. `None` if it entered no call in this slab.
 pub fn progressed(own: &Recorded, watch: &Watch) -> Option<Written> {
     let (end, is_inside) = own.next_progress(watch.enter)?;
-    // Who was inside, or came only when all was over, was not waited for.
+    // A target that was inside, or came only after the end, did not delay the access.
     let time = match is_inside || end.time > watch.leave {
         true => watch.enter,
         false => end.time,

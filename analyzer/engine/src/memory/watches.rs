@@ -1,5 +1,5 @@
-//! Calls about symmetric memory: what waits for a value or a lock there, what was written, and
-//! what agents tell each other of it.
+//! Calls on symmetric memory: waits for values and locks, writes, and their messages between
+//! agents.
 
 use laggard_trace::calls::{Call, GenericType, number};
 use laggard_trace::{Event, PEER_NONE, Signature, SymmetricAddress, flags};
@@ -14,10 +14,10 @@ use crate::stream::rows::Row;
 use crate::wire::watched::{ANY_CHANGE, Effect, Kind};
 use crate::wire::watched::{Watch, Written};
 
-/// Largest write, in bytes, that may end a wait for a variable that is not known: a flag.
+/// Largest write, in bytes, that may set a flag: it may end a wait for an unknown variable.
 const FLAG_BYTES: u64 = 8;
 
-/// A look of a thread at a place in a window.
+/// A read of a place in a window by a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     thread: u32,
@@ -31,25 +31,25 @@ pub struct Look {
 /// A write of this slab.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
-    /// World rank of the PE that has the memory.
+    /// World rank of the target PE.
     target: u32,
-    /// Where it is, if it is no symmetric memory; else 0.
+    /// Its window; 0 for symmetric memory.
     window: u64,
     /// Symmetric address, or displacement in the window.
     address: u64,
     bytes: u64,
-    /// From the first to the last byte; more than `bytes` with gaps.
+    /// Extent from the first to the last byte; more than `bytes` with gaps.
     length: u64,
-    /// What the variable has then, if that is known.
+    /// New value of the variable, if known.
     value: Option<u64>,
-    /// Whether it may have changed nothing.
+    /// Whether it may leave the variable unchanged.
     may_fail: bool,
     end: End,
 }
 
 impl Write {
-    /// What it does to the variable that is waited for; `None` if it does not touch it, or sets it
-    /// to something else.
+    /// Its effect on the variable of the wait; `None` if it does not touch it, or sets it to
+    /// another value.
     fn ends(&self, watch: &Watch) -> Option<Effect> {
         let changes = match self.may_fail {
             true => Effect::MayChange,
@@ -57,16 +57,16 @@ impl Write {
         };
         let last = self.address.saturating_add(self.length);
         if watch.window != 0 {
-            // A displacement counts in units of one byte or more.
+            // A displacement unit is one byte or more.
             let covers = (self.address..last).contains(&watch.address);
             let is_there = self.address == watch.address || self.length > FLAG_BYTES && covers;
             return (self.window == watch.window && is_there).then_some(changes);
         }
-        // Where in its own memory a window is, is not known.
+        // The address of a window in its own memory is unknown.
         if watch.is_user() && (watch.address == 0 || self.window != 0) {
             return (self.length <= FLAG_BYTES).then_some(changes);
         }
-        // An archive does not tell addresses.
+        // An archive has no addresses.
         let is_elsewhere = self.window != 0 || watch.address == 0;
         if is_elsewhere || watch.address < self.address || watch.address >= last {
             return None;
@@ -84,13 +84,13 @@ pub fn has_its_size(event: Option<&Event>) -> bool {
     event.is_none_or(|event| event.send_bytes.is_none() && event.receive_bytes.is_none())
 }
 
-/// Keeps the last writes to each PE, which are in order: a region of which the record is at its
-/// end may have been ended by one in the slab before.
+/// Keeps the last writes to each PE; they stay sorted. The record of a region is at its end, so a
+/// write of the slab before may have ended it.
 pub fn keep_last(writes: &mut Vec<Write>) {
     let mut kept = Vec::new();
     for of_target in writes.chunk_by(|a, b| a.target == b.target) {
         let first = kept.len();
-        // Those who try again and again must not push out whom they wait for.
+        // Repeated failing attempts must not push out the write that ended the wait.
         let mut room = [KEPT; 2];
         let last = of_target.iter().rev().filter(|write| {
             let room = &mut room[usize::from(write.may_fail)];
@@ -104,17 +104,17 @@ pub fn keep_last(writes: &mut Vec<Write>) {
     *writes = kept;
 }
 
-/// Writes to a PE that are kept from slab to slab: of those that changed something, and of those
-/// that may not have.
+/// Writes to a PE kept from slab to slab: this many that changed something, and as many that may
+/// have failed.
 const KEPT: usize = 16;
 
-/// Brings writes into the order in which they are looked for.
+/// Sorts writes by target and time.
 pub fn sort_writes(writes: &mut [Write]) {
     writes.sort_unstable_by_key(|write| (write.target, write.end.time, write.end.event));
 }
 
 impl RemoteMemory {
-    /// A call about symmetric memory.
+    /// Takes a call on symmetric memory.
     pub fn on_memory(&mut self, own: &Recorded, call: &CallAt, row: &Row, event: Option<&Event>) {
         if row.has(flags::UNSUCCESSFUL) || row.has(flags::PAUSED) {
             return;
@@ -137,7 +137,7 @@ impl RemoteMemory {
             self.watches.push(watch);
         }
         match row.memory {
-            // An archive does not tell one lock from another.
+            // An archive does not tell locks apart.
             Memory::Locks | Memory::TriesLock | Memory::Unlocks if address == 0 => {}
             Memory::Locks | Memory::TriesLock => {
                 self.locks.take(call, Object::Address(address), false);
@@ -147,7 +147,7 @@ impl RemoteMemory {
                 self.write(call, row.memory, &signature, address, event);
                 let send = event.map_or(signature.send, |event| event.send(&signature));
                 let receive = event.map_or(signature.receive, |event| event.receive(&signature));
-                // An atomic may do no more than read.
+                // An atomic may only read.
                 let peer = if send.peer == PEER_NONE {
                     receive.peer
                 } else {
@@ -163,7 +163,7 @@ impl RemoteMemory {
         }
     }
 
-    /// A transfer, which may have met others at its target.
+    /// A transfer, which may compete with others at its target.
     fn compete(&mut self, own: &Recorded, call: &CallAt, target: i32, event: Option<&Event>) {
         let expected = self.move_data(own, call, target, has_its_size(event));
         if expected > 0 {
@@ -171,8 +171,8 @@ impl RemoteMemory {
         }
     }
 
-    /// A transfer of a window, which may end a loop in which its target waits, or be a look of such
-    /// a loop at a flag.
+    /// A transfer on a window. It may end a loop in which its target waits, or read the flag of
+    /// such a loop.
     pub fn on_window_memory(
         &mut self,
         own: &Recorded,
@@ -289,15 +289,15 @@ impl RemoteMemory {
         }
     }
 
-    /// The flag in a window that a loop looked at last, which is the one that it found set:
-    /// displacement, window, and the rank that has it.
+    /// The flag in a window that a loop read last, and so found set: displacement, window, and the
+    /// rank that holds it.
     fn looked_at(&self, call: &CallAt) -> Option<(u64, u64, u32)> {
         let mut looks = self.looks.iter();
         let look = looks.find(|l| l.thread == call.thread && l.enter >= call.enter)?;
         Some((look.displacement, look.window, look.target))
     }
 
-    /// The write of this slab that ended a wait, as far as this rank's go.
+    /// This rank's write of this slab that ended a wait.
     pub fn written(&self, own: &Recorded, watch: &Watch) -> Option<Written> {
         let key = |write: &Write| (write.target, write.end.time);
         let holder = watch.holder();
@@ -309,7 +309,7 @@ impl RemoteMemory {
             .partition_point(|write| key(write) <= (holder, watch.leave));
         let mut found: Option<(&Write, Effect)> = None;
         for write in self.writes.get(first..end)? {
-            // What the loop itself does to a flag in a window does not end it.
+            // A loop's own access to a flag in a window does not end it.
             if write.window != 0 && own.rank == watch.rank {
                 continue;
             }
@@ -391,7 +391,7 @@ mod tests {
         };
         assert_eq!(put(7, 2, 4).ends(&own), Some(Effect::Changes));
         assert_eq!(put(7, 2, 64).ends(&own), None);
-        // OpenSHMEM's own waits are not for windows.
+        // OpenSHMEM waits are not on windows.
         assert_eq!(put(7, 100, 8).ends(&watch(5, 3, 8, 0)), None);
     }
 
@@ -454,7 +454,7 @@ mod tests {
         assert!(written(5, 1, 0).is_better(&written(3, 1, 0)));
         assert!(written(9, 2, 0).is_better(&written(3, 1, 0)));
         assert!(written(3, 1, 1).is_better(&written(3, 1, 2)));
-        // A compare-and-swap that may have failed is named if nothing else is.
+        // A compare-and-swap that may have failed counts only without another write.
         assert!(written(3, 1, 0).is_better(&written(5, 0, 0)));
         assert!(written(5, 0, 0).is_better(&written(3, 0, 0)));
         assert!(!written(3, 1, 2).is_better(&written(3, 1, 1)));

@@ -1,8 +1,7 @@
 //! Channels: one direction of messages with one tag on one communicator.
 //!
-//! The n-th send on a channel matches the n-th receive in posting order. Both ends
-//! count; what the other side may still ask for is kept until it says that it is
-//! past it.
+//! The n-th send on a channel matches the n-th receive in posting order. Both ends count. An end is
+//! kept until the other side reports that it will not ask for it any more.
 
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
@@ -11,7 +10,7 @@ use crate::basics::ends::{End, NONE};
 use crate::basics::queue::Queue;
 use crate::messages::questions::Query;
 
-/// What identifies a channel at one of its ends: communicator, peer, tag.
+/// Key of a channel at one of its ends: communicator, peer, tag.
 pub type ChannelKey = (u64, i32, i32);
 
 /// One end of a channel.
@@ -19,10 +18,10 @@ pub type ChannelKey = (u64, i32, i32);
 pub struct Channel {
     /// Communicator, peer, tag.
     pub key: ChannelKey,
-    /// The agent that holds the peer; `NONE` if no trace of it is there.
+    /// The agent that holds the peer; `NONE` if it has no trace.
     pub agent: u32,
-    /// Number that this agent gave the channel towards `agent`, `NONE` = not declared.
-    /// Where that is this agent, the peer's number of it.
+    /// Number of the channel declared by this agent to `agent`, `NONE` = not declared. If both
+    /// agents are the same, the peer's number of the channel.
     pub declared: u32,
     /// Position of a peer at this agent, once `declared`.
     pub peer: u32,
@@ -30,27 +29,27 @@ pub struct Channel {
     pub next: u64,
     /// The last messages, up to `next`.
     ends: Queue<End>,
-    /// Whether the channel is in the list of those to report progress of.
+    /// Whether the channel is in the list of those with progress to report.
     pub touched: bool,
-    /// What the peer is past, as it said; all, if no trace of it is there.
+    /// The peer will not ask for messages before this one; `u64::MAX` if it has no trace.
     past: u64,
-    /// How many messages the peer counted at the end of its trace.
+    /// Number of messages that the peer counted at the end of its trace.
     pub final_count: Option<u64>,
-    /// What this rank asked another agent about and has no answer to, in order.
+    /// Open questions to another agent, in order.
     pub asked: Queue<Query>,
-    /// How many of these at the end are not sent yet.
+    /// Number of unsent questions, at the end of `asked`.
     pub unsent: u32,
 }
 
 impl Channel {
-    /// The question that an answer about message `n` is for.
+    /// Removes the question about message `n`, which is answered.
     #[inline]
     pub fn take_asked(&mut self, n: u64) -> Option<Query> {
         let at = self.asked.iter().position(|query| query.n == n)?;
         Some(self.asked.remove(at))
     }
 
-    /// The unsent questions, successive messages together: first one and count.
+    /// Sends the unsent questions, successive messages together: first one and count.
     pub fn take_unsent(&mut self, mut send: impl FnMut(u64, u32)) {
         let first = self.asked.len() - std::mem::take(&mut self.unsent) as usize;
         let mut range: Option<(u64, u32)> = None;
@@ -93,13 +92,13 @@ impl Channel {
             .get(usize::try_from(n.checked_sub(self.base())?).ok()?)
     }
 
-    /// The ends of messages that happened, from `n` on; none if that one is not kept.
+    /// The ends of messages from `n` on; none if message `n` is not kept.
     pub fn since(&self, n: u64) -> &[End] {
         let at = n.checked_sub(self.base()).map(usize::try_from);
         at.and_then(|at| self.ends.get(at.ok()?..)).unwrap_or(&[])
     }
 
-    /// The peer is past all messages before `n`.
+    /// The peer will not ask for messages before `n`.
     pub fn release(&mut self, n: u64) {
         self.past = self.past.max(n);
         let past = self.past.saturating_sub(self.base());
@@ -108,19 +107,19 @@ impl Channel {
     }
 }
 
-/// So many channels are looked through one by one: few for most ranks, and there are many ranks.
+/// Up to this number, channels are searched linearly: most of the many ranks have few.
 const FEW: usize = 8;
 
 /// The channels of a rank in one direction.
 #[derive(Debug, Default)]
 pub struct Channels {
-    /// Numbers of all, once they are many.
+    /// Numbers of all channels, once there are more than `FEW`.
     numbers: FxHashMap<ChannelKey, u32>,
     /// Channels by number.
     pub list: Vec<Channel>,
-    /// Channels whose counts moved since progress was last reported.
+    /// Channels whose counts changed since progress was last reported.
     pub touched: Vec<u32>,
-    /// Every message that [`Channels::count`] counted, if somebody wants to know.
+    /// Every message counted by [`Channels::count`], if requested.
     pub counted: Option<Vec<Counted>>,
 }
 
@@ -196,7 +195,7 @@ impl Channels {
         channel.push(end)
     }
 
-    /// The same, where it may have to be noted.
+    /// As `push`, but also notes the message if requested.
     pub fn count(&mut self, number: u32, end: End) -> u64 {
         let n = self.push(number, end);
         if let Some(counted) = &mut self.counted {
@@ -209,7 +208,7 @@ impl Channels {
         n
     }
 
-    /// Notes that a channel's counts moved.
+    /// Notes that a channel's counts changed.
     #[inline]
     pub fn touch(&mut self, number: u32) {
         let channel = &mut self.list[number as usize];
@@ -220,12 +219,12 @@ impl Channels {
     }
 }
 
-/// A message's end was counted: number of its channel and of the message on it.
+/// A counted end of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// Number of the channel.
     pub channel: u32,
-    /// Number of the message.
+    /// Number of the message on it.
     pub n: u64,
     /// The call.
     pub end: End,

@@ -1,9 +1,9 @@
-//! Blocking calls whose messages are asked about, until their patterns are named.
+//! Blocking calls with questions, until their patterns are named.
 //!
 //! A call is charged once: with the sender, the receiver, the collective or the transfers to
-//! windows that it waited for longest. It is kept from its first question to its last answer. One that waited for a
-//! late sender is kept a little longer: until the receives after it tell whether a
-//! message that had been sent earlier was overtaken.
+//! windows that it waited for longest. It is kept from its first question to its last answer. A
+//! call that waited for a late sender is kept a little longer: until the receives after it tell
+//! whether a message that was sent earlier was overtaken.
 
 mod naming;
 
@@ -27,23 +27,23 @@ struct Call {
     signature: u32,
     /// Questions without an answer.
     open: u32,
-    /// The largest late sender and late receiver so far, [`Late`] each.
+    /// The largest late sender and the largest late receiver so far, a [`Late`] each.
     sender: u32,
     receiver: u32,
-    /// The non-blocking collective, or the transfers, that it waited for longest, [`Losses`].
+    /// The non-blocking collective, or the transfers, that it waited for longest: [`Losses`].
     group: u32,
-    /// Low half of the number of the first message after those that were asked about before it.
+    /// Number of its first message with a question, low half.
     messages: u32,
-    /// How many messages that are asked about it received.
+    /// Number of messages with a question that it received.
     received: u32,
 }
 
-/// Who sent a message, and how it was received.
+/// Sender of a message, and circumstances of its receipt.
 #[derive(Clone, Copy, Debug)]
 struct Receipt {
     /// World rank.
     source: i32,
-    /// Receiving thread, and whether the program took what came first, in one: there are many.
+    /// Receiving thread, and whether the program took any message; packed, since there are many.
     thread_and_any: u32,
 }
 
@@ -71,9 +71,9 @@ impl Receipt {
 /// A party that was late for a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
-    /// Time that it cost, ns.
+    /// Time lost to it, ns.
     pub severity: i64,
-    /// Number of the message among those that its receiver asks about; of no use for a blocked send.
+    /// Number of the message among those that its receiver asks about; unused for a blocked send.
     pub message: u64,
     /// Number of the message on its channel.
     pub n: u64,
@@ -81,7 +81,7 @@ pub struct Late {
     pub source: i32,
     /// Tag of the message.
     pub tag: i32,
-    /// When the party was late, and what it did, see [`Late::at`].
+    /// When the party was late, and its activity, see [`Late::at`].
     pub detail: Detail,
 }
 
@@ -95,7 +95,7 @@ struct Partner {
     times: Vec<(i64, i64)>,
 }
 
-/// What a call lost in a non-blocking collective that it completed, or in transfers under locks.
+/// Losses of a call in a non-blocking collective that it completed, or in transfers under locks.
 #[derive(Clone, Debug, Default)]
 pub struct Losses(pub Vec<Lost>);
 
@@ -104,8 +104,8 @@ impl Losses {
         total(&self.0)
     }
 
-    /// Whether a call is charged with these rather than with the others. Ties go by who
-    /// is late, so that the order of the answers does not matter.
+    /// Whether a call is charged with these rather than with the others. Ties go by the late party,
+    /// so that the order of the answers does not matter.
     fn outrank(&self, other: &Losses) -> bool {
         let key = |losses: &Losses| {
             let late = |lost: &Lost| lost.late.or(lost.shares.first().map(|share| share.1));
@@ -117,22 +117,22 @@ impl Losses {
     }
 }
 
-/// When a message was sent whose question has no answer yet: before all times.
-/// Half of what fits, so that differences with times fit.
+/// Time of a send whose question is unanswered: before all times. Half of the smallest number, so
+/// that differences with times fit.
 const UNANSWERED: i64 = i64::MIN / 2;
-/// When a message was sent whose sender has no trace.
+/// Time of a send whose sender has no trace.
 const UNKNOWN: i64 = i64::MAX / 2;
 
-/// Number of the first of the questions about epochs on windows, which are not messages. Nobody
-/// has time to receive 2^63 of those.
+/// First number of questions about epochs on windows, which are not messages. No run receives 2^63
+/// messages.
 pub const EPOCHS: u64 = 1 << 63;
 
-/// What an answer is for.
+/// The target of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// The call; `NONE` if only the time of a send is wanted.
+    /// The call; `NONE` if only the time of a send is needed.
     pub call: u32,
-    /// Number of the received message; of no use for a blocked send.
+    /// Number of the received message; unused for a blocked send.
     pub message: u64,
 }
 
@@ -144,31 +144,30 @@ pub struct Calls {
     waiting: usize,
     lates: Slots<Late>,
     groups: Slots<Losses>,
-    /// Calls that have all their answers, and somebody was late.
+    /// Calls with all answers and a late party.
     concluded: Vec<u32>,
     /// Calls whose last question nobody can answer.
     unanswerable: Vec<u32>,
-    /// When the messages that are asked about were sent, in the order of their
-    /// receipt; kept as long as a late sender before them is not named.
+    /// Send times of the messages with a question, in the order of their receipt; kept while a late
+    /// sender before them is not named.
     sent: Vec<i64>,
-    /// How they were received.
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
-    /// When the last transfers left of the epochs that calls waited for: call, origin, ns.
+    /// When the last transfers left, of epochs that calls waited for: call, origin, ns.
     transfers: Vec<(u32, i32, i64)>,
     /// Partners that were absent while calls lasted, by call.
     partners: FxHashMap<u32, Vec<Partner>>,
     /// Questions of the call being taken in.
     opened: u32,
-    /// Whether there is something new since calls were named.
+    /// Whether answers have arrived since calls were named.
     changed: bool,
-    /// Effects before their causes.
+    /// Violations of causality.
     pub violations: Violations,
 }
 
 impl Calls {
-    /// Begins a call: its number, to which the next questions belong until it ends.
+    /// Begins a call. The next questions belong to its number until it ends.
     #[inline(always)]
     pub fn begin(&mut self, at: &CallAt) -> u32 {
         self.opened = 0;
@@ -186,7 +185,7 @@ impl Calls {
         })
     }
 
-    /// Ends the call begun last: it has asked all that it will.
+    /// Ends the call begun last: it asks nothing more.
     #[inline(always)]
     pub fn end(&mut self, slot: u32) {
         if self.opened == 0 {
@@ -200,28 +199,28 @@ impl Calls {
         call.received = next.wrapping_sub(call.messages);
     }
 
-    /// Number of the next message that is asked about.
+    /// Number of the next message with a question.
     #[inline(always)]
     fn next_message(&self) -> u64 {
         self.message_base + self.sent.len() as u64
     }
 
-    /// Position in `sent` of the first message that the call received: since it is there, so are
-    /// all that came later, and nobody has memory for 2^32 of them.
+    /// Position in `sent` of the first message that the call received. All later messages are there
+    /// as well; memory bounds their number below 2^32.
     #[inline]
     fn first_message(&self, call: &Call) -> usize {
         call.messages.wrapping_sub(self.message_base as u32) as usize
     }
 
-    /// Makes room for so many questions.
+    /// Makes room for `questions` questions.
     #[inline]
     pub fn make_room(&mut self, questions: usize) {
         make_room(&mut self.sent, questions, 0);
         make_room(&mut self.receipts, questions, 0);
     }
 
-    /// For a question about a message that the call received; if it has no number, only the
-    /// time of the send is wanted.
+    /// Token for a message that the call received; without a number, only the time of the send is
+    /// needed.
     #[inline(always)]
     pub fn message(&mut self, at: &CallAt, source: i32) -> Token {
         let message = self.next_message();
@@ -233,7 +232,7 @@ impl Calls {
         Token { call, message }
     }
 
-    /// For a question about a message that the call sent.
+    /// Token for a message that the call sent.
     #[inline(always)]
     pub fn blocked_send(&mut self, at: &CallAt) -> Token {
         Token {
@@ -242,7 +241,7 @@ impl Calls {
         }
     }
 
-    /// For a question about the other side of an epoch on a window.
+    /// Token for the other side of an epoch on a window.
     pub fn epoch(&mut self, at: &CallAt) -> Token {
         let message = EPOCHS + u64::from(self.opened);
         self.opened += 1;
@@ -252,20 +251,20 @@ impl Calls {
         }
     }
 
-    /// When the last transfer of the epoch left that an origin ended.
+    /// Notes when the last transfer of an epoch left; the origin ended the epoch.
     pub fn note_transfer(&mut self, call: u32, origin: i32, time: i64) {
         self.transfers.push((call, origin, time));
     }
 
-    /// For the outcome of a non-blocking collective, or of a transfer under a lock, that the call
-    /// completed.
+    /// Adds a question for the outcome of a non-blocking collective, or of a transfer under a lock,
+    /// that the call completed.
     #[inline(always)]
     pub fn collective(&mut self, at: &CallAt) -> u32 {
         self.opened += 1;
         at.slot
     }
 
-    /// What the call lost in so many of these.
+    /// Answers `count` of these questions with the losses of the call.
     pub fn collective_ended(&mut self, call: u32, count: u32, losses: Losses) {
         let slot = call;
         let call = &mut self.calls[slot];
@@ -276,7 +275,7 @@ impl Calls {
         self.answer(slot, count, None);
     }
 
-    /// Enter and leave of a call, ns; equal if only a time is wanted.
+    /// Enter and leave of a call, ns; equal if only a time is needed.
     #[inline]
     pub fn interval(&self, call: u32) -> Interval {
         match self.calls.get(call) {
@@ -292,19 +291,19 @@ impl Calls {
         call.is_some_and(|call| call.sender != NONE)
     }
 
-    /// One more question of a call that has some without an answer.
+    /// Adds a question to a call that has open ones.
     pub fn hold(&mut self, call: u32) {
         self.calls[call].open += 1;
     }
 
-    /// Until when, ns, a call will be charged at least. A late receiver is charged only where no
-    /// sender turns out to be late.
+    /// Time up to which a call will be charged at least, ns. A late receiver is charged only if no
+    /// sender is late.
     pub fn charged_at_least(&self, call: u32) -> i64 {
         let sender = self.calls[call].sender;
         self.charged_with(call, sender)
     }
 
-    /// Until when, ns, a call is charged that has all its answers.
+    /// Time up to which a call with all answers is charged, ns.
     fn charged_until(&self, call: u32) -> i64 {
         let Call {
             sender, receiver, ..
@@ -321,7 +320,7 @@ impl Calls {
         call.enter.saturating_add(charged)
     }
 
-    /// When a partner was absent while a call lasted.
+    /// Takes the absences of a partner during a call.
     pub fn take_absence(&mut self, absence: &Absence, times: &[i64]) {
         if !times.is_empty() {
             let partner = Partner {
@@ -337,13 +336,13 @@ impl Calls {
     pub fn unanswerable(&mut self, token: Token) {
         self.note_sent(token.message, UNKNOWN);
         if token.call != NONE {
-            // The call may have more to ask.
+            // The call may still ask more.
             self.unanswerable.push(token.call);
             self.changed = true;
         }
     }
 
-    /// A message that was asked about was sent at `time`.
+    /// A message with a question was sent at `time`.
     #[inline]
     pub fn note_sent(&mut self, message: u64, time: i64) {
         let at = message.wrapping_sub(self.message_base);
@@ -353,9 +352,8 @@ impl Calls {
         }
     }
 
-    /// So many questions of a call are answered; who was late, if somebody was, and what was
-    /// asked about.
-    /// The number of the late one if it is the worst so far: it is to be described.
+    /// Answers `count` questions of a call. `late` is the late party, if any, and the side asked
+    /// about. Returns the number of the late party if it is the worst so far: it must be described.
     #[inline(always)]
     pub fn answer(&mut self, call: u32, count: u32, late: Option<(Side, Late)>) -> Option<u32> {
         let slot = call;
@@ -374,9 +372,8 @@ impl Calls {
         kept
     }
 
-    /// Whether a call that had answers in this round is still to be charged with this late
-    /// party: source, tag, and number of the message on its channel; a receiver if the call
-    /// `sends`.
+    /// Whether a call that got answers in this round is still to be charged with this late party:
+    /// source, tag, and number of the message on its channel; a receiver if the call `sends`.
     pub fn is_charged_with(
         &self,
         call: u32,
@@ -388,7 +385,7 @@ impl Calls {
         (late.source, late.tag, late.n) == message && !(sends && self.has_sender(call))
     }
 
-    /// What a late party did.
+    /// Sets the activity of a late party.
     #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
         self.lates[late].detail = *detail;
@@ -413,8 +410,8 @@ impl Calls {
 }
 
 impl Late {
-    /// Late at this time, ns; of no rank, as long as it is not known what it did. An `Option`
-    /// would take more: there are many.
+    /// Late at this time, ns; its activity is unknown yet, so it has no rank. An `Option` would
+    /// take more memory: there are many.
     pub fn at(time: i64) -> Detail {
         Detail {
             time,
@@ -435,8 +432,8 @@ impl Late {
         key(self) > key(other)
     }
 
-    /// Whether a call is charged with this late receiver rather than with the other.
-    /// Ties go by what both ends know, so that the order of the answers does not matter.
+    /// Whether a call is charged with this late receiver rather than with the other. Ties go by
+    /// facts known to both ends, so that the order of the answers does not matter.
     fn outranks_receiver(&self, other: &Late) -> bool {
         let key = |late: &Late| {
             let channel = (late.source, late.tag, late.n);
@@ -467,31 +464,31 @@ impl Call {
 /// A member that waits for a collective's outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    /// Agent's number of the group.
+    /// The agent's number of the group.
     pub group: u32,
-    /// Which collective on it.
+    /// Index of the collective on it.
     pub n: u64,
-    /// The operation that waits: the collective, or the Wait* that completed it. ns.
+    /// Enter of the waiting operation, ns: the collective, or the Wait* that completed it.
     pub enter: i64,
-    /// ns.
+    /// Its leave, ns.
     pub leave: i64,
     /// Position of the thread in the rank.
     pub thread: u32,
-    /// Signature of the operation that waits.
+    /// Signature of the waiting operation.
     pub signature: u32,
     /// Signature of the collective.
     pub collective: u32,
     /// Whether the collective was non-blocking.
     pub posted: bool,
     /// The call that completed it, in [`crate::messages::charges::Calls`]; `NONE` unless it was
-    /// non-blocking and something is asked.
+    /// non-blocking and has a question.
     pub call: u32,
-    /// Whether anything is asked, or the completion is only counted.
+    /// Whether it has a question, or the completion is only counted.
     pub asks: bool,
 }
 
 impl Waiter {
-    /// As one that is charged, of this world rank.
+    /// The waiting call to charge, of this world rank.
     pub fn waiting(&self, rank: u32) -> Waiting {
         Waiting {
             rank,
@@ -503,6 +500,6 @@ impl Waiter {
     }
 }
 
-/// Messages of other sources that may be received in the wrong order are looked for
-/// among so many receives after a late one.
+/// Receives after a late one that are searched for messages of other sources received in the wrong
+/// order.
 pub const ORDER_WINDOW: u64 = 32;

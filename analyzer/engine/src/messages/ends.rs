@@ -1,4 +1,4 @@
-//! The messages of one rank: both ends of its channels, what it asks, and what it answers.
+//! The messages of one rank: both ends of its channels, its questions, and its answers.
 
 use rustc_hash::FxHashMap;
 
@@ -13,17 +13,15 @@ use crate::wire::parcels::{POST, Progress, Question, Reply, SEND, Side};
 /// The messages of one rank.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// Channels on which it sends.
     pub sends: Channels,
-    /// Channels on which it receives.
     pub receives: Channels,
-    /// Receives whose number is not known yet.
+    /// Receives without a known number.
     pub deferred: Deferred,
-    /// Non-blocking receives may be cancelled, so that none has a number before it completes.
+    /// Whether non-blocking receives may be cancelled: then they get a number only on completion.
     pub cancels: bool,
-    /// What it asks, and what was found.
+    /// Its questions and results.
     pub asker: Asker,
-    /// Other agents' questions about messages that did not happen yet.
+    /// Other agents' questions about messages that have not happened yet.
     pub waiting: Vec<Asked>,
     /// Progress that peers reported in this round: channel, side, entry.
     noted: Vec<(u32, Side, Progress)>,
@@ -31,22 +29,21 @@ pub struct Messages {
     pub abandoned: Vec<(ChannelKey, End)>,
 }
 
-/// A question that arrived, or what is left of it.
+/// A received question, or its unanswered rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The agent that asks.
     pub agent: u32,
     /// The answering rank's channel.
     pub channel: u32,
-    /// What is asked about.
+    /// The side asked about.
     pub side: Side,
-    /// What is asked.
     pub question: Question,
 }
 
 impl Asked {
-    /// Takes the messages out of the question whose ends happened: the reply, if there
-    /// are any, and their times.
+    /// Removes the messages whose ends happened from the question. Returns the reply to them, if
+    /// there are any, and adds their times.
     pub fn answer(&mut self, messages: &Messages, times: &mut Vec<i64>) -> Option<Reply> {
         let Question { channel, count, n } = self.question;
         let before = times.len();
@@ -64,7 +61,7 @@ impl Asked {
 }
 
 impl Messages {
-    /// None yet of a rank that asks so.
+    /// No messages yet; the rank asks with `asker`.
     pub fn new(asker: Asker) -> Messages {
         Messages {
             asker,
@@ -89,7 +86,7 @@ impl Messages {
         }
     }
 
-    /// The channel with this key, for questions from outside.
+    /// The channel with this key, for questions from other ranks.
     pub fn channel(&mut self, key: ChannelKey, side: Side, agent_of: &[u32]) -> u32 {
         self.answers_on_mut(side).number(key, agent_of)
     }
@@ -114,16 +111,15 @@ impl Messages {
         }
     }
 
-    /// The end of a message on a channel on which this rank answers, if it happened
-    /// already.
+    /// The end of a message on a channel on which this rank answers, if it happened already.
     #[inline]
     pub fn end(&self, channel: u32, side: Side, n: u64) -> Option<&End> {
         self.answers_on(side).list[channel as usize].get(n)
     }
 
-    /// Reports, for each channel whose counts moved, before which message nothing will
-    /// be asked any more; in the `last` round, the final counts of all channels. The
-    /// side is that of questions.
+    /// Reports, for each channel with new counts, the first message that may still be asked about.
+    /// In the `last` round, reports the final counts of all channels. The side is that of
+    /// questions.
     pub fn progress(
         &mut self,
         own: &Recorded,
@@ -186,13 +182,13 @@ impl Messages {
         }
     }
 
-    /// Takes a peer's progress in; it holds once this round's questions are answered.
+    /// Notes a peer's progress; it takes effect once this round's questions are answered.
     pub fn note_progress(&mut self, channel: u32, side: Side, entry: &Progress) {
         self.noted.push((channel, side, *entry));
     }
 
-    /// Forgets what peers are past. A message that is still asked for, because it comes
-    /// later than the question, holds its channel's progress back until it came.
+    /// Drops ends that peers will not ask for. An open question about a message that has not
+    /// happened holds its channel's progress back.
     pub fn release_past(&mut self) {
         let mut asked: FxHashMap<(u32, u32), u64> = FxHashMap::default();
         for waiting in &self.waiting {

@@ -1,7 +1,7 @@
-//! Messages between two ranks: channels, questions about the other end, and the charge.
+//! Messages between two ranks: channels, questions about the other end, and charges.
 //!
-//! *In.* Calls that send, receive and complete. *Out.* Questions, answers, and what a call is charged
-//! with. *Does not know* collectives beyond what they charge.
+//! *In.* Calls that send, receive and complete. *Out.* Questions, answers, and charges of calls.
+//! *Does not know* collectives beyond their charges.
 
 pub mod channel;
 pub mod charges;

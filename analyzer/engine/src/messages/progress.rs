@@ -1,10 +1,10 @@
 //! Calls that went on only when a partner was inside the library again.
 //!
-//! A rank whose call lasted longer than others were late for it needs to know where its partners
-//! were meanwhile ([`Need`]). The agent that holds the partner looks through its calls, slab by
-//! slab, until the waiting call is over, and answers with the partner's absences ([`Absence`]). A
-//! need is told in the round in which its beginning is read, so that the partner's calls since
-//! then are at hand.
+//! If a call lasted longer than others were late for it, its rank needs to know where its partners
+//! were meanwhile ([`Need`]). The agent of the partner reads the partner's calls, slab by slab,
+//! until the waiting call is over, and answers with the partner's absences ([`Absence`]). A need is
+//! sent in the round that reads its beginning, so that the partner's calls since then are still in
+//! memory.
 
 use std::collections::VecDeque;
 
@@ -15,32 +15,33 @@ use crate::stream::absence::Gap;
 use crate::stream::recorded::Recorded;
 use crate::wire::parcels::{Absence, Detail, Need};
 
-/// Absences of a partner that are kept of one call, the last ones.
+/// Absences of a partner kept per call, the last ones.
 const KEPT: usize = 64;
 
-/// A need that somebody told of, and what is known of it.
+/// A need of a rank, and the absences so far.
 #[derive(Debug)]
 struct Open {
-    /// The agent that told.
+    /// The agent that sent it.
     agent: u32,
     need: Need,
-    /// Of the partner, among the ranks of this agent; `NONE` if nothing more is needed of it.
+    /// Position of the partner among the ranks of this agent; `NONE` if nothing more is needed of
+    /// it.
     position: u32,
     /// The last absences so far.
     absences: VecDeque<(i64, i64)>,
-    /// What the partner did before the call that ended the last one.
+    /// The partner's activity before the call that ended the last absence.
     detail: Detail,
 }
 
-/// The needs that an agent was told of.
+/// The needs sent to an agent.
 #[derive(Debug, Default)]
 pub struct Progress {
     open: Vec<Open>,
 }
 
 impl Progress {
-    /// Takes a need in that an agent told of; `position` is the partner's among the ranks of this
-    /// agent, none if its part was done when its call returned.
+    /// Takes a need from an agent. `position` is the partner's among the ranks of this agent; none
+    /// if its part was done when its call returned.
     pub fn hear(&mut self, agent: usize, need: &Need, position: Option<u32>) {
         self.open.push(Open {
             agent: agent as u32,
@@ -51,8 +52,8 @@ impl Progress {
         });
     }
 
-    /// Looks through what these ranks did in this slab, which ends at `until`, and answers what
-    /// is over: to which agent, and the absences.
+    /// Reads the ranks' calls of this slab, which ends at `until`. Answers the needs that are over:
+    /// to which agent, and the absences.
     pub fn look<'r, 'a: 'r>(
         &mut self,
         recorded: impl Fn(u32) -> Option<&'r Recorded<'a>>,

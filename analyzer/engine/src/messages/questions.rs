@@ -1,6 +1,6 @@
-//! Questions of a rank: which messages' other ends are asked for, and what comes back.
+//! Questions of a rank about the other ends of messages, and their answers.
 //!
-//! Where the other end is at the same agent it is looked up, the others are asked for.
+//! If the same agent has the other end, it is looked up; else its agent is asked.
 
 mod elsewhere;
 mod here;
@@ -30,7 +30,7 @@ pub struct Query {
     message: u64,
     /// See [`Token::call`].
     call: u32,
-    /// The asking rank's channel, the side, and whether it is bare, in one: there are many.
+    /// The asking rank's channel, the side, and whether it is bare; packed, since there are many.
     place: u32,
 }
 
@@ -45,7 +45,7 @@ impl Query {
         }
     }
 
-    /// The asking rank's channel. Nobody has memory for 2^30 of them.
+    /// The asking rank's channel. Memory bounds their number below 2^30.
     #[inline]
     fn channel(&self) -> u32 {
         self.place >> 2
@@ -56,13 +56,13 @@ impl Query {
         self.place >> 1 & 1
     }
 
-    /// About an epoch on a window, not a message.
+    /// Whether it is about an epoch on a window, not a message.
     #[inline]
     fn is_epoch(&self) -> bool {
         self.message >= EPOCHS
     }
 
-    /// Only the time is wanted, not what the late party did.
+    /// Whether only the time is needed, without the late party's activity.
     #[inline]
     fn is_bare(&self) -> bool {
         self.place & 1 != 0
@@ -95,37 +95,37 @@ struct Meeting {
     channel: u32,
 }
 
-/// What a rank asks, and what waits for the answers.
+/// Open questions of a rank.
 #[derive(Debug, Default)]
 pub struct Asker {
     /// Calls that asked something.
     pub calls: Calls,
-    /// Receives that are still looked at because of a late one before them.
+    /// Number of further receives to ask about because of a slow one before them.
     watch: u64,
     queries: Vec<Query>,
-    /// How many these were in the last round.
+    /// Number of queries in the last round.
     last_queries: usize,
-    /// Queries about messages that did not happen yet.
+    /// Queries about messages that have not happened yet.
     waiting: Vec<Query>,
     /// World rank.
     rank: u32,
     /// The agent that holds it.
     agent: u32,
-    /// Channels asked about whose other end at this agent is not known yet.
+    /// Channels with questions whose other end at this agent is not looked up yet.
     pub unconnected: Vec<(Side, u32)>,
-    /// Channels with questions to other agents that are not sent yet.
+    /// Channels with unsent questions to other agents.
     pub unsent: Vec<(Side, u32)>,
-    /// Late parties of other agents that are to be described.
+    /// Late parties at other agents that must be described.
     candidates: Vec<Candidate>,
-    /// Whose progress calls may have needed, with the agents that hold them: of this round.
+    /// Progress that calls of this round may have needed, with the agents of the partners.
     needs: Vec<(u32, Need)>,
     /// Members waiting for collectives of this or earlier slabs.
     pub waiters: Vec<Waiter>,
-    /// By thread.
+    /// Charges by thread.
     pub charged: Vec<Charged>,
-    /// Questions so far.
+    /// Number of questions so far.
     pub requests: u64,
-    /// Times from causes to effects, where clocks are to be corrected.
+    /// Times from causes to effects, if clocks are to be corrected.
     pub slacks: Option<Box<Slacks>>,
 }
 
@@ -154,7 +154,7 @@ impl Messages {
 }
 
 impl Asker {
-    /// Nothing asked yet by this rank, which has so many threads.
+    /// No questions yet; the rank has `threads` threads.
     pub fn new(rank: u32, threads: usize, agent: u32) -> Self {
         Asker {
             rank,
@@ -164,7 +164,7 @@ impl Asker {
         }
     }
 
-    /// For a message that the call received: number `n` on this channel of the rank's.
+    /// Asks about a message that the call received: number `n` on this channel of the rank.
     #[inline(always)]
     pub(crate) fn ask_for_send(
         &mut self,
@@ -180,7 +180,7 @@ impl Asker {
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
-    /// For the other side of an epoch on a window that the call waited for.
+    /// Asks about the other side of an epoch on a window that the call waited for.
     pub(crate) fn ask_for_epoch(
         &mut self,
         call: &CallAt,
@@ -195,7 +195,7 @@ impl Asker {
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
-    /// For a message that the call sent, and waited for.
+    /// Asks about a message that the call sent, and waited for.
     #[inline(always)]
     pub(crate) fn ask_for_post(
         &mut self,
@@ -229,7 +229,7 @@ impl Asker {
         self.queries.push(query);
     }
 
-    /// Begins a call with its questions, about so many.
+    /// Begins a call with about `questions` questions.
     #[inline]
     pub(crate) fn begin(&mut self, call: &mut CallAt, questions: usize) {
         if call.asks || self.watch > 0 {
@@ -249,7 +249,7 @@ impl Asker {
         }
     }
 
-    /// Whether a receive is asked about: it was slow, or follows a slow one closely.
+    /// Whether to ask about a receive: it was slow, or closely follows a slow one.
     #[inline]
     fn should_ask(&mut self, call: &CallAt) -> bool {
         if call.asks {
@@ -262,8 +262,8 @@ impl Asker {
         true
     }
 
-    /// Notes that a message was sent at `time`, or what the other side of an epoch did then;
-    /// whether the call in this `interval` may have waited for that.
+    /// Notes that a message was sent at `time`, or that the other side of an epoch acted then.
+    /// Returns whether the call in this `interval` may have waited for it.
     #[inline(always)]
     fn note_sender(
         &mut self,
@@ -288,7 +288,8 @@ impl Asker {
         true
     }
 
-    /// Whether the time tells when the last transfer of an epoch was through; noted then.
+    /// Notes the completion of an epoch's last transfer, if the time tells that; returns whether it
+    /// does.
     #[cold]
     #[inline(never)]
     fn is_transfer(&mut self, call: u32, key: ChannelKey, time: i64) -> bool {
@@ -299,7 +300,7 @@ impl Asker {
         is_transfer
     }
 
-    /// A cause and its effect, where clocks are to be corrected.
+    /// Notes a cause and its effect, if clocks are to be corrected.
     #[cold]
     #[inline(never)]
     fn note_slack(&mut self, key: ChannelKey, time: i64, interval: Interval) {
@@ -322,7 +323,7 @@ impl Asker {
     }
 }
 
-/// What it costs a call that the other end of its message happened so late, ns.
+/// Cost of this late other end to a call, ns.
 #[inline]
 fn cost(side: Side, interval: Interval, time: i64) -> i64 {
     match side {

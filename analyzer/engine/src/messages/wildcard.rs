@@ -1,12 +1,11 @@
 //! Receives whose place in their channel is not known yet.
 //!
-//! Matching is in posting order, but a wildcard receive says only when it completes
-//! on which channel it was. Until then it, and what was posted after it and could
-//! be on the same channel, has no number.
+//! Matching is in posting order, but a wildcard receive gets its channel only on completion. Until
+//! then it has no number, nor have later receives that could be on the same channel.
 //!
-//! A receive is held up by the first unresolved one of each pattern that fits it. It waits
-//! at one such pattern at a time, and at each at most once: when the pattern's first
-//! unresolved receive is a later one, it never holds it up again.
+//! A receive is held up by the first unresolved one of each pattern that fits it. It waits at one
+//! such pattern at a time, and at each at most once: when the pattern's first unresolved receive is
+//! a later one, it never holds it up again.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,19 +17,19 @@ use crate::messages::channel::ChannelKey;
 use crate::messages::charges::Token;
 use crate::waits::log::{Ended, Subject};
 
-/// A completed receive that may still be without a number.
+/// Completion of a receive that may still be without a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
     /// The call that completed it: thread and number.
     pub call: (u32, u64),
     /// Enter and leave of that call, ns.
     pub times: (i64, i64),
-    /// What the answer is for, if it is asked about.
+    /// Target of the answer, if there is a question.
     pub message: Option<Token>,
 }
 
 impl Receipt {
-    /// That its call ended the receipt of a message.
+    /// The end of a message's receipt by this call.
     pub fn ended(&self, channel: u32, n: u64) -> Ended {
         let (enter, leave) = self.times;
         Ended {
@@ -60,25 +59,23 @@ struct Slot {
     completed: bool,
 }
 
-/// A receive that can be numbered now.
+/// A receive that can get its number now.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
-    /// Its slot.
     pub slot: u64,
     /// Its posting.
     pub end: End,
-    /// Its channel.
     pub channel: u32,
     /// Whether it leaves the message in the queue.
     pub peeks: bool,
 }
 
-/// The unresolved receives that were posted for one pattern, and who waits for them.
+/// The unresolved receives posted for one pattern, and the receives that wait for them.
 #[derive(Debug, Default)]
 struct Pattern {
-    /// In posting order, from the first that is still unresolved on.
+    /// In posting order; the first is unresolved.
     unresolved: VecDeque<u64>,
-    /// Resolved receives that the first of them holds up.
+    /// Resolved receives held up by the first of them.
     waiting: BinaryHeap<Reverse<u64>>,
 }
 
@@ -89,7 +86,7 @@ pub struct Deferred {
     base: u64,
     /// Patterns with unresolved receives.
     patterns: FxHashMap<ChannelKey, Pattern>,
-    /// Resolved receives that nothing holds up any more.
+    /// Resolved receives that nothing holds up.
     ready: Vec<u64>,
 }
 
@@ -121,7 +118,7 @@ impl Deferred {
         slot
     }
 
-    /// Lets a resolved receive wait for what holds it up.
+    /// Lets a resolved receive wait at a pattern that holds it up.
     fn hold_up(&mut self, slot: u64, key: ChannelKey) {
         for pattern in fitting(key) {
             if let Some(pattern) = self.patterns.get_mut(&pattern)
@@ -136,7 +133,7 @@ impl Deferred {
         self.ready.push(slot);
     }
 
-    /// A receive of this pattern is not unresolved any more: lets go whom it held up.
+    /// A receive of this pattern was resolved: releases the receives that it held up.
     fn advance(&mut self, key: ChannelKey) {
         let Some(mut pattern) = self.patterns.remove(&key) else {
             return;
@@ -197,7 +194,7 @@ impl Deferred {
         }
     }
 
-    /// What a receive was posted for.
+    /// The pattern of a receive.
     pub fn key(&mut self, slot: u64) -> Option<ChannelKey> {
         Some(self.slot(slot)?.key)
     }
@@ -213,7 +210,7 @@ impl Deferred {
         }
     }
 
-    /// A receive completed; gives its number if it has one.
+    /// Completes a receive; returns its number if it has one.
     pub fn complete(&mut self, slot: u64, receipt: Receipt) -> Option<u64> {
         let found = self.slot(slot)?;
         found.completed = true;
@@ -233,7 +230,7 @@ impl Deferred {
         }
     }
 
-    /// Takes the receives that no earlier unresolved one holds up any more, in posting order.
+    /// Takes the receives that are no longer held up, in posting order.
     pub fn take_ready(&mut self) -> Vec<Ready> {
         let mut slots = std::mem::take(&mut self.ready);
         slots.sort_unstable();
@@ -252,14 +249,14 @@ impl Deferred {
         ready.collect()
     }
 
-    /// Gives a receive its number; its receipt if it completed before.
+    /// Numbers a receive; returns its receipt if it completed before.
     pub fn number(&mut self, slot: u64, n: u64) -> Option<Receipt> {
         let found = self.slot(slot)?;
         found.state = State::Numbered(n);
         found.receipt.take()
     }
 
-    /// Numbered receives that are not completed: their channel's place is held open.
+    /// Numbered receives that are not complete. They hold their channel's progress back.
     pub fn numbered_open(&self) -> impl Iterator<Item = (ChannelKey, u64)> {
         self.slots.iter().filter_map(|slot| match slot.state {
             State::Numbered(n) if !slot.completed => Some((slot.key, n)),
@@ -267,7 +264,7 @@ impl Deferred {
         })
     }
 
-    /// Forgets the receives at the front that are done with.
+    /// Drops finished receives at the front.
     pub fn trim(&mut self) {
         while let Some(slot) = self.slots.front() {
             let done = match slot.state {
@@ -283,7 +280,7 @@ impl Deferred {
         }
     }
 
-    /// At the end of the trace: what is unresolved never was received.
+    /// At the end of the trace: removes unresolved receives, which never got a message.
     pub fn abandon_unresolved(&mut self) -> Vec<(ChannelKey, End)> {
         let mut abandoned = Vec::new();
         for slot in &mut self.slots {
@@ -353,7 +350,7 @@ mod tests {
         assert!(deferred.abandon_unresolved().is_empty());
     }
 
-    /// What holds receives up, the plain way: by looking at all before them.
+    /// A simple model: searches all earlier receives.
     #[derive(Default)]
     struct Model(Vec<(ChannelKey, State)>);
 
@@ -449,8 +446,8 @@ mod tests {
         }
     }
 
-    /// Seconds that so many outstanding wildcards and as many definite receives behind
-    /// them take, completed in order, backwards, and in a mixed order.
+    /// Time in seconds for `n` outstanding wildcards and as many definite receives behind them,
+    /// completed in order, backwards, and in a mixed order.
     fn seconds(n: u64) -> f64 {
         let orders: [fn(u64, u64) -> u64; 3] = [|i, _| i, |i, n| n - 1 - i, |i, n| i * 7919 % n];
         let started = std::time::Instant::now();
@@ -483,7 +480,7 @@ mod tests {
     /// Sixteen times the receives take about sixteen times as long, and not 256 times.
     #[test]
     fn the_time_grows_with_the_receives_and_not_with_their_square() {
-        // A busy machine can disturb a measurement, not all of them.
+        // A busy machine can disturb some measurements, but not all.
         let ratios: Vec<f64> = (0..5).map(|_| seconds(64_000) / seconds(4_000)).collect();
         assert!(ratios.iter().any(|&ratio| ratio < 64.0), "{ratios:?}");
     }

@@ -1,6 +1,5 @@
-//! The cause phase: rounds over slabs of global time. In each, pass one turns slow
-//! instances into questions, pass two answers those of others, and what came back
-//! is named.
+//! The cause phase: rounds over slabs of global time. In each, pass one turns slow instances into
+//! questions, pass two answers the questions of other agents, and the answers name patterns.
 
 use laggard_comm::Job;
 use rayon::prelude::*;
@@ -31,13 +30,12 @@ pub struct Agent<'a> {
     /// Its ranks, ascending.
     pub ranks: Vec<Rank<'a>>,
     positions: FxHashMap<u32, u32>,
-    /// Its groups.
     pub groups: Groups,
-    /// Collectives that it joins.
+    /// Collectives that this agent joins.
     pub owned: Owned,
     /// Channels that other agents declared: (rank's position, side, channel), by agent.
     declared: Vec<Vec<(u32, Side, u32)>>,
-    /// Channels that this agent declared to each other: (rank's position, side, channel).
+    /// Channels that this agent declared, by agent: (rank's position, side, channel).
     declares: Vec<Vec<(u32, Side, u32)>>,
     /// Agent of each world rank; this agent may hold none.
     agent_of: &'a [u32],
@@ -45,8 +43,8 @@ pub struct Agent<'a> {
     asking: Vec<Asking>,
     answering: Vec<Answering>,
     requesting: Vec<Requesting>,
-    /// What was requested of each agent: position of the asking rank, and number of the late
-    /// party among its calls'.
+    /// Requests to each agent: position of the asking rank, and number of the late party in its
+    /// calls.
     requested: Vec<Vec<(u32, u32)>>,
     describing: Vec<Describing>,
     watching: Watching,
@@ -56,7 +54,6 @@ pub struct Agent<'a> {
 /// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
 
-/// One parcel for each agent.
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
     (0..job.agents()).map(|_| P::default()).collect()
 }
@@ -96,7 +93,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Violations of causality that its ranks saw.
+    /// Violations of causality of its ranks.
     pub fn violations(&self) -> Violations {
         let mut all = Violations::default();
         for rank in &self.ranks {
@@ -105,14 +102,14 @@ impl<'a> Agent<'a> {
         all
     }
 
-    /// What it knows of the run's meetings.
+    /// Computation between the run's meetings.
     pub fn between(&self) -> Between {
         let mut all = self.owned.between.clone();
         all.merge(&self.groups.between);
         all
     }
 
-    /// Meetings of the program's own, by group, that somebody left before all had entered.
+    /// By group: number of instances that a rank left before all had entered.
     pub fn apart(&self) -> FxHashMap<u64, u64> {
         let mut all = self.owned.apart.clone();
         for (group, count) in &self.groups.apart {
@@ -121,14 +118,14 @@ impl<'a> Agent<'a> {
         all
     }
 
-    /// One round: the calls entered before `until`. The `last` one also settles what
-    /// never got an answer.
+    /// One round: the calls entered before `until`. The `last` one also settles unanswered
+    /// questions.
     pub fn round(&mut self, until: i64, last: bool) {
         self.read(until, last);
         self.ask_and_name(until, last);
     }
 
-    /// The first half of a round: its calls are decoded and counted.
+    /// The first half of a round: decodes and counts its calls.
     pub fn read(&mut self, until: i64, last: bool) {
         let alone = self.ranks.len() < rayon::current_num_threads();
         self.ranks.par_iter_mut().for_each(|rank| {
@@ -139,8 +136,8 @@ impl<'a> Agent<'a> {
         });
     }
 
-    /// The second half of a round, of the calls entered before `until`: what it asks, answers
-    /// and finds.
+    /// The second half of a round: questions, answers and names for the calls entered before
+    /// `until`.
     pub fn ask_and_name(&mut self, until: i64, last: bool) {
         self.connect();
         self.look_up();
@@ -164,7 +161,7 @@ impl<'a> Agent<'a> {
         self.groups.trim();
     }
 
-    /// Questions, answers and outcomes, between agents.
+    /// Exchanges questions, answers and outcomes with other agents.
     fn exchange(&mut self, until: i64) {
         let received = exchange(self.job, &mut self.asking);
         self.take_declarations(&received);
@@ -208,7 +205,7 @@ impl<'a> Agent<'a> {
         recycle(self.job, &mut self.describing, received);
     }
 
-    /// The same as the legs between agents do about needs, where all ranks are at this one.
+    /// Settles needs if this agent has all ranks, as the exchange does otherwise.
     fn settle_needs(&mut self, until: i64) {
         self.tell_needs();
         let own = self.job.agent();
@@ -222,7 +219,7 @@ impl<'a> Agent<'a> {
         (self.requesting[own], self.describing[own]) = (asked, answers);
     }
 
-    /// Tells the agents that hold them whose progress calls of the own ranks needed.
+    /// Sends the needs of the own ranks' calls to the agents of their partners.
     fn tell_needs(&mut self) {
         let (requesting, groups) = (&mut self.requesting, &self.groups);
         let agents = self.job.agents();
@@ -294,15 +291,14 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Who ended waits for values and locks, as far as this slab tells.
+    /// Searches this slab for the calls that ended waits for values and locks.
     fn look_at_memory(&mut self, until: i64) {
         let (ranks, answering) = (&mut self.ranks, &mut self.answering);
         let agent = self.job.agent();
         self.watching.look(ranks, until, agent, answering);
     }
 
-    /// Finds the other ends, at this agent, of channels that are asked about for the
-    /// first time.
+    /// Finds the other ends, at this agent, of channels with first questions.
     fn connect(&mut self) {
         for at in 0..self.ranks.len() {
             for (side, channel) in std::mem::take(&mut self.ranks[at].messages.asker.unconnected) {
@@ -323,14 +319,14 @@ impl<'a> Agent<'a> {
         (channel.peer, channel.declared) = (peer, declared);
     }
 
-    /// Answers what ranks of this agent ask each other.
+    /// Answers the questions between ranks of this agent.
     fn look_up(&mut self) {
         let take = |rank: &mut Rank| std::mem::take(&mut rank.messages.asker);
         let mut askers: Vec<Asker> = self.ranks.iter_mut().map(take).collect();
         let (ranks, hosts) = (&self.ranks[..], self.hosts);
         askers.par_iter_mut().zip(ranks).for_each(|(asker, own)| {
             asker.look_up(&own.messages, ranks);
-            // At once: what is known of late parties takes room.
+            // At once: late parties take memory.
             asker.name(false, hosts);
         });
         for (rank, asker) in self.ranks.iter_mut().zip(askers) {
@@ -362,8 +358,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Fills the parcels of the first leg, and tells ranks of this agent the progress of
-    /// others.
+    /// Fills the parcels of the first leg, and reports progress between ranks of this agent.
     fn ask(&mut self, last: bool) {
         let own_agent = self.job.agent() as u32;
         let asking = &mut self.asking;
@@ -440,7 +435,7 @@ impl<'a> Agent<'a> {
         });
     }
 
-    /// Takes in what came on the first leg but the questions.
+    /// Takes the first leg, without the questions.
     fn take_declarations(&mut self, received: &[Asking]) {
         for (agent, parcel) in received.iter().enumerate() {
             for declaration in &parcel.declarations {
@@ -476,7 +471,7 @@ impl<'a> Agent<'a> {
         (position, declaration.side, channel)
     }
 
-    /// Pass two: answers what was asked in earlier rounds and happened now.
+    /// Pass two: answers questions of earlier rounds about messages that happened now.
     fn answer_waiting(&mut self) {
         let answering = &mut self.answering;
         for rank in &mut self.ranks {
@@ -491,7 +486,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Pass two: answers what is asked in this round.
+    /// Pass two: answers this round's questions.
     fn answer(&mut self, received: &[Asking]) {
         for (agent, parcel) in received.iter().enumerate() {
             let to = &mut self.answering[agent];
@@ -516,7 +511,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Takes the times in that other agents answered with.
+    /// Takes the times answered by other agents.
     fn take_times(&mut self, received: &[Answering]) {
         let mut by_rank: Vec<Vec<Times>> = vec![Vec::new(); self.ranks.len()];
         for (declared, parcel) in self.declares.iter().zip(received) {
@@ -541,7 +536,7 @@ impl<'a> Agent<'a> {
         });
     }
 
-    /// Asks for descriptions of those who turned out to be late.
+    /// Asks for descriptions of the late parties.
     fn request(&mut self) {
         let (requesting, requested) = (&mut self.requesting, &mut self.requested);
         for (at, rank) in (0..).zip(&mut self.ranks) {
@@ -552,7 +547,6 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Describes those who were late.
     fn describe(&mut self, received: &[Requesting]) {
         for (agent, parcel) in received.iter().enumerate() {
             let (declared, ranks) = (&self.declared[agent], &self.ranks);
@@ -595,7 +589,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Takes the outcomes of collectives in, and tells about the late members of this agent.
+    /// Takes the outcomes of collectives, and describes the late members of this agent.
     fn take_outcomes(&mut self, received: &[Answering]) {
         for parcel in received {
             let mut members = &parcel.members[..];
@@ -624,7 +618,7 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// Charges a rank with what it lost in the collectives whose outcome is known.
+/// Charges a rank with its losses in the collectives with a known outcome.
 fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
     let (number, local_ranks) = (rank.recorded.rank, &rank.collectives.local_ranks);
     let (threads, asker) = (&rank.recorded.threads, &mut rank.messages.asker);
@@ -652,7 +646,7 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
                 });
                 return;
             }
-            // The call may have waited longer for something else that it completed.
+            // The call may have waited longer for another request.
             let mut lost = Losses::default();
             losses(waiter, instance, own, row, |loss| lost.0.push(loss.into()));
             calls.collective_ended(waiter.call, 1, lost);
@@ -661,7 +655,7 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
     });
 }
 
-/// What a late member of a collective did, if it is at this agent.
+/// Activity of a late member of a collective, if it is at this agent.
 fn detail_of(
     late: &Party,
     since: i64,

@@ -1,5 +1,5 @@
-//! Completions in pass one: ties Wait* and Test* to what was posted, and numbers the
-//! receives whose channel they tell.
+//! Completions in pass one: ties Wait* and Test* to posted requests, and numbers the receives whose
+//! channel they tell.
 
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
@@ -12,7 +12,7 @@ use crate::stream::thread::Posted;
 use crate::waits::log::{Ended, Subject};
 
 impl Rank<'_> {
-    /// Everything that a Wait* or Test* completed.
+    /// Completes everything that a Wait* or Test* completed.
     pub(crate) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
         let call = call.waiting(row);
         match self.ended {
@@ -41,7 +41,6 @@ impl Rank<'_> {
         }
     }
 
-    /// Everything on a completion list.
     #[inline]
     pub(crate) fn complete_list(&mut self, call: &CallAt, list: u32) {
         let next = self.recorded.threads[call.thread as usize].next_post();
@@ -55,7 +54,7 @@ impl Rank<'_> {
         self.recorded.threads[call.thread as usize].trim();
     }
 
-    /// Everything on a completion list, so that it can be noted.
+    /// Completes everything on a completion list one by one, so that it can be noted.
     fn complete_one_by_one(&mut self, call: &CallAt, list: u32) {
         let next = self.recorded.threads[call.thread as usize].next_post();
         let mut entries = 0..;
@@ -71,8 +70,8 @@ impl Rank<'_> {
         }
     }
 
-    /// Takes the messages on a completion list in, `from` an entry to the first request that
-    /// is something else: position and entry of that.
+    /// Completes the messages on a completion list, `from` an entry to the first request that is no
+    /// message. Returns position and entry of that request.
     #[inline]
     fn complete_messages(
         &mut self,
@@ -112,7 +111,7 @@ impl Rank<'_> {
         None
     }
 
-    /// Takes in that a request ended.
+    /// Takes the end of a request.
     pub(crate) fn completed(&mut self, call: &CallAt, posted: Posted, outcome: Outcome) {
         match posted {
             Posted::Done => {}
@@ -183,7 +182,8 @@ impl Rank<'_> {
                                 .number((group, peer, tag), self.recorded.agent_of)
                         })
                     }),
-                    // Defined by the thread that completed it, not by the one that posted it.
+                    // The thread that completed it defines the signature, not the one that posted
+                    // it.
                     Outcome::Resolved(signature) => self.recorded.threads[call.thread as usize]
                         .rows
                         .get(signature as usize)
@@ -217,9 +217,9 @@ impl Rank<'_> {
         }
     }
 
-    /// Numbers the deferred receives that can be numbered `now`, in this call, and asks
-    /// for them. Of those that completed in earlier calls only times are asked: whether
-    /// the late party's calls are still at hand would depend on where rounds end.
+    /// Numbers the deferred receives that can be numbered `now`, in this call, and asks for them.
+    /// For receives that completed in earlier calls it asks only for times: whether the late
+    /// party's calls are still in memory would depend on where rounds end.
     pub(crate) fn number_deferred(&mut self, now: Option<(u32, u64)>) {
         for ready in self.messages.deferred.take_ready() {
             let channel = ready.channel;
@@ -238,7 +238,7 @@ impl Rank<'_> {
         self.messages.deferred.trim();
     }
 
-    /// Ends the stream: what is still unresolved never was received.
+    /// Ends the stream: receives that are still unresolved never got a message.
     pub fn finish(&mut self) {
         self.messages.abandoned = self.messages.deferred.abandon_unresolved();
         self.number_deferred(None);

@@ -1,5 +1,5 @@
-//! Which agents can know who ended a wait for a value or a lock, or who competed with a transfer:
-//! those whose ranks ever touch that memory or that lock, by their signatures.
+//! Selects the agents that can know who ended a wait for a value or a lock, or who competed with a
+//! transfer: those whose ranks use that memory or that lock, according to their signatures.
 
 use laggard_comm::Job;
 use laggard_trace::calls::{self, GenericType};
@@ -11,17 +11,19 @@ use crate::stream::roles::Role;
 use crate::wire::parcels::{Parcel, Touched};
 use crate::wire::watched::{Kind, Watch};
 
-/// Ranges of ranks, or locks, that an agent tells of; with more it says that it may know of all.
+/// Most ranges of ranks, or locks, that an agent reports. With more, it says that it may know of
+/// all.
 const MOST: usize = 4096;
 
-/// What the ranks of one agent touch.
+/// Memory and locks used by the ranks of one agent.
 #[derive(Debug, Default)]
 pub struct Interests {
-    /// World ranks in whose memory they read or write: first and last, ascending; all if `None`.
+    /// World ranks in whose memory they read or write: first and last of ranges, ascending; all if
+    /// `None`.
     targets: Option<Vec<[u64; 2]>>,
-    /// Whether they use locks of OpenSHMEM. Which ones, only the records tell.
+    /// Whether they use locks of OpenSHMEM. Only the records tell which.
     symmetric_locks: bool,
-    /// Windows on which they take locks; all if `None`.
+    /// Windows on which they acquire locks; all if `None`.
     windows: Option<FxHashSet<u64>>,
 }
 
@@ -30,7 +32,7 @@ fn target(signature: &Signature, generic: GenericType) -> Option<Endpoint> {
     match generic {
         GenericType::OneSidedGet => Some(signature.receive),
         GenericType::OneSidedPut => Some(signature.send),
-        // It may do no more than read.
+        // It may only read.
         GenericType::OneSidedAtomic if signature.send.peer == PEER_NONE => Some(signature.receive),
         GenericType::OneSidedAtomic => Some(signature.send),
         _ => None,
@@ -38,7 +40,7 @@ fn target(signature: &Signature, generic: GenericType) -> Option<Endpoint> {
 }
 
 impl Interests {
-    /// What each agent's ranks touch. Collective.
+    /// The interests of each agent's ranks. Collective.
     pub fn gather(job: &dyn Job, ranks: &[Rank]) -> Vec<Interests> {
         if job.agents() == 1 {
             return vec![Interests::default()];
@@ -68,8 +70,8 @@ impl Interests {
             if let Some(target) = target(signature, call.generic) {
                 match (u32::try_from(target.peer), &mut targets) {
                     (Ok(target), Some(targets)) => _ = targets.insert(target),
-                    // To MPI_PROC_NULL. Those of a fallback signature, which has no bytes, are
-                    // in the records.
+                    // To MPI_PROC_NULL. For a fallback signature, which has no bytes, the targets
+                    // are in the records.
                     (Err(_), _) if target.peer == PEER_NONE && target.bytes > 0 => {}
                     _ => targets = None,
                 }
@@ -107,8 +109,8 @@ impl Interests {
         }
     }
 
-    /// Whether the agent may know something of a wait; `has_target` says whether the target of a
-    /// window is one of its ranks.
+    /// Whether the agent may know about a wait; `has_target`: the target of the window is one of
+    /// its ranks.
     pub fn may_know(&self, watch: &Watch, has_target: bool) -> bool {
         let touches = |rank: u64| match &self.targets {
             Some(ranges) => {
@@ -145,7 +147,7 @@ impl From<Touched> for Interests {
     }
 }
 
-/// Successive ranks as first and last, ascending.
+/// Ranges of successive ranks: first and last, ascending.
 fn ranges(ranks: FxHashSet<u32>) -> Vec<[u64; 2]> {
     let mut ranks: Vec<u64> = ranks.into_iter().map(u64::from).collect();
     ranks.sort_unstable();
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// As the others get it.
+    /// The interests as other agents get them.
     fn told(signatures: &[Signature]) -> Interests {
         let packed = Interests::of(signatures.iter()).packed().pack();
         Interests::from(Touched::unpack(&packed))
@@ -226,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(some.may_know(&watch, false), may_know, "{watch:?}");
         }
-        // The target itself.
+        // The agent of the target.
         assert!(some.may_know(&waits(Kind::SharedWindow, 8, 0), true));
         let none = told(&[]);
         assert!(!none.may_know(&transfer(0), false));

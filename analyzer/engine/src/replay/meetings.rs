@@ -1,10 +1,10 @@
-//! Barriers and collectives of the program's own: which of the operations that an operation map
-//! calls so can be matched among ranks, and whether ranks meet in them.
+//! Barriers and collectives that are regions of the program: which operations of the operation map
+//! can be matched among ranks, and whether ranks meet in them.
 //!
-//! The n-th instance of a rank belongs to the n-th of each other rank that has any: that is known
-//! only where all instances are in the trace, and every rank has as many. Nobody leaves a barrier
-//! before all have entered it. Where that is not so in a single one, the ranks are not one
-//! group, or it is no barrier, and nothing is said of whom anybody waited for.
+//! The n-th instance of a rank belongs to the n-th of each other rank with any. This is certain
+//! only if all instances are in the trace, and every rank has the same number. Nobody leaves a
+//! barrier before all have entered it. If a single instance violates this, the ranks are not one
+//! group, or it is no barrier, and no waits are charged.
 
 use laggard_comm::Job;
 use laggard_trace::Location;
@@ -18,23 +18,23 @@ use crate::basics::anomaly::{Anomalies, Level};
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
 
-/// In ids of groups: those of operations of the program's own.
+/// Seed of group ids for the program's own operations.
 const SEED: u64 = 0x6c61_6767_6172_6421;
 
 /// The instances of an operation in a location.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Instances {
-    /// Those that have a record.
+    /// Instances with a record.
     pub recorded: u64,
-    /// All, as the profile of regions says; nothing if it is not there.
+    /// All instances according to the profile of regions; `None` without it.
     pub counted: u64,
 }
 
-/// What is known of an operation's instances in all locations of a rank.
+/// An operation's instances in all locations of a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfRank {
     instances: Instances,
-    /// Threads that have any.
+    /// Threads with instances.
     threads: u64,
 }
 
@@ -50,7 +50,7 @@ struct Known {
 }
 
 impl Known {
-    /// Why ranks' instances cannot be matched.
+    /// Why instances cannot be matched.
     fn obstacle(&self) -> Option<String> {
         let Known {
             least,
@@ -79,7 +79,7 @@ impl Known {
     }
 }
 
-/// The operations of which ranks' instances are matched: number and group.
+/// Operations whose instances are matched: number and group.
 #[derive(Debug, Default)]
 pub struct Meetings(Vec<(u16, u64)>);
 
@@ -88,14 +88,14 @@ pub fn is_meeting(generic: GenericType) -> bool {
     matches!(generic, GenericType::GroupSync | GenericType::GroupComm)
 }
 
-/// The group of all who run an operation.
+/// The group of all ranks that run an operation.
 fn group_of(number: u16) -> u64 {
     xxh3_64_with_seed(calls::name(number).as_bytes(), SEED).max(1)
 }
 
 impl Meetings {
-    /// Finds them, and makes collectives of their instances. `instances` are those of each
-    /// location by operation. Collective.
+    /// Finds the operations, and makes collectives of their instances. `instances` are those of
+    /// each location by operation. Collective.
     pub fn find(
         job: &dyn Job,
         map: &OperationMap,
@@ -134,8 +134,8 @@ impl Meetings {
         found
     }
 
-    /// Takes back what was found in operations in which ranks do not meet: `apart` counts the
-    /// instances in which somebody left before all had entered, by group. Collective.
+    /// Removes the findings of operations in which ranks do not meet. `apart` counts, by group, the
+    /// instances that a rank left before all had entered. Collective.
     pub fn check(
         &self,
         job: &dyn Job,
@@ -166,7 +166,7 @@ impl Meetings {
     }
 }
 
-/// An operation of which only the time is known.
+/// Notes an operation without matched instances: only its time is known.
 fn not_matched(number: u16, why: &str, anomalies: &mut Anomalies) {
     let call = calls::call(number);
     let generic = call.map_or("user", |call| call.generic.name());
@@ -178,7 +178,7 @@ fn not_matched(number: u16, why: &str, anomalies: &mut Anomalies) {
     anomalies.add("operation_not_diagnosed", Level::Info, 1, detail);
 }
 
-/// What all agents know of the instances of operations. Collective.
+/// The instances of operations on all agents. Collective.
 fn of_all(
     job: &dyn Job,
     wanted: &[u16],
@@ -260,7 +260,7 @@ mod tests {
         assert!(!is_apart(&fold, 0));
         fold.last.enter = 130;
         assert!(is_apart(&fold, 0) && !is_apart(&fold, 30));
-        // Those of libraries are as they are.
+        // Calls of libraries are not checked.
         fold.operation = 5;
         assert!(!is_apart(&fold, 0));
     }

@@ -1,7 +1,7 @@
 //! The rounds over slabs of global time: pass one, questions, pass two, answers.
 //!
-//! *In.* Locations and verdicts. *Out.* Ranks with their findings. Knows all rooms that replay; nobody
-//! but the analysis and the events know it.
+//! *In.* Locations and verdicts. *Out.* Ranks with their findings. Knows all modules that replay;
+//! only the analysis and the events know it.
 
 pub mod agent;
 pub mod completion;

@@ -1,4 +1,4 @@
-//! What the rounds begin with: ranks with what their signatures mean, and the groups of this agent.
+//! Preparation of the rounds: ranks with their tables of signatures, and the groups of this agent.
 
 use anyhow::Result;
 use laggard_baselines::Baseline;
@@ -23,13 +23,13 @@ use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
 use crate::wire::parcels::{Counting, exchange};
 
-/// What the rounds need to know before they begin.
+/// Input of the rounds.
 pub struct Judged {
-    /// What is slow, of each location.
+    /// Verdicts of each location.
     pub verdicts: Vec<Verdicts>,
     /// The profile of this agent's locations.
     pub profile: Profile,
-    /// What calls of a kind take.
+    /// Durations of calls by kind.
     pub kinds: Kinds,
     /// Numbers of groups.
     pub numbers: Interner<u64>,
@@ -38,7 +38,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// By all agents' profiles. Collective.
+    /// Judges the profiles of all agents. Collective.
     pub fn new(
         job: &dyn Job,
         opened: &Opened,
@@ -60,7 +60,7 @@ impl Judged {
         })
     }
 
-    /// Notes in the profile the calls in groups of which some member has no trace.
+    /// Notes in the profile the calls in groups with a member without a trace.
     pub fn note_missing_members(&mut self, opened: &Opened, profiled: &[Profiled]) {
         let (numbers, groups) = (&self.numbers, &self.groups);
         note_missing_members(
@@ -146,7 +146,7 @@ pub fn rows(
     groups: &Interner<u64>,
 ) -> (Vec<Row>, Vec<PathKey>) {
     let signatures = location.definitions.signatures();
-    // Of an intercommunicator's ranks each waits for those of the other group only.
+    // A rank of an intercommunicator waits only for the other group.
     let communicators = location.definitions.communicators.iter();
     let between: Vec<u64> = communicators
         .filter(|c| c.kind != 0)
@@ -183,13 +183,13 @@ pub fn rows(
     of_signature.unzip()
 }
 
-/// Completion lists by id. What signatures name may be any number, and is not in any list.
+/// Completion lists by id. A signature may name an id that does not exist.
 pub fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
     location.definitions.completion_lists().to_vec()
 }
 
-/// Numbers the groups of this agent, and learns from the others how many members of
-/// each have a trace. Collective.
+/// Numbers the groups of this agent, and gets the number of members with a trace of each from the
+/// others. Collective.
 pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) {
     let mut numbers = Interner::default();
     let mut list: Vec<Group> = Vec::new();
@@ -220,7 +220,7 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
     (numbers, Groups::new(list, expected, topology))
 }
 
-/// Notes in the profile the calls in groups of which some member has no trace.
+/// Notes in the profile the calls in groups with a member without a trace.
 fn note_missing_members(
     locations: &[Location],
     profiled: &[Profiled],
@@ -249,7 +249,7 @@ fn note_missing_members(
     }
 }
 
-/// Members of each group that have a trace, in all agents.
+/// Number of members of each group with a trace, in all agents.
 pub fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
     let agents = job.agents();
     let mut asking: Vec<Counting> = (0..agents).map(|_| Counting::default()).collect();

@@ -1,5 +1,5 @@
-//! Pass one over the calls of a rank: counts messages and collectives, ties
-//! completions to what was posted, and turns slow instances into questions.
+//! Pass one over the calls of a rank: counts messages and collectives, ties completions to posted
+//! requests, and turns slow instances into questions.
 
 use std::ops::Range;
 
@@ -31,13 +31,11 @@ use crate::wire::parcels::Side;
 pub struct Rank<'a> {
     /// Its calls.
     pub recorded: Recorded<'a>,
-    /// Its messages.
     pub messages: Messages,
-    /// Its collectives.
     pub collectives: Collectives,
-    /// What it does with memory of others.
+    /// Its one-sided communication.
     pub memory: RemoteMemory,
-    /// What ended requests, if somebody wants to know.
+    /// Ends of requests, if requested.
     pub ended: Option<Vec<Ended>>,
 }
 impl Peers for [Rank<'_>] {
@@ -74,8 +72,8 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Decodes the slab that ends at `until` and takes all its calls in. If the rank is
-    /// `alone`, its chunks are what threads share.
+    /// Decodes the slab that ends at `until` and takes all its calls. If the rank is `alone`,
+    /// threads share its chunks.
     pub fn pass_one(&mut self, until: i64, alone: bool) {
         for thread in &mut self.recorded.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
@@ -97,8 +95,7 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Takes the calls of several threads in. These share channels, so it is done in order of
-    /// entry.
+    /// Takes the calls of several threads in order of entry, since threads share channels.
     fn take_in_order(&mut self) {
         let threads = self.recorded.threads.iter_mut();
         let slabs: Vec<Columns> = threads.map(|t| std::mem::take(&mut t.columns)).collect();
@@ -120,7 +117,7 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Takes successive calls of a thread in of which no extension record says more.
+    /// Takes successive calls of a thread without extension records.
     fn take_plain(&mut self, thread: usize, columns: &Columns, mut calls: Range<usize>) {
         while let Some(at) = self.take_posts(thread, columns, calls.clone()) {
             self.step(thread, columns, at);
@@ -128,8 +125,8 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Takes calls of a thread in until one does more than posting a request: its position.
-    /// Half of all calls and more are these, in many programs.
+    /// Takes calls of a thread that only post a request: returns the position of the first other
+    /// call. In many programs, these are half of all calls or more.
     fn take_posts(
         &mut self,
         thread: usize,
@@ -172,7 +169,7 @@ impl<'a> Rank<'a> {
         None
     }
 
-    /// Takes the call at a position in of which no extension record says more.
+    /// Takes the call at a position, which has no extension record.
     #[inline(never)]
     fn step(&mut self, thread: usize, columns: &Columns, at: usize) {
         let (end, leave) = columns.begin(thread, at);
@@ -230,8 +227,8 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// From now on all messages are noted, and what ends requests. No call takes a short cut
-    /// then: only the long way has room for it.
+    /// From now on notes all messages and the ends of requests. Turns the short cuts off: they do
+    /// not note anything.
     pub fn note_all(&mut self) {
         self.ended = Some(Vec::new());
         self.messages.sends.counted = Some(Vec::new());
@@ -251,14 +248,13 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Notes what ended something, if it is asked for.
+    /// Notes the end of a request, if requested.
     pub(crate) fn note(&mut self, ended: impl FnOnce() -> Ended) {
         if let Some(notes) = &mut self.ended {
             notes.push(ended());
         }
     }
 
-    /// Takes a call in that extension records say more of.
     fn take_extended(&mut self, thread: usize, columns: &Columns, extended: &(usize, Event)) {
         let (at, event) = extended;
         let (end, leave) = columns.begin(thread, *at);
@@ -271,7 +267,7 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// A call that matters for matching.
+    /// Takes a call that matters for matching.
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
         if row.memory != Memory::Nothing {
             return self.memory.on_memory(&self.recorded, &call, row, event);
@@ -475,7 +471,7 @@ impl<'a> Rank<'a> {
     }
 }
 
-/// Whether receives have their number when they are posted.
+/// Whether receives get their number when they are posted.
 #[inline(always)]
 fn is_in_order(cancels: bool, deferred: &Deferred) -> bool {
     !cancels && deferred.is_empty()

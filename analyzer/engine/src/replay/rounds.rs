@@ -1,5 +1,5 @@
-//! The rounds of the cause phase from the start of the run to its end: once, and where
-//! clocks turn out to contradict causality again, with better ones.
+//! The rounds of the cause phase from the start of the run to its end. If the clocks contradict
+//! causality, they run again with better clocks.
 
 use anyhow::Result;
 use laggard_comm::Job;
@@ -16,21 +16,20 @@ use crate::replay::slab;
 use crate::timeline::repair::{Known, Noted, Timeline};
 use crate::waits::charging::Hosts;
 
-/// Times that clocks are corrected, at most: afterwards others may be the last ones, and where
-/// a rate was wrong smaller errors show.
+/// Most corrections of clocks. Each may make other members the last ones of a collective, and
+/// smaller errors show once a wrong rate is corrected.
 const MOST_REPAIRS: usize = 8;
-/// Times in a row after which there are no fewer violations, at most.
+/// Most successive corrections without fewer violations.
 const MOST_WORSE: usize = 2;
 
-/// What all rounds need to know.
+/// Input of all rounds.
 pub struct Rounds<'a> {
     /// The agents.
     pub job: &'a dyn Job,
     /// The traces.
     pub opened: &'a Opened,
-    /// Their profiles.
     pub profiled: &'a [Profiled],
-    /// What is slow in them.
+    /// Verdicts of their locations.
     pub verdicts: &'a [Verdicts],
     /// The groups' numbers.
     pub numbers: &'a Interner<u64>,
@@ -38,19 +37,19 @@ pub struct Rounds<'a> {
     pub all: bool,
     /// Whether regions of the program wait for values.
     pub keeps_writes: bool,
-    /// Records of an agent in a slab, about.
+    /// Approximate number of an agent's records in a slab.
     pub records: u64,
 }
 
-/// What comes of all rounds.
+/// Result of all rounds.
 pub struct Settled<'a> {
-    /// What it found.
+    /// The agent with its findings.
     pub agent: Agent<'a>,
     /// The clocks that it used.
     pub timeline: Timeline,
-    /// Violations of causality with clocks as they were measured.
+    /// Violations of causality with the clocks as measured.
     pub before: Violations,
-    /// … and as they were used.
+    /// Violations with the clocks as used.
     pub after: Violations,
 }
 
@@ -81,7 +80,7 @@ impl<'a> Rounds<'a> {
         let groups = groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations).1);
         let mut groups = groups;
         if timeline.has_several() {
-            // Each of two clocks may be wrong by so much.
+            // Each of two clocks may have this error.
             let error = i64::try_from(opened.clocks.error_ns());
             groups.tolerance = error.unwrap_or(i64::MAX).saturating_mul(2);
         }
@@ -115,7 +114,7 @@ impl<'a> Rounds<'a> {
         (agent, violations)
     }
 
-    /// All rounds, until clocks contradict causality as little as can be. Collective.
+    /// Runs all rounds, until the clocks contradict causality as little as possible. Collective.
     pub fn settle(
         &self,
         mut timeline: Timeline,
@@ -128,7 +127,7 @@ impl<'a> Rounds<'a> {
         let (mut agent, before) = self.run(&timeline, None, Some(groups), phases);
         let mut after = before;
         if before.all().count > 0 && timeline.has_several() {
-            // What is between hosts is noted only where it is needed: it takes time.
+            // Times between hosts are noted only if needed: it takes time.
             agent.ranks = Vec::new();
             (agent, after) = run(&timeline, Some(&before));
             let (mut best, mut worse) = ((after, timeline.clone()), 0);
@@ -152,7 +151,7 @@ impl<'a> Rounds<'a> {
                 }
             }
             if worse > 0 {
-                // Measurements are wrong beyond their bounds.
+                // Measurements have errors beyond their bounds.
                 agent.ranks = Vec::new();
                 timeline = best.1;
                 (agent, after) = run(&timeline, None);

@@ -1,10 +1,10 @@
-//! The waits for values and locks, and the slow transfers, that an agent knows of, its own and
+//! The waits for values and locks, and the slow transfers, that an agent knows, its own and
 //! others'.
 //!
-//! A wait is told, in the round in which it begins, to all agents whose ranks may have ended it
-//! (see [`Interests`]). Each looks through what its PEs did, slab by slab, and keeps what ended
-//! the wait as far as it knows; when the slab in which the wait ends is read it answers. So what
-//! PEs did is kept for one slab only, however long a wait lasts.
+//! In the round in which a wait begins, it is sent to all agents whose ranks may have ended it (see
+//! [`Interests`]). Each searches the calls of its PEs, slab by slab, and keeps the best candidate.
+//! In the slab in which the wait ends it answers. So the calls of PEs are kept for one slab only,
+//! however long a wait lasts.
 
 use laggard_comm::Job;
 use laggard_patterns::progress::{self, Stall};
@@ -22,26 +22,26 @@ use crate::waits::charging::{Hosts, Loss, Lost, Waiting};
 use crate::wire::parcels::{Answering, Asking, Detail};
 use crate::wire::watched::{Held, Kind, Rival, Watch, Written};
 
-/// A wait that somebody told of, and what is known of it.
+/// A wait of a rank, and the results so far.
 #[derive(Debug)]
 struct Open {
-    /// The agent that told.
+    /// The agent that sent it.
     agent: u32,
     watch: Watch,
     best: Option<Written>,
-    /// Who held the lock, where it is one.
+    /// Holders of the lock, if it is one.
     held: Vec<Held>,
-    /// Who competed, where it is a transfer.
+    /// Competitors, if it is a transfer.
     rivals: Vec<Rival>,
     /// Whether it began in this slab.
     is_new: bool,
-    /// Targets that the call waited for.
+    /// Number of targets that the call waited for.
     targets: u32,
 }
 
 impl Open {
-    /// Looks through what these ranks did in this slab, which ends at `until`; `touching` are
-    /// the positions of those that transferred to or from a rank.
+    /// Searches the calls of these ranks in this slab, which ends at `until`; `touching` are the
+    /// positions of ranks that transferred to or from a rank.
     fn look(&mut self, ranks: &[Rank], touching: &FxHashMap<u32, Vec<u32>>, until: i64) {
         let watch = self.watch;
         let target = u32::try_from(watch.value).ok();
@@ -79,7 +79,7 @@ impl Open {
         }
     }
 
-    /// The call that waits: one that waits for several targets does so several times.
+    /// The waiting call. A call that waits for several targets has several waits.
     fn waiting(&self) -> Waiting {
         let watch = &self.watch;
         Waiting {
@@ -91,8 +91,7 @@ impl Open {
         }
     }
 
-    /// Adds what is known of another target that the same call waited for: it went on when the
-    /// last one let it.
+    /// Adds the results for another target of the same call: the last target ended the wait.
     fn join(&mut self, other: &mut Open) {
         self.targets += other.targets;
         self.held.append(&mut other.held);
@@ -112,7 +111,7 @@ impl Open {
         self.best = self.best.into_iter().chain(other.best).max_by_key(later);
     }
 
-    /// What it cost, as far as locks, values and targets go.
+    /// Losses due to locks, values and targets.
     fn losses(&mut self) -> Losses {
         let watch = &self.watch;
         let interval = Interval::new(watch.enter, watch.leave);
@@ -170,14 +169,14 @@ impl Open {
 pub struct Watching {
     told: u64,
     open: Vec<Open>,
-    /// Of the own ranks, over.
+    /// Finished waits of the own ranks.
     over: FxHashMap<u64, Open>,
-    /// By agent: what it may know of.
+    /// Interests by agent.
     interests: Vec<Interests>,
 }
 
 impl Watching {
-    /// Before the first round. Collective.
+    /// No waits yet. Collective.
     pub fn new(job: &dyn Job, ranks: &[Rank]) -> Watching {
         Watching {
             interests: Interests::gather(job, ranks),
@@ -185,9 +184,9 @@ impl Watching {
         }
     }
 
-    /// Tells those agents that may know something of the waits that began in this slab.
+    /// Sends the waits that began in this slab to the agents that may know something.
     ///
-    /// `agent_of` says which agent has a rank.
+    /// `agent_of` gives the agent of a rank.
     pub fn tell(
         &mut self,
         ranks: &mut [Rank],
@@ -213,7 +212,7 @@ impl Watching {
         }
     }
 
-    /// Takes the waits in that an agent told of.
+    /// Takes the waits sent by an agent.
     pub fn hear(&mut self, agent: usize, watches: &[Watch]) {
         self.open.extend(watches.iter().map(|&watch| Open {
             agent: agent as u32,
@@ -226,7 +225,7 @@ impl Watching {
         }));
     }
 
-    /// Looks through the writes of this slab, which ends at `until`, and answers what is over.
+    /// Searches the writes of this slab, which ends at `until`, and answers the finished waits.
     pub fn look(
         &mut self,
         ranks: &mut [Rank],
@@ -275,7 +274,7 @@ impl Watching {
         }
     }
 
-    /// Takes an agent's answers in.
+    /// Takes an agent's answers.
     pub fn answered(&mut self, answering: &Answering) {
         for written in &answering.written {
             if let Some(open) = self.over.get_mut(&written.id) {
@@ -294,7 +293,7 @@ impl Watching {
         }
     }
 
-    /// Charges the waits that are over.
+    /// Charges the finished waits.
     pub fn charge(&mut self, ranks: &mut [Rank], positions: &FxHashMap<u32, u32>, hosts: Hosts) {
         let mut over: Vec<Open> = std::mem::take(&mut self.over).into_values().collect();
         over.sort_unstable_by_key(|open| (open.waiting(), open.watch.id));
@@ -313,7 +312,7 @@ impl Watching {
             let waiting = open.waiting();
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
-            // An archive may not tell what a call waited for.
+            // An archive may not tell the address.
             if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
                 charged.charge(hosts, waiting, Loss::unexplained(interval.duration()));
                 continue;

@@ -1,30 +1,31 @@
-//! Slabs of global time, so that what is in flight stays bounded.
+//! Slabs of global time, which bound the data in flight.
 
 use laggard_comm::Job;
 
 use crate::clock::ClockMap;
 use crate::input::open::Opened;
 
-/// Resolution of the histogram that borders are taken from.
+/// Bins of the histogram that gives the borders.
 const BINS: usize = 1 << 14;
-/// What a record counts in it.
+/// Weight of a record in it.
 const ONE: i64 = 1 << 16;
 
-/// Records of an agent in a slab, so that what is in flight fits into a cache.
+/// Records of an agent in a slab, so that they fit into a cache.
 const RECORDS: u64 = 1 << 15;
-/// Records of a location in a slab, at least, on average: every slab costs something
-/// for each location, however short it is.
+/// Least mean number of records of a location in a slab: every slab has a cost for each location,
+/// however short it is.
 const RECORDS_OF_LOCATION: u64 = 32;
 
-/// How many records an agent should have in a slab. Collective.
+/// Number of records of an agent in a slab. Collective.
 pub fn size(job: &dyn Job, locations: usize) -> u64 {
     let mut size = [locations as u64 * RECORDS_OF_LOCATION];
     job.reduce_max(&mut size);
     RECORDS.max(size[0])
 }
 
-/// The ends of all slabs but the last, which has none. Collective, the same on all
-/// agents; an agent has about `round_records` records in one. `clocks` are those of the locations; `end` is when the run ended, ns.
+/// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent
+/// has about `round_records` records in a slab. `clocks` are those of the locations; `end` is the
+/// end of the run, ns.
 pub fn borders(
     job: &dyn Job,
     opened: &Opened,
@@ -33,7 +34,8 @@ pub fn borders(
     round_records: u64,
 ) -> Vec<i64> {
     let width = (end.max(0) / BINS as i64).saturating_add(1);
-    // Changes from bin to bin, in 1 / ONE records: most locations have less than one in each.
+    // Differences between bins, in 1 / ONE records: most locations have less than one record in
+    // each.
     let mut changes = vec![0i64; BINS + 1];
     for (location, clock) in opened.locations.iter().zip(clocks) {
         let mut chunks = location.chunks.iter().peekable();

@@ -1,9 +1,9 @@
-//! What ranks did around the worst call of a finding: the one that waited, the one that was
-//! late, the one that this waited for itself, and of collectives some more.
+//! Activity of ranks around the worst call of a finding: of the waiting rank, the late rank, the
+//! rank that this waited for itself, and a few more of collectives.
 //!
-//! Of the findings with most lost time only, and of a few ranks each. These are chosen at the
-//! head, from sums that do not depend on the number of agents; the agents that hold the ranks
-//! look the moment up in their files, without reading what is before or after it.
+//! Only the findings with most lost time are looked up, with a few ranks each. The head chooses
+//! them from sums that do not depend on the number of agents. The agents of the ranks look up the
+//! moment in their files, without reading what is before or after it.
 
 mod lane;
 
@@ -27,44 +27,44 @@ use crate::input::open::Opened;
 use crate::judge::profile::Profiled;
 use crate::waits::sums::{FindingKey, Worst};
 
-/// Findings that are looked up, those with most lost time.
+/// Most findings that are looked up, those with most lost time.
 const FINDINGS: usize = 20;
-/// Ranks of each, at most.
+/// Most ranks per finding.
 const RANKS: usize = 4;
-/// Threads of a rank that are looked through.
+/// Most threads of a rank that are searched.
 const THREADS: usize = 64;
-/// Shown before and after the call, at least, ns.
+/// Least time shown before and after the call, ns.
 const MARGIN: i64 = 1_000;
 
-/// What a rank has to do with the call.
+/// Role of a rank in the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Role {
-    /// It made it, and waited.
+    /// It made the call and waited.
     Waiting,
-    /// It was waited for.
+    /// It was late.
     Late,
-    /// The late one waited for it, or it took part.
+    /// The late rank waited for it, or it took part.
     Other,
 }
 
-/// What is asked of the agent that holds a rank.
+/// Request to the agent of a rank.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Wanted {
-    /// Which finding.
+    /// Index of the finding.
     finding: u32,
     rank: u32,
     role: Role,
-    /// The moment, ns.
+    /// Begin and end of the moment, ns.
     from: i64,
     until: i64,
-    /// When a call of the thread began that is meant, if it is known, ns.
+    /// Begin of the call that identifies the thread, if known, ns.
     at: i64,
 }
 
-/// What is answered.
+/// Answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Found {
-    /// Position in what was asked.
+    /// Index of the request.
     wanted: u32,
     thread: u32,
     lane: Lane,
@@ -75,15 +75,15 @@ struct Found {
 pub struct Around {
     keys: Vec<FindingKey>,
     wanted: Vec<Wanted>,
-    /// By position in `wanted`.
+    /// By index in `wanted`.
     found: FxHashMap<u32, Found>,
 }
 
-/// Looks the moments up; `findings` are those of all agents, at the head. What is around a
-/// call is known to the head afterwards, and so are its places. Collective.
+/// Looks up the moments; `findings` are those of all agents, at the head. Afterwards the head has
+/// the lanes and their places. Collective.
 ///
 /// # Errors
-/// What agents tell each other cannot be packed, or unpacked.
+/// Messages of agents cannot be packed or unpacked.
 pub fn collect(
     job: &dyn Job,
     findings: Option<&FoldedFindings>,
@@ -121,7 +121,7 @@ pub fn collect(
     })
 }
 
-/// The findings that lost most, and what is asked about each.
+/// The findings that lost most, and the requests for each.
 fn choose(findings: &FoldedFindings) -> (Vec<FindingKey>, Vec<Wanted>) {
     let mut all: Vec<(&FindingKey, &Folded)> = findings.iter().collect();
     all.sort_by(|a, b| b.1.severity.cmp(&a.1.severity).then_with(|| a.0.cmp(b.0)));
@@ -136,7 +136,7 @@ fn choose(findings: &FoldedFindings) -> (Vec<FindingKey>, Vec<Wanted>) {
     (all.into_iter().map(|(key, _)| *key).collect(), wanted)
 }
 
-/// For whom a late rank itself waited, if it did and there is no doubt.
+/// The rank that a late rank itself waited for, if it is certain.
 fn waited_for(findings: &FoldedFindings, folded: &Folded, late: u32) -> Option<u32> {
     let causes = folded.causes.iter().filter(|(key, _)| key.rank == late);
     let causes = causes.map(|(_, cause)| cause);
@@ -175,7 +175,7 @@ fn wanted_of(
             ranks.push((rank, role, at));
         }
     };
-    // Most waits end with what the late rank did.
+    // Most waits end with an action of the late rank.
     let lost = i64::try_from(worst.severity).unwrap_or(i64::MAX);
     add(worst.late, Role::Late, worst.enter.saturating_add(lost));
     if let Some(rank) = before {
@@ -201,8 +201,8 @@ fn wanted_of(
     asked.collect()
 }
 
-/// What the thread did that is meant: the one that began a call at the moment, else the
-/// first that called anything. `None` unless the rank is here.
+/// The lane of the right thread: the one that began a call at the moment, else the first that made
+/// any call. `None` unless the rank is here.
 fn look_up(
     wanted: &Wanted,
     opened: &Opened,
@@ -227,7 +227,7 @@ fn look_up(
         );
         (locations[at].header.thread, lane)
     });
-    // The first of those that fit best.
+    // The first of equal fits.
     lanes.reduce(|best, next| if next.1.fit > best.1.fit { next } else { best })
 }
 

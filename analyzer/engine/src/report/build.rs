@@ -1,4 +1,4 @@
-//! From merged sums to the report, at the head.
+//! Builds the report from merged sums, at the head.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -34,20 +34,19 @@ use crate::stream::following::Followers;
 use crate::timeline::moments::Moments;
 use crate::waits::sums::{FindingKey, Worst};
 
-/// What is told of single calls.
+/// Details of single calls.
 pub struct Named<'n> {
-    /// Where they are.
     pub places: &'n mut Places,
-    /// What was around the worst ones.
+    /// Activity around the worst ones.
     pub around: &'n Around,
 }
 
-/// Findings whose spread over the ranks is told.
+/// Most findings with a spread over the ranks.
 const SPREAD: usize = 100;
 
-/// Builds the report, in which `unlisted` findings are only counted, unless a hint promises more
-/// than they lost: calls in which nobody waits may still take long. `end` is when the run ended,
-/// ns since its start, and `moments` when its parts did.
+/// Builds the report. `unlisted` findings are only counted, unless a hint promises more than they
+/// lost: calls in which nobody waits may still take long. `end` is the end of the run, ns since its
+/// start; `moments` are those of its parts.
 pub fn build(
     opened: &Opened,
     (merged, mut unlisted): (Partial, FoldedFindings),
@@ -61,7 +60,7 @@ pub fn build(
         measured: locations.sums.wall as f64,
         all: locations.sums.all() as f64,
     };
-    // What violates causality is wrong by so much at least.
+    // The largest violation of causality is a lower bound of the clock error.
     let clock_error = opened.clocks.error_ns().max(after.all().largest);
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
@@ -227,7 +226,7 @@ pub fn build(
         }
     });
     let mut rows: Vec<_> = rows.collect();
-    // The worst first; and why a program did not end is more than any other warning.
+    // The worst first. Why a program did not end comes before any other warning.
     let is_error = |row: &laggard_report::Anomaly| row.severity == AnomalySeverity::Error;
     let errors = rows.iter().take_while(|row| is_error(row)).count();
     rows.splice(errors..errors, hanging);
@@ -279,7 +278,7 @@ pub fn build(
     }
 }
 
-/// Start-up, what shares are of, and shut-down.
+/// Times of start-up, of the measured part, and of shut-down.
 fn phases_of_run(
     profile: &Profile,
     locations: &Locations,
@@ -316,9 +315,9 @@ fn phases_of_run(
     }
 }
 
-/// What findings that are not listed lost.
+/// Losses of findings that are not listed.
 fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
-    // What is unexplained is a sum of the report by itself.
+    // Unexplained time has its own sum in the report.
     let found = unlisted
         .iter()
         .filter(|(key, _)| PatternId::from_number(key.0) != Some(PatternId::Unexplained));
@@ -332,7 +331,7 @@ fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
     })
 }
 
-/// The hotspots that were called once, most time first.
+/// The hotspots with a single call, most time first.
 fn called_once(profile: &Profile, total: f64, places: &mut Places) -> Vec<CalledOnce> {
     let is_once =
         |((operation, _), sums): &(&(u16, _), &ProfileSums)| sums.once.0 > 0 && !is_end(*operation);
@@ -360,7 +359,7 @@ fn causality(violations: &Violations) -> Causality {
     }
 }
 
-/// Programming models whose calls the program made.
+/// Programming models of the program's calls.
 fn models(operations: impl Iterator<Item = u16>) -> Vec<String> {
     let calls = operations.filter_map(calls::call);
     let (mut mpi, mut shmem) = (false, false);
@@ -405,7 +404,7 @@ fn location_sums(locations: &Locations) -> LocationSums {
     }
 }
 
-/// What the time in calls was.
+/// Explained and unexplained time in calls.
 fn in_calls(times: &fold::Times) -> InCalls {
     let Settled {
         explained,
@@ -471,12 +470,12 @@ fn times_classes(locations: &Locations, ranks: usize) -> Vec<LocationClass> {
 struct Total {
     /// Between start-up and shut-down.
     measured: f64,
-    /// With these.
+    /// Including start-up and shut-down.
     all: f64,
 }
 
 impl Total {
-    /// What percents of a pattern are of.
+    /// The time that a pattern's percentages refer to.
     fn of(self, pattern: PatternId) -> f64 {
         if pattern.is_startup() {
             self.all
@@ -486,7 +485,7 @@ impl Total {
     }
 }
 
-/// The operations and call paths whose time is waiting, for the most part.
+/// Operations and call paths with mostly waiting time.
 fn waiting_at<'f>(
     findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
     profile: &Profile,
@@ -506,7 +505,7 @@ fn waiting_at<'f>(
     waiting.map(|(place, _)| place).collect()
 }
 
-/// What all findings share.
+/// Context that all findings share.
 struct Context<'c> {
     /// See [`waiting_at`].
     waiting: &'c FxHashSet<(u16, PathKey)>,
@@ -515,7 +514,7 @@ struct Context<'c> {
     any_truncated: bool,
     members_missing: bool,
     single_host: bool,
-    /// Of the run.
+    /// Number of ranks of the run.
     ranks: usize,
     around: &'c Around,
     run: RunFacts<'c>,
@@ -535,7 +534,7 @@ fn bottleneck(
     let call = calls::call(operation)?;
     let severity = sums.severity;
     let mean_loss = severity / sums.instances.max(1);
-    // All late parties on the waiting rank's own host: one clock.
+    // All late parties are on the waiting rank's own host, with one clock.
     let is_local = sums.inter_host == 0 && !sums.causes.is_empty();
     let error = match context.single_host || is_local {
         true => 0,
@@ -544,7 +543,7 @@ fn bottleneck(
     let evidence = Evidence {
         clock_error_ns: error as i64,
         truncated: context.any_truncated,
-        // The wait for a non-blocking collective does not say which group that was in.
+        // The wait for a non-blocking collective does not tell its group.
         members_missing: match call.shape {
             Shape::Single => context.members_missing && pattern.is_about_group(),
             _ => profile.members_missing,
@@ -596,7 +595,7 @@ fn bottleneck(
         reasons: &reasons,
     };
     let (hints, advice) = hints(&found, &context.run, places);
-    // Of many short calls that only all together took too long none was bad.
+    // Many short calls that took too long only together have no bad one.
     let of_single_calls = |worst: &Worst| {
         let most = worst.severity.saturating_mul(sums.instances);
         pattern != PatternId::Unexplained || most >= severity / 2

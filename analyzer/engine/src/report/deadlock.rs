@@ -1,4 +1,4 @@
-//! What ranks were in that never came back, and who waits for whom: the sentences of the report.
+//! Calls that never returned, and who waits for whom: the sentences of the report.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::findings::hanging::{Hanging, Known, Wait};
 
-/// Rows of one kind.
+/// Most rows of one kind.
 const ROWS: usize = 50;
-/// Ranks that a sentence names one by one.
+/// Most ranks that a sentence names one by one.
 const NAMED: usize = 8;
-/// Collectives of one communicator that are looked into: ranks are in the same, or in few.
+/// Most collectives of one communicator that are searched: ranks are in the same one, or in few.
 const NUMBERS: usize = 64;
-/// How long a call lasts at least is told from here on, ns: when recording ended is not known, but
-/// when the last call returned.
+/// Shortest duration that a sentence tells, ns. Durations are lower bounds: the end of recording is
+/// unknown, only the last return of a call is known.
 const WORTH_TELLING: i64 = 1_000_000;
 /// Communicator of all PEs of OpenSHMEM.
 const ALL_PES: u64 = 2;
 
-/// Members that have not entered a collective in which others are.
+/// Members that have not entered a collective that others are in.
 struct Missing {
     ranks: Vec<u32>,
-    /// The first of them that is in another call, and can do nothing else.
+    /// The first of them that is in another call and has no other thread.
     stuck: Option<u32>,
 }
 
-/// All that is known of calls that never returned.
+/// The calls that never returned, and their context.
 pub struct Scene<'a> {
     calls: Vec<Hanging>,
-    /// The first of a rank in `calls`.
+    /// Index in `calls` of a rank's first one.
     of_rank: BTreeMap<u32, usize>,
     known: Known,
-    /// By communicator and number of a collective on it.
+    /// By communicator and number of the collective.
     missing: BTreeMap<(u64, u64), Missing>,
     /// The agent that holds a rank, by world rank.
     agent_of: &'a [u32],
@@ -47,7 +47,7 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Puts together what the agents found.
+    /// Joins the findings of the agents.
     pub fn new(
         mut calls: Vec<Hanging>,
         known: Known,
@@ -72,7 +72,7 @@ impl<'a> Scene<'a> {
         scene
     }
 
-    /// The rows of the report; `place` gives a call path as people read it.
+    /// The rows of the report; `place` formats a call path.
     pub fn rows(&self, mut place: impl FnMut(PathKey) -> String) -> Vec<Anomaly> {
         let mut rows = self.deadlocks(&mut place);
         let mut by_call: BTreeMap<(u16, PathKey), Vec<&Hanging>> = BTreeMap::new();
@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
         }
         let calls = by_call.into_values();
         let groups = calls.filter_map(|calls| {
-            // The one to be told of: that ends a chain of waits, or has lasted longest.
+            // The worst one ends a chain of waits, or has lasted longest.
             let order = |call: &&&Hanging| (self.is_held_up(call), call.enter, call.rank);
             let worst = *calls.iter().min_by_key(order)?;
             Some(((self.is_held_up(worst), calls[0].rank), worst, calls))
@@ -137,7 +137,7 @@ impl<'a> Scene<'a> {
         format!("{} at {}", calls::name(call.operation), place(call.path))
     }
 
-    /// What a call waits for, and what those did that it waits for.
+    /// The condition that a call waits for, and the activity of the ranks concerned.
     fn waits_for(&self, call: &Hanging, place: &mut impl FnMut(PathKey) -> String) -> String {
         let tagged = |tag: i32| match tag {
             0.. => format!(" with tag {tag}"),
@@ -217,13 +217,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Who holds a lock that a rank waits for.
+    /// The rank that holds a lock which a rank waits for.
     fn holder(&self, address: u64, rank: u32) -> Option<u32> {
         let holders = self.known.holders.get(&address)?;
         holders.iter().copied().find(|&holder| holder != rank)
     }
 
-    /// Who is not in the collective that a call is.
+    /// The members that have not entered the collective of a call.
     fn members(
         &self,
         call: &Hanging,
@@ -258,12 +258,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Who has not entered a collective, if that is known.
+    /// The members that have not entered a collective, if known.
     fn missing(&self, group: u64, number: u64) -> Option<&Missing> {
         self.missing.get(&(group, number))
     }
 
-    /// Finds out who has not entered the collectives in which ranks are.
+    /// Finds the members that have not entered the collectives that ranks are in.
     fn find_missing(&mut self) {
         let wanted = self.calls.iter().filter_map(|call| match call.wait {
             Wait::Members { group, number, .. } => Some((group, number)),
@@ -284,8 +284,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Members of a communicator that have not entered its collective with this number, as far
-    /// as their traces tell; `None` if they are not known.
+    /// Members of a communicator that have not entered its collective with this number, according
+    /// to their traces; `None` if unknown.
     fn missing_ranks(&self, group: u64, number: u64) -> Option<Vec<u32>> {
         let everybody;
         let members = match group {
@@ -309,7 +309,7 @@ impl<'a> Scene<'a> {
         agent.is_some_and(|&agent| agent != NONE)
     }
 
-    /// The calls that a rank's threads were in.
+    /// The open calls of a rank's threads.
     fn of(&self, rank: u32) -> impl Iterator<Item = &Hanging> {
         let first = self.of_rank.get(&rank).copied();
         let calls = self.calls.get(first.unwrap_or(self.calls.len())..);
@@ -337,7 +337,7 @@ impl<'a> Scene<'a> {
         format!("rank {rank} {what}")
     }
 
-    /// Whether a call waits for a rank that is itself in a call which never returned.
+    /// Whether a call waits for a rank that is itself in an open call.
     fn is_held_up(&self, call: &Hanging) -> bool {
         let is_in = |rank: u32| self.of(rank).next().is_some();
         match call.wait {
@@ -359,7 +359,7 @@ impl<'a> Scene<'a> {
         question.is_some_and(|question| self.known.met.contains(&question))
     }
 
-    /// The rank without which a call cannot go on, if that is certain.
+    /// The rank that a call certainly needs to go on.
     fn needs(&self, call: &Hanging) -> Option<u32> {
         if !call.is_certain || self.is_met(call) {
             return None;
@@ -367,7 +367,7 @@ impl<'a> Scene<'a> {
         match call.wait {
             Wait::Message { group, peer, tag } => {
                 let peer = u32::try_from(peer).ok()?;
-                // It may have sent the message: that is recorded when the call returns.
+                // It may have sent the message: sends are recorded when the call returns.
                 let sends = |other: &Hanging| match other.wait {
                     Wait::Receiver {
                         group: on,
@@ -408,7 +408,7 @@ impl<'a> Scene<'a> {
                         let root = u32::try_from(root).ok()?;
                         missing.ranks.contains(&root).then_some(root)
                     }
-                    // Who needs whom is the library's business.
+                    // Depends on the algorithm of the library.
                     _ => None,
                 }
             }
@@ -417,18 +417,18 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The call that a rank is in with the only thread that it has.
+    /// The open call of a rank with a single thread.
     fn stuck(&self, rank: u32) -> Option<&Hanging> {
         self.of(rank).next().filter(|call| call.is_certain)
     }
 
-    /// Ranks that wait for each other in a circle.
+    /// Rows for ranks that wait for each other in a circle.
     fn deadlocks(&self, place: &mut impl FnMut(PathKey) -> String) -> Vec<Anomaly> {
         let calls = self.calls.iter();
         let needs = calls.filter_map(|call| Some((call.rank, self.needs(call)?)));
         let needs: BTreeMap<u32, u32> = needs.collect();
         let mut rows = Vec::new();
-        // The rank from which a rank was reached first.
+        // For each rank, the start of the first chain that reached it.
         let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
         for &from in needs.keys() {
             let mut rank = from;
@@ -443,7 +443,7 @@ impl<'a> Scene<'a> {
         rows
     }
 
-    /// The row about a circle that a rank is in.
+    /// The row for the circle that contains a rank.
     fn circle(
         &self,
         needs: &BTreeMap<u32, u32>,
@@ -481,12 +481,12 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Who needs whom in a collective.
+/// Which members need which in a collective.
 fn shape(call: &Hanging) -> Shape {
     calls::call(call.operation).map_or(Shape::Single, |call| call.shape)
 }
 
-/// Whether a call sends a message beside receiving one.
+/// Whether a call both sends and receives a message.
 fn is_exchange(operation: u16) -> bool {
     matches!(
         operation,

@@ -1,36 +1,36 @@
-//! Up to which size messages are sent without waiting for their receive.
+//! Eager limits: the largest messages that are sent without waiting for their receive.
 
-/// Such a size, and what says so.
+/// An eager limit and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EagerLimit {
-    /// Largest message. bytes
+    /// Largest eager message, bytes.
     pub bytes: f64,
-    /// What says so, for people.
+    /// Its source, for people.
     pub source: String,
 }
 
-/// Open MPI's on one host: `btl_vader_eager_limit`, in version 5 `btl_sm_eager_limit`.
+/// Default of Open MPI on one host: `btl_vader_eager_limit`, in version 5 `btl_sm_eager_limit`.
 const OPEN_MPI: f64 = 4096.0;
-/// The same over TCP: `btl_tcp_eager_limit`.
+/// Default of Open MPI over TCP: `btl_tcp_eager_limit`.
 const OPEN_MPI_TCP: f64 = 65536.0;
-/// Of UCX in memory that processes share: what a segment has room for, as `UCX_POSIX_SEG_SIZE` and
-/// `UCX_SYSV_SEG_SIZE` are if nobody sets them, less one.
+/// Default of UCX in shared memory: the size of a segment (`UCX_POSIX_SEG_SIZE` and
+/// `UCX_SYSV_SEG_SIZE`), less one.
 const UCX: f64 = 8255.0;
 
-/// What was recorded of a run's MPI library.
+/// The MPI library of a run, as recorded.
 pub struct Library<'r> {
     /// Name and version.
     pub name: &'r str,
-    /// What it was built for, of MPICH.
+    /// Device that it was built for (MPICH only).
     pub device: &'r str,
     /// Settings in the environment: `NAME=value`.
     pub settings: &'r [String],
-    /// Hosts of the run.
+    /// Number of hosts of the run.
     pub hosts: usize,
 }
 
 impl Library<'_> {
-    /// The limit between two ranks, if it is known.
+    /// The eager limit between two ranks, if known.
     pub fn eager_limit(&self) -> Option<EagerLimit> {
         if self.name.starts_with("Open MPI") {
             return self.of_open_mpi();
@@ -40,7 +40,7 @@ impl Library<'_> {
     }
 
     fn of_open_mpi(&self) -> Option<EagerLimit> {
-        // Which component sends messages at all: with others than this one btl_… mean nothing.
+        // With another `pml` component, the btl_… settings do not matter.
         match self.setting("OMPI_MCA_pml") {
             None | Some("ob1") => {}
             Some("ucx") => return self.of_ucx(),
@@ -69,7 +69,7 @@ impl Library<'_> {
     fn of_ucx(&self) -> Option<EagerLimit> {
         let name = "UCX_RNDV_THRESH";
         match self.setting(name).filter(|value| *value != "auto") {
-            // From there on they wait.
+            // Messages of this size already wait.
             Some(value) => Some(EagerLimit {
                 bytes: bytes(value)? - 1.0,
                 source: format!("as {name} says"),
@@ -82,7 +82,7 @@ impl Library<'_> {
         }
     }
 
-    /// What the first of some settings says that is there, or else the default.
+    /// The value of the first of these settings that is set, else the default.
     fn set_or(&self, names: &[&str], default: f64, what: &str) -> Option<EagerLimit> {
         let set = names
             .iter()
@@ -105,12 +105,12 @@ impl Library<'_> {
     }
 }
 
-/// Whether a word is in a list with commas.
+/// Whether a word is in a comma-separated list.
 fn is_in(list: &str, word: &str) -> bool {
     list.split(',').any(|item| item.trim() == word)
 }
 
-/// A number of bytes as Open MPI and UCX write it: `65536`, `64k`, `64KB`.
+/// A number of bytes in the format of Open MPI and UCX: `65536`, `64k`, `64KB`.
 fn bytes(text: &str) -> Option<f64> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.find(|c: char| !c.is_ascii_digit());

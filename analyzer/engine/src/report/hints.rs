@@ -1,4 +1,4 @@
-//! What to try against a finding: what is known of it as facts, and what the rules say of these.
+//! Hints for a finding: its facts, and the advice of the rules about them.
 
 use laggard_patterns::rules::{Fact, Facts, Hint, Kind, Rule, RuleBase};
 use laggard_patterns::{Late, PatternId};
@@ -17,12 +17,11 @@ use crate::rules::Rules;
 use crate::stream::following::Followed;
 use crate::waits::sums::FindingKey;
 
-/// Ranges of ranks in a sentence.
+/// Most ranges of ranks in a sentence.
 const RANGES: usize = 4;
 
-/// What hints need to know of the run.
+/// Facts about the run.
 pub struct RunFacts<'o> {
-    /// The rules.
     pub rules: &'o Rules,
     ranks: u32,
     hosts: usize,
@@ -32,7 +31,7 @@ pub struct RunFacts<'o> {
 }
 
 impl<'o> RunFacts<'o> {
-    /// Those of a run.
+    /// The facts of a run.
     pub fn new(opened: &'o Opened, rules: &'o Rules, left: left::Run) -> Self {
         let run = &opened.run;
         let library = Library {
@@ -52,23 +51,22 @@ impl<'o> RunFacts<'o> {
     }
 }
 
-/// One finding, as far as hints need it.
+/// One finding, with the facts for hints.
 pub struct Found<'f> {
-    /// What and where it is.
+    /// Its pattern and place.
     pub key: FindingKey,
-    /// Its sums.
     pub sums: &'f Folded,
-    /// The calls there.
+    /// Profile of its calls.
     pub profile: &'f ProfileSums,
-    /// All calls.
+    /// Profile of all calls.
     pub all: &'f Profile,
-    /// What ranks did after these.
+    /// Calls after these.
     pub followed: Option<&'f Followed>,
-    /// What each of the causes did, in their order.
+    /// The activity of each cause, in their order.
     pub reasons: &'f [Reason],
 }
 
-/// What to try: sentences, and what the rules among them promise.
+/// Hints: sentences, and the gains that the rules among them promise.
 pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>, Vec<Advice>) {
     let (number, operation, _) = found.key;
     let Some((pattern, call)) = PatternId::from_number(number).zip(calls::call(operation)) else {
@@ -76,7 +74,7 @@ pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>
     };
     let facts = facts(found, pattern, call, run, places);
     let hints = run.rules.base.hints(pattern, &facts, &show);
-    // What the late party was itself held up by comes first.
+    // A delay of the late party itself comes first.
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(found.reasons.first().and_then(|first| first.hint.clone()));
     let mut promised = Vec::new();
@@ -103,7 +101,7 @@ fn advice(hint: Hint, run: &RunFacts) -> Advice {
     }
 }
 
-/// Where more is said.
+/// Reference to more details.
 fn explain(rule: &Rule, rules: &Rules) -> String {
     if !rule.link.is_empty() {
         return rule.link.clone();
@@ -118,7 +116,6 @@ fn explain(rule: &Rule, rules: &Rules) -> String {
     }
 }
 
-/// An advice as one sentence.
 fn sentence(advice: &Advice) -> String {
     let gain = advice.gain_s.zip(advice.percent);
     let gain = gain.map_or(String::new(), |(gain, share)| {
@@ -128,7 +125,6 @@ fn sentence(advice: &Advice) -> String {
     format!("{}{gain} ({})", advice.text, advice.explain)
 }
 
-/// A number in a sentence.
 fn show(kind: Kind, number: f64) -> String {
     match kind {
         Kind::Time => duration(number),
@@ -200,7 +196,7 @@ fn facts(
     facts
 }
 
-/// Who was late for most of the time, with all its late calls.
+/// Facts about the rank that was late for most of the time, with all its late calls.
 fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     let causes = &found.sums.causes;
     let of_rank = |rank: u32| {
@@ -235,7 +231,8 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     facts.text(Fact::Late, reason.late.name());
 }
 
-/// Who lost time but for the `late` rank, which may have waited for others at other times.
+/// Facts about the ranks that lost time, without the `late` rank, which may have waited for others
+/// at other times.
 fn about_others(found: &Found, late: u32, facts: &mut Facts) {
     let sums = found.sums;
     let is_among = sums.rank_set.contains(late);
@@ -251,7 +248,7 @@ fn about_others(found: &Found, late: u32, facts: &mut Facts) {
     facts.number(Fact::LeastElse, least as f64 / 1e9);
 }
 
-/// What ranks did after the calls.
+/// Facts about the ranks' next calls.
 fn about_next(found: &Found, facts: &mut Facts, places: &mut Places) {
     let Some(followed) = found.followed.filter(|followed| followed.calls > 0) else {
         return;

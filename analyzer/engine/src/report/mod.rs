@@ -1,4 +1,4 @@
-//! From folded findings to the report: places, reasons, hints, what hangs.
+//! From folded findings to the report: places, reasons, hints, calls that never returned.
 
 pub mod around;
 pub mod build;

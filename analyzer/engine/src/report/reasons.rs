@@ -1,4 +1,4 @@
-//! What a late party did, in a phrase.
+//! Activity of a late party, in a phrase.
 
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::duration;
@@ -8,18 +8,18 @@ use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
 use crate::waits::sums::{Cause, CauseKey, Parts};
 
-/// What a late party did while the others waited.
+/// Activity of a late party while others waited.
 #[derive(Clone, Debug, Default)]
 pub struct Reason {
-    /// In one phrase.
+    /// The phrase.
     pub text: String,
-    /// For choosing advice.
+    /// The activity as a fact for hints.
     pub late: Late,
-    /// Advice that names the rank, if it was held up itself.
+    /// Advice about the late rank, if it was delayed itself.
     pub hint: Option<String>,
 }
 
-/// Activities that are named.
+/// Activities with a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Computation,
@@ -27,8 +27,9 @@ enum Activity {
     Waiting,
 }
 
-/// What the late party did while `waiting_ranks` ranks waited in such a finding, for it or for
-/// others. `waits` says whether findings charge most of an operation's time at a place as waiting.
+/// The activity of the late party while `waiting_ranks` ranks waited in such a finding, for it or
+/// for others. `waits` says whether findings charge most of an operation's time at a place as
+/// waiting.
 pub fn because(
     (pattern, operation, path): (PatternId, u16, PathKey),
     key: &CauseKey,
@@ -64,8 +65,8 @@ pub fn because(
             ..Reason::default()
         };
     }
-    // Who waited longest saw most of what the late party did: of a single occasion that is
-    // the whole. Of many the shares of all time are exact, means over waiters are not.
+    // For a single occasion, the longest waiter saw most of the activity: its times are complete.
+    // For many, shares of all time are exact, but means over waiters are not.
     let view = match is_once && longest.known() >= longest.severity / 2 {
         true => View::Times(longest),
         false => View::Shares(&cause.sums),
@@ -104,7 +105,7 @@ pub fn because(
         _ => "before it came",
     };
     let hint = match (most(view.parts()), &held) {
-        // To mend this finding is to mend that.
+        // Both are the same place: mending one mends the other.
         (Activity::Waiting, Some(held)) if held.at == (operation, path) => None,
         (Activity::Waiting, Some(Held { place, waits, .. })) => Some(match waits {
             true => format!(
@@ -129,15 +130,15 @@ pub fn because(
     }
 }
 
-/// Whether the waits look like a single occasion: so they do if nobody waited twice.
+/// Whether the waits look like a single occasion: nobody waited twice.
 fn is_once(operation: u16, instances: u64, waiting_ranks: u64) -> bool {
     let shape = calls::call(operation).map(|call| call.shape);
     instances <= waiting_ranks.max(1) || matches!(shape, Some(Shape::Init | Shape::Finalize))
 }
 
-/// How much of each activity there was.
+/// Amounts of the activities.
 enum View<'c> {
-    /// In one wait, the longest.
+    /// In the longest wait.
     Times(&'c Parts),
     /// Of all waits.
     Shares(&'c Parts),
@@ -171,15 +172,14 @@ fn part(parts: &Parts, activity: Activity) -> u64 {
     }
 }
 
-/// The activities with a quarter or more of what is known.
+/// The activities with at least a quarter of the known time.
 fn named(parts: &Parts) -> Vec<Activity> {
     let is_much = |activity: &Activity| part(parts, *activity) >= parts.known().div_ceil(4);
-    // The wait last: its phrase says where.
+    // The wait comes last: its phrase tells the place.
     let all = [Activity::Computation, Activity::Io, Activity::Waiting];
     all.into_iter().filter(is_much).collect()
 }
 
-/// The largest activity.
 fn most(parts: &Parts) -> Activity {
     if parts.computation >= parts.waiting.max(parts.io) {
         Activity::Computation
@@ -190,17 +190,17 @@ fn most(parts: &Parts) -> Activity {
     }
 }
 
-/// The call that held the late party up.
+/// The call that delayed the late party.
 struct Held {
-    /// How much of its time in calls that is, and a preposition.
+    /// Its share of the time in calls, as words with a preposition.
     how: &'static str,
     at: (u16, PathKey),
     place: String,
-    /// Whether that is waiting, as findings count it.
+    /// Whether findings count it as waiting.
     waits: bool,
 }
 
-/// In which call the late party was held up most.
+/// The call that delayed the late party most.
 fn held_in(
     cause: &Cause,
     waits: impl Fn(u16, PathKey) -> bool,
@@ -217,7 +217,7 @@ fn held_in(
     } else if ns >= waiting / 4 {
         ", partly in"
     } else {
-        // So many calls that only the last are told apart.
+        // With many calls, only the last ones are told apart.
         ", at last in"
     };
     Some(Held {

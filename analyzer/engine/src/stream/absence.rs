@@ -1,4 +1,4 @@
-//! When a rank was outside of the library.
+//! Times that a rank spent outside of the library.
 
 use laggard_patterns::progress::SHORTEST_NS;
 use laggard_trace::calls::Shape;
@@ -17,8 +17,8 @@ pub struct Gap {
 }
 
 impl Row {
-    /// Whether calls of this row move on what others wait for: not those that only manage
-    /// handles, regions of the program, and what one rank does with a file.
+    /// Whether calls of this row progress the communication of others. Not so: calls that only
+    /// manage handles, regions of the program, and independent file access.
     fn progresses(&self) -> bool {
         match self.class {
             TimeClass::Setup => false,
@@ -29,9 +29,9 @@ impl Row {
 }
 
 impl Recorded<'_> {
-    /// Whether a call that was this rank's part in something may have returned before that was
-    /// done: it began a request, or opened a window (`is_post`). A blocking call
-    /// returns when nothing more is needed of the rank.
+    /// Whether this rank's part in a communication may have been incomplete when the call of `end`
+    /// returned: it began a request, or opened a window (`is_post`). A blocking call returns when
+    /// nothing more is needed of the rank.
     pub fn may_be_needed(&self, end: &End, is_post: bool) -> bool {
         let row = self.threads[end.thread as usize]
             .rows
@@ -39,7 +39,7 @@ impl Recorded<'_> {
         is_post || row.is_some_and(|row| row.has(flags::POSTS))
     }
 
-    /// When the rank was outside of the library: what ended in this slab, ascending.
+    /// Times outside of the library that ended in this slab, ascending.
     pub fn gaps(&self) -> Vec<Gap> {
         let mut calls: Vec<(End, i64)> = Vec::new();
         let mut inside = i64::MIN;
@@ -49,7 +49,7 @@ impl Recorded<'_> {
                 let row = thread.rows.get(columns.signature[at] as usize);
                 row.is_some_and(Row::progresses)
             };
-            // What was before the last one is over: calls of a thread follow each other.
+            // Earlier calls are over: calls of a thread do not overlap.
             if let Some(at) = columns.first.checked_sub(1).filter(progresses) {
                 inside = inside.max(columns.leave[at]);
             }
@@ -69,9 +69,9 @@ impl Recorded<'_> {
         gaps
     }
 
-    /// When this rank, the target of a passive access, next entered a call after `moment`, if it
-    /// was outside of all calls then; not known yet if it entered none in this slab. Whether it
-    /// was inside.
+    /// For the target of a passive access: the rank's next enter of a call after `moment`, if it
+    /// was outside of all calls then. `None` if it entered no call in this slab. The flag tells
+    /// whether it was inside.
     pub fn next_progress(&self, moment: i64) -> Option<(End, bool)> {
         let mut found: Option<(End, bool)> = None;
         for (number, thread) in self.threads.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a late party did while others waited for it.
+//! Activity of a late party while others waited for it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,22 +10,22 @@ use crate::stream::columns::{Columns, LOOK_BACK};
 use crate::stream::polling::Polling;
 use crate::stream::rows::{Row, TimeClass};
 
-/// Parts of a waiting interval, by what the late party did in it. ns.
+/// Parts of a waiting interval by activity of the late party. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Outside of all operations, or only managing handles.
+    /// Outside of all operations, or in calls that only manage handles.
     pub computation: i64,
     /// Inside communication or synchronisation.
     pub waiting: i64,
     /// Inside file operations.
     pub io: i64,
-    /// Where most of `waiting` went by, if that is a quarter of all or more: a signature of the
-    /// operation and call path, and the time in these. Of a window of more than
-    /// [`LOOK_BACK`] calls the last ones count.
+    /// Largest part of `waiting`, if it is at least a quarter of all: a signature of the operation
+    /// and call path, and the time in these. In a window of more than [`LOOK_BACK`] calls, only the
+    /// last ones count.
     pub other: Option<(u32, i64)>,
 }
 
-/// Time inside operations, from the start of the trace.
+/// Time inside operations since the start of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     waiting: i64,
@@ -44,13 +44,12 @@ impl Inside {
         }
     }
 
-    /// Adds these calls of a location.
     #[inline]
     fn add_calls(&mut self, columns: &Columns, rows: &[Row], calls: Range<usize>) {
         let times = columns.enter[calls.clone()]
             .iter()
             .zip(&columns.leave[calls.clone()]);
-        // None is negative, so that these take less to add.
+        // No duration is negative; unsigned sums are faster.
         let (mut waiting, mut io) = (0u64, 0u64);
         for ((enter, leave), &signature) in times.zip(&columns.signature[calls]) {
             let time = (leave - enter) as u64;
@@ -74,27 +73,26 @@ impl Inside {
     }
 }
 
-/// Calls from one sample to the next, by level.
+/// Calls between samples, by level.
 const STRIDES: [u64; 3] = [1 << 5, 1 << 10, 1 << 15];
-/// So many calls are added up rather than looked for in samples.
+/// Up to this many calls are added up without samples.
 const FEW: usize = STRIDES[0] as usize;
-/// Samples of a level that are looked through: windows of up to so many times the
-/// largest stride are known.
+/// Samples kept per level: windows of up to this multiple of the largest stride are known.
 const SAMPLES: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     /// Enter of the call at it, ns.
     enter: i64,
-    /// Before that call.
+    /// Time before that call.
     inside: Inside,
 }
 
-/// Samples at every so many calls.
+/// Samples of one stride.
 #[derive(Debug, Default)]
 struct Level {
     samples: VecDeque<Sample>,
-    /// Samples dropped at the front.
+    /// Number of samples dropped at the front.
     dropped: u64,
 }
 
@@ -116,8 +114,8 @@ impl Level {
     }
 }
 
-/// Time inside operations before some calls of a location, the closer the later, so
-/// that a window of any length costs little.
+/// Time inside operations before calls of a location. Samples are denser for later calls, so that a
+/// window of any length costs little.
 #[derive(Debug, Default)]
 pub struct History {
     levels: [Level; STRIDES.len()],
@@ -127,10 +125,10 @@ pub struct History {
 }
 
 impl History {
-    /// Takes the calls of a new slab in.
+    /// Takes the calls of a new slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
         for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
-            // Those that a call at hand may need are kept.
+            // Keeps the samples that a call in memory may need.
             while level.dropped + SAMPLES < columns.number / stride {
                 level.samples.pop_front();
                 level.dropped += 1;
@@ -159,8 +157,8 @@ impl History {
         }
     }
 
-    /// Time inside operations before the call at `position`, which is at hand with the
-    /// calls of a stride before it.
+    /// Time inside operations before the call at `position`. The calls of a stride before it must
+    /// be in memory.
     fn before(&self, columns: &Columns, rows: &[Row], position: usize) -> Inside {
         let number = columns.number + position as u64;
         let first = position - (number % STRIDES[0]) as usize;
@@ -170,9 +168,9 @@ impl History {
         sum
     }
 
-    /// Time inside operations before `moment`, which is before the call with this
-    /// `number`. Between two samples it is shared out evenly. With the moment from which
-    /// on that is known: `moment` unless it is too long ago.
+    /// Time inside operations before `moment`, which precedes the call with this `number`.
+    /// Interpolates between samples. Also returns the moment from which on it is known: `moment`,
+    /// or later if that is too long ago.
     fn long_before(&self, number: u64, moment: i64) -> Option<(Inside, i64)> {
         let mut oldest = None;
         for (level, stride) in self.levels.iter().zip(STRIDES) {
@@ -205,8 +203,8 @@ fn class(rows: &[Row], signature: u32) -> TimeClass {
         .map_or(TimeClass::Setup, |row| row.class)
 }
 
-/// Activity of a location from `since` until it entered the call at `position`.
-/// `paths` are the call paths of its signatures.
+/// Activity of a location from `since` until it entered the call at `position`. `paths` are the
+/// call paths of its signatures.
 #[inline]
 pub fn before(
     columns: &Columns,
@@ -254,7 +252,7 @@ pub fn before(
     };
     (activity.waiting, activity.io) = (inside.waiting, inside.io);
     activity.computation = (until - begins - activity.waiting - activity.io).max(0);
-    // A quarter is worth a word in the report.
+    // The report names waiting from a quarter on.
     let known = activity.computation + activity.waiting + activity.io;
     if activity.waiting > 0 && activity.waiting >= known / 4 {
         activity.other = longest(columns, rows, paths, first..position, since);
@@ -262,11 +260,11 @@ pub fn before(
     activity
 }
 
-/// Operation and call path, ns in it, a signature of it.
+/// Operation and call path, their time in ns, one of their signatures.
 type Sum = ((u16, PathKey), i64, u32);
 
-/// The operation and call path that took most of these calls' time after `since` for
-/// communication or synchronisation: a signature of it and ns.
+/// The operation and call path with the largest time for communication or synchronisation after
+/// `since` in these calls: a signature of it and ns.
 fn longest(
     columns: &Columns,
     rows: &[Row],
@@ -302,9 +300,8 @@ fn longest(
     longest.map(|(_, time, signature)| (signature, time))
 }
 
-/// Position of the first of these calls that was left after `since`, and the time inside
-/// operations from it on, if these are few. Most windows hold a few calls, so the search
-/// begins at the end.
+/// Position of the first of these calls that was left after `since`, and the time inside operations
+/// from it on, if these are few. Most windows hold a few calls, so the search begins at the end.
 #[inline(always)]
 fn few_after(
     columns: &Columns,
@@ -381,7 +378,7 @@ mod tests {
 
     #[test]
     fn splits_the_window() {
-        // 10 computing, 20 in a file, 5 computing, 30 in a barrier, 35 computing, then late.
+        // 10 computation, 20 in a file, 5 computation, 30 in a barrier, 35 computation, then late.
         let columns = columns(&[(10, 30, 2), (35, 65, 3), (100, 101, 1)]);
         let parts = |computation, waiting, io| Activity {
             computation,
@@ -389,7 +386,7 @@ mod tests {
             io,
             other: None,
         };
-        // A quarter of waiting is worth naming, less is not.
+        // A quarter of waiting is named, less is not.
         let named = Activity {
             other: Some((3, 30)),
             ..parts(50, 30, 20)
@@ -404,12 +401,12 @@ mod tests {
     fn names_the_operation_that_held_the_late_party_up() {
         let calls = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
         assert_eq!(at(&calls, 2, 8).other, Some((3, 55)));
-        // Calls with other messages of the same operation and call path count together.
+        // Other messages with the same operation and call path count together.
         let calls = columns(&[(0, 20, 1), (20, 45, 3), (46, 66, 4), (70, 71, 1)]);
         assert_eq!(at(&calls, 3, 0).other, Some((1, 40)));
     }
 
-    /// Calls of 4 ns every 10 ns, in a file every fifth.
+    /// Calls of 4 ns every 10 ns; every fifth is in a file.
     fn many(calls: usize) -> Vec<(i64, i64, u32)> {
         let call = |n: i64| (n * 10, n * 10 + 4, if n % 5 == 0 { 2 } else { 1 });
         (0..calls as i64).map(call).collect()
@@ -435,7 +432,7 @@ mod tests {
         }
     }
 
-    /// The same in slabs of any size: a window longer than what is at hand is known, too.
+    /// Slabs of any size give the same result, even for windows longer than the calls in memory.
     #[test]
     fn windows_reach_back_over_slabs() {
         let calls = many(20 * LOOK_BACK);
@@ -487,7 +484,7 @@ mod tests {
         let activity = at(0);
         assert!((sum(activity) - known as i64 * 10).abs() <= 10 * (1 << 15));
         assert!((activity.waiting - sum(activity) * 4 / 10).abs() <= 4);
-        // Of what is known the times are right however long ago.
+        // Known times are right, however long ago.
         for calls in [10, 1_000, 30_000, 1_000_000, 8_000_000] {
             let activity = at(end - calls * 10);
             assert_eq!(sum(activity), calls * 10);

@@ -1,32 +1,31 @@
-//! The call that a replay is at.
+//! The current call of a replay.
 
 use crate::basics::ends::{End, NONE};
 use crate::stream::rows::Row;
 
-/// The call being looked at.
+/// The current call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallAt {
     /// Position of the thread in the rank.
     pub thread: u32,
-    /// Its signature.
     pub signature: u32,
     /// Number in the location.
     pub number: u64,
-    /// ns.
+    /// Enter, ns.
     pub enter: i64,
-    /// ns.
+    /// Leave, ns.
     pub leave: i64,
-    /// Whether it was slow enough to ask.
+    /// Whether it is slow enough for questions.
     pub asks: bool,
     /// See [`Row::any`].
     pub any: bool,
-    /// Its number among the calls that ask, see [`crate::messages::charges::Calls::begin`]; `NONE` if it
-    /// asks nothing.
+    /// Its number among the calls with questions, see [`crate::messages::charges::Calls::begin`];
+    /// `NONE` without any.
     pub slot: u32,
 }
 
 impl CallAt {
-    /// The call that begins as `begin` says, with this signature's `row`.
+    /// The call with this begin, leave and signature's `row`.
     #[inline(always)]
     pub fn new(begin: End, leave: i64, row: &Row) -> Self {
         CallAt {
@@ -41,7 +40,7 @@ impl CallAt {
         }
     }
 
-    /// The call as one that completes requests: it asks if it waits for them.
+    /// The call as one that completes requests: it has questions if it waits for them.
     #[inline(always)]
     pub(crate) fn waiting(self, row: &Row) -> Self {
         match row.blocks {

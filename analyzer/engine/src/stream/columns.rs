@@ -6,16 +6,15 @@ use rayon::prelude::*;
 use crate::basics::ends::End;
 use crate::clock::{ClockMap, NearMap};
 
-/// A late party's calls are looked through so far back, and their sums where that is
-/// not enough. The same number everywhere: what the report says must not depend on
-/// where slabs end.
+/// Calls of a late party that are searched; sums replace earlier calls. The number is fixed: the
+/// report must not depend on where slabs end.
 pub const LOOK_BACK: usize = 256;
-/// Calls kept from the slabs before, at least: a party that was late in an earlier slab
-/// is looked for within [`LOOK_BACK`] calls, what it did before within as many again, and
-/// what is summed up begins a little before that.
+/// Least number of calls kept from earlier slabs. A party that was late in an earlier slab is
+/// searched within [`LOOK_BACK`] calls, its earlier activity within as many again, and sums begin a
+/// little before that.
 const KEPT: usize = 3 * LOOK_BACK;
 
-/// Calls of a location, column by column, times in ns of the global clock.
+/// Calls of a location, column by column. Times are ns of the global clock.
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Enter times.
@@ -24,7 +23,7 @@ pub struct Columns {
     pub leave: Vec<i64>,
     /// Signature ids.
     pub signature: Vec<u32>,
-    /// Calls that extension records say more of, by position.
+    /// Calls with extension records, by position.
     pub extended: Vec<(usize, Event)>,
     /// Position of the first call of this slab; those before it are kept for look-back.
     pub first: usize,
@@ -33,9 +32,9 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Drops the last slab's calls but for the look-back.
+    /// Drops the last slab's calls except the look-back.
     pub(crate) fn turn(&mut self) {
-        // Small slabs add up before they are moved.
+        // Several small slabs are moved at once.
         if self.enter.len() > 2 * KEPT {
             let drop = self.enter.len() - KEPT;
             self.enter.drain(..drop);
@@ -54,11 +53,11 @@ impl Columns {
         self.signature.push(signature);
     }
 
-    /// Takes the calls entered before `until`; how many these are. `ns` maps ticks after
-    /// the records' base.
+    /// Takes the calls entered before `until` and returns their number. `ns` maps ticks since the
+    /// records' base.
     fn take(&mut self, records: &[Record], until: i64, ns: impl Fn(u64) -> i64) -> usize {
         let is_before = |record: &Record| ns(u64::from(record.enter)) < until;
-        // Most slabs end elsewhere.
+        // Most slabs end elsewhere: no search needed.
         let count = match records.last() {
             Some(last) if !is_before(last) => records.partition_point(is_before),
             _ => records.len(),
@@ -77,7 +76,6 @@ impl Columns {
         count
     }
 
-    /// Adds the calls that follow those of a part.
     fn append(&mut self, part: &Columns) {
         let before = self.enter.len();
         self.enter.extend_from_slice(&part.enter);
@@ -88,7 +86,7 @@ impl Columns {
             .extend(extended.map(|(at, event)| (before + at, event.clone())));
     }
 
-    /// How the call at a position of this `thread` begins, and its leave.
+    /// Begin of the call at a position of this `thread`, and its leave.
     #[inline]
     pub fn begin(&self, thread: usize, at: usize) -> (End, i64) {
         let end = End {
@@ -100,7 +98,7 @@ impl Columns {
         (end, self.leave[at])
     }
 
-    /// Position of the call with this number, if it is still here.
+    /// Position of the call with this number, if it is still in memory.
     #[inline]
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
@@ -108,17 +106,16 @@ impl Columns {
     }
 }
 
-/// Makes room for so many more: there are such lists for each of many locations, most of
-/// them short.
+/// Makes room for `more` entries. Each of many locations has such lists, most of them short.
 fn make_room<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4));
     }
 }
 
-/// Chunks that are decoded at the same time, at most.
+/// Most chunks that are decoded at the same time.
 const MOST_CHUNKS: usize = 32;
-/// Records that are looked through and converted at once.
+/// Records that are converted at once.
 const BATCH: usize = 512;
 
 /// Reads one location slab by slab.
@@ -126,11 +123,11 @@ pub struct Stream<'a> {
     location: &'a Location,
     clock: ClockMap,
     chunk: usize,
-    /// Next record in the chunk, and the base in force there.
+    /// Next record in the chunk, and the time base there.
     at: usize,
     base: u64,
     opened: bool,
-    /// Chunks that were skipped because of their checksum.
+    /// Chunks skipped because of a wrong checksum.
     pub damaged_chunks: u64,
 }
 
@@ -148,7 +145,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Length of a time, ns.
+    /// Length of `ticks` ticks, ns.
     pub fn length_ns(&self, ticks: u64) -> i64 {
         self.clock.length_ns(ticks) as i64
     }
@@ -158,13 +155,13 @@ impl<'a> Stream<'a> {
         self.clock.ns(ticks)
     }
 
-    /// The location that is read.
+    /// The location of the stream.
     pub fn location(&self) -> &'a Location {
         self.location
     }
 
-    /// Fills `columns` with the calls entered before `until`. If it is `alone`, because there
-    /// are fewer locations than threads, chunks are decoded at the same time.
+    /// Fills `columns` with the calls entered before `until`. If it is `alone`, because there are
+    /// fewer locations than threads, chunks are decoded at the same time.
     pub fn fill(&mut self, until: i64, alone: bool, columns: &mut Columns) {
         columns.turn();
         while let Some(chunk) = self.location.chunks.get(self.chunk) {
@@ -188,9 +185,9 @@ impl<'a> Stream<'a> {
         self.opened = false;
     }
 
-    /// Takes the next chunks that lie before `until` as a whole, if there are several. All
-    /// that begin before it but the last do, in a sound trace; what else a file may say is
-    /// left to be read in order.
+    /// Takes the next chunks that lie entirely before `until`, if there are several. In a sound
+    /// trace, these are all chunks that begin before it except the last. Chunks of other files are
+    /// read in order.
     fn fill_from_chunks(&mut self, until: i64, columns: &mut Columns) -> bool {
         let next = &self.location.chunks[self.chunk..];
         let begins_before = |chunk: &&Chunk| self.clock.ns(chunk.base) < until;
@@ -235,7 +232,7 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// Takes calls out of a chunk; `true` if one entered at or after `until` is next.
+    /// Takes calls from a chunk; `true` if the next call entered at or after `until`.
     fn drain(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
         while self.at < records.len() {
             if records[self.at].is_extension() {
@@ -244,7 +241,7 @@ impl<'a> Stream<'a> {
                 }
                 continue;
             }
-            // No further: the slab may end after a few records of a long chunk.
+            // In batches: the slab may end after a few records of a long chunk.
             let records = &records[self.at..records.len().min(self.at + BATCH)];
             let extension = records.iter().position(Record::is_extension);
             let records = &records[..extension.unwrap_or(records.len())];
@@ -286,7 +283,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The map of all times in the records, if it is an even one.
+/// The map for all times in the records, if it is even there.
 #[cold]
 fn near_all(clock: &ClockMap, base: u64, records: &[Record]) -> Option<NearMap> {
     let first = records.iter().map(|record| record.enter).min()?;
@@ -305,8 +302,8 @@ mod tests {
     use super::*;
     use crate::clock::{ClockEvidence, Clocks};
 
-    /// A location of many chunks, some calls with extension records; `late` calls are
-    /// out of order. Damaged are the bytes at `damage`.
+    /// A location of many chunks, some calls with extension records; `late` calls are out of order.
+    /// The bytes at `damage` are damaged.
     fn location(late: &[u64], damage: Option<usize>) -> Location {
         let mut header = FileHeader::new();
         header.ranks = 1;
@@ -328,7 +325,7 @@ mod tests {
         Location::from_bytes(Path::new("test.lgt"), &bytes).unwrap()
     }
 
-    /// All that comes of reading in slabs of `slab` ns: columns at the end of each.
+    /// The columns at the end of each slab of `slab` ns.
     fn read(location: &Location, slab: i64, alone: bool) -> Vec<String> {
         let evidence = ClockEvidence {
             ticks_per_s: 1_000_000_000,
@@ -371,7 +368,7 @@ mod tests {
         }
     }
 
-    /// Where the clock's rate changes, times are as if each was converted by itself.
+    /// If the clock's rate changes, times are the same as with single conversions.
     #[test]
     fn batches_across_changes_of_the_rate() {
         let location = location(&[], None);

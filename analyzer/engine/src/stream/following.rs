@@ -1,6 +1,5 @@
-//! What a rank does after the calls that are slow enough to be asked about: the next call,
-//! computation that could have been done while the call waited, and what the rank needs next of
-//! others. Rules for hints need it.
+//! Activity of a rank after slow calls: the next call, computation that could have overlapped the
+//! wait, and the rank's next need of others. Rules for hints use it.
 
 use std::collections::VecDeque;
 
@@ -14,48 +13,47 @@ use crate::basics::room::make_room;
 use crate::stream::columns::Columns;
 use crate::stream::rows::{NeedKind, Row, TimeClass};
 
-/// What follows the slow calls of one operation and call path. Times are ns.
+/// Activity after the slow calls of one operation and call path. Times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Followed {
-    /// Slow calls that another one follows.
+    /// Slow calls with a next call.
     pub calls: u64,
-    /// Computation between these and the next ones.
+    /// Computation between these and their next calls.
     pub computed: u64,
-    /// Of the slow calls' duration, what that computation could hide.
+    /// Part of the slow calls' duration that this computation could hide.
     pub overlap: u64,
-    /// The same of all computation up to where the rank [gives](Need::Nothing) something.
+    /// Part that all computation could hide, up to where the rank [gives](Need::Nothing) something.
     pub ahead: u64,
-    /// The same of what follows further receives up to there, as much after each as follows the
-    /// slow call itself: what could be done with other messages first.
+    /// Part that computation after further receives could hide, up to the same point. After each,
+    /// at most as much counts as after the slow call. Other messages could be handled first.
     pub alike: u64,
     /// Slow calls followed by the same one at the same place, with the same peers.
     pub repeats: u64,
     /// The next calls.
     pub next: Vec<Next>,
-    /// What the ranks need next, ascending by rank and need.
+    /// The ranks' next needs, ascending by rank and need.
     pub needs: Vec<Needed>,
 }
 
-/// What a rank needs of others after a slow call, before it gives them anything: what it needs
-/// then comes no earlier if the call is made to wait for less.
+/// A rank's need of others after a slow call, before it gives them anything. A shorter wait in the
+/// slow call does not make it come earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Need {
-    /// Nothing. It gives something first, which others may wait for; or no call follows.
+    /// None: it gives something first, which others may wait for; or no call follows.
     Nothing,
     /// This call, which is slow, too.
     Wait(u16, PathKey),
-    /// This call, where all meet, and it is among the last to come.
+    /// This call, in which all meet. The rank is among the last to come.
     Meeting(u16, PathKey),
 }
 
-/// How long the slow calls of a rank took before it needs something.
+/// Duration of the slow calls of a rank before a need.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Needed {
     /// World rank.
     pub rank: u32,
-    /// What it needs.
     pub need: Need,
-    /// ns.
+    /// Sum of durations, ns.
     pub time: u64,
 }
 
@@ -65,7 +63,7 @@ impl Needed {
     }
 }
 
-/// Adds others to a list that is ascending.
+/// Appends others to an ascending list.
 fn add_needs(list: &mut Vec<Needed>, others: Vec<Needed>) {
     let is_behind = match (list.last(), others.first()) {
         (Some(last), Some(first)) => last.key() < first.key(),
@@ -77,7 +75,7 @@ fn add_needs(list: &mut Vec<Needed>, others: Vec<Needed>) {
     }
 }
 
-/// Makes a list ascending, and adds up what is of the same rank and need.
+/// Sorts a list, and adds up entries of the same rank and need.
 fn order(list: &mut Vec<Needed>) {
     list.sort_unstable_by_key(Needed::key);
     list.dedup_by(|further, kept| {
@@ -96,13 +94,13 @@ pub struct Next {
     pub operation: u16,
     /// Its call path.
     pub path: PathKey,
-    /// How often it follows.
+    /// Number of slow calls before it.
     pub calls: u64,
-    /// Of these, how often with the same communicator.
+    /// Those of them with the same communicator.
     pub same_group: u64,
 }
 
-/// What follows the slow calls at each place.
+/// Activity after the slow calls, by place.
 pub type Followers = FxHashMap<(u16, PathKey), Followed>;
 
 impl Followed {
@@ -117,7 +115,7 @@ impl Followed {
         }
     }
 
-    /// Adds what follows calls of others.
+    /// Adds the activity after other calls.
     pub fn merge(&mut self, other: Followed) {
         self.calls = self.calls.saturating_add(other.calls);
         self.computed = self.computed.saturating_add(other.computed);
@@ -136,14 +134,14 @@ impl Followed {
     }
 }
 
-/// Adds others up.
+/// Adds others.
 pub fn merge(followers: &mut Followers, other: Followers) {
     for (key, followed) in other {
         followers.entry(key).or_default().merge(followed);
     }
 }
 
-/// Gives call paths other names; what then is about the same calls is added up.
+/// Renames call paths. Entries about the same calls are then added up.
 pub fn rename_paths(followers: &mut Followers, name: impl Fn(PathKey) -> PathKey) {
     for ((operation, path), mut followed) in std::mem::take(followers) {
         for mut next in std::mem::take(&mut followed.next) {
@@ -163,7 +161,7 @@ pub fn rename_paths(followers: &mut Followers, name: impl Fn(PathKey) -> PathKey
     }
 }
 
-/// The call paths that are named.
+/// The call paths of all calls.
 pub fn paths(followers: &Followers) -> impl Iterator<Item = PathKey> {
     followers.values().flat_map(|followed| {
         let next = followed.next.iter().map(|next| next.path);
@@ -179,52 +177,52 @@ pub fn paths(followers: &Followers) -> impl Iterator<Item = PathKey> {
     })
 }
 
-/// A slow call, and what came after it so far.
+/// A slow call, and the activity after it so far.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     signature: u32,
     duration: i64,
-    /// Of the last call so far.
+    /// Leave of the last call so far.
     leave: i64,
-    /// Computation directly after the slow call, once that has come.
+    /// Computation directly after the slow call, once known.
     first: Option<i64>,
     /// See [`Followed::ahead`].
     ahead: i64,
     /// See [`Followed::alike`].
     alike: i64,
-    /// Whether the last call so far is a further one that took a message.
+    /// Whether the last call so far is a further receive.
     received: bool,
 }
 
 /// A [`Need`] with a signature for the call.
 type LocalNeed = (NeedKind, u32);
 
-/// What follows the slow calls of one location, by their signature.
+/// Activity after the slow calls of one location, by their signature.
 #[derive(Debug, Default)]
 pub struct Following {
     open: Option<Open>,
     met: SinceMet,
-    /// Computed between calls in which all ranks meet, ns.
+    /// Computation between calls in which all ranks meet, ns.
     total: u64,
-    /// Calls of the slab in which all ranks meet: their numbers, and what was computed since the one
-    /// before, ns.
+    /// Calls of the slab in which all ranks meet: their numbers, and the computation since the
+    /// previous one, ns.
     computed: VecDeque<(u64, i64)>,
     by_signature: Vec<BySignature>,
-    /// One more than the position in `by_signature`, by signature; 0 for those without one.
+    /// Position in `by_signature` plus one, by signature; 0 for those without one.
     positions: Vec<u32>,
 }
 
-/// What a location does between two calls in which all ranks meet.
+/// Time of a location since the last call in which all ranks meet.
 #[derive(Clone, Copy, Debug)]
 struct SinceMet {
-    /// End of the last such call, ns; `i64::MIN` = none yet.
+    /// End of that call, ns; `i64::MIN` = none yet.
     met: i64,
-    /// Inside calls since then, or waiting for what calls did not find, ns. Times of a damaged
-    /// trace may make it wrong, and no more than that.
+    /// Time inside calls since then, and between polls that found nothing, ns. A damaged trace may
+    /// make it wrong, but nothing worse.
     inside: i64,
     /// End of the last call, ns.
     left: i64,
-    /// Whether that looked for something and did not find it.
+    /// Whether that call was a poll that found nothing.
     looked: bool,
 }
 
@@ -240,7 +238,7 @@ impl Default for SinceMet {
 }
 
 impl SinceMet {
-    /// All meet again: what was computed since, ns.
+    /// All meet again: returns the computation since, ns.
     fn meet(&mut self, enter: i64, leave: i64) -> i64 {
         let computed = match self.met {
             i64::MIN => 0,
@@ -250,10 +248,10 @@ impl SinceMet {
         computed
     }
 
-    /// Another call; `looks` says that it does not find what it looks for.
+    /// Adds a call; `looks`: it is a poll that found nothing.
     #[inline(always)]
     fn add(&mut self, enter: i64, leave: i64, looks: bool) {
-        // Who looks again and again need not compute in between.
+        // Time between polls is no computation.
         let begin = match looks | self.looked {
             true => self.left,
             false => enter,
@@ -272,14 +270,14 @@ struct BySignature {
     overlap: u64,
     ahead: u64,
     alike: u64,
-    /// Signatures of the next calls, and how often.
+    /// Signatures of the next calls, with their numbers.
     next: SmallVec<[(u32, u64); 1]>,
-    /// What is needed next, and the time of the slow calls before.
+    /// The next needs, with the time of the slow calls before.
     needs: SmallVec<[(LocalNeed, u64); 1]>,
 }
 
 impl Following {
-    /// Takes the calls of a new slab in.
+    /// Takes the calls of a new slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
         let first = columns.first;
         let mut last = self.open.take();
@@ -299,7 +297,7 @@ impl Following {
             } else {
                 met.add(enter, leave, row.has(flags::UNSUCCESSFUL));
             }
-            // Calls that only manage handles, or ask for a size, are part of the computation.
+            // Calls that only manage handles, or ask for a size, count as computation.
             if row.class == TimeClass::Setup {
                 continue;
             }
@@ -331,13 +329,13 @@ impl Following {
         self.open = last;
     }
 
-    /// What was computed between calls in which all ranks meet, ns.
+    /// Computation between calls in which all ranks meet, ns.
     pub fn computed(&self) -> u64 {
         self.total
     }
 
-    /// What was computed between a call of the slab in which all ranks meet and the one before, ns;
-    /// they are asked for in their order.
+    /// Computation between a call of the slab in which all ranks meet and the previous one, ns;
+    /// calls must be given in order.
     pub fn computed_before(&mut self, call: u64) -> i64 {
         while let Some((number, computed)) = self.computed.pop_front() {
             if number == call {
@@ -356,7 +354,7 @@ impl Following {
         &mut self.by_signature[at as usize - 1]
     }
 
-    /// One more than the position of a signature that has none yet.
+    /// Adds a signature: its position plus one.
     #[cold]
     fn begin(&mut self, signature: u32) -> u32 {
         let (positions, all) = (&mut self.positions, &mut self.by_signature);
@@ -372,7 +370,7 @@ impl Following {
         all.len() as u32
     }
 
-    /// Takes in what follows a slow call: enter, leave and signature.
+    /// Takes the call after a slow one: enter, leave and signature.
     #[inline(always)]
     fn go_on(&mut self, open: &mut Open, (enter, leave, signature): (i64, i64, u32), row: &Row) {
         let computed = (enter - open.leave).max(0);
@@ -392,7 +390,6 @@ impl Following {
         open.leave = leave;
     }
 
-    /// The next call has come.
     fn next(&mut self, open: &Open, computed: i64, next: u32) {
         let sums = self.sums(open.signature);
         sums.calls += 1;
@@ -405,7 +402,6 @@ impl Following {
         }
     }
 
-    /// What is needed next is known.
     fn end(&mut self, open: &Open, need: LocalNeed) {
         let (duration, ahead, alike) = (open.duration, open.ahead, open.alike);
         let sums = self.sums(open.signature);
@@ -422,8 +418,7 @@ impl Following {
         }
     }
 
-    /// Moves everything, which is a `rank`'s, into `followers`; `name` gives a signature's call and
-    /// call path.
+    /// Moves everything of `rank` into `followers`; `name` gives a signature's call and call path.
     pub fn drain_into(
         mut self,
         followers: &mut Followers,
@@ -529,7 +524,7 @@ mod tests {
     const BROADCAST: u32 = 8;
     const IRECV: u32 = 9;
 
-    /// Rows of calls as programs make them; all of 10 ns or more are slow.
+    /// Rows of realistic calls; all of 10 ns or more are slow.
     fn real_rows() -> Vec<Row> {
         let row = |operation, flags| Row {
             threshold: 10,
@@ -550,8 +545,8 @@ mod tests {
         all
     }
 
-    /// What is needed after slow calls of the first of these calls, and for how long these took;
-    /// and how much of it could be hidden, and how much of that with other messages first.
+    /// The needs after slow calls like the first one, with the duration of these. Also the part
+    /// that could be hidden, and the part of that with other messages first.
     fn needs(calls: &[(i64, i64, u32)]) -> (Vec<(Need, u64)>, u64, u64) {
         let mut following = Following::default();
         let mut columns = Columns::default();
@@ -583,7 +578,7 @@ mod tests {
             (needs[0].0, ahead, alike)
         };
         let nothing = Need::Nothing;
-        // It gives something; the calls after that do not matter.
+        // It gives something; later calls do not matter.
         assert_eq!(after(&[(25, 26, SEND), (30, 50, WAITALL)]), (nothing, 5, 0));
         assert_eq!(after(&[(25, 26, BROADCAST)]), (nothing, 5, 0));
         // The end of the trace.

@@ -1,7 +1,7 @@
-//! The calls of a thread: decoded in slabs, with what each signature means.
+//! The calls of a thread: decoded in slabs, with tables of signatures.
 //!
-//! *In.* Records of a mapped file. *Out.* Columns of a slab; what a thread did in a span of time.
-//! *Does not know* other ranks.
+//! *In.* Records of a mapped file. *Out.* Columns of a slab; activity of a thread in a span of
+//! time. *Does not know* other ranks.
 
 pub mod absence;
 pub mod activity;

@@ -1,29 +1,29 @@
-//! Waiting by polling: calls that look for something and find nothing, one after another.
+//! Waiting by polling: successive calls that find nothing.
 
 use laggard_trace::flags;
 
 use crate::stream::columns::Columns;
 use crate::stream::rows::Row;
 
-/// Calls that begin within so many ns of the one before are one wait: nobody computes
-/// much in between.
+/// Calls that begin within this time of the previous one, ns, are one wait: there is hardly any
+/// computation in between.
 const GAP: i64 = 100_000;
-/// Share of a location's time from which polling at one place is worth a word.
+/// Least share of a location's time for polling at one place to be reported.
 const SHARE: f64 = 0.05;
-/// A few calls are no polling.
+/// Fewer calls are no polling.
 const CALLS: u64 = 10;
 
-/// What was spent polling in calls with one signature.
+/// Polling in calls with one signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
     /// Calls that found nothing.
     pub calls: u64,
-    /// From the first to the last of those that follow each other closely, ns.
+    /// From the first to the last of each series of close calls, ns.
     pub time: u64,
 }
 
 impl Polled {
-    /// Whether that is much for a location that ran `wall` ns.
+    /// Whether it is much for a location that ran `wall` ns.
     pub fn is_much(&self, wall: u64) -> bool {
         self.calls >= CALLS && self.time as f64 >= SHARE * wall as f64
     }
@@ -32,15 +32,14 @@ impl Polled {
 /// Polling of a location.
 #[derive(Debug, Default)]
 pub struct Polling {
-    /// Whether any signature is that of a call that found nothing; unknown before the
-    /// first slab.
+    /// Whether any signature is that of a call that found nothing; unknown before the first slab.
     any: Option<bool>,
     /// By signature.
     sums: Vec<Polled>,
 }
 
 impl Polling {
-    /// Takes the calls of a new slab in.
+    /// Takes the calls of a new slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
         let is_poll = |at: usize| {
             let row = rows.get(columns.signature[at] as usize);
@@ -59,7 +58,7 @@ impl Polling {
             });
             let begin = before.map_or(enter, |before| columns.leave[before]);
             while extended.next_if(|(position, _)| *position < at).is_some() {}
-            // The collector writes calls that follow each other closely as one.
+            // The collector records a series of close calls as one.
             let repeated = extended.peek().filter(|(position, _)| *position == at);
             let repeated = repeated.and_then(|(_, event)| event.repeated);
             let sum = &mut self.sums[columns.signature[at] as usize];
@@ -69,7 +68,7 @@ impl Polling {
         }
     }
 
-    /// What was found: signatures with their sums.
+    /// Signatures with their sums.
     pub fn sums(&self) -> impl Iterator<Item = (usize, Polled)> {
         let sums = self.sums.iter().copied().enumerate();
         sums.filter(|(_, sum)| sum.calls > 0)
@@ -88,7 +87,7 @@ mod tests {
         [Row::UNDEFINED, poll, poll]
     }
 
-    /// The sums of signatures 1 and 2 over calls that come in slabs.
+    /// The sums of signatures 1 and 2 over calls in slabs.
     fn sums(slabs: &[&[(i64, i64, u32)]]) -> [Polled; 2] {
         let mut polling = Polling::default();
         let mut columns = Columns::default();
@@ -113,7 +112,7 @@ mod tests {
             // Two requests in turn.
             (50_000, 50_010, 2),
             (90_000, 90_010, 1),
-            // Something is done in between.
+            // Too long after the one before.
             (300_000, 300_010, 1),
             // Another call is in between.
             (300_020, 300_030, 0),
@@ -121,7 +120,7 @@ mod tests {
         ];
         let expected = [polled(4, 10 + 40_000 + 10 + 10), polled(1, 50_000)];
         assert_eq!(sums(&[&calls]), expected);
-        // Wherever slabs end.
+        // Slabs may end anywhere.
         for at in 0..calls.len() {
             assert_eq!(sums(&[&calls[..at], &calls[at..]]), expected, "{at}");
         }

@@ -1,4 +1,4 @@
-//! What is recorded of one rank.
+//! The records of one rank.
 
 use crate::basics::ends::End;
 use crate::stream::activity;
@@ -15,7 +15,7 @@ pub struct Recorded<'a> {
     pub rank: u32,
     /// Its threads in order.
     pub threads: Vec<Thread<'a>>,
-    /// Which agent has a world rank.
+    /// The agent of each world rank.
     pub agent_of: &'a [u32],
 }
 
@@ -42,7 +42,7 @@ impl Recorded<'_> {
         (signature.group, peer, tag)
     }
 
-    /// A region in which calls were recorded: its record is at its end.
+    /// The begin of a region with recorded calls: its record is at its end.
     pub fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
         let stream = &self.threads[call.thread as usize].stream;
         let enter = call.leave.saturating_sub(stream.length_ns(ticks));
@@ -53,7 +53,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// The late call of this end, and what its rank did before it and after `since`.
+    /// The late call of this end, and its rank's activity before it and after `since`.
     #[inline(always)]
     pub fn late(&self, end: &End, since: i64) -> Detail {
         let detail = self.detail_at(end.thread, end.event, since);
@@ -62,7 +62,7 @@ impl Recorded<'_> {
         detail
     }
 
-    /// The late call with this number and what came before it, if it is still at hand.
+    /// The late call with this number and the activity before it, if it is still in memory.
     #[inline(always)]
     pub fn detail_at(&self, thread: u32, event: u64, since: i64) -> Option<Detail> {
         let found = self.threads.get(thread as usize)?;
@@ -84,7 +84,7 @@ impl Recorded<'_> {
         Some(self.detail(found, &call, &activity))
     }
 
-    /// The late call alone.
+    /// The late call without activity.
     pub fn detail_alone(&self, call: &End) -> Detail {
         let thread = &self.threads[call.thread as usize];
         self.detail(thread, call, &Activity::default())
@@ -120,9 +120,9 @@ impl Recorded<'_> {
         }
     }
 
-    /// What this rank did before it entered a collective. What is at hand of it depends
-    /// on when the collective was settled, in the slab in which it was `complete`: only
-    /// what is at most [`LOOK_BACK`] calls before that moment counts.
+    /// Activity of this rank before it entered a collective. The calls in memory depend on when the
+    /// collective was settled. So only the [`LOOK_BACK`] calls before the moment when it was
+    /// `complete` count.
     pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
         let columns = &self.threads[party.thread as usize].columns;
         let is_at_hand = columns.position(party.event).is_some_and(|position| {

@@ -1,8 +1,8 @@
-//! What a call does to memory of others: to epochs on windows, and to symmetric memory.
+//! Roles of calls in one-sided communication: in epochs on windows, and in symmetric memory.
 
 use laggard_trace::calls::{Call, GenericType, call, number};
 
-/// What a call does to epochs.
+/// Role of a call in epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Nothing.
@@ -53,29 +53,29 @@ impl Role {
     }
 }
 
-/// What a call does with symmetric memory.
+/// Role of a call in symmetric memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Nothing that matters here.
+    /// None.
     Nothing,
-    /// Sets a variable to the value that it carries.
+    /// Sets a variable to a known value.
     Sets,
-    /// Changes a variable, to what is not known.
+    /// Changes a variable to an unknown value.
     Changes,
     /// Reads a variable of another PE.
     Gets,
     /// Waits for a value.
     Waits,
-    /// Waits for a lock, and takes it.
+    /// Waits for a lock, and acquires it.
     Locks,
-    /// Takes a lock if it is free.
+    /// Acquires a lock if it is free.
     TriesLock,
-    /// Gives a lock back.
+    /// Releases a lock.
     Unlocks,
 }
 
 impl Memory {
-    /// What a call does.
+    /// The role of a call.
     pub fn of(call: &Call) -> Memory {
         if call.is_user() && call.generic == GenericType::WaitOnValue {
             return Memory::Waits;

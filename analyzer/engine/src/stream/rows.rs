@@ -1,4 +1,4 @@
-//! What pass one needs to know about a signature, in one small row.
+//! Facts about a signature for pass one, in one small row.
 
 use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
@@ -6,13 +6,13 @@ use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, 
 use crate::basics::ends::NONE;
 use crate::stream::roles::{Memory, Role};
 
-/// Where time spent in an operation goes in the high-level analysis.
+/// Class of the time in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TimeClass {
     /// Moving data.
     Communication,
-    /// Waiting for others by intent.
+    /// Waiting for others, as the call's purpose.
     Synchronization,
     /// Files.
     Io,
@@ -54,8 +54,8 @@ const NEVER_WAIT: [u16; 6] = [
 /// Calls that complete whichever requests are done first.
 const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
 
-/// Operations of which each member needs the data of all, if there are any. Those with a
-/// number of bytes for each member are not among them: it may be zero.
+/// Operations in which each member needs the data of all, if there are any. Those with a number of
+/// bytes for each member are excluded: it may be zero.
 const MEETINGS: [u16; 8] = [
     number::MPI_Allgather,
     number::MPI_Iallgather,
@@ -67,14 +67,13 @@ const MEETINGS: [u16; 8] = [
     number::MPI_Ireduce_scatter_block,
 ];
 
-/// What pass one does in a call that no extension record says more of.
+/// Action of pass one for a call without an extension record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Counts a signature that nobody defined.
+    /// Counts an undefined signature.
     Undefined,
-    /// Nothing.
     Nothing,
-    /// Counts a message, and no more.
+    /// Only counts a message.
     Send,
     /// See `Send`; the call posts a request.
     PostSend,
@@ -84,20 +83,20 @@ pub enum Step {
     PostReceive,
     /// `Send`, then `Receive`.
     Exchange,
-    /// Completes requests, and no more.
+    /// Only completes requests.
     Complete,
-    /// Enters a collective that blocks, and no more.
+    /// Only enters a blocking collective.
     Collective,
     /// Anything else.
     General,
 }
 
-/// What a rank needs of others in a call, before it gives them anything.
+/// A rank's need of others in a call, before it gives them anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeedKind {
-    /// Nothing: it gives something.
+    /// None: it gives something.
     Nothing,
-    /// What it waits for in a slow call.
+    /// The other side of a slow call.
     Wait,
     /// That all members come.
     Meeting,
@@ -112,42 +111,41 @@ pub struct Row {
     pub flags: u16,
     /// Who waits for whom.
     pub shape: Shape,
-    /// Where its time goes.
     pub class: TimeClass,
-    /// What pass one does.
+    /// Action of pass one.
     pub step: Step,
-    /// Whether the call waits for the requests that it completes, or only looks.
+    /// Whether the call waits for the requests that it completes, or only tests them.
     pub blocks: bool,
-    /// Whether the call takes what comes first: any source's message, any of its requests.
+    /// Whether the call takes any source's message, or any of its requests.
     pub any: bool,
-    /// Channel of the send half, rank's number.
+    /// Channel of the send half, by the rank's number.
     pub send_channel: u32,
-    /// Channel of the receive half, rank's number.
+    /// Channel of the receive half, by the rank's number.
     pub receive_channel: u32,
-    /// Group, agent's number.
+    /// Group, by the agent's number.
     pub group: u32,
-    /// The same, rank's number.
+    /// Group, by the rank's number.
     pub own_group: u32,
     /// Instances at least this long are asked about, ns; `i64::MAX` = none.
     pub threshold: i64,
-    /// Root of a collective, target of a one-sided transfer; world rank.
+    /// Root of a collective, or target of a one-sided transfer; world rank.
     pub root: i32,
     /// Whether data moves.
     pub has_bytes: bool,
-    /// A collective that nobody can leave before all have entered.
+    /// Whether it is a collective that nobody can leave before all have entered.
     pub meets: bool,
-    /// A call in which all ranks of the run meet, and that waits for them.
+    /// Whether all ranks of the run meet in it and wait.
     pub of_all: bool,
-    /// A collective that says that it need not wait for the others.
+    /// Whether the collective declares that it need not wait for the others.
     pub lifted: bool,
-    /// What it means for what the rank needs next, if it is not slow; `None` if it gives others
-    /// nothing, nor does it need what all have to give.
+    /// The rank's need in this call after a slow one, if this one is not slow; `None` if it gives
+    /// others nothing and does not need the data of all.
     pub need: Option<NeedKind>,
-    /// What it does to epochs on a window.
+    /// Role in epochs on a window.
     pub role: Role,
     /// Completion list.
     pub completes: u32,
-    /// What it does with symmetric memory.
+    /// Role in symmetric memory.
     pub memory: Memory,
 }
 
@@ -177,7 +175,7 @@ impl Row {
         memory: Memory::Nothing,
     };
 
-    /// The row of a signature; channels, group and threshold are still to be set.
+    /// The row of a signature, without channels, group and threshold.
     pub fn new(signature: &Signature) -> Row {
         let Some(call) = calls::call(signature.operation) else {
             return Row::UNDEFINED;
@@ -202,14 +200,14 @@ impl Row {
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: match call.generic {
                 GenericType::OneSidedGet => signature.receive.peer,
-                // One that does no more than read.
+                // An atomic that only reads.
                 GenericType::OneSidedAtomic if signature.send.peer == PEER_NONE => {
                     signature.receive.peer
                 }
                 _ => signature.send.peer,
             },
             has_bytes,
-            // What the program calls so says nothing of clocks.
+            // A region of the program is no evidence for clocks.
             meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier) && !call.is_user()
                 || MEETINGS.contains(&signature.operation) && has_bytes,
             lifted: call.shape == Shape::Fence && signature.parameter & ASSERT_NO_PRECEDE != 0,
@@ -266,7 +264,7 @@ impl Row {
         calls::call(self.operation).is_some_and(calls::Call::is_user)
     }
 
-    /// Chooses the step; the channels are set.
+    /// Chooses the step; the channels must be set.
     pub fn choose_step(&mut self) {
         let roles =
             flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE | flags::PEEKS;
@@ -293,14 +291,14 @@ impl Row {
     }
 }
 
-/// How a request ended, from a completion's outcome.
+/// End of a request, from a completion's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// As it was posted.
     AsPosted,
-    /// A wildcard receive: the signature that tells what came.
+    /// A wildcard receive: the signature with its source and tag.
     Resolved(u32),
-    /// Cancelled, nothing came.
+    /// Cancelled without a message.
     Cancelled,
 }
 

@@ -1,4 +1,4 @@
-//! One thread of a rank in pass one: its calls, and the requests that it has under way.
+//! One thread of a rank in pass one: its calls and requests under way.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ pub struct Thread<'a> {
     pub columns: Columns,
     /// Sums over its calls so far.
     pub(crate) history: History,
-    /// What it did after slow calls.
+    /// Its activity after slow calls.
     pub(crate) following: Following,
     /// By signature id.
     pub rows: Vec<Row>,
@@ -32,13 +32,13 @@ pub struct Thread<'a> {
     pub(crate) posted_base: u64,
     /// Calls with undefined signatures.
     pub undefined: u64,
-    /// What one-sided transfers should take, by signature.
+    /// Usual durations of one-sided transfers, by signature.
     pub(crate) usual: FxHashMap<u32, Usual>,
 }
-/// A request that is under way.
+/// A request under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Posted {
-    /// Completed, or nothing to match.
+    /// Completed, or irrelevant for matching.
     Done,
     Send {
         channel: u32,
@@ -48,7 +48,7 @@ pub(crate) enum Posted {
         channel: u32,
         n: u64,
     },
-    /// A receive whose number is not known yet, or whose channel.
+    /// A receive without a known number or channel.
     Deferred {
         slot: u64,
     },
@@ -96,13 +96,13 @@ impl<'a> Thread<'a> {
         self.posted.push(posted);
     }
 
-    /// How many requests a completion list names.
+    /// Number of requests on a completion list.
     #[inline]
     pub(crate) fn listed(&self, list: u32) -> usize {
         self.lists.get(list as usize).map_or(0, Vec::len)
     }
 
-    /// Requests that did not end, in order of posting.
+    /// Unfinished requests, in order of posting.
     pub(crate) fn under_way(&self) -> impl Iterator<Item = &Posted> {
         let posted = self.posted.iter();
         posted.filter(|posted| !matches!(posted, Posted::Done))
@@ -115,7 +115,7 @@ impl<'a> Thread<'a> {
         self.posted.get_mut(usize::try_from(at).ok()?)
     }
 
-    /// The request with this number, which ended.
+    /// Ends the request with this number and returns it.
     pub(crate) fn take(&mut self, number: u64) -> Posted {
         match self.posted(number) {
             Some(posted) => std::mem::replace(posted, Posted::Done),
@@ -123,14 +123,14 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Takes a request off the list.
+    /// Removes a request from the list.
     pub(crate) fn complete(&mut self, number: u64) -> Posted {
         let posted = self.take(number);
         self.trim();
         posted
     }
 
-    /// Forgets the first requests that ended.
+    /// Drops the ended requests at the front.
     #[inline]
     pub(crate) fn trim(&mut self) {
         let is_open = |posted: &Posted| !matches!(posted, Posted::Done);
@@ -146,11 +146,11 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// What transfers of one signature should take, ns.
+/// Usual duration of transfers of one signature, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usual {
-    /// Nobody else in the way.
+    /// Expected duration without competitors.
     pub expected: i64,
-    /// Those at least this long are slow.
+    /// Shortest slow duration.
     pub slow: i64,
 }

@@ -1,4 +1,4 @@
-//! Where debug information lies that is not in the program's own file.
+//! Finds separate debug information.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,8 +22,8 @@ pub(crate) fn build_id(file: &Mmap) -> Option<Vec<u8>> {
     )
 }
 
-/// The separate debug file of a module: by build id, else by the name in the
-/// file's `.gnu_debuglink`.
+/// The separate debug file of a module: by build id, else by the name in the file's
+/// `.gnu_debuglink`.
 pub(crate) fn debug_file(
     path: &Path,
     expected: &[u8],
@@ -48,8 +48,8 @@ fn by_build_id(id: &[u8], roots: &[PathBuf]) -> Option<PathBuf> {
         .find(|candidate| map(candidate).is_ok_and(|file| build_id(&file).as_deref() == Some(id)))
 }
 
-/// Follows `.gnu_debuglink`: beside the file, in `.debug` beside it, and under the
-/// roots. The build id must agree; where there is none, the link's checksum.
+/// Follows `.gnu_debuglink`: beside the file, in `.debug` beside it, and under the roots. The build
+/// id must agree; without one, the link's checksum.
 fn by_link(path: &Path, own: &Mmap, id: &[u8], roots: &[PathBuf]) -> Option<PathBuf> {
     let object = parse(own)?;
     let (name, checksum) = object.gnu_debuglink().ok()??;
@@ -71,7 +71,7 @@ fn by_link(path: &Path, own: &Mmap, id: &[u8], roots: &[PathBuf]) -> Option<Path
         .find(fits)
 }
 
-/// The file with what several debug files share (`.gnu_debugaltlink`, by dwz).
+/// The supplementary file shared by several debug files (`.gnu_debugaltlink`, by dwz).
 pub(crate) fn supplement(debug: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     let file = map(debug).ok()?;
     let object = parse(&file)?;
@@ -85,7 +85,7 @@ pub(crate) fn supplement(debug: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     }
 }
 
-/// CRC-32 (ISO-HDLC) of a file's content, as `.gnu_debuglink` has it.
+/// CRC-32 (ISO-HDLC) of a file's content, as in `.gnu_debuglink`.
 fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0u32; 256];

@@ -9,7 +9,7 @@ use object::{Object, ObjectSection};
 
 use super::{Line, Origin, Problem, base_name, find, names};
 
-/// A module and, once it was needed, its symbols and debug information.
+/// A module with its symbols and debug information, once they were needed.
 pub(crate) struct Module {
     path: Arc<str>,
     build_id: Vec<u8>,
@@ -21,7 +21,7 @@ enum State {
     Loaded(Loaded),
 }
 
-/// What was found for a module.
+/// Debug information of a module.
 #[derive(Default)]
 struct Loaded {
     /// The file with debug information, then the file itself.
@@ -46,8 +46,8 @@ impl Module {
         (&self.path, &self.build_id)
     }
 
-    /// Why addresses of this module have no lines; `None` if they may have, if
-    /// nobody asked yet, or if nobody expects them to.
+    /// Why addresses of this module have no lines. `None` if they may have lines, were not
+    /// requested, or are not expected to have any.
     pub fn problem(&self) -> Option<Problem> {
         let State::Loaded(loaded) = &self.state else {
             return None;
@@ -113,7 +113,7 @@ impl Module {
     }
 }
 
-/// Whether the system's packages brought this file: its user does not compile it.
+/// Whether a system package installed this file: then users do not compile it.
 fn is_installed(path: &str) -> bool {
     let below = |root: &str| path.starts_with(root);
     below("/lib") || (below("/usr/") && !below("/usr/local/"))
@@ -130,7 +130,7 @@ fn demangled(symbol: &str) -> String {
     names::plain(symbol, None)
 }
 
-/// Finds and loads what there is for a module.
+/// Finds and loads the debug information of a module.
 fn load(path: &str, build_id: &[u8], debug_roots: &[PathBuf]) -> Loaded {
     if path.is_empty() || path.starts_with('[') || path.starts_with("linux-vdso") {
         return Loaded::default();
@@ -157,19 +157,19 @@ fn load(path: &str, build_id: &[u8], debug_roots: &[PathBuf]) -> Loaded {
             }
             Err(_) => loaded.problem = Some(Problem::Unreadable),
         },
-        // Debug information with the right build id makes up for the file.
+        // Separate debug information with the right build id replaces the file.
         Err(_) if !loaded.loaders.is_empty() => {}
         Err(problem) => loaded.problem = Some(problem),
     }
     loaded
 }
 
-/// Whether the sizes that compressed sections of a file claim are possible ones: memory for
-/// them is taken before a byte is unpacked.
+/// Whether the claimed sizes of compressed sections are possible: memory for them is allocated
+/// before anything is unpacked.
 fn can_be_unpacked(path: &Path) -> bool {
-    /// Debug information shrinks to a third or a tenth, and sections full of zeros are small.
+    /// Largest ratio. Debug information shrinks to a third or a tenth.
     const MOST_TIMES: u64 = 64;
-    /// See `MOST_TIMES`.
+    /// Sections up to this size, bytes, may have any ratio: those full of zeros are small.
     const SMALL: u64 = 16 << 20;
     let Ok(map) = map(path) else {
         return false;
@@ -203,10 +203,10 @@ fn own_file(path: &Path, build_id: &[u8]) -> Result<Mmap, Problem> {
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path) -> std::io::Result<Mmap> {
-    // A trace may name anything.
+    // A trace may name any file.
     let (file, _) = laggard_files::open(path)?;
-    // SAFETY: only read; were the file shortened meanwhile, the process would get
-    // SIGBUS, as every reader of mapped files does.
+    // SAFETY: only read. If the file is truncated meanwhile, the process gets SIGBUS, as every
+    // reader of mapped files does.
     unsafe { Mmap::map(&file) }
 }
 

@@ -1,9 +1,9 @@
-//! Names of functions as their source has them.
+//! Names of functions as in their source.
 
 use addr2line::gimli::{self, DwLang};
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// Deepest that a name is nested: a file may hold anything.
+/// Deepest nesting of a name: a file may contain anything.
 const DEEPEST: u32 = 64;
 /// Languages whose compilers append an underscore.
 const FORTRAN: &[DwLang] = &[
@@ -15,7 +15,7 @@ const FORTRAN: &[DwLang] = &[
     gimli::DW_LANG_Fortran18,
 ];
 
-/// A name without what linkers add to it, and without return type and parameters.
+/// A name without additions of linkers, return type and parameters.
 pub fn plain(symbol: &str, language: Option<DwLang>) -> String {
     let is_fortran = language.is_some_and(|language| FORTRAN.contains(&language));
     cpp(symbol)
@@ -34,7 +34,7 @@ fn cpp(symbol: &str) -> Option<String> {
     parsed.demangle_with_options(&brief).ok()
 }
 
-/// Whether it ends with a hash, as Rust's names do that look like those of C++.
+/// Whether it ends with a hash, as names of Rust that look like C++ names.
 fn is_rust(symbol: &str) -> bool {
     let hash = symbol
         .strip_suffix('E')
@@ -42,8 +42,8 @@ fn is_rust(symbol: &str) -> bool {
     hash.is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `module::procedure` of `__module_MOD_procedure`, and, where the language is known, `procedure`
-/// of `procedure_` and of `procedure.12`, which is within another.
+/// `module::procedure` for `__module_MOD_procedure`. If the language is Fortran, also `procedure`
+/// for `procedure_` and for the nested `procedure.12`.
 fn fortran(symbol: &str, is_fortran: bool) -> Option<String> {
     let in_module = symbol.strip_prefix("__");
     if let Some((module, name)) = in_module.and_then(|rest| rest.split_once("_MOD_")) {
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(plain("inner.12"), "inner");
         assert_eq!(plain("inner.0.1"), "inner");
         assert_eq!(plain("MAIN__"), "MAIN__");
-        // C has names that end so.
+        // C has such names, too.
         assert_eq!(super::plain("conj_grad_", None), "conj_grad_");
         assert_eq!(super::plain("__m_MOD_f", None), "m::f");
     }

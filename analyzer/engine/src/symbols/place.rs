@@ -1,4 +1,4 @@
-//! Which line of a call path is *the* place of a call.
+//! Selects the line of a call path that is *the* place of a call.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use laggard_report::SourceLocation;
 
 use super::{Line, base_name};
 
-/// Whose code a line is.
+/// Origin of a line's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The user's program, and libraries that it uses.
     Program,
     /// MPI: the library, its bindings for other languages, this tool's collector.
     Binding,
-    /// What starts a program: C library, dynamic linker, kernel.
+    /// Code that starts a program: C library, dynamic linker, kernel.
     System,
 }
 
-/// Beginnings of the names of libraries that bind or implement MPI.
+/// Prefixes of the names of libraries that bind or implement MPI.
 const BINDINGS: &[&str] = &[
     "libmpi",
     "libpmpi",
@@ -31,7 +31,7 @@ const BINDINGS: &[&str] = &[
     "MPI.abi3",
 ];
 
-/// Beginnings of the names of libraries of the system.
+/// Prefixes of the names of system libraries.
 const SYSTEM: &[&str] = &[
     "libc.so",
     "libc-",
@@ -42,7 +42,7 @@ const SYSTEM: &[&str] = &[
     "[",
 ];
 
-/// Files through which programs tell the collector of their regions.
+/// Headers through which programs tell the collector of their regions.
 const TOLD: &[&str] = &["laggard.f90", "laggard.h"];
 
 /// Functions that call `main`.
@@ -54,7 +54,7 @@ const START: &[&str] = &[
 ];
 
 impl Origin {
-    /// Whose module this is, by its path.
+    /// Origin of a module, by its path.
     pub fn of_module(path: &str) -> Origin {
         let name = base_name(path);
         let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
@@ -67,7 +67,7 @@ impl Origin {
         }
     }
 
-    /// Whose code this line is.
+    /// Origin of a line.
     pub fn of(line: &Line) -> Origin {
         if line.file.contains("/mpi4py/") || TOLD.contains(&base_name(&line.file)) {
             return Origin::Binding;
@@ -91,8 +91,8 @@ pub fn location(path: &[Line]) -> Option<usize> {
         .or((!path.is_empty()).then_some(0))
 }
 
-/// What is shown of a call path, innermost first: the bindings' innermost lines, and what
-/// starts the program, are left out, unless there is nothing else.
+/// The shown lines of a call path, innermost first. The bindings' innermost lines, and the code
+/// that starts the program, are left out, unless there is nothing else.
 pub fn shown(path: &[Line]) -> impl Iterator<Item = &Line> {
     let place = location(path).map(|at| &path[at]);
     let is_binding = |line: &Line| Origin::of(line) == Origin::Binding;
@@ -102,8 +102,8 @@ pub fn shown(path: &[Line]) -> impl Iterator<Item = &Line> {
         .filter(move |line| Origin::of(line) != Origin::System || Some(*line) == place)
 }
 
-/// A report's location for a call path, innermost first. Its call path begins
-/// with `main`, and has the lines that are [`shown`].
+/// A report's location for a call path, innermost first. Its call path begins with `main`, and has
+/// the lines that are [`shown`].
 pub fn source_location(path: &[Line]) -> SourceLocation {
     let Some(at) = location(path) else {
         return SourceLocation::default();
@@ -120,7 +120,7 @@ pub fn source_location(path: &[Line]) -> SourceLocation {
     }
 }
 
-/// The place of a call path and who calls that, innermost first.
+/// The place of a call path and its callers, innermost first.
 pub fn callers(path: &[Line]) -> Vec<Line> {
     let Some(at) = location(path) else {
         return Vec::new();
@@ -130,9 +130,9 @@ pub fn callers(path: &[Line]) -> Vec<Line> {
     path[at..=at].iter().chain(outer).cloned().collect()
 }
 
-/// Of each path of callers, innermost first, which ones tell it from all other paths that begin
-/// with the same line; none if that line alone does. Of the callers at which other paths part from it
-/// they are as few as suffice, those that are further out first.
+/// For each path (callers, innermost first): the callers that tell it from all other paths with the
+/// same first line; none if that line is unique. Candidates are the callers at which another path
+/// diverges. The result has as few as suffice, outer ones first.
 pub fn told_by<K: Copy + Ord>(mut paths: Vec<(Vec<Line>, K)>) -> Vec<(K, Vec<Line>)> {
     let order = |line: &Line| (line.file.clone(), line.line, line.function.clone());
     paths.sort_by_cached_key(|(path, key)| (path.iter().map(order).collect::<Vec<_>>(), *key));
@@ -141,8 +141,8 @@ pub fn told_by<K: Copy + Ord>(mut paths: Vec<(Vec<Line>, K)>) -> Vec<(K, Vec<Lin
         let lines = one.iter().zip(other);
         lines.take_while(|(a, b)| same(a, b)).count()
     };
-    // For each path, where it parts from one before it, and from one after it: a neighbour of its
-    // neighbour parts from it no further out than they do.
+    // Where each path diverges from the one before and the one after in the sorted order. It
+    // diverges from a neighbour's neighbour no further out.
     let mut parted: Vec<Vec<usize>> = vec![Vec::new(); paths.len()];
     let mut note = |neighbours: &mut dyn Iterator<Item = (usize, usize)>| {
         let mut parts: Vec<usize> = Vec::new();
@@ -292,16 +292,16 @@ mod tests {
     #[test]
     fn callers_tell_paths_apart_and_are_few() {
         assert_eq!(told(&[&[1, 2, 3], &[4, 2, 3]]), [[0u32; 0], []]);
-        // The same path twice is one.
+        // Equal paths count as one.
         assert_eq!(told(&[&[1, 2], &[1, 2]]), [[0u32; 0], []]);
         assert_eq!(told(&[&[1, 2, 9], &[1, 3, 9]]), [[2], [3]]);
-        // The one that is called at 2 twice, and is told by who calls that.
+        // Line 2 calls it twice; the callers of line 2 differ.
         let paths: [&[u32]; 3] = [&[1, 2, 5], &[1, 2, 6], &[1, 3, 5]];
         assert_eq!(told(&paths), [[5], [6], [3]]);
-        // A recursion: who calls in the end does not suffice.
+        // A recursion: the outermost caller does not suffice.
         let paths: [&[u32]; 4] = [&[1, 2, 7, 9], &[1, 2, 9], &[1, 3, 7, 9], &[1, 3, 9]];
         assert_eq!(told(&paths), [[2, 7], [2, 9], [3, 7], [3, 9]]);
-        // What others only prolong is told by having no more.
+        // A prefix of another path has no more callers.
         assert_eq!(told(&[&[1, 2], &[1, 2, 3]]), [vec![], vec![3]]);
     }
 }

@@ -1,4 +1,4 @@
-//! Resolves addresses of programs that `cc` makes.
+//! Resolves addresses of programs compiled with `cc`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,7 +61,7 @@ impl Program {
         symbol.expect(name).address()
     }
 
-    /// An address of `outer` that lies in the inlined `inner`.
+    /// An address of `outer` within the inlined `inner`.
     fn inlined(&self, symbols: &mut Symbols) -> Option<u64> {
         let start = self.address("outer");
         (start..start + 16).find(|&address| {
@@ -176,7 +176,7 @@ fn debug_file_is_found_by_link_and_by_build_id() {
     );
     assert_eq!(ids(&symbols), Vec::<String>::new());
 
-    // The program itself is not needed then.
+    // The program itself is not needed any more.
     std::fs::remove_file(program.file("app")).unwrap();
     let mut symbols = Symbols::with_debug_roots(roots());
     assert_eq!(
@@ -228,7 +228,7 @@ fn what_is_no_module_is_said_once() {
     );
 }
 
-/// A trace may name anything as a module: what is no file is not opened, not even to look.
+/// A trace may name anything as a module: only regular files are opened.
 #[test]
 fn pipes_and_devices_are_not_opened() {
     let directory = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn pipes_and_devices_are_not_opened() {
     );
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&pipe, &link).unwrap();
-    // A writer that is there already would be ended by a reader that leaves.
+    // A reader that closes the pipe would kill an existing writer.
     let mut options = std::fs::OpenOptions::new();
     let mut writer = options.read(true).write(true).open(&pipe).unwrap();
     std::io::Write::write_all(&mut writer, b"unread").unwrap();

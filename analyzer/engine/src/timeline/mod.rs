@@ -1,4 +1,4 @@
-//! One time for all hosts: clocks that are corrected by causes and effects.
+//! One time for all hosts: clocks corrected by causes and effects.
 
 pub mod moments;
 pub mod repair;

@@ -1,23 +1,23 @@
-//! When a run begins and ends.
+//! Begin and end of a run.
 
 use laggard_comm::Job;
 
 use crate::input::open::Opened;
 use crate::timeline::repair::Timeline;
 
-/// When a run's parts begin and end, ns since its start.
+/// Begins and ends of a run's parts, ns since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
-    /// The first location was through its start-up; 0 if none has one.
+    /// End of the first location's start-up; 0 if none has one.
     pub started: i64,
-    /// The last one entered Finalize; `None` if none did.
+    /// Enter of the last location into Finalize; `None` if none entered.
     pub stopped: Option<i64>,
 }
 
 impl Moments {
-    /// Of all agents' locations. Collective.
+    /// The moments over all agents' locations. Collective.
     pub fn new(job: &dyn Job, opened: &Opened, timeline: &Timeline) -> Moments {
-        // Of what is not there 0, the least; the first is what is most from the end of numbers.
+        // 0 is the least and means none. Minima are stored as their distance from `u64::MAX`.
         let mut extremes = [0u64; 2];
         for (bounds, (clock, _)) in opened.bounds.iter().zip(timeline.own(opened)) {
             let ns = |ticks: u64| clock.ns(ticks).max(0) as u64;

@@ -1,24 +1,24 @@
 //! Clocks that agree with causality: a controlled logical clock for each host.
 //!
-//! Ranks of a host share a clock, and its error changes slowly. So what is corrected is the
-//! host's clock, not single events: by an amount that is not negative (effects move forward,
-//! causes stay), linear between [`BINS`] moments of the run, and changes by one part in
-//! 2^[`STEEP`] of the time at most, forward after a violation and backward before it.
+//! Ranks of a host share a clock, and its error changes slowly. So the host's clock is corrected,
+//! not single events. Corrections are not negative (effects move forward, causes stay) and linear
+//! between [`BINS`] moments of the run. They change by at most one part in 2^[`STEEP`] of the time,
+//! forward after a violation and backward before it.
 //!
-//! What is between two hosts in a bin of time is, in each direction, the smallest time from
-//! any cause to its effect: from the entry of a send to the return of the receive, from the
-//! last entry into a collective to a return. Corrections are the smallest that leave none
-//! of these below zero: the longest paths in a graph of hosts and moments, so that no
-//! correction breaks another message. True clocks are a solution, therefore the smallest one
-//! is nowhere further from them than measurements were.
+//! For two hosts and a bin of time, the smallest time from any cause to its effect counts, in each
+//! direction: from the entry of a send to the return of the receive, and from the last entry into a
+//! collective to a return. Corrections are the smallest ones that leave none of these below zero:
+//! the longest paths in a graph of hosts and moments. So no correction breaks another message. True
+//! clocks are a solution, therefore the smallest one is nowhere further from them than the
+//! measurements.
 //!
-//! If a rate was measured wrongly, clocks may come apart in a bin by more than messages take,
-//! and nothing that is the same for all of a bin is right. Then clocks first follow each other
-//! ([`trend`]), and by these the times are noted again. That goes on, with all that was noted so
-//! far, until no violation is left.
+//! If a rate was measured wrongly, clocks may drift apart within a bin by more than messages take,
+//! and no constant correction of a bin is right. Then clocks first follow each other ([`trend`]),
+//! and the times are noted again with these clocks. This repeats, with all times noted so far,
+//! until no violation is left.
 //!
-//! Memory does not grow with the trace. What is noted is a minimum of integers, and all agents
-//! do the same with it in the same order: the number of agents does not matter.
+//! Memory does not grow with the trace. Notes are minima of integers, and all agents process them
+//! in the same order: the number of agents does not matter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,21 +36,21 @@ use crate::input::open::Opened;
 
 /// Parts of the run.
 const BINS: i64 = 256;
-/// A part takes at least so long, ns.
+/// Shortest part, ns.
 const SHORTEST_BIN: i64 = 1_000_000;
-/// See above.
+/// Steepness of corrections: one part in 2^`STEEP` of the time.
 const STEEP: u32 = 10;
-/// What a rate that was measured wrongly may need, in a short run.
+/// The same for a wrongly measured rate in a short run.
 const STEEPEST: u32 = 4;
-/// Sweeps until corrections are taken to have no end, besides those for each clock.
+/// Sweeps, besides those for each clock, after which there is no solution.
 const SWEEPS: usize = 64;
-/// Times from cause to effect count up to so many times the largest violation: corrections
-/// add up from host to host.
+/// Times from cause to effect count up to this multiple of the largest violation: corrections add
+/// up from host to host.
 const REACH: i64 = 16;
-/// For what conversions cut off, ns.
+/// Margin for rounding of conversions, ns.
 const ROUNDING: i64 = 4;
 
-/// The clocks of a run, the first call being at 0.
+/// The clocks of a run; the first call is at 0.
 #[derive(Clone)]
 pub struct Timeline {
     /// In the order of [`Opened::spans`].
@@ -60,7 +60,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// As measured.
+    /// The clocks as measured.
     pub fn new(opened: &Opened) -> Timeline {
         let maps = opened.spans.iter().map(|(key, _)| opened.clocks.of(*key));
         let measured = Timeline {
@@ -70,7 +70,7 @@ impl Timeline {
         measured.with(maps.collect(), opened)
     }
 
-    /// With other maps, the first call being at 0 again.
+    /// The same with other maps; the first call is at 0 again.
     fn with(&self, maps: Vec<ClockMap>, opened: &Opened) -> Timeline {
         let starts = opened.spans.iter().zip(&maps);
         let starts = starts.map(|((_, span), map)| map.ns(span.0));
@@ -81,7 +81,7 @@ impl Timeline {
         }
     }
 
-    /// When the run ended, ns.
+    /// End of the run, ns.
     pub fn end(&self, opened: &Opened) -> i64 {
         let ends = opened.spans.iter().zip(&self.maps);
         let ends = ends.map(|((_, span), map)| map.ns(span.1));
@@ -102,7 +102,7 @@ impl Timeline {
         self.maps.len() > 1
     }
 
-    /// What a rank notes in an analysis from which clocks are to be corrected.
+    /// The notes of a rank in an analysis that will correct the clocks.
     pub fn slacks(&self, rank: u32, end: i64, violations: &Violations) -> Slacks {
         let largest = i64::try_from(violations.all().largest).unwrap_or(i64::MAX);
         Slacks {
@@ -114,7 +114,7 @@ impl Timeline {
         }
     }
 
-    /// The clocks corrected after what all ranks noted. Collective, the same on all agents.
+    /// The clocks corrected by the notes of all ranks. Collective, the same on all agents.
     pub fn corrected(
         &self,
         job: &dyn Job,
@@ -161,9 +161,9 @@ impl Timeline {
     }
 }
 
-/// Corrections of each clock at each border of bins, ns, with which no time from cause to effect
-/// is below zero: the smallest that change slowly, or else what follows the clocks closely, so
-/// that times noted by them say what is still needed.
+/// Corrections of each clock at each border of bins, ns, so that no time from cause to effect is
+/// below zero. They are the smallest that change slowly. If there are none, they follow the clocks
+/// closely, so that times noted with them show the rest.
 fn solve(clocks: usize, borders: usize, width: i64, seen: &[Seen]) -> Vec<Vec<i64>> {
     let slow = smallest(clocks, borders, width >> STEEP, &needs(seen, width));
     slow.unwrap_or_else(|| trend::follow(clocks, borders, width, width >> STEEPEST, ROUNDING, seen))
@@ -173,15 +173,15 @@ fn width(end: i64) -> i64 {
     (end.max(0) / BINS).max(SHORTEST_BIN)
 }
 
-/// The smallest times: by clock of the cause, of the effect, and bin.
+/// The smallest times by clock of the cause, clock of the effect, and bin.
 type Least = BTreeMap<(u32, u32, u32), Time>;
 
-/// The smallest times of an agent's ranks: by clock of the cause, of the effect, and bin.
+/// The smallest times of an agent's ranks.
 #[derive(Debug, Default)]
 pub struct Noted(Least);
 
 impl Noted {
-    /// Adds a rank's.
+    /// Adds a rank's notes.
     pub fn add(&mut self, slacks: &Slacks) {
         for (&(clock, bin), &time) in &slacks.least {
             let least = self.0.entry((clock, slacks.own, bin)).or_insert(time);
@@ -190,17 +190,17 @@ impl Noted {
     }
 }
 
-/// What has been noted so far: clocks, and when by them, in ticks, a cause and its effect were.
-/// Of collectives only the last ones to enter are noted, and corrections make others the last.
+/// All notes so far: clocks, and the ticks of cause and effect. Only the last members to enter a
+/// collective are noted, and corrections may make others the last.
 #[derive(Debug, Default)]
 pub struct Known(Vec<((u32, u32), u64, u64)>);
 
-/// By how much more clocks must be corrected, ns, at a border of bins: by clock of the cause, of
-/// the effect, and border.
+/// Further corrections of clocks, ns, at borders of bins: by clock of the cause, clock of the
+/// effect, and border.
 type Needs = BTreeMap<(u32, u32, u32), i64>;
 
-/// What follows from the smallest times from cause to effect, by clocks and bin. If all that is
-/// needed holds at both borders of a bin, it holds in between.
+/// Needs that follow from the smallest times, by clocks and bin. A need that holds at both borders
+/// of a bin holds in between.
 fn needs(seen: &[Seen], width: i64) -> Needs {
     let mut needs = Needs::new();
     for &Seen {
@@ -211,7 +211,7 @@ fn needs(seen: &[Seen], width: i64) -> Needs {
     {
         let (cause, effect) = clocks;
         let bin = (ended.max(0) / width) as u32;
-        // Cause and effect are not at the same time.
+        // Cause and effect are at different times.
         let late = ROUNDING + (slack.saturating_abs() >> STEEP);
         let needed = late.saturating_sub(slack);
         for border in [bin, bin + 1] {
@@ -222,11 +222,11 @@ fn needs(seen: &[Seen], width: i64) -> Needs {
     needs
 }
 
-/// The smallest corrections of each clock at each border of bins, ns, with which no time from
-/// cause to effect is below zero. They change by `step` from border to border at most. `None`
-/// if there are none.
+/// The smallest corrections of each clock at each border of bins, ns, so that no time from cause to
+/// effect is below zero. They change by at most `step` from border to border. `None` if there are
+/// none.
 fn smallest(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Option<Vec<Vec<i64>>> {
-    // Not even there and back, if clocks come apart in a bin by more than messages take.
+    // The two directions contradict if clocks drift apart within a bin by more than messages take.
     let is_contradicted = |(&(cause, effect, border), needed): (&(u32, u32, u32), &i64)| {
         let back = needs.get(&(effect, cause, border));
         back.is_some_and(|back| needed.saturating_add(*back) > 0)
@@ -235,8 +235,8 @@ fn smallest(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Option<V
         return None;
     }
     let mut by = vec![vec![0i64; borders]; clocks];
-    // Every sweep goes all the way through time; a way through the clocks takes as many as
-    // it has clocks, and may come back to one at another time.
+    // Every sweep covers all of time. A path through the clocks takes one sweep per clock, and may
+    // return to a clock at another time.
     for _ in 0..4 * clocks + SWEEPS {
         let mut is_changed = false;
         for (&(cause, effect, border), &needed) in needs {
@@ -270,7 +270,7 @@ fn smallest(clocks: usize, borders: usize, step: i64, needs: &Needs) -> Option<V
 mod tests {
     use super::*;
 
-    /// All in the middle of bins.
+    /// Times in the middle of bins.
     fn times(slacks: &BTreeMap<(u32, u32, u32), i64>, width: i64) -> Vec<Seen> {
         let time = |(&(cause, effect, bin), &slack): (&(u32, u32, u32), &i64)| Seen {
             clocks: (cause, effect),
@@ -284,7 +284,7 @@ mod tests {
     fn effects_move_forward_and_nothing_else_breaks() {
         let width = 1 << 20;
         let slacks = BTreeMap::from([
-            // Clock 1 is behind clock 0 by 500 in bin 2, and 2 just follows 1.
+            // Clock 1 is behind clock 0 by 500 in bin 2, and clock 2 follows clock 1.
             ((0, 1, 2), -500),
             ((1, 0, 2), 3000),
             ((1, 2, 2), 100),
@@ -301,7 +301,7 @@ mod tests {
                 assert!(effect + slack >= cause);
             }
         }
-        // Slowly, before and after.
+        // Slow changes, before and after.
         let step = width >> STEEP;
         let is_slow = |two: &[i64]| (two[1] - two[0]).abs() <= step;
         assert!(by.iter().all(|by| by.windows(2).all(is_slow)), "{by:?}");

@@ -1,4 +1,4 @@
-//! What a wait state is, and the one place where calls are charged.
+//! Wait states, and the one place that charges calls.
 
 use laggard_patterns::PatternId;
 
@@ -6,7 +6,7 @@ use crate::waits::log::Log;
 use crate::waits::sums::LocalFindings;
 use crate::wire::parcels::Detail;
 
-/// A call that waited. Its location and its enter tell it from all others.
+/// A call that waited. Its location and enter identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waiting {
     /// World rank.
@@ -17,68 +17,65 @@ pub struct Waiting {
     pub enter: i64,
     /// Its leave, ns.
     pub leave: i64,
-    /// Signature: which call it was, and from where.
+    /// Its signature.
     pub signature: u32,
 }
 
-/// Whom a call waited for: their ranks, threads, late calls (number in the location, and time), and
-/// what they did meanwhile.
+/// The late parties of a call: their ranks, threads, late calls (number in the location, and time),
+/// and their activity.
 #[derive(Clone, Copy, Debug)]
 pub enum Whom<'a> {
-    /// Nobody, or nobody knows.
+    /// None, or unknown.
     Nobody,
-    /// One.
     One(&'a Detail),
     /// Several, one after another or at once; each with its share, ns.
     Several(&'a [(i64, Detail)]),
 }
 
-/// Why a call waited, how long, and whom for.
+/// Reason, duration and late parties of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
     /// Which pattern.
     pub pattern: PatternId,
     /// Time lost, ns.
     pub severity: i64,
-    /// Of that, what is in doubt, since the call ended otherwise than the pattern says, ns.
+    /// Doubtful part, ns: the call ended otherwise than the pattern says.
     pub doubt: i64,
-    /// Whom for.
+    /// The late parties.
     pub whom: Whom<'a>,
 }
 
-/// A [`Loss`] that is kept.
+/// An owned [`Loss`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lost {
     /// Which pattern.
     pub pattern: PatternId,
     /// Time lost, ns.
     pub severity: i64,
-    /// Of that, what is in doubt, ns.
+    /// Doubtful part, ns.
     pub doubt: i64,
-    /// Who was late, if it is one.
+    /// The late party, if it is one.
     pub late: Option<Detail>,
-    /// Who were late, if they are several: each with its share, ns.
+    /// The late parties, if they are several: each with its share, ns.
     pub shares: Vec<(i64, Detail)>,
 }
 
-/// A wait state.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitState<'a> {
-    /// Who waited.
+    /// The waiting call.
     pub waiting: Waiting,
-    /// What for.
     pub loss: Loss<'a>,
-    /// Whether somebody who was late is on another host.
+    /// Whether a late party is on another host.
     pub inter_host: bool,
 }
 
-/// Takes wait states, in an order that may depend on the number of agents.
+/// Takes wait states; their order may depend on the number of agents.
 pub trait Sink {
-    /// One more.
+    /// Takes one wait state.
     fn take(&mut self, wait: &WaitState<'_>);
 }
 
-/// The hosts of ranks: a number for each world rank.
+/// The host of each world rank, as a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts<'a>(pub &'a [u32]);
 
@@ -89,17 +86,17 @@ impl Hosts<'_> {
     }
 }
 
-/// What the calls of a thread are charged with.
+/// Charges of the calls of a thread.
 #[derive(Debug, Default)]
 pub struct Charged {
-    /// In sums.
+    /// Sums.
     pub findings: LocalFindings,
-    /// One by one, if somebody wants to know.
+    /// Every charge, if requested.
     pub log: Option<Log>,
 }
 
 impl Charged {
-    /// Charges a call with a loss, if it is one.
+    /// Charges a call with a loss, if the severity is positive.
     #[inline]
     pub fn charge(&mut self, hosts: Hosts<'_>, waiting: Waiting, loss: Loss<'_>) {
         if loss.severity <= 0 {
@@ -117,7 +114,7 @@ impl Charged {
         }
     }
 
-    /// Charges a call with several losses. Their sum, ns.
+    /// Charges a call with several losses. Returns their sum, ns.
     pub fn charge_all(&mut self, hosts: Hosts<'_>, waiting: Waiting, lost: &[Lost]) -> i64 {
         for lost in lost {
             self.charge(hosts, waiting, lost.as_loss());
@@ -133,7 +130,7 @@ pub fn total(lost: &[Lost]) -> i64 {
 }
 
 impl<'a> Whom<'a> {
-    /// Who was late.
+    /// All late parties.
     pub fn iter(self) -> impl Iterator<Item = &'a Detail> {
         let (one, several) = match self {
             Whom::Nobody => (None, &[][..]),
@@ -145,12 +142,12 @@ impl<'a> Whom<'a> {
 }
 
 impl<'a> Loss<'a> {
-    /// So much, ns, that nothing is known of.
+    /// Unexplained time, ns.
     pub fn unexplained(severity: i64) -> Self {
         Loss::sure(PatternId::Unexplained, severity, None)
     }
 
-    /// None of it in doubt.
+    /// A loss without doubt.
     pub fn sure(pattern: PatternId, severity: i64, late: Option<&'a Detail>) -> Self {
         Loss {
             pattern,
@@ -162,7 +159,7 @@ impl<'a> Loss<'a> {
 }
 
 impl Lost {
-    /// To be charged.
+    /// The loss to charge.
     pub fn as_loss(&self) -> Loss<'_> {
         Loss {
             pattern: self.pattern,

@@ -1,24 +1,24 @@
-//! What a rank notes for those who want every wait state and every message, not only sums: kept
-//! until it is taken, and only where it is asked for.
+//! Notes of a rank for those who need every wait state and every message, not only sums. Kept until
+//! they are taken, and only on request.
 
 use crate::stream::call::CallAt;
 use crate::waits::charging::{Lost, Sink, WaitState, Waiting};
 
-/// What a request, or a blocking call that had to wait for its number, was about.
+/// Subject of a request, or of a blocking call that waited for its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A message that this rank sent: number of its channel, and of the message on it.
     Sent(u32, u64),
-    /// A message that it received, likewise.
+    /// A message that it received: number of its channel, and of the message on it.
     Received(u32, u64),
-    /// A collective: the agent's number of the group, and which one on it.
+    /// A collective: the agent's number of the group, and the collective's index on it.
     Collective(u32, u64),
 }
 
 /// The call that ended something.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// What.
+    /// The subject that ended.
     pub subject: Subject,
     /// Number of the call in its location.
     pub number: u64,
@@ -28,7 +28,7 @@ pub struct Ended {
     pub leave: i64,
 }
 
-/// Every wait state, in the order in which they were charged.
+/// Every wait state, in the order of the charges.
 #[derive(Debug, Default)]
 pub struct Log(Vec<(Waiting, Lost)>);
 
@@ -40,14 +40,14 @@ impl Sink for Log {
 }
 
 impl Log {
-    /// What was charged since the last time.
+    /// The charges since the last call.
     pub fn drain(&mut self) -> std::vec::Drain<'_, (Waiting, Lost)> {
         self.0.drain(..)
     }
 }
 
 impl Ended {
-    /// By this call.
+    /// The end of `subject` by this call.
     pub fn by(call: &CallAt, subject: Subject) -> Ended {
         Ended {
             subject,

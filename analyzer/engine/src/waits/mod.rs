@@ -1,9 +1,9 @@
-//! Wait states, and who keeps them.
+//! Wait states and their sinks.
 //!
-//! *In.* Wait states with their causes, from the rooms that replay; all of them pass through
-//! [`charge`](charging::Charged::charge). *Out.* Sums of a location by pattern and signature, and
-//! a log for those who want every one: each is a [`Sink`](charging::Sink). *Does not know* how a
-//! wait was found.
+//! *In.* Wait states with their causes, from the modules that replay; all of them pass through
+//! [`charge`](charging::Charged::charge). *Out.* Sums of a location by pattern and signature, and a
+//! log of all wait states: each is a [`Sink`](charging::Sink). *Does not know* how a wait was
+//! found.
 
 pub mod charging;
 pub mod log;

@@ -1,4 +1,4 @@
-//! What was found, in sums that do not depend on who added them in which order.
+//! Sums of findings; the order of adding does not matter.
 
 use std::cmp::Reverse;
 use std::hash::{Hash, Hasher};
@@ -19,60 +19,59 @@ pub struct CauseKey {
     pub rank: u32,
     /// Number of its late call.
     pub operation: u16,
-    /// Call path of it.
+    /// Its call path.
     pub path: PathKey,
 }
 
 impl Hash for CauseKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Half of a path's key tells it apart.
+        // Half of a path's key is unique enough for a hash.
         state.write_u64(self.path[0] ^ u64::from(self.operation));
         state.write_u32(self.rank);
     }
 }
 
-/// What a late party did while others waited. ns.
+/// Activity of a late party while others waited. ns.
 ///
-/// Ordered by severity, then by the rest, so that the largest does not depend on who
-/// looks for it in which order.
+/// Ordered by severity, then by the rest, so that the largest does not depend on the order of
+/// comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Parts {
-    /// The waiting.
+    /// The waiting time.
     pub severity: u64,
-    /// Of the waiting, the time in which the late party computed.
+    /// Part of it in which the late party computed.
     pub computation: u64,
-    /// … in which it was itself inside communication.
+    /// Part in which it was itself inside communication.
     pub waiting: u64,
-    /// … in which it was inside file operations.
+    /// Part in which it was inside file operations.
     pub io: u64,
 }
 
-/// What the late parties did while others waited. ns.
+/// Activity of a late party over several instances. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
     /// All waiting charged to this party.
     pub sums: Parts,
-    /// Instances.
     pub instances: u64,
-    /// The longest of them.
+    /// The longest instance.
     pub longest: Parts,
     /// Operations that it waited in: (number, call path) and ns.
     pub others: Vec<(u16, PathKey, u64)>,
 }
 
-/// The late parties of a finding: few for most ranks, and there are many ranks.
+/// The late parties of a finding: most of the many ranks have few.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Causes {
     few: Vec<(CauseKey, Cause)>,
-    /// All, once they are many.
+    /// All, once there are more than `FEW`.
     many: Option<Box<FxHashMap<CauseKey, Cause>>>,
 }
 
 impl Causes {
-    /// So many are looked through one by one.
+    /// Up to this number they are searched linearly.
     const FEW: usize = 8;
 
-    /// The sums of one party, which are begun if need be.
+    /// The sums of one party, created on first use.
     #[inline]
     pub fn of(&mut self, key: CauseKey) -> &mut Cause {
         match self.few.iter().position(|(known, _)| *known == key) {
@@ -96,7 +95,7 @@ impl Causes {
         &mut self.few[last].1
     }
 
-    /// All, in no order.
+    /// All late parties, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&CauseKey, &Cause)> {
         self.few
             .iter()
@@ -121,15 +120,15 @@ impl IntoIterator for Causes {
 /// A single instance, for the report's worst one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worst {
-    /// ns.
+    /// Time lost, ns.
     pub severity: u64,
     /// World rank.
     pub rank: u32,
-    /// World rank that was late; [`NONE`] if nobody was, or nobody knows.
+    /// World rank of the late party; [`NONE`] if there is none or it is unknown.
     pub late: u32,
-    /// ns since the run's start.
+    /// Enter, ns since the run's start.
     pub enter: i64,
-    /// ns since the run's start.
+    /// Leave, ns since the run's start.
     pub leave: i64,
 }
 
@@ -153,23 +152,22 @@ pub struct Sums {
     pub severity: u64,
     /// Instances with a loss.
     pub instances: u64,
-    /// The part lost to a member on another host.
+    /// Part of `severity` lost to a member on another host.
     pub inter_host: u64,
-    /// The part that is in doubt, since it ends otherwise than the pattern says.
+    /// Doubtful part of `severity`: calls ended otherwise than the pattern says.
     pub doubt: u64,
-    /// The least that an instance's call took beyond what it lost.
+    /// Least time of an instance's call beyond its loss.
     pub rest: Option<u64>,
-    /// Per world rank: time lost and instances, ascending. Not known to a location's own
-    /// sums: see [`LocalFindings::drain_into`].
+    /// Per world rank: time lost and instances, ascending. Empty in a location's own sums: see
+    /// [`LocalFindings::drain_into`].
     pub ranks: Vec<(u32, u64, u64)>,
-    /// Who was late.
+    /// The late parties.
     pub causes: Causes,
     /// The worst instance.
     pub worst: Option<Worst>,
 }
 
 impl Sums {
-    /// Adds one wait state.
     #[inline(always)]
     fn add(&mut self, wait: &WaitState) {
         let WaitState { waiting, loss, .. } = wait;
@@ -203,7 +201,7 @@ impl Sums {
         }
     }
 
-    /// Adds the shares of several. Who had the largest is the one to look at.
+    /// Adds the shares of several late parties. Returns the one with the largest share.
     fn add_shares<'a>(&mut self, shares: &'a [(i64, Detail)]) -> Option<&'a Detail> {
         let shares = shares.iter().filter(|(share, _)| *share > 0);
         for (share, late) in shares.clone() {
@@ -223,7 +221,6 @@ impl Sums {
         self.causes.of(key).add(severity, late);
     }
 
-    /// Adds other sums.
     pub fn merge(&mut self, other: Sums) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
@@ -265,7 +262,7 @@ impl Parts {
         self.io = self.io.saturating_add(other.io);
     }
 
-    /// How much of the waiting is explained.
+    /// Explained part of the waiting.
     pub fn known(&self) -> u64 {
         self.computation
             .saturating_add(self.waiting)
@@ -276,8 +273,8 @@ impl Parts {
 impl Cause {
     #[inline]
     fn add(&mut self, severity: u64, late: &Detail) {
-        // What the late party did can be known for more than this instance waited
-        // (a collective's first and last); the shares stay, the sum fits.
+        // The late party's activity may cover more than this instance's wait (a collective's first
+        // and last). It is scaled: the shares stay, the sum fits.
         let known = late
             .computation
             .saturating_add(late.waiting)
@@ -318,7 +315,7 @@ impl Cause {
             Some(other) => other.2 = other.2.saturating_add(ns),
             None => {
                 if self.others.is_empty() {
-                    // Mostly the only one.
+                    // Most causes have only one.
                     self.others.reserve_exact(1);
                 }
                 self.others.push((operation, path, ns));
@@ -326,7 +323,7 @@ impl Cause {
         }
     }
 
-    /// Adds what the same party did in other instances.
+    /// Adds other instances of the same party.
     pub fn merge(&mut self, other: Cause) {
         self.sums.add(&other.sums);
         self.instances = self.instances.saturating_add(other.instances);
@@ -337,15 +334,15 @@ impl Cause {
     }
 }
 
-/// What a finding is about: pattern, number of the call, call path.
+/// Key of a finding: pattern, number of the call, call path.
 pub type FindingKey = (PatternNumber, u16, PathKey);
 /// A [`PatternId`] as a number.
 pub type PatternNumber = u8;
 
-/// Findings of an agent, or of several.
+/// Findings of one or more agents.
 pub type Findings = FxHashMap<FindingKey, Sums>;
 
-/// Findings of one location, by signature: few patterns each.
+/// Findings of one location, by signature with few patterns each.
 #[derive(Debug, Default)]
 pub struct LocalFindings {
     by_signature: Vec<Vec<(PatternNumber, Sums)>>,
@@ -365,8 +362,8 @@ impl Sink for LocalFindings {
 }
 
 impl LocalFindings {
-    /// Adds what is unexplained of all `calls` with a signature together, ns: of none in
-    /// particular.
+    /// Adds the unexplained time of all `calls` with a signature together, ns. It belongs to no
+    /// single call.
     pub fn add_rest(&mut self, signature: u32, severity: u64, calls: u64) {
         if severity == 0 {
             return;
@@ -378,7 +375,7 @@ impl LocalFindings {
         }
     }
 
-    /// The sums of a pattern in calls with this signature, which are begun if need be.
+    /// The sums of a pattern in calls with this signature, created on first use.
     #[inline(always)]
     fn of(&mut self, pattern: PatternId, signature: u32) -> &mut Sums {
         let (number, signature) = (pattern as u8, signature as usize);
@@ -395,7 +392,7 @@ impl LocalFindings {
         &mut patterns[at].1
     }
 
-    /// Forgets what was found in calls with these signatures.
+    /// Drops the findings of calls with these signatures.
     pub fn forget(&mut self, is_wrong: impl Fn(u32) -> bool) {
         for (signature, patterns) in (0..).zip(&mut self.by_signature) {
             if !is_wrong(signature) {
@@ -409,7 +406,7 @@ impl LocalFindings {
         }
     }
 
-    /// Signature, pattern and sums of all that was found.
+    /// Signature, pattern and sums of all findings.
     pub fn iter(&self) -> impl Iterator<Item = (u32, PatternNumber, &Sums)> {
         let all = self.by_signature.iter().enumerate();
         all.flat_map(|(signature, patterns)| {
@@ -418,8 +415,8 @@ impl LocalFindings {
         })
     }
 
-    /// Moves everything, which a thread of `rank` lost, into `findings`; `name` gives a
-    /// signature's call and call path.
+    /// Moves the findings of a thread of `rank` into `findings`; `name` gives a signature's call
+    /// and call path.
     pub fn drain_into(
         &mut self,
         findings: &mut Findings,
@@ -439,5 +436,5 @@ impl LocalFindings {
     }
 }
 
-/// Ranks and causes of a finding that are listed; the sums are over all.
+/// Most ranks and causes of a finding that are listed; the sums are over all.
 pub const LISTED: usize = 32;

@@ -1,7 +1,7 @@
-//! What agents tell each other, and how it is packed.
+//! Messages between agents, and their encoding.
 //!
-//! *In and out.* Values of the rooms that ask and answer, as bytes of a [`laggard_comm::Job`].
-//! *Does not know* how an answer is found, or what it is good for.
+//! *In and out.* Values of the modules that ask and answer, as bytes of a [`laggard_comm::Job`].
+//! *Does not know* how an answer is found, or its purpose.
 
 pub mod packing;
 pub mod parcels;

@@ -1,9 +1,10 @@
-//! Numbers in few bytes, for what agents send each other.
+//! Compact encoding of the messages between agents.
 //!
-//! Successive entries of a message are alike: times of one channel, numbers that count
-//! up, the same few call paths. So an entry is written as what differs from the one
-//! before it: a mask of its fields, then the differences as integers of variable length
-//! (zigzag, then seven bits in each byte, see [`Packer::number`]). A call path is written once in a message and then named by number.
+//! Successive entries of a message are alike: times of one channel, consecutive numbers, the same
+//! few call paths. So an entry is written as its differences from the one before it: a mask of its
+//! fields, then the differences as integers of variable length (zigzag, then seven bits in each
+//! byte, see [`Packer::number`]). A call path is written once in a message and then named by
+//! number.
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +21,6 @@ impl Packer {
         self.bytes
     }
 
-    /// Appends a list of entries.
     pub fn list<T: Pack>(&mut self, entries: &[T]) {
         self.number(entries.len() as u64);
         let first = T::default();
@@ -31,9 +31,9 @@ impl Packer {
         }
     }
 
-    /// Appends a number: as many zeros as there are bytes after the first one, a one, then the
-    /// number, from the lowest bit on. So all is in one word, whatever its length. What would
-    /// take more than a word is a byte of zeros and the number.
+    /// Appends a number: one zero bit for each byte after the first one, a one, then the number,
+    /// from the lowest bit on. So any length is in one word. A number that needs more than a word
+    /// is a byte of zeros and the number.
     #[inline]
     fn number(&mut self, value: u64) {
         let bits = u64::BITS - (value | 1).leading_zeros();
@@ -50,7 +50,7 @@ impl Packer {
     }
 }
 
-/// A message being read. Agents run the same program; what is cut off is missing.
+/// A message being read. Agents run the same program; truncated data is missing.
 pub struct Unpacker<'a> {
     bytes: &'a [u8],
     keys: Vec<[u64; 2]>,
@@ -68,7 +68,7 @@ impl<'a> Unpacker<'a> {
     /// The next list.
     pub fn list<T: Pack>(&mut self) -> Vec<T> {
         let count = self.number().unwrap_or(0);
-        // An entry takes a byte at least.
+        // Bounds the count: an entry takes at least a byte.
         let count = count.min(self.bytes.len() as u64) as usize;
         let mut entries = Vec::with_capacity(count);
         let mut entry = T::default();
@@ -98,7 +98,7 @@ impl<'a> Unpacker<'a> {
         Some(word << above >> (above + length))
     }
 
-    /// The rest of a message that is less than a word, and zeros.
+    /// The rest of a message that is less than a word, padded with zeros.
     #[cold]
     fn last_word(&self) -> u64 {
         let bytes = self.bytes.iter().rev();
@@ -112,11 +112,11 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// What a message consists of.
+/// A type that messages consist of.
 pub trait Pack: Copy + Default + PartialEq {
-    /// Writes it, given the value before it.
+    /// Writes the value, given the one before it.
     fn put(&self, before: &Self, packer: &mut Packer);
-    /// Becomes the value that follows in the message; `None` at its end.
+    /// Reads the next value of the message in place; `None` at its end.
     fn take(&mut self, unpacker: &mut Unpacker) -> Option<()>;
 }
 
@@ -142,7 +142,7 @@ macro_rules! integers {
 
 integers! { u16 u32 i32 u64 i64 }
 
-/// A hash: one that was written before is named by number.
+/// A hash. A hash that was written before is named by number.
 impl Pack for [u64; 2] {
     fn put(&self, _before: &Self, packer: &mut Packer) {
         let next = packer.keys.len() as u64 + 1;
@@ -171,7 +171,7 @@ impl Pack for [u64; 2] {
     }
 }
 
-/// Three numbers of no meaning here.
+/// Any three numbers.
 impl Pack for [u64; 3] {
     fn put(&self, before: &Self, packer: &mut Packer) {
         for (number, before) in self.iter().zip(before) {
@@ -196,7 +196,7 @@ pub fn take_mask(unpacker: &mut Unpacker) -> Option<u64> {
     unpacker.number()
 }
 
-/// Structs of which each is sent as what differs from the one before.
+/// Structs that are sent as their differences from the one before.
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -236,10 +236,10 @@ mod tests {
     use proptest::prelude::*;
 
     entries! {
-        /// With all kinds of fields.
+        /// A struct with all kinds of fields.
         #[derive(Default)]
         Inner { a: u32, b: i64, key: [u64; 2], }
-        /// With another inside.
+        /// A struct with another inside.
         #[derive(Default)]
         Outer { inner: Inner, c: u16, d: u64, e: i32, }
     }

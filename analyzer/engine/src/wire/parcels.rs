@@ -1,4 +1,4 @@
-//! What agents send each other in a round: lists of entries.
+//! Messages between agents in a round: lists of entries.
 
 use laggard_comm::Job;
 
@@ -18,7 +18,7 @@ entries! {
         peer: i32,
         /// Message tag.
         tag: i32,
-        /// What will be asked about on it.
+        /// The side that will be asked about.
         side: Side,
     }
     /// Asks when the other ends of successive messages happened.
@@ -26,12 +26,12 @@ entries! {
     Question {
         /// Declared number of the channel.
         channel: u32,
-        /// How many messages.
+        /// Number of messages.
         count: u32,
         /// Number of the first one on the channel.
         n: u64,
     }
-    /// Says which messages of a channel will not be asked for any more.
+    /// Reports which messages of a channel will not be asked about any more.
     #[derive(Default)]
     Progress {
         /// Declared number of the channel.
@@ -41,85 +41,85 @@ entries! {
         /// All messages before this.
         n: u64,
     }
-    /// The other ends of successive messages happened at times that follow.
+    /// The times when the other ends of successive messages happened follow.
     #[derive(Default)]
     Reply {
         /// Declared number of the channel, as asked.
         channel: u32,
-        /// How many messages.
+        /// Number of messages.
         count: u32,
         /// Number of the first one on the channel.
         n: u64,
     }
-    /// Asks what the party did that was late for a call.
+    /// Asks for the activity of a late party of a call.
     #[derive(Default)]
     Request {
         /// Declared number of the channel.
         channel: u32,
         /// Number of the message on the channel.
         n: u64,
-        /// So long before it was late is asked for, ns.
+        /// Length of the requested time before it was late, ns.
         window: i64,
     }
     /// A call that may have gone on only when another rank was inside the library again.
     #[derive(Default)]
     Need {
-        /// Number of the call among those of its rank that ask.
+        /// Number of the call among the calls of its rank with questions.
         call: u32,
-        /// World rank that waits.
+        /// Waiting world rank.
         rank: u32,
-        /// World rank that was needed; of a collective not known before it is asked.
+        /// World rank that was needed; unknown for a collective before it is asked.
         peer: u32,
-        /// Declared number of the channel on which the two meet; `NONE` if the peer's part is
-        /// known to need it.
+        /// Declared number of the channel on which the two meet; `NONE` if the peer's part is known
+        /// to need it.
         channel: u32,
         /// Which end of the message is the peer's.
         side: Side,
         /// Number of the message on the channel, or of the collective on its group.
         n: u64,
         /// Communicator of a non-blocking collective, of which any member may have been needed; 0
-        /// of messages.
+        /// for messages.
         group: u64,
         /// When both had come, ns.
         from: i64,
         /// When the call was left, ns.
         leave: i64,
     }
-    /// When a rank was outside of the library that a call needed.
+    /// Times that a needed rank spent outside of the library.
     #[derive(Default)]
     Absence {
-        /// Of the [`Need`].
+        /// Call of the [`Need`].
         call: u32,
-        /// Of the need.
+        /// Rank of the need.
         rank: u32,
-        /// Of the need.
+        /// Peer of the need.
         peer: u32,
-        /// Of the need, ns.
+        /// `from` of the need, ns.
         from: i64,
-        /// Begin and end of so many absences follow in a list of their own, ns.
+        /// Number of absences; their begins and ends follow in a list of their own, ns.
         count: u32,
-        /// What the peer did before the call that ended the last one.
+        /// Activity of the peer before the call that ended the last absence.
         detail: Detail,
     }
-    /// A late party's call and what it did before. What differs most comes first: it
-    /// makes for a short mask.
+    /// A late party's call and its activity before. The fields that differ most come first: that
+    /// makes masks short.
     #[derive(Default)]
     Detail {
-        /// ns of the waiting interval in which the late party computed.
+        /// Time of the waiting interval in which the late party computed, ns.
         computation: i64,
-        /// … was inside communication.
+        /// Time in which it was inside communication, ns.
         waiting: i64,
-        /// … was inside the operation that it waited in longest.
+        /// Time in which it was inside the operation that it waited in longest, ns.
         other: i64,
         /// Call path.
         path: [u64; 2],
-        /// The late call; 0 = it is not known what it did.
+        /// The late call; 0 = its activity is unknown.
         operation: u16,
         /// Call path of the operation that it waited in longest.
         other_path: [u64; 2],
         /// The operation that it waited in longest, 0 = none.
         other_operation: u16,
-        /// ns of the waiting interval in which it was inside file operations.
+        /// Time in which it was inside file operations, ns.
         io: i64,
         /// Enter of the late call, ns.
         time: i64,
@@ -127,13 +127,12 @@ entries! {
         event: u64,
         /// World rank.
         rank: u32,
-        /// Thread.
         thread: u32,
     }
     /// A member's entry into a collective.
     #[derive(Default)]
     Party {
-        /// ns.
+        /// Enter, ns.
         enter: i64,
         /// Call number in its location.
         event: u64,
@@ -141,14 +140,13 @@ entries! {
         rank: u32,
         /// Position of the thread in the rank.
         thread: u32,
-        /// Its signature.
         signature: u32,
     }
     /// One agent's members of one collective, or all.
     Fold {
         /// Communicator, window or file.
         group: u64,
-        /// Which collective on it.
+        /// Index of the collective on it.
         n: u64,
         /// First enter of a member that waits for others, ns.
         first_enter: i64,
@@ -156,12 +154,12 @@ entries! {
         first_leave: i64,
         /// Last enter of the members, ns.
         complete: i64,
-        /// Where all ranks of the run meet: the most that a member computed since they did before,
-        /// ns.
+        /// If all ranks of the run meet: the largest computation of a member since the previous
+        /// meeting, ns.
         computed: i64,
-        /// The first of those that others wait for; entered at `i64::MAX` if there is none.
+        /// The first member that others wait for; entered at `i64::MAX` if there is none.
         first: Party,
-        /// The last of them; entered at `i64::MIN` if there is none.
+        /// The last such member; entered at `i64::MIN` if there is none.
         last: Party,
         /// Number of the call.
         operation: u32,
@@ -171,7 +169,7 @@ entries! {
         expected: u32,
         /// Whether this agent wants the result.
         wanted: u32,
-        /// [`Member`] entries of this fold that follow.
+        /// Number of [`Member`] entries of this fold that follow.
         members: u32,
     }
     /// One member of a collective in which single members matter (scans, neighbourhoods).
@@ -179,45 +177,44 @@ entries! {
     Member {
         /// Its entry.
         party: Party,
-        /// ns; `i64::MAX` for a non-blocking one.
+        /// Leave, ns; `i64::MAX` for a non-blocking one.
         leave: i64,
         /// Rank in the communicator.
         local_rank: u32,
         /// Whether it wants the result.
         asks: u32,
-        /// Position of the member that it waits for, once all are together.
+        /// Position of the member that it waits for, once all members are known.
         late: u32,
     }
-    /// Asks a late member's agent what that did.
+    /// Asks a late member's agent for its activity.
     #[derive(Default)]
     Inquiry {
         /// Communicator, window or file.
         group: u64,
-        /// Which collective on it.
+        /// Index of the collective on it.
         n: u64,
-        /// What happened since then is asked for, ns.
+        /// Begin of the requested time, ns.
         since: i64,
         /// When the last member entered, ns.
         complete: i64,
         /// The late member.
         party: Party,
-        /// Agents (u32) that want to know, in the list that follows.
+        /// Number of agents (u32) that want to know, in the list that follows.
         wanters: u32,
     }
-    /// What a late member of a collective did.
+    /// Activity of a late member of a collective.
     #[derive(Default)]
     Told {
         /// Communicator, window or file.
         group: u64,
-        /// Which collective on it.
+        /// Index of the collective on it.
         n: u64,
-        /// Of the late member.
+        /// The late member's activity.
         detail: Detail,
     }
 }
 
 impl Party {
-    /// Its call.
     pub fn call(&self) -> End {
         End {
             time: self.enter,
@@ -228,11 +225,11 @@ impl Party {
     }
 }
 
-/// Which end of a message is asked about.
+/// The end of a message that is asked about.
 pub type Side = u32;
-/// When and where it was sent; asked on the channel on which the asking rank receives.
+/// The send; asked on the channel on which the asking rank receives.
 pub const SEND: Side = 0;
-/// When and where its receive was posted; asked on the channel on which it sends.
+/// The post of the receive; asked on the channel on which the asking rank sends.
 pub const POST: Side = 1;
 
 macro_rules! parcels {
@@ -267,9 +264,9 @@ parcels! {
     Asking {
         /// New channels.
         declarations: Declaration,
-        /// What is asked on channels.
+        /// Questions on channels.
         questions: Question,
-        /// What will not be asked any more.
+        /// Messages that will not be asked about any more.
         progress: Progress,
         /// Collectives, to their owners.
         folds: Fold,
@@ -280,55 +277,55 @@ parcels! {
     }
     /// Second leg of a round.
     Answering {
-        /// To the first leg's questions.
+        /// Replies to the first leg's questions.
         replies: Reply,
         /// Their times, in order, ns.
         times: i64,
-        /// Complete collectives, to those who want them.
+        /// Complete collectives, to the agents that want them.
         folds: Fold,
         /// Their single members, in the folds' order.
         members: Member,
-        /// To the late members' agents.
+        /// Inquiries to the late members' agents.
         inquiries: Inquiry,
         /// Agents that want to know, in order.
         wanters: u32,
-        /// What ended waits for values.
+        /// Writes that ended waits for values.
         written: Written,
-        /// Who held locks.
+        /// Holders of locks.
         held: Held,
-        /// Who competed with transfers.
+        /// Competitors of transfers.
         rivals: Rival,
     }
     /// Third leg of a round.
     Requesting {
-        /// About those who turned out to be late.
+        /// Requests about late parties.
         requests: Request,
-        /// About late members of collectives, to those who want to know.
+        /// Activity of late members of collectives, to the agents that asked.
         told: Told,
-        /// Whose progress calls needed.
+        /// Needs of calls for the progress of partners.
         needs: Need,
     }
     /// Fourth leg of a round.
     Describing {
-        /// To the third leg's requests, in their order.
+        /// Answers to the third leg's requests, in their order.
         descriptions: Detail,
-        /// When those were absent whose progress was needed.
+        /// Absences of ranks whose progress was needed.
         absences: Absence,
-        /// Begins and ends, ns, of each in order.
+        /// Begins and ends of these, in order, ns.
         times: i64,
     }
-    /// Lists of neighbours, to everybody.
+    /// Lists of neighbours, to all agents.
     Edges {
         /// Communicator, world rank, length of its list.
         lists: [u64; 3],
         /// The lists, in order: ranks in the communicator.
         sources: u32,
     }
-    /// What the ranks of an agent touch, to everybody.
+    /// Memory and locks used by the ranks of an agent, to all agents.
     Touched {
-        /// First and last of successive ranks in whose memory they read or write.
+        /// First and last of ranges of ranks in whose memory they read or write.
         targets: [u64; 2],
-        /// Windows on which they take locks, and 0.
+        /// Windows on which they acquire locks, and 0.
         windows: [u64; 2],
         /// One entry: whether they use locks of OpenSHMEM, and of all windows, 1 or 0.
         locks: [u64; 2],
@@ -340,18 +337,18 @@ parcels! {
     }
 }
 
-/// What one agent sends another on one leg.
+/// Message of one agent to another on one leg.
 pub trait Parcel: Default {
-    /// As bytes; none if there is nothing in it.
+    /// As bytes; empty without entries.
     fn pack(&self) -> Vec<u8>;
-    /// From bytes. Agents run the same program; what is cut off is missing.
+    /// From bytes. Agents run the same program; truncated data is missing.
     fn unpack(bytes: &[u8]) -> Self;
-    /// Empties it, keeping its memory.
+    /// Clears it, keeping its memory.
     fn clear(&mut self);
 }
 
-/// Sends `parcels[a]` to agent `a` and gives what each sent here. What an agent sends
-/// to itself is moved. The parcels are left empty.
+/// Sends `parcels[a]` to agent `a` and returns the parcels sent here. An agent's parcel to itself
+/// is moved. The parcels are left empty.
 pub fn exchange<P: Parcel>(job: &dyn Job, parcels: &mut [P]) -> Vec<P> {
     let me = job.agent();
     let own = std::mem::take(&mut parcels[me]);
@@ -376,7 +373,7 @@ pub fn exchange<P: Parcel>(job: &dyn Job, parcels: &mut [P]) -> Vec<P> {
     unpacked.collect()
 }
 
-/// Gives the memory of what this agent sent itself back to its parcels.
+/// Reuses the memory of this agent's parcel to itself.
 pub fn recycle<P: Parcel>(job: &dyn Job, parcels: &mut [P], received: Vec<P>) {
     if let Some(mut own) = received.into_iter().nth(job.agent()) {
         own.clear();
@@ -418,12 +415,12 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Cut off or with absurd counts, a parcel is what of it is there.
+        /// A truncated parcel, or one with absurd counts, has the entries that are there.
         #[test]
         fn any_bytes_are_a_parcel(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
         ) {
-            // An entry takes a byte at least.
+            // An entry takes at least a byte.
             let asking = Asking::unpack(&bytes);
             let entries = [
                 asking.declarations.len(),

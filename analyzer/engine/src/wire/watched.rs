@@ -1,71 +1,70 @@
-//! What agents tell each other of waits for values and locks, and of slow transfers.
+//! Messages between agents about waits for values and locks, and slow transfers.
 
 use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
 use super::parcels::Detail;
 
 entries! {
-    /// A PE that waits until a variable of its own has some value.
+    /// A wait of a PE until a variable of its own has some value.
     #[derive(Default)]
     Watch {
-        /// Number among those that the agent told.
+        /// Number of the wait at its agent.
         id: u64,
-        /// ns.
+        /// Enter, ns.
         enter: i64,
-        /// ns.
+        /// Leave, ns.
         leave: i64,
         /// Symmetric address.
         address: u64,
-        /// What it is compared with.
+        /// Value of the comparison.
         value: u64,
         /// World rank.
         rank: u32,
         /// Position of the thread in the rank.
         thread: u32,
-        /// Its signature.
         signature: u32,
-        /// By which it is compared, as in `shmem.h`.
+        /// Operator of the comparison, as in `shmem.h`.
         comparison: u32,
         /// Bytes of the variable.
         bytes: u32,
-        /// Whether it has no sign.
+        /// Whether the variable is unsigned.
         is_unsigned: u32,
-        /// What is waited for, a [`Kind`]. Of windows the address is the window, the value the
-        /// target; of a transfer the value is its target, too.
+        /// Kind of wait, a [`Kind`]. For windows, the address is the window and the value the
+        /// target; for a transfer, the value is its target.
         kind: u32,
-        /// What a transfer should have taken, ns; 0 = it is not asked who competed.
+        /// Expected duration of a transfer, ns; 0 = competitors are not requested.
         expected: i64,
-        /// Of a loop of the program's own that looked at a place in a window last: the window, of
-        /// which the address is the displacement; else 0.
+        /// For a loop of the program that last read a place in a window: the window; its
+        /// displacement is the address. Else 0.
         window: u64,
-        /// World rank whose memory that is.
+        /// World rank that holds the memory.
         holder: u64,
-        /// Number among those that ask of a call that completed a transfer's request, and one
-        /// more: what it lost otherwise counts, too. 0 of others.
+        /// For a call that completed a transfer's request: its number among those with questions,
+        /// plus one; its other losses count, too. 0 for other calls.
         call: u32,
     }
-    /// A lock was held while a PE waited for it.
+    /// A hold of a lock while a PE waited for it.
     #[derive(Default)]
     Held {
-        /// Of the wait.
+        /// Number of the wait.
         id: u64,
-        /// ns.
+        /// Begin, ns.
         from: i64,
-        /// ns.
+        /// End, ns.
         until: i64,
-        /// The call that gave it back, and what the PE that held it did meanwhile.
+        /// The call that released it, and the activity of the holder.
         detail: Detail,
     }
-    /// Transfers of a thread by one call path were under way while another transferred to or from
-    /// the same rank.
+    /// Transfers of a thread by one call path that overlap another rank's transfer to or from the
+    /// same target.
     #[derive(Default)]
     Rival {
-        /// Of the transfer that asks.
+        /// Number of the transfer that asks.
         id: u64,
-        /// The first that overlaps, ns.
+        /// Begin of the first overlap, ns.
         from: i64,
-        /// The last.
+        /// End of the last, ns.
         until: i64,
-        /// Time in which they overlap, ns.
+        /// Total overlap, ns.
         overlap: i64,
         /// The call.
         detail: Detail,
@@ -73,51 +72,50 @@ entries! {
     /// A write that may have ended a wait.
     #[derive(Default)]
     Written {
-        /// Of the wait.
+        /// Number of the wait.
         id: u64,
-        /// ns.
+        /// Time of the write, ns.
         time: i64,
-        /// What is known of it, an [`Effect`].
+        /// Its effect, an [`Effect`].
         effect: u32,
-        /// What the PE that wrote did before.
+        /// Activity of the writing PE before.
         detail: Detail,
     }
 }
 
-/// What a wait is for.
+/// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// A variable shall have some value.
+    /// A variable to have some value.
     Value,
-    /// A lock of OpenSHMEM shall be free.
+    /// A lock of OpenSHMEM to be free.
     Lock,
-    /// Nobody else shall have a lock on a window.
+    /// A lock on a window that excludes all others.
     ExclusiveWindow,
-    /// Nobody shall have an exclusive lock on a window.
+    /// A lock on a window that excludes only exclusive ones.
     SharedWindow,
-    /// Nothing: a transfer was slow.
+    /// None: a transfer was slow.
     Transfer,
 }
 
-/// What is known of a write to a variable that is waited for.
+/// Effect of a write on a variable that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Effect {
-    /// It may have changed nothing: a compare-and-swap of MPI, of which the result is not there
-    /// before a later call.
+    /// It may have changed nothing: a compare-and-swap of MPI, whose result is known only after a
+    /// later call.
     MayChange,
-    /// It changed the variable, to what is not known.
+    /// It changed the variable to an unknown value.
     Changes,
-    /// It set the variable to what is waited for.
+    /// It set the variable to the awaited value.
     Satisfies,
 }
 
-/// In place of a comparison: a loop of the program's own waits for whatever it likes.
+/// Instead of a comparison: a loop of the program waits for any condition.
 pub const ANY_CHANGE: u32 = u32::MAX;
 
 impl Watch {
-    /// Whether it is of this kind.
     pub fn is(&self, kind: Kind) -> bool {
         self.kind == kind as u32
     }
@@ -135,12 +133,12 @@ impl Watch {
         }
     }
 
-    /// Whether it is a loop of the program's own: the last write counts.
+    /// Whether a loop of the program waits: then the last write counts.
     pub fn is_user(&self) -> bool {
         self.comparison == ANY_CHANGE
     }
 
-    /// Whether the variable with this value compares as it shall.
+    /// Whether this value of the variable satisfies the comparison.
     pub fn is_satisfied(&self, value: u64) -> bool {
         let unused = 64 - 8 * self.bytes.clamp(1, 8);
         let number = |value: u64| match self.is_unsigned {
@@ -162,8 +160,8 @@ impl Watch {
 }
 
 impl Written {
-    /// Whether it, not another write, ended the wait: the first that is known to have, else the
-    /// last one, and rather one that changed something. Of two at once that of the lower rank.
+    /// Whether this write, not the other, ended the wait: the first that certainly did, else the
+    /// last one; writes that changed something come first. Of two at once, that of the lower rank.
     pub fn is_better(&self, other: &Written) -> bool {
         let who = |w: &Written| (w.detail.rank, w.detail.thread, w.detail.event);
         if self.effect != other.effect {

@@ -1,4 +1,4 @@
-//! The call that one end of a message is in.
+//! The call of one end of a message.
 
 use laggard_trace::{Endpoint, Signature, flags};
 
@@ -17,7 +17,7 @@ pub struct CallOf<'r> {
 }
 
 impl<'r> CallOf<'r> {
-    /// Of a rank, while it is at hand.
+    /// The call of a rank whose slab is in memory.
     pub fn new(rank: &'r Rank, end: &End) -> CallOf<'r> {
         let thread = &rank.recorded.threads[end.thread as usize];
         let definitions = &thread.stream.location().definitions;
@@ -37,7 +37,7 @@ impl<'r> CallOf<'r> {
         }
     }
 
-    /// The call as what ended its own message, if it blocks.
+    /// The call itself, if it is blocking and so completes its own message.
     pub fn by_itself(&self) -> Option<ByCall> {
         let leave = self.leave.filter(|_| !self.signature.has(flags::POSTS))?;
         Some(ByCall {
@@ -47,13 +47,13 @@ impl<'r> CallOf<'r> {
         })
     }
 
-    /// The half that it sends.
+    /// Its send half.
     pub fn send(&self) -> Endpoint {
         let event = self.event;
         event.map_or(self.signature.send, |event| event.send(self.signature))
     }
 
-    /// The half that it receives.
+    /// Its receive half.
     pub fn receive(&self) -> Endpoint {
         let event = self.event;
         event.map_or(self.signature.receive, |event| {

@@ -1,4 +1,4 @@
-//! Collectives: members enter them, and are done.
+//! Members of collectives.
 
 use std::collections::hash_map::Entry;
 
@@ -11,7 +11,6 @@ use crate::events::{ByCall, Collective, Joined, Member};
 use crate::replay::rank::Rank;
 
 impl Matching<'_> {
-    /// A member entered a collective.
     pub(crate) fn entered(
         &mut self,
         at: usize,
@@ -61,7 +60,7 @@ impl Matching<'_> {
             (begun, 0)
         });
         sum.members += 1;
-        // A group's members may call it by names of their own, such as MPI_Comm_idup.
+        // Members may use different calls, such as MPI_Comm_idup.
         sum.call = sum.call.min(member.call);
         sum.bytes_sent = sum.bytes_sent.saturating_add(member.bytes_sent);
         if (member.enter, rank.recorded.rank) < (sum.first_enter, sum.first_rank) {
@@ -82,7 +81,7 @@ impl Matching<'_> {
         }
     }
 
-    /// A member is done with a collective, or will never be.
+    /// A member has completed a collective, or never will.
     pub(crate) fn member_done(
         &mut self,
         group: u32,

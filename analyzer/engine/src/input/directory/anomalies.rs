@@ -1,4 +1,4 @@
-//! What is odd about a location's file.
+//! Anomalies of a location's file.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use laggard_trace::{
     calls,
 };
 
-/// Anomalies that one location's file shows by itself.
+/// Anomalies of one location's file.
 pub fn of_location(location: &Location) -> Vec<Anomaly> {
     let mut found = Vec::new();
     let header = &location.header;
@@ -101,7 +101,7 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             detail.to_owned(),
         );
     }
-    // It may end a program that has done its work.
+    // A program may end with it after its work.
     let mut signatures = location.definitions.signatures().iter();
     let exit = signatures.rfind(|s| calls::name(s.operation) == "shmem_global_exit");
     if let (3, Some(exit)) = (end.reason, exit) {
@@ -118,8 +118,8 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
     found
 }
 
-/// One row per id and severity: counts summed, the first detail, and where else;
-/// the worst first.
+/// One row per id and severity: counts summed, the first detail, and the other origins; the worst
+/// first.
 pub fn merge_anomalies(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
     let key = |a: &Anomaly| (std::cmp::Reverse(a.severity), a.id.clone());
     anomalies.sort_by(|a, b| (key(a), &a.origin, &a.detail).cmp(&(key(b), &b.origin, &b.detail)));
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(ids(&written(None)), ["truncated_trace"]);
     }
 
-    /// Which is no error, and not MPI_Abort.
+    /// A global exit is no error, and not MPI_Abort.
     #[test]
     fn a_global_exit_is_told_with_its_status() {
         let told = |status: i64| {

@@ -1,4 +1,4 @@
-//! What calls that have all their answers waited for.
+//! Names the patterns of calls with all answers.
 
 use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
 use laggard_patterns::{PatternId, window};
@@ -11,8 +11,8 @@ use crate::waits::charging::{Loss, Waiting};
 use crate::wire::parcels::Detail;
 
 impl Calls {
-    /// Names the patterns of the calls of `rank` that have all their answers. At the `end` of the
-    /// trace, questions without an answer count as unmatched.
+    /// Names the patterns of the calls of `rank` with all answers. At the `end` of the trace,
+    /// questions without an answer count as unmatched.
     pub fn name(&mut self, rank: u32, end: bool, mut found: impl FnMut(Waiting, Loss)) {
         if !std::mem::take(&mut self.changed) && !end {
             return;
@@ -113,8 +113,8 @@ impl Calls {
         self.give_back();
     }
 
-    /// What a call lost while a partner was absent, after what it is charged with otherwise: with
-    /// the partner that it lost most for.
+    /// Largest loss of a call during a partner's absence, after the time charged otherwise; with
+    /// that partner's activity.
     fn stalled(&self, slot: u32) -> Option<(Stall, &Detail)> {
         let partners = self.partners.get(&slot)?;
         let (own, until) = (self.calls[slot].interval(), self.charged_until(slot));
@@ -136,8 +136,8 @@ impl Calls {
         })
     }
 
-    /// What a wait for the other side of an epoch is, and how much of it, in ns, an origin took
-    /// to say that its last transfer was through.
+    /// Pattern of a wait for the other side of an epoch, and the part of it, in ns, that an origin
+    /// took to report its last transfer as complete.
     #[cold]
     #[inline(never)]
     fn epoch_of(&self, call: u32, late: &Late) -> (PatternId, i64) {
@@ -155,13 +155,12 @@ impl Calls {
         })
     }
 
-    /// Which late sender it is: whether a message that was sent before the late one is
-    /// received after it, by the same thread. `None` while the answers that decide it
-    /// are not there.
+    /// Pattern of a late sender: whether the same thread received, after the late message, one that
+    /// was sent before it. `None` while answers that decide it are missing.
     ///
-    /// Another source's message is in the wrong order only where the program chose the
-    /// order: not if the call took whatever came first, and not if it took a message of
-    /// that source as well, as a Waitall over all neighbours does.
+    /// Another source's message is in the wrong order only if the program chose the order: not if
+    /// the call took any message, and not if it also took a message of that source, as a Waitall
+    /// over all neighbours does.
     #[inline(always)]
     fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
         let begin = self.first_message(call);
@@ -169,7 +168,7 @@ impl Calls {
         let last = self.sent.len().min(first + ORDER_WINDOW as usize);
         let window = &self.sent[first..last];
         let is_whole = end || window.len() == ORDER_WINDOW as usize;
-        // UNANSWERED is before all times. Signs of differences are found several at once.
+        // UNANSWERED is before all times. The signs of differences vectorise.
         let time = late.detail.time;
         let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
         let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
@@ -200,8 +199,8 @@ impl Calls {
         is_whole.then_some(pattern)
     }
 
-    /// Gives the memory of late parties back that are named: there may be many ranks, whose
-    /// calls are named one rank after the other.
+    /// Gives back the memory of named late parties: calls of many ranks are named one rank after
+    /// the other.
     fn give_back(&mut self) {
         let calls = self.calls.iter_mut();
         let used = calls.flat_map(|call| [&mut call.sender, &mut call.receiver]);

@@ -1,5 +1,5 @@
-//! Questions about ranks of other agents: first only when something happened is asked for, then, of
-//! those who were late, what they did.
+//! Questions about ranks of other agents. The first answers are only times; then the late parties
+//! are described.
 
 use super::{Asker, Candidate, Meeting, Query, cost};
 use crate::basics::ends::NONE;
@@ -8,10 +8,10 @@ use crate::messages::charges::Late;
 use crate::messages::ends::Messages;
 use crate::wire::parcels::{POST, Request, SEND, Side};
 
-/// When the other ends of successive messages happened, as another agent says.
+/// Answer of another agent: times of the other ends of successive messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Times<'a> {
-    /// What was asked about.
+    /// The side asked about.
     pub side: Side,
     /// The asking rank's channel.
     pub channel: u32,
@@ -22,7 +22,7 @@ pub struct Times<'a> {
 }
 
 impl Messages {
-    /// Takes another agent's answers in.
+    /// Takes another agent's answers.
     pub fn take_times(&mut self, reply: &Times) {
         let (channels, asker) = match reply.side {
             SEND => (&mut self.receives, &mut self.asker),
@@ -34,7 +34,7 @@ impl Messages {
             agent: channel.agent,
             channel: channel.declared,
         };
-        // Mostly in the order in which it was asked.
+        // Answers mostly arrive in the order of the questions.
         let asked = (reply.n..).zip(reply.times).zip(channel.asked.iter());
         let in_order = asked.take_while(|((n, _), query)| query.n == *n);
         let mut taken = 0;
@@ -50,8 +50,8 @@ impl Messages {
         }
     }
 
-    /// The late parties at other agents that calls are charged with, as far as is known:
-    /// the agent, what is requested of it, and for whom, see [`Calls::describe`].
+    /// The late parties at other agents with which calls are charged so far: the agent, the
+    /// request, and the late party's number, see [`Calls::describe`].
     pub fn take_candidates(&mut self, mut request: impl FnMut(u32, Request, u32)) {
         let mut candidates = std::mem::take(&mut self.asker.candidates);
         for candidate in candidates.drain(..) {
@@ -61,7 +61,7 @@ impl Messages {
             } = candidate;
             let channel = &self.asks_on(side).list[candidate.channel as usize];
             let message = (channel.key.1, channel.key.2, candidate.n);
-            // Another one may have turned out to be later.
+            // A later party may have replaced it.
             if !calls.is_charged_with(call, late, message, side == POST) {
                 continue;
             }
@@ -80,7 +80,7 @@ impl Messages {
 }
 
 impl Asker {
-    /// Takes in when the other end of a message at another agent happened.
+    /// Takes the time of the other end of a message at another agent.
     #[inline]
     fn take_time(&mut self, query: &Query, key: ChannelKey, time: i64, at: &Meeting) {
         let (call, side) = (query.call, query.side());
@@ -97,7 +97,7 @@ impl Asker {
             true => cost(side, interval, time),
             false => 0,
         };
-        // Of origins that ended their epochs nothing more is needed.
+        // Origins that ended their epochs have done their part.
         if key.2 != COMPLETED && key.2 != TRANSFERRED {
             self.note_need(query, key, time, interval, at);
         }

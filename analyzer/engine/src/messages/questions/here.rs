@@ -1,4 +1,4 @@
-//! Questions about ranks of this agent: answered at once.
+//! Questions about ranks of this agent, answered at once.
 
 use laggard_patterns::Interval;
 use laggard_patterns::progress::REST_NS;
@@ -10,17 +10,17 @@ use crate::messages::charges::Late;
 use crate::messages::ends::Messages;
 use crate::wire::parcels::{Detail, POST, SEND, Side};
 
-/// The ranks of this agent, in which the other ends of messages are looked up.
+/// The ranks of this agent, for look-ups of the other ends of messages.
 pub trait Peers {
     /// The end of a message on a channel on which a peer answers, if it happened already.
     fn end(&self, peer: u32, channel: u32, side: Side, n: u64) -> Option<&End>;
-    /// The late call of this end, and what its rank did before it and after `since`.
+    /// The late call of this end, and its rank's activity before it and after `since`.
     fn late(&self, peer: u32, end: &End, since: i64) -> Detail;
-    /// Whether a peer may not have done its part when the call of this end returned.
+    /// Whether a peer's part may have been incomplete when the call of this end returned.
     fn may_be_needed(&self, peer: u32, end: &End, is_post: bool) -> bool;
 }
 
-/// The latest party of a call, as far as it is looked up.
+/// The latest party of a call so far.
 #[derive(Clone, Copy)]
 struct Worst<'r> {
     query: &'r Query,
@@ -30,7 +30,7 @@ struct Worst<'r> {
 }
 
 impl Query {
-    /// The asking rank's channel, one of these, and the other end of the message if that
+    /// The asking rank's channel, one of `channels`, and the other end of the message if it
     /// happened already.
     #[inline(always)]
     fn other_end<'r>(
@@ -45,14 +45,14 @@ impl Query {
 }
 
 impl Asker {
-    /// Looks the queries up, `own` rank's, among the `ranks` of this agent.
+    /// Looks up the queries of the rank `own` among the `ranks` of this agent.
     pub fn look_up(&mut self, own: &Messages, ranks: &(impl Peers + ?Sized)) {
         let waiting = std::mem::take(&mut self.waiting);
         self.look_up_all(&waiting, own, ranks);
         let queries = std::mem::take(&mut self.queries);
         self.look_up_all(&queries, own, ranks);
-        // Others find room for what they find in it. A little more, or half of the slabs
-        // would have to move theirs.
+        // Other ranks reuse this much room. Some spare room, or half of the slabs would have to
+        // move theirs.
         self.last_queries = queries.len() + queries.len() / 16;
     }
 
@@ -108,8 +108,8 @@ impl Asker {
         }
     }
 
-    /// Asks where those partners at this agent were, while the call in this `interval` lasted,
-    /// whose parts may not have been done when they left their calls.
+    /// Asks where partners at this agent were during the call in this `interval`, if their parts
+    /// may have been incomplete when they left their calls.
     #[cold]
     #[inline(never)]
     fn need(
@@ -138,8 +138,8 @@ impl Asker {
         }
     }
 
-    /// Looks up when the receives were posted that a call in this `interval` waited for: how
-    /// many were, and the worst one.
+    /// Looks up the posts of receives that a call in this `interval` waited for: returns their
+    /// number, and the worst one.
     #[inline(never)]
     fn look_up_posts<'r>(
         &mut self,
@@ -165,7 +165,7 @@ impl Asker {
         (answered, worst)
     }
 
-    /// So many questions of a call are answered, and somebody, one of `ranks`, was late.
+    /// Answers `count` questions of a call with a late party, one of `ranks`.
     #[inline(never)]
     fn charge(
         &mut self,
@@ -191,7 +191,7 @@ impl<'r> Worst<'r> {
         }
     }
 
-    /// Of two at the same time. As [`Late::outranks_sender`] and [`Late::outranks_receiver`].
+    /// Breaks a tie, as [`Late::outranks_sender`] and [`Late::outranks_receiver`].
     #[inline(never)]
     fn replace_if_first(self, worst: &mut Option<Self>) {
         let is_before = |worst: &Worst| match self.query.side() {
@@ -206,7 +206,7 @@ impl<'r> Worst<'r> {
         }
     }
 
-    /// As a late party, one of `ranks`, of the call in this `interval`.
+    /// The late party, one of `ranks`, of the call in this `interval`.
     fn late(&self, interval: Interval, ranks: &(impl Peers + ?Sized)) -> Late {
         Late {
             severity: cost(self.query.side(), interval, self.end.time),
@@ -218,7 +218,7 @@ impl<'r> Worst<'r> {
         }
     }
 
-    /// What the late party, one of `ranks`, did since the call's `enter`.
+    /// Activity of the late party, one of `ranks`, since the call's `enter`.
     fn describe(&self, enter: i64, ranks: &(impl Peers + ?Sized)) -> Detail {
         let since = if self.query.is_bare() {
             self.end.time

@@ -1,4 +1,4 @@
-//! Whose progress a call may have needed, after all had come.
+//! Partners whose progress a call may have needed, after all had come.
 
 use laggard_patterns::Interval;
 use laggard_patterns::progress::REST_NS;
@@ -10,13 +10,13 @@ use crate::messages::charges::Waiter;
 use crate::messages::ends::Messages;
 use crate::wire::parcels::{Fold, Need, SEND};
 
-/// Members of a non-blocking collective that may be asked where they were, at most: each that
-/// waits asks all.
+/// Largest non-blocking collective whose members are asked where they were: each waiting member
+/// asks all.
 const MOST_MEMBERS: u32 = 256;
 
 impl Messages {
-    /// Whose progress calls of this round may have needed: the agents that hold them, and what
-    /// is asked. A call that is over soon after the last party came needed nobody.
+    /// Sends the needs of this round's calls to the agents of the partners. A call that ended soon
+    /// after the last party came needed no progress.
     pub fn take_needs(&mut self, mut tell: impl FnMut(u32, Need)) {
         let mut needs = std::mem::take(&mut self.asker.needs);
         for (agent, need) in needs.drain(..) {
@@ -33,8 +33,8 @@ impl Messages {
 }
 
 impl Asker {
-    /// Notes that a call may have needed the progress of its partner, whose part began at
-    /// `time`, if it went on for long enough.
+    /// Notes that a call may have needed the progress of its partner, whose part began at `time`,
+    /// if it went on for long enough.
     pub(super) fn note_need(
         &mut self,
         query: &Query,
@@ -64,8 +64,8 @@ impl Asker {
     }
 
     /// Notes that calls that completed non-blocking collectives may have needed the progress of
-    /// other members: whoever it was, after all had begun. All agents are asked, and each member
-    /// answers. `outcome` gives the group and the outcome of a collective, once it is known.
+    /// other members, after all had begun. All agents are asked, and each member answers. `outcome`
+    /// gives the group and the outcome of a collective, once known.
     pub(crate) fn need_members<'f>(
         &mut self,
         (rank, agents): (u32, usize),

@@ -1,4 +1,4 @@
-//! What one thread did in a moment of the run, in a few segments.
+//! Activity of one thread in a moment of the run, in a few segments.
 
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Chunk, Decoder, Location, flags};
@@ -8,25 +8,22 @@ use crate::basics::intern::PathKey;
 use crate::clock::ClockMap;
 use crate::stream::rows::TimeClass;
 
-/// Segments of a lane, at most.
+/// Most segments of a lane.
 const SEGMENTS: usize = 40;
-/// What is shorter than this part of the moment is told together with what is next to it.
+/// Segments shorter than this part of the moment are joined with their neighbours.
 const FINENESS: i64 = 160;
-/// Records that are read for a lane, about; of a moment with more the last ones.
+/// Approximate number of records read for a lane; of more, the last ones.
 const RECORDS: u64 = 1 << 20;
 
-/// What a thread did in a segment.
+/// Activity in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Outside of all calls.
     Computation,
-    /// In a call.
     Communication,
-    /// In a call.
     Synchronization,
-    /// In a call.
     Io,
-    /// Calls, and computation between them, that are too short to be told apart.
+    /// Calls, and computation between them, that are too short to show.
     Several,
 }
 
@@ -40,35 +37,35 @@ pub struct Segment {
     pub operation: u16,
     /// Its call path.
     pub path: PathKey,
-    /// Calls in it.
+    /// Number of calls.
     pub calls: u64,
-    /// Time inside of calls.
+    /// Time inside calls.
     pub inside: i64,
 }
 
-/// How well a thread fits what is looked for.
+/// How well a thread fits a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fit {
-    /// It did nothing.
+    /// No calls.
     #[default]
     Nothing,
     /// It made calls.
     Calls,
-    /// One of them began just then.
+    /// One of its calls began at the requested time.
     Exact,
 }
 
-/// What a thread did.
+/// Activity of a thread.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// What it did before, in the same moment, is not known. ns.
+    /// Its activity before this time of the moment is unknown. ns.
     pub known_from: i64,
     pub segments: Vec<Segment>,
     pub fit: Fit,
 }
 
 impl Lane {
-    /// Call paths of calls that are told.
+    /// Call paths of the shown calls.
     pub fn paths(&self) -> impl Iterator<Item = PathKey> {
         let told = self
             .segments
@@ -78,8 +75,8 @@ impl Lane {
     }
 }
 
-/// Reads what a location did in a moment: from, until. `paths` are the keys of its call paths,
-/// `at` is when a call began that is looked for.
+/// Reads the activity of a location in a moment, between two times. `paths` are the keys of its
+/// call paths, `at` is the begin of the requested call.
 pub fn read(
     location: &Location,
     clock: &ClockMap,
@@ -113,7 +110,7 @@ pub fn read(
     let signatures = location.definitions.signatures();
     for chunk in &chunks[begin..end] {
         if !location.verify(chunk) {
-            // What is in it is not known, nor what was before.
+            // Damaged: its activity and that before are unknown.
             folder = Folder::new(from.max(clock.ns(chunk.base)), until, folder.shortest);
             continue;
         }
@@ -147,7 +144,7 @@ pub fn read(
         }
         location.release(chunk);
     }
-    // Where the recording stopped before the program did, what came then is not known.
+    // If recording stopped before the program did, later activity is unknown.
     let is_whole = location.end.is_some_and(|end| end.limits == 0);
     let known_until = if is_whole { stop.min(until) } else { folder.at };
     Lane {
@@ -157,11 +154,11 @@ pub fn read(
     }
 }
 
-/// Makes few segments of many calls.
+/// Folds many calls into few segments.
 struct Folder {
     from: i64,
     until: i64,
-    /// Until when it is known what was done.
+    /// End of the known activity so far.
     at: i64,
     shortest: i64,
     segments: Vec<Segment>,
@@ -173,7 +170,7 @@ impl Folder {
         let from = from.min(until);
         Folder {
             from,
-            // A trace that was tampered with may have begun after it ended.
+            // A damaged trace may begin after its end.
             until: until.max(from),
             at: from,
             shortest,
@@ -181,11 +178,11 @@ impl Folder {
         }
     }
 
-    /// Adds a call, and what was computed before it.
+    /// Adds a call, and the computation before it.
     fn call(&mut self, mut call: Segment) {
         call.start = call.start.clamp(self.from, self.until);
         call.end = call.end.clamp(call.start, self.until);
-        // A region that is an operation comes after what was called in it.
+        // A region that is an operation comes after the calls in it.
         while self
             .segments
             .last()
@@ -302,7 +299,7 @@ mod tests {
             folded(&calls, 20),
             [(0, 494, several, 50), (494, 1000, gap, 0)]
         );
-        // A single one keeps its name.
+        // A single call keeps its name.
         assert_eq!(
             folded(&[(500, 504, 1)], 20)[1],
             (500, 504, Kind::Communication, 1)

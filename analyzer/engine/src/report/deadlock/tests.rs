@@ -34,7 +34,7 @@ fn collective(rank: u32, operation: u16, root: i32) -> Hanging {
     call(rank, operation, wait)
 }
 
-/// What is said of these; all have begun `counts` collectives.
+/// The rows for these calls; each rank has begun `counts` collectives.
 fn said(calls: Vec<Hanging>, counts: [u64; 4], met: &[Question]) -> Vec<(String, String)> {
     let counts = (0..).zip(counts);
     let known = Known {
@@ -72,8 +72,8 @@ fn receives_in_a_circle_wait_for_ever() {
          line {at} for rank 1"
     );
     assert_eq!(found, [expected]);
-    // Not if one of the messages was on its way, another thread may send it, or what the
-    // rank did before is not all known.
+    // Not if one of the messages was on its way, another thread may send it, or the rank's earlier
+    // calls are not all known.
     let sent = Question::Sent(WORLD, 3, 2, 5);
     assert_eq!(circles(calls(), [3; 4], &[sent]), [""; 0]);
     let mut others = calls();
@@ -97,7 +97,7 @@ fn a_send_and_its_receive_are_no_circle() {
     assert_eq!(circles(sends(), [3; 4], &[]).len(), 1);
     let asked = Question::Asked(WORLD, 0, 1, 4);
     assert_eq!(circles(sends(), [3; 4], &[asked]).len(), 0);
-    // A call that does both may have sent.
+    // A call that sends and receives may have sent.
     let both = |rank: u32| Hanging {
         operation: number::MPI_Sendrecv,
         ..receive(rank, 1 - rank as i32, 4)
@@ -146,7 +146,7 @@ fn a_sentence_tells_whom_the_longest_waits_for() {
     assert_eq!(rows, [("cut_off_in".to_owned(), expected)]);
 }
 
-/// However many ranks hang, and wherever: rows and sentences are bounded.
+/// Rows and sentences are bounded, however many ranks hang.
 #[test]
 fn many_are_few_rows() {
     let ranks = 20_000u32;
