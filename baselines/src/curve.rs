@@ -1,4 +1,4 @@
-//! Points of a measured curve, and what lies between them.
+//! Points of a measured curve, and interpolation between them.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,22 @@ pub struct Point {
     pub bytes: u64,
     /// Seconds: the shortest time of the slowest member.
     pub time_s: f64,
-    /// Half of the repetitions took no longer, s.
+    /// Median of the repetitions, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_s: Option<f64>,
-    /// Between a quarter and three quarters of them, s.
+    /// Interquartile range of the repetitions, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread_s: Option<f64>,
-    /// How many counted.
+    /// Repetitions that counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetitions: Option<u32>,
-    /// How far apart the members began in one of these, at most, s.
+    /// Largest difference between the members' beginnings in one of these, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew_s: Option<f64>,
 }
 
 impl Point {
-    /// A time alone.
+    /// A point with only a time.
     pub fn new(bytes: u64, time_s: f64) -> Point {
         Point {
             bytes,
@@ -37,8 +37,7 @@ impl Point {
     }
 }
 
-/// The time between two sizes that were measured: its logarithm is linear in that of
-/// `bytes + 1`.
+/// The time between two measured sizes. Its logarithm is linear in the logarithm of `bytes + 1`.
 pub(crate) fn interpolate(points: &[Point], bytes: u64) -> Option<f64> {
     let above = points.partition_point(|point| point.bytes < bytes);
     let (upper, lower) = (points.get(above)?, points.get(above.checked_sub(1)?)?);
@@ -50,8 +49,8 @@ pub(crate) fn interpolate(points: &[Point], bytes: u64) -> Option<f64> {
     ))
 }
 
-/// The value at `at` on the curve through two (place, value), straight in the
-/// logarithm of the value.
+/// The value at `at` on the curve through two points (place, value). The logarithm of the value is
+/// linear.
 pub(crate) fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), at: f64) -> f64 {
     let share = (at - x0) / (x1 - x0);
     (y0.ln() + share * (y1.ln() - y0.ln())).exp()

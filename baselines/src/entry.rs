@@ -32,24 +32,24 @@ pub struct Entry {
     pub operation: String,
     /// Members; 2 for a message.
     pub group_size: u32,
-    /// Where they were; `None`: it does not matter, or nobody knows.
+    /// Where they were; `None`: irrelevant or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
     /// Times by size.
     pub points: Vec<Point>,
-    /// Times of sizes between these, with which interpolation and model were checked.
+    /// Times of sizes between these, which served to check interpolation and model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Point>,
     /// Time as latency and bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
-    /// How it goes on in larger groups; of the largest one measured.
+    /// How it goes on in larger groups; only for the largest measured group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
 }
 
 impl Entry {
-    /// Times alone; the order does not matter.
+    /// An entry with only times; their order does not matter.
     pub fn new(operation: &str, group_size: u32, span: Option<Span>, points: Vec<Point>) -> Entry {
         let mut entry = Entry {
             operation: operation.to_owned(),
@@ -64,20 +64,20 @@ impl Entry {
         entry
     }
 
-    /// What it is about: there is one entry for each.
+    /// Its key: there is one entry for each.
     pub fn key(&self) -> (&str, Option<Span>, u32) {
         (&self.operation, self.span, self.group_size)
     }
 
-    /// Brings the points in order.
+    /// Sorts the points.
     pub(crate) fn sort(&mut self) {
         self.points.sort_by_key(|point| point.bytes);
         self.checks.sort_by_key(|point| point.bytes);
     }
 
-    /// Seconds for this many bytes: as measured, between two sizes by whichever of
-    /// interpolation and model was closer to the checks, and beyond them by the model if that
-    /// was close enough.
+    /// Seconds for this many bytes. A measured size has its measured time. Between two sizes
+    /// interpolation or model counts, whichever was closer to the checks. Beyond them the model
+    /// counts if it was close enough.
     pub fn time(&self, bytes: u64) -> Option<f64> {
         let model = self.model.as_ref();
         let above = self.points.partition_point(|point| point.bytes < bytes);

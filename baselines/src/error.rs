@@ -1,9 +1,9 @@
-//! What can be wrong with a baseline table.
+//! Errors of baseline tables.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a baseline table could not be read.
+/// Why a baseline table could not be read, written or merged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused to open or read the file.
@@ -53,12 +53,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Tables of different machines or libraries were to become one.
+    /// The tables are of different machines or libraries.
     #[error("{path} cannot be merged with the tables before it: {what}")]
     Merge {
         /// The file.
         path: PathBuf,
-        /// In what it differs.
+        /// The difference.
         what: String,
     },
 }

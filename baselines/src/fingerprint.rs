@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine that a table was measured on, and how the job stood there.
+/// The machine that a table was measured on, and how the job was placed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// Model of the processors; of several kinds, all.
+    /// Models of the processors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu: Vec<String>,
     /// Name and version of the MPI library.
@@ -14,7 +14,7 @@ pub struct Fingerprint {
     /// Names of the hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// What connects them, as far as the first host tells.
+    /// Network adapters, as far as the first host tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<String>,
     /// Cores of a host.
@@ -28,7 +28,7 @@ pub struct Fingerprint {
     pub oversubscribed: bool,
 }
 
-/// What a run is known to have used; what is not known is empty.
+/// The machine and library of a run; empty if unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Used<'r> {
     /// Models of its processors.
@@ -38,7 +38,7 @@ pub struct Used<'r> {
 }
 
 impl Fingerprint {
-    /// In what the run's machine is another one; `None` where nothing known differs.
+    /// How the run's machine differs; `None` if no known property differs.
     pub fn differs(&self, run: &Used) -> Option<String> {
         let known = |a: &str, b: &str| !a.is_empty() && !b.is_empty();
         if known(&self.mpi_library, run.mpi_library) && self.mpi_library != run.mpi_library {
@@ -55,7 +55,7 @@ impl Fingerprint {
         })
     }
 
-    /// Whether anything can be compared with what is known of the run.
+    /// Whether the run has any known property to compare.
     pub fn can_be_compared(&self, run: &Used) -> bool {
         let mpi = !self.mpi_library.is_empty() && !run.mpi_library.is_empty();
         mpi && !self.cpu.is_empty() && !run.cpu.is_empty()

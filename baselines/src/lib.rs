@@ -1,14 +1,14 @@
 //! What an operation should cost on a machine.
 //!
-//! *Purpose.* Tells slow from usual: a [`Baseline`] gives the time that an
-//! operation with so many bytes among so many members takes when nobody is late.
+//! *Purpose.* Tells slow from usual: a [`Baseline`] gives the time of an operation with a number of
+//! bytes and of members when nobody is late.
 //!
-//! *Data flow.* A [`Table`] is read from the JSON file that a measurement wrote;
-//! the analysis engine asks it through the trait, once per profile entry.
-//! [`Empty`] covers nothing and sends the engine to its other filters.
+//! *Data flow.* A [`Table`] is read from the JSON file of a measurement. The analysis engine asks
+//! it through the trait, once per profile entry. [`Empty`] covers nothing and sends the engine to
+//! its other filters.
 //!
-//! *Constraints.* A look-up never guesses: what was not measured is covered by a fitted
-//! [`Model`] only, and only where that was close to what was measured.
+//! *Constraints.* A look-up never guesses. Only a fitted [`Model`] covers sizes that were not
+//! measured, and only if it was close to the measured ones.
 //!
 //! *Not here.* The measurement.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -30,13 +30,12 @@ pub use table::{SCHEMA, Table};
 
 /// What an operation should cost.
 pub trait Baseline: Send + Sync {
-    /// Seconds that `operation` (the call's name, `MPI_Allreduce`) takes with
-    /// `bytes` per call and member, in a group of `group_size` members (2 for a
-    /// message); `None` if that is not covered.
+    /// Seconds that `operation` (the call's name, `MPI_Allreduce`) takes with `bytes` per call and
+    /// member, in a group of `group_size` members (2 for a message); `None` if not covered.
     fn lookup(&self, operation: &str, bytes: u64, group_size: u32) -> Option<f64>;
 
-    /// The same where the members are known to be on one host, or on several. Where that is not
-    /// known, or differs from call to call, the faster one counts.
+    /// The same if the members are known to be on one host, or on several. If that is unknown, or
+    /// differs from call to call, the faster one counts.
     fn lookup_within(
         &self,
         operation: &str,
@@ -48,7 +47,7 @@ pub trait Baseline: Send + Sync {
         self.lookup(operation, bytes, group_size)
     }
 
-    /// The machine that it was measured on, if that is known.
+    /// The machine that it was measured on, if known.
     fn fingerprint(&self) -> Option<&Fingerprint> {
         None
     }

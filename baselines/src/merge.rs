@@ -1,16 +1,16 @@
-//! One table of several: jobs of other sizes, or at other times.
+//! Merges several tables: from jobs of other sizes, or at other times.
 
 use std::path::PathBuf;
 
 use crate::{Entry, Error, Fingerprint, Point, Table, Used};
 
 impl Table {
-    /// One table of several, each with the name that messages use. Of what several have, the
-    /// shorter time counts. Models are fitted anew.
+    /// Merges several tables, each with its name for messages. Where tables overlap, the shorter
+    /// time counts. Models are fitted anew.
     ///
     /// # Errors
-    /// A table of another machine or library than those before it; whether one without a
-    /// fingerprint is, nobody knows.
+    /// A table is of another machine or library than the tables before it. Tables without a
+    /// fingerprint are not checked.
     pub fn merge(tables: Vec<(PathBuf, Table)>) -> Result<Table, Error> {
         let mut merged: Option<Table> = None;
         for (path, table) in tables {
@@ -48,7 +48,7 @@ impl Table {
     }
 }
 
-/// The points of both, of those with the same bytes the one with the shorter time.
+/// The points of both; for equal bytes the one with the shorter time.
 fn lower(points: &mut Vec<Point>, others: Vec<Point>) {
     for other in others {
         match points.iter_mut().find(|own| own.bytes == other.bytes) {
@@ -59,7 +59,7 @@ fn lower(points: &mut Vec<Point>, others: Vec<Point>) {
     }
 }
 
-/// The machine of two tables, or in what they differ.
+/// The common machine of two tables, or their difference.
 fn joined(
     one: Option<Fingerprint>,
     other: Option<Fingerprint>,

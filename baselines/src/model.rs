@@ -1,30 +1,30 @@
 //! Time as latency and bandwidth.
 //!
-//! The model of Hockney, `latency + bytes / bandwidth`, in up to three ranges of sizes: libraries
-//! send messages by other protocols from some size on. Among all ways to cut the sizes, the one
-//! with the least sum of squared relative errors is taken, and one cut less where that is hardly worse.
+//! The model of Hockney, `latency + bytes / bandwidth`, in a few ranges of sizes: libraries change
+//! their protocol at some sizes. Among all ways to cut the sizes, the one with the least sum of
+//! squared relative errors is taken. One cut fewer is preferred if it is hardly worse.
 
 use serde::{Deserialize, Serialize};
 
 use crate::curve::{Point, interpolate};
 
-/// Error up to which a model is used, a share of the time.
+/// Largest error of a model that is used, a share of the time.
 const CLOSE: f64 = 0.25;
-/// Sizes beyond the largest measured for which it is, in multiples.
+/// A model reaches up to this many times the largest measured size.
 const REACH: u64 = 64;
-/// Ranges of sizes.
+/// Most ranges of sizes.
 const MOST_PIECES: usize = 4;
-/// Points in each.
+/// Least points in each.
 const LEAST_POINTS: usize = 2;
-/// What a further piece must leave of the error to be worth it.
+/// A further piece is worth it if it leaves at most this share of the error.
 const WORTH: f64 = 0.6;
 
 /// One range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Piece {
-    /// From so many bytes on.
+    /// First size, bytes.
     pub from_bytes: u64,
-    /// Seconds that no bytes would take.
+    /// Latency: seconds for no bytes.
     pub latency_s: f64,
     /// Bytes that each further second moves; `None`: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,15 +43,15 @@ impl Piece {
 pub struct Model {
     /// Ranges of sizes, ascending.
     pub pieces: Vec<Piece>,
-    /// Median of its relative errors at the checks, or at the points where there are none.
+    /// Median of its relative errors at the checks, or at the points if there are no checks.
     pub error: f64,
-    /// The same of the interpolation; `None` where there are no checks.
+    /// The same for the interpolation; `None` without checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpolation_error: Option<f64>,
 }
 
 impl Model {
-    /// The model of measured points, ascending by size; `None` of too few.
+    /// The model of measured points, ascending by size; `None` if there are too few.
     pub fn fit(points: &[Point], checks: &[Point]) -> Option<Model> {
         let pieces = fit(points)?;
         let mut model = Model {
@@ -82,19 +82,19 @@ impl Model {
         model.flaw().is_none().then_some(model)
     }
 
-    /// Seconds for so many bytes.
+    /// Seconds for this many bytes.
     pub fn time(&self, bytes: u64) -> f64 {
         let above = self.pieces.partition_point(|p| p.from_bytes <= bytes);
         let piece = &self.pieces[above.saturating_sub(1)];
         piece.time(bytes)
     }
 
-    /// Whether it is close enough to be used where nothing was measured.
+    /// Whether it is close enough to be used for sizes that were not measured.
     pub(crate) fn holds(&self) -> bool {
         self.error <= CLOSE
     }
 
-    /// Whether so many bytes are not too far from the most measured.
+    /// Whether a size is not too far beyond the largest measured one.
     pub(crate) fn reaches(&self, bytes: u64, largest: u64) -> bool {
         bytes <= largest.saturating_mul(REACH)
     }
@@ -104,7 +104,7 @@ impl Model {
         self.holds() && self.interpolation_error.is_some_and(|e| self.error < e)
     }
 
-    /// What no measurement gives, if there is such a thing in it.
+    /// An impossible value in it, if there is one.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let is_time = |s: f64| s.is_finite() && s >= 0.0;
         if self.pieces.is_empty() {
@@ -129,7 +129,7 @@ impl Model {
     }
 }
 
-/// The value in the middle; 0 of none.
+/// The median; 0 without values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -140,8 +140,8 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// Latency and bandwidth with the least sum of squared relative errors, neither negative, and
-/// that sum.
+/// Latency and bandwidth with the least sum of squared relative errors, neither negative, and that
+/// sum.
 fn line(points: &[Point]) -> (Piece, f64) {
     // Minimises sum(((a + c b) / t - 1)^2).
     let mut sums = [0.0f64; 5];
@@ -198,7 +198,7 @@ fn fit(points: &[Point]) -> Option<Vec<Piece>> {
     }
     let mut pieces = 0;
     for more in 1..MOST_PIECES {
-        // What is exact to a percent needs no more.
+        // A fit that is exact to a percent needs no more pieces.
         let enough = 1e-4 * count as f64;
         let now = best[pieces][count].0;
         if now > enough && best[more][count].0 < now * WORTH.powi((more - pieces) as i32) {
@@ -210,7 +210,8 @@ fn fit(points: &[Point]) -> Option<Vec<Piece>> {
         let begin = best[k][end].1;
         let mut piece = line(&points[begin..end]).0;
         if begin > 0 {
-            // Somewhere between the two sizes that were measured: in the middle of their logarithms.
+            // The boundary is somewhere between two measured sizes: it is put at their geometric
+            // mean.
             let (last, first) = (points[begin - 1].bytes, points[begin].bytes);
             let middle = ((last as f64 + 1.0) * (first as f64 + 1.0)).sqrt() - 1.0;
             piece.from_bytes = (middle as u64).clamp(last + 1, first);
@@ -220,7 +221,7 @@ fn fit(points: &[Point]) -> Option<Vec<Piece>> {
     }
     found.reverse();
     found[0].from_bytes = 0;
-    // All that is below the first point has its time, never less.
+    // Sizes below the first point have its time, never less.
     if found[0].latency_s <= 0.0 {
         found[0] = Piece {
             latency_s: points[0].time_s,
@@ -245,7 +246,7 @@ pub enum Shape {
 impl Shape {
     const ALL: [Shape; 3] = [Shape::Constant, Shape::Logarithmic, Shape::Linear];
 
-    /// Steps in a group, of two members 1.
+    /// Steps in a group; 1 for two members.
     pub fn steps(self, members: u32) -> f64 {
         match self {
             Shape::Constant => 1.0,
@@ -255,23 +256,22 @@ impl Shape {
     }
 }
 
-/// How the time goes on in groups larger than those measured.
+/// How the time grows in groups larger than those measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
-    /// With the members.
+    /// Growth with the members.
     pub shape: Shape,
-    /// Median of the relative errors where the times of the largest group were told from those of the
-    /// next smaller one.
+    /// Median of the relative errors when the next smaller group predicts the largest one's times.
     pub error: f64,
 }
 
-/// Groups beyond the largest measured for which it is used, in multiples.
+/// A growth reaches up to this many times the largest measured group.
 const GROUP_REACH: u32 = 4;
 
 impl Growth {
-    /// The growth that tells the largest group's times best from those of smaller ones. `groups` are
-    /// ascending by size, with their points; `None` of fewer than three, of which nothing can be
-    /// told that is not certain by itself.
+    /// The growth that best predicts the largest group's times from the next smaller one's.
+    /// `groups` are ascending by size, with their points. `None` for fewer than three, too few
+    /// to be certain.
     pub fn fit(groups: &[(u32, &[Point])]) -> Option<Growth> {
         let [.., (middle, known), (largest, points)] = groups else {
             return None;

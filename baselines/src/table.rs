@@ -11,7 +11,7 @@ use crate::{Baseline, Entry, Error, Fingerprint, Growth, Model, Point, Span};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-baseline/1";
-/// No table is longer, bytes.
+/// Largest file of a table, bytes.
 const LARGEST: u64 = 256 << 20;
 
 /// Times measured on one machine.
@@ -27,27 +27,26 @@ const LARGEST: u64 = 256 << 20;
 /// }
 /// ```
 ///
-/// This much may be written by hand. What `laggard baseline` writes also has the machine's
-/// fingerprint, where the members were, and a model of each entry.
+/// This much may be written by hand. `laggard baseline` adds the machine's fingerprint, where the
+/// members were, and a model of each entry.
 ///
-/// *Between sizes* the logarithm of the time is linear in the logarithm of
-/// `bytes + 1` (so that 0 bytes have a place), unless the entry's model was closer to the sizes
-/// that it was checked with; *between group sizes* it is linear in
-/// the logarithm of the group size, where both neighbours cover the bytes. Fewer
-/// bytes than the smallest size take the smallest size's time: latency has a
-/// floor. More bytes or members than measured are covered by the model alone, where that was
-/// close to what was measured, and not too far beyond it.
+/// *Between sizes* the logarithm of the time is linear in the logarithm of `bytes + 1` (so that 0
+/// bytes have a place), unless the entry's model was closer to its checks. *Between group sizes* it
+/// is linear in the logarithm of the group size, if both neighbours cover the bytes. Fewer bytes
+/// than the smallest size take the smallest size's time: latency has a floor. Only the model covers
+/// more bytes or members than measured, if it was close to the measurements, and not too far beyond
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What was measured, for people.
+    /// Description for people.
     #[serde(default)]
     pub description: String,
-    /// The machine; `None`: nobody knows.
+    /// The machine; `None`: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
-    /// What is not in it, and why: a sentence each.
+    /// Measurements that are missing, and why: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Measurements.
@@ -87,12 +86,12 @@ impl Table {
         }
     }
 
-    /// The table as text: the same measurements give the same bytes, a point a line.
+    /// The table as text, a line per point: the same measurements give the same bytes.
     pub fn to_json(&self) -> String {
         text::json(self)
     }
 
-    /// Writes the table's file; it appears when it is complete.
+    /// Writes the table's file, which appears when it is complete.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |source| Error::Write {
             path: path.to_owned(),
@@ -168,8 +167,8 @@ impl Table {
         &rest[..rest.partition_point(|e| e.operation == operation)]
     }
 
-    /// The entries of an operation, or of a function of OpenSHMEM that does the same with
-    /// elements of another type.
+    /// The entries of an operation, or of an OpenSHMEM function that does the same with elements of
+    /// another type.
     fn covering(&self, operation: &str) -> &[Entry] {
         let own = self.operation(operation);
         if !own.is_empty() || !operation.starts_with("shmem") {
@@ -192,12 +191,12 @@ fn siblings(operation: &str) -> impl Iterator<Item = &'static str> {
     same.map(|call| call.name)
 }
 
-/// Numbers of a family: one for each type.
+/// Numbers in a family, one for each type.
 const FAMILY: u16 = 32;
-/// Those of functions without a type are below.
+/// Functions without a type have smaller numbers.
 const FIRST_FAMILY: u16 = 1152;
 
-/// What no measurement gives, if there is such a thing in the entry.
+/// An impossible value in the entry, if there is one.
 fn flaw(entry: &Entry) -> Option<&'static str> {
     if entry.group_size == 0 {
         return Some("a group has at least one member");
@@ -218,7 +217,7 @@ fn flaw(entry: &Entry) -> Option<&'static str> {
     entry.model.as_ref().and_then(Model::flaw)
 }
 
-/// Seconds in a group, told from entries of one operation and span, by group size.
+/// Seconds in a group, from entries of one operation and span by group size.
 fn time(entries: &[Entry], bytes: u64, group_size: u32) -> Option<f64> {
     let above = entries.partition_point(|e| e.group_size < group_size);
     let Some(upper) = entries.get(above) else {
@@ -255,7 +254,7 @@ impl Baseline for Table {
             let spans = entries.chunk_by(|a, b| a.span == b.span);
             let spans = spans.filter(|entries| wanted(entries[0].span));
             let times = spans.filter_map(|entries| time(entries, bytes, group_size));
-            // Models of a file may say anything.
+            // Models from a file may have any values.
             let times = times.filter(|time| time.is_finite() && *time > 0.0);
             times.min_by(f64::total_cmp)
         };
@@ -300,7 +299,7 @@ mod tests {
 
     #[test]
     fn between_points_the_logarithm_is_straight() {
-        // 8, 92.7 and 1024 bytes + 1: half of the way in the logarithm is near 90.
+        // 8, 92.7 and 1024 bytes + 1: the middle of the logarithms is near 90.
         let middle = table().lookup("MPI_Allreduce", 90, 2).unwrap();
         assert!((1.40e-6..1.43e-6).contains(&middle), "{middle}");
         // 4 lies half-way between 2 and 8.

@@ -16,13 +16,13 @@ use crate::traces::{Series, Trace};
 pub struct Options {
     /// Sizes of the traces, million calls.
     pub sizes: Vec<u64>,
-    /// Of what, and how often.
+    /// The traces and how often.
     pub series: Series,
-    /// Cores that agents or threads are spread over.
+    /// Cores to spread agents or threads over.
     pub cores: usize,
-    /// Where traces are made.
+    /// Directory of the traces.
     pub directory: PathBuf,
-    /// With the filters on, not `--all`.
+    /// Whether the filters are on, instead of `--all`.
     pub filtered: bool,
 }
 
@@ -48,12 +48,11 @@ impl Configuration {
     }
 }
 
-/// One run.
 struct Run {
     usage: Usage,
     /// Without the start of MPI, s.
     analysis_s: f64,
-    /// Of the agent with the most, bytes.
+    /// Of the agent with the largest peak, bytes.
     peak_bytes: f64,
     calls: f64,
     /// Bytes that agents sent to each other.

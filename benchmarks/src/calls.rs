@@ -71,7 +71,7 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
     Ok(())
 }
 
-/// What it takes to have a record's share of new windows in memory, ns, several times.
+/// Time to get a record's share of new windows into memory, ns, several times.
 fn new_pages(directory: &Path) -> Result<Vec<f64>> {
     const WINDOW: usize = 1 << 20;
     const BYTES: usize = 64 << 20;
@@ -97,8 +97,7 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// What two reads of the counter take that the collector uses for a clock, ns, several
-/// times.
+/// Time of two reads of the counter that the collector uses as its clock, ns, several times.
 #[cfg(target_arch = "x86_64")]
 fn clock_reads() -> Option<Vec<f64>> {
     const PAIRS: u32 = 1_000_000;
@@ -123,7 +122,7 @@ fn clock_reads() -> Option<Vec<f64>> {
 fn runs(bench: &Bench, program: Program, variants: &[Variant], rounds: usize) -> Result<Runs> {
     let mut runs: Runs = vec![Vec::new(); variants.len()];
     for round in 0..rounds {
-        // Each comes first in some round.
+        // Each variant comes first in some round.
         for at in 0..variants.len() {
             let at = (at + round) % variants.len();
             runs[at].push(bench.run(program, variants[at], program.steps)?);
@@ -132,7 +131,7 @@ fn runs(bench: &Bench, program: Program, variants: &[Variant], rounds: usize) ->
     Ok(runs)
 }
 
-/// The bare program's time, and by how much each variant was above it.
+/// The bare program's time, and how much each variant adds.
 fn table(
     title: &str,
     variants: &[Variant],

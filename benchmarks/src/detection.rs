@@ -1,8 +1,8 @@
 //! Which findings the filters let through: false alarms and misses for a grid of thresholds, on
-//! generated programs of which is known what they lose.
+//! generated programs with known losses.
 //!
-//! [`corpus`] has the programs, [`verdict`] says what of a report is wrong; `exchange` measures what
-//! the filters save.
+//! [`corpus`] has the programs. [`verdict`] says which findings of a report are wrong. `exchange`
+//! measures what the filters save.
 
 pub mod corpus;
 mod exchange;
@@ -34,21 +34,21 @@ const BASELINES: [f64; 5] = [1.1, 1.5, 2.0, 3.0, 10.0];
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where traces are made, one after the other.
+    /// Directory of the traces, made one after the other.
     pub directory: PathBuf,
-    /// With the default thresholds only.
+    /// Whether to use the default thresholds only.
     pub only_defaults: bool,
 }
 
-/// Thresholds, and what was found with them: hotspots down, ratios across.
+/// Thresholds and their results: hotspots down, ratios across.
 struct Grid {
-    /// Whose ratio it is.
+    /// The filter that the ratio belongs to.
     filter: &'static str,
     hotspots: Vec<f64>,
     ratios: Vec<f64>,
-    /// Hotspot and ratio that an analysis has if it is told none.
+    /// Default hotspot and ratio of an analysis.
     usual: (f64, f64),
-    /// What else the command is told.
+    /// Further options of the command.
     options: Vec<String>,
     cells: Vec<Cell>,
 }
@@ -77,7 +77,7 @@ impl Grid {
             .collect()
     }
 
-    /// Analyses a trace with all thresholds; gives what was reported with the defaults.
+    /// Analyses a trace with all thresholds; returns the report with the defaults.
     fn analyze(
         &mut self,
         analyzer: &Path,
@@ -109,7 +109,6 @@ impl Grid {
         Ok(at_defaults)
     }
 
-    /// As a table.
     fn table(&self, title: &str, text: impl Fn(&Cell) -> String) -> Table {
         let head: Vec<String> = self
             .ratios
@@ -128,25 +127,25 @@ impl Grid {
     }
 }
 
-/// What analyses with the same thresholds did.
+/// Results of analyses with the same thresholds.
 #[derive(Clone, Debug, Default)]
 struct Cell {
-    /// Clean programs of which something was reported.
+    /// Clean programs with findings.
     alarms: u64,
-    /// Other programs of which something was reported that is not there.
+    /// Other programs with findings of something that is not there.
     wrong: u64,
-    /// Faulty programs of which something was not reported.
+    /// Faulty programs with missing findings.
     missed: u64,
     /// Requests, all programs together.
     requests: u64,
 }
 
-/// What became of a fault of some strength at the defaults.
+/// Results for a fault of one strength at the defaults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     /// Programs in which it must be found.
     must: u64,
-    /// Of these, those in which it was.
+    /// Programs among these in which it was found.
     found: u64,
     /// Programs in which it costs less.
     less: u64,
@@ -176,9 +175,9 @@ struct Corpus {
     clean: u64,
     faulty: u64,
     others: u64,
-    /// The most that a rank of a clean program lost of its time, percent.
+    /// Largest share of its time that a rank of a clean program lost, percent.
     most_clean: f64,
-    /// By kind of fault and position in [`STRENGTHS`]; faults without strength have the first.
+    /// By kind of fault and position in [`STRENGTHS`]; faults without strength use the first.
     fates: BTreeMap<&'static str, [Fate; STRENGTHS.len()]>,
 }
 
@@ -221,7 +220,7 @@ fn measure_corpus(
     Ok(())
 }
 
-/// Notes what became of a case at the defaults.
+/// Notes the result of a case at the defaults.
 fn note(case: &Case, oracle: &Oracle, is_found: bool, fates: &mut [Fate; STRENGTHS.len()]) {
     let at = STRENGTHS.iter().position(|&s| s == case.strength);
     let fate = &mut fates[at.unwrap_or(0)];
@@ -319,7 +318,7 @@ impl Corpus {
         outcome.raw.push((name.to_owned(), vec![self.most_clean]));
     }
 
-    /// What was found of each fault at the defaults.
+    /// Results of each fault at the defaults.
     fn by_fault(&self) -> Table {
         let title = "At the defaults: programs found of those that lose much, + those that lose \
                      less, by what the fault makes the run longer";

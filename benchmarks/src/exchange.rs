@@ -1,4 +1,4 @@
-//! What it costs to give traces to other tools, and to take theirs: speed, bytes, memory.
+//! The cost of exports to other tools and of imports: speed, bytes, memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::runs::Outcome;
 use crate::table::{Table, median};
 use crate::traces::{Series, Trace};
 
-/// What a trace can be exported as; the first one is read again.
+/// Export targets; the first one's archive is read again.
 pub const TARGETS: [&str; 8] = [
     "otf2",
     "parquet",
@@ -28,11 +28,11 @@ pub const TARGETS: [&str; 8] = [
 pub struct Options {
     /// Sizes of the traces, million calls.
     pub sizes: Vec<u64>,
-    /// Of what, and how often.
+    /// The traces and how often.
     pub series: Series,
     /// Some of [`TARGETS`].
     pub targets: Vec<String>,
-    /// Where files are made.
+    /// Directory of the files.
     pub directory: PathBuf,
 }
 
@@ -56,12 +56,12 @@ pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// What is measured, in a directory of its own, removed when dropped.
+/// Analyzer, reader and files, in a directory of their own that is removed when dropped.
 struct Bench {
     directory: PathBuf,
-    /// A copy: a build in between must not change what is measured.
+    /// A copy, so that a build meanwhile does not change the measurement.
     analyzer: PathBuf,
-    /// Reads an archive and does nothing else; where it can be compiled.
+    /// A reader that only reads an archive, if it can be compiled.
     bare: Option<PathBuf>,
 }
 
@@ -89,7 +89,7 @@ impl Bench {
         self.directory.join(target)
     }
 
-    /// Exports a trace in turns as everything; the archive stays.
+    /// Exports a trace to all targets in turns; the archive stays.
     fn exports(
         &self,
         options: &Options,
@@ -149,7 +149,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Reads the archive in turns by everything that can; it is gone then.
+    /// Reads the archive with all readers in turns, then removes it.
     fn readers(&self, rounds: u32, name: &str, outcome: &mut Outcome) -> Result<()> {
         let archive = self.output(TARGETS[0]);
         let Some(bare) = &self.bare else {
@@ -204,12 +204,12 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // It lies among temporary files: what stays does no harm.
+        // Best effort: it lies among temporary files.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Medians: time, millions of `things` per second, and per second of processor time, memory.
+/// Medians: time, millions of `things` per second, the same per second of processor time, memory.
 fn figures(usages: &[Usage], things: f64) -> [String; 4] {
     let of = |value: fn(&Usage) -> f64| median(&usages.iter().map(value).collect::<Vec<_>>());
     let (wall, cpu) = (of(|usage| usage.wall_s), of(|usage| usage.cpu_s));

@@ -12,7 +12,6 @@ use laggard_generator::{
 };
 use laggard_report::Report;
 
-/// Differences that are printed.
 const SHOWN: usize = 50;
 
 /// What a file of the trace holds.

@@ -1,15 +1,15 @@
 //! Measurements of the collector and the analyzer.
 //!
-//! *Purpose.* Figures that the project promises, each measured in a way that holds on
-//! a shared machine: things that are compared run in turns, medians count, and
-//! results are ratios or differences of things of the same run.
+//! *Purpose.* Figures that the project promises, each measured in a way that holds on a shared
+//! machine: variants run in turns, medians count, and results are ratios or differences within one
+//! run.
 //!
 //! *Parts.* [`analysis`] measures the analyzer on generated traces (`laggard-generator`),
-//! [`exchange`] what other tools get of them. [`calls`] and [`bytes`] measure the collector with
-//! small programs ([`micro`]). [`process`] runs what is measured, [`table`] prints the figures and
-//! [`runs`] keeps them.
+//! [`exchange`] exports and imports. [`calls`] and [`bytes`] measure the collector with small
+//! programs ([`micro`]). [`process`] runs commands, [`table`] prints the figures and [`runs`] keeps
+//! them.
 //!
-//! *Not here.* Tests of results: those stand beside the code that they test.
+//! *Not here.* Tests of results: they stand beside the code that they test.
 
 pub mod analysis;
 pub mod bytes;

@@ -18,7 +18,7 @@ pub struct Program {
     pub ranks: usize,
     /// Steps that take some tenths of a second.
     pub steps: u64,
-    /// Whether its calls are those of OpenSHMEM, which not every tracer knows.
+    /// Whether it calls OpenSHMEM, which not every tracer knows.
     pub is_shmem: bool,
 }
 
@@ -39,7 +39,7 @@ impl Program {
         }
     }
 
-    /// Those of the variants that see its calls.
+    /// The variants that see its calls.
     pub fn of_use<'v>(&self, variants: &'v [Variant]) -> &'v [Variant] {
         match variants {
             [rest @ .., Variant::EzTrace] if self.is_shmem => rest,
@@ -48,7 +48,7 @@ impl Program {
     }
 }
 
-/// All programs; the first nine are those that calls are timed with.
+/// All programs; calls are timed with the first nine.
 pub const PROGRAMS: [Program; 11] = [
     Program::new("send_null", 1, 2_000_000),
     Program::new("iprobe", 1, 1_000_000),
@@ -64,26 +64,26 @@ pub const PROGRAMS: [Program; 11] = [
     Program::new("allreduce", 2, 50_000),
 ];
 
-/// The programs that can be built here: the MPI library may come without OpenSHMEM.
+/// The programs that can be built: the MPI library may lack OpenSHMEM.
 pub fn programs() -> impl Iterator<Item = Program> {
     let has_shmem = process::is_installed("oshrun");
     let can_be = move |program: &Program| has_shmem || !program.is_shmem;
     PROGRAMS.into_iter().filter(can_be)
 }
 
-/// What watches the program.
+/// The tracer that watches the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Nothing.
     Bare,
-    /// The collector with call paths of so many frames.
+    /// The collector with call paths of this many frames.
     Collector(u32),
     /// EZTrace.
     EzTrace,
 }
 
 impl Variant {
-    /// For a table's head.
+    /// Name in a table's head.
     pub fn name(self) -> String {
         match self {
             Variant::Bare => "bare".to_owned(),
@@ -93,7 +93,7 @@ impl Variant {
     }
 }
 
-/// What one run gave.
+/// Results of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Calls of all ranks from Init to Finalize.
@@ -108,8 +108,8 @@ pub struct Sample {
     pub trace_bytes: u64,
 }
 
-/// A directory with the programs, compiled, and a copy of the collector: a build in
-/// between must not change what is measured. Removed when dropped.
+/// A directory with the compiled programs and a copy of the collector, so that a build meanwhile
+/// does not change the measurement. Removed when dropped.
 pub struct Bench {
     directory: PathBuf,
     collector: PathBuf,
@@ -147,7 +147,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// The variants that can be run here. Says what is left out.
+    /// The variants that can run here. Prints which are left out.
     pub fn variants(&self, depths: &[u32]) -> Vec<Variant> {
         let mut variants = vec![Variant::Bare];
         variants.extend(depths.iter().map(|&depth| Variant::Collector(depth)));
@@ -162,7 +162,7 @@ impl Bench {
     /// Runs a program once.
     ///
     /// # Errors
-    /// It failed, or no trace was written where one should be.
+    /// It failed, or wrote no trace where it should.
     pub fn run(&self, program: Program, variant: Variant, steps: u64) -> Result<Sample> {
         let trace = self.directory.join("trace");
         let mut command = process::mpirun(program.ranks);
@@ -222,7 +222,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // It lies among temporary files: what stays does no harm.
+        // Best effort: it lies among temporary files.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

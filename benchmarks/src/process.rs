@@ -1,4 +1,4 @@
-//! Runs commands and says what they cost.
+//! Runs commands and measures their cost.
 
 use std::fs;
 use std::io;
@@ -9,26 +9,26 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// What a command used, its children included.
+/// Resources that a command used, its children included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
     /// From start to end, s.
     pub wall_s: f64,
     /// User and system time of all its processes, s.
     pub cpu_s: f64,
-    /// Largest resident memory of one of its processes, bytes.
+    /// Largest resident memory of any of its processes, bytes.
     pub peak_bytes: u64,
 }
 
-/// Runs a command that prints nothing of interest.
+/// Runs a command and discards its output.
 ///
 /// # Errors
-/// It could not be started, or ended with something else than success.
+/// It could not be started, or did not end with success.
 pub fn run(command: &mut Command) -> Result<Usage> {
     run_to(command, Stdio::null()).map(|(usage, _)| usage)
 }
 
-/// Runs a command; gives what it printed on standard output, too.
+/// Runs a command; returns its standard output, too.
 ///
 /// # Errors
 /// As [`run`].
@@ -76,8 +76,7 @@ pub fn is_open_mpi() -> bool {
     String::from_utf8_lossy(&text).contains("Open MPI")
 }
 
-/// `mpirun -n N` with what it takes to start on any machine, more ranks than cores
-/// included.
+/// `mpirun -n N` with the options to start on any machine, even with more ranks than cores.
 pub fn mpirun(ranks: usize) -> Command {
     let mut command = Command::new("mpirun");
     command.args(["-n", &ranks.to_string()]);
@@ -97,11 +96,11 @@ pub fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// A file that the release build made: what `variable` names, else beside this
-/// program (of a test, above it), else in the workspace.
+/// A file of the release build: the one that `variable` names, else beside this program (for a
+/// test, above it), else in the workspace.
 ///
 /// # Errors
-/// It is nowhere.
+/// There is none.
 pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return Ok(PathBuf::from(path));
@@ -119,8 +118,8 @@ pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
     })
 }
 
-/// Does something with a copy of the analyzer in a directory, which is made where it is missing: a
-/// build in between must not change what is measured. The copy is removed afterwards.
+/// Calls `measure` with a copy of the analyzer in a directory, which is created if missing. The
+/// copy keeps a build meanwhile from changing the measurement, and is removed afterwards.
 ///
 /// # Errors
 /// The analyzer is not built, the file system failed, or what `measure` says.
@@ -164,7 +163,7 @@ pub fn bytes_below(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Removes a file, or a directory with all in it, if it is there.
+/// Removes a file, or a directory with its content, if it exists.
 ///
 /// # Errors
 /// What the file system says.

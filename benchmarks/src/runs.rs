@@ -1,4 +1,4 @@
-//! Runs that are kept: raw numbers with the machine that gave them.
+//! Kept runs: raw numbers with the machine they are from.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use crate::machine;
 use crate::table::Table;
 
-/// What a measurement found.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// For people.
     tables: Vec<Table>,
-    /// Every single value measured: what it is, and the values of all rounds.
+    /// Every measured value: its name, and the values of all rounds.
     pub raw: Vec<(String, Vec<f64>)>,
 }
 
@@ -26,7 +26,7 @@ impl Outcome {
         self.tables.push(table);
     }
 
-    /// Appends tables and values to `runs/DATE-WHAT.txt`; gives the file.
+    /// Appends tables and values to `runs/DATE-WHAT.txt`; returns the path.
     ///
     /// # Errors
     /// What the file system says.
@@ -57,8 +57,7 @@ fn seconds_now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// YYYY-MM-DD of a time since 1970 in UTC (Hinnant, "chrono-compatible low-level date
-/// algorithms").
+/// YYYY-MM-DD of a time since 1970 in UTC (Hinnant, "chrono-compatible low-level date algorithms").
 fn date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

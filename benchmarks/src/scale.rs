@@ -1,5 +1,4 @@
-//! How the analysis grows: with the ranks, with the calls, and what that means for
-//! machines that are larger than this one.
+//! How the analysis grows with the ranks and the calls, and an extrapolation to larger machines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,24 +20,24 @@ pub struct Options {
     pub ranks: Vec<u32>,
     /// Calls of each rank.
     pub calls: u64,
-    /// Agents.
+    /// Numbers of agents.
     pub agents: Vec<usize>,
     /// What the ranks did.
     pub program: Program,
     /// How often everything is analysed.
     pub rounds: u32,
-    /// Where traces are made, one after the other.
+    /// Directory of the traces, made one after the other.
     pub directory: PathBuf,
 }
 
-/// What is known of the analyses of a trace by so many agents: that of the median time.
+/// The analyses of a trace by one number of agents: the one with the median time.
 #[derive(Clone, Debug)]
 struct Run {
     ranks: f64,
     calls: f64,
     agents: usize,
     time_s: f64,
-    /// Of all agents together, the most in any round, bytes.
+    /// Of all agents together, the largest of all rounds, bytes.
     memory: f64,
     /// Between agents.
     messages: f64,
@@ -48,11 +47,11 @@ struct Run {
     phases: Vec<(String, f64, f64)>,
 }
 
-/// Analyses generated traces of growing size, checks every report against what the trace
-/// was made to say, and fits how costs grow.
+/// Analyses generated traces of growing size, checks every report against its expectations, and
+/// fits how costs grow.
 ///
 /// # Errors
-/// A report is not as expected; the analyzer or the file system failed.
+/// A report differs from its expectations; the analyzer or the file system failed.
 pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
     process::with_analyzer(&options.directory, |analyzer| {
         measure_all(options, analyzer, outcome)
@@ -61,7 +60,8 @@ pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
 
 fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Result<()> {
     let program = options.program.name();
-    // As many calls on the fewest ranks as on the most ranks together, in between too.
+    // The fewest ranks also make as many calls as the most ranks do together, and numbers in
+    // between.
     let fewest = *options.ranks.first().context("no numbers of ranks")?;
     let lengths = options.ranks.iter().map(|&ranks| {
         let longer = u64::from(ranks / fewest);
@@ -124,7 +124,7 @@ fn measure_all(options: &Options, analyzer: &Path, outcome: &mut Outcome) -> Res
     Ok(())
 }
 
-/// All rounds of each number of agents, these in turns.
+/// All rounds of each number of agents, in turns.
 fn in_turns(options: &Options, run: impl Fn(usize) -> Result<Run>) -> Result<Vec<Vec<Run>>> {
     let mut runs = vec![Vec::new(); options.agents.len()];
     for _ in 0..options.rounds {
@@ -135,7 +135,7 @@ fn in_turns(options: &Options, run: impl Fn(usize) -> Result<Run>) -> Result<Vec
     Ok(runs)
 }
 
-/// The round of the median time, with the most memory of any.
+/// The round with the median time, and the most memory of any.
 fn typical(mut rounds: Vec<Run>) -> Result<Run> {
     let memory = rounds.iter().map(|run| run.memory).fold(0.0, f64::max);
     rounds.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
@@ -231,8 +231,8 @@ fn exponent(points: &[(f64, f64)]) -> f64 {
     line(&logs).1
 }
 
-/// How costs grow with the size, per number of agents. Sizes that take no time say nothing
-/// about exponents: the larger half counts.
+/// How costs grow with the size, per number of agents. Only the larger half of the sizes counts:
+/// sizes that take no time say nothing about exponents.
 fn exponents(what: &str, options: &Options, runs: &[Run], size: fn(&Run) -> f64) -> Table {
     let title = format!("Exponents e of cost ~ {what}^e, from the larger sizes");
     let mut table = Table::new(&title, &["agents", "time", "memory"]);
@@ -276,17 +276,17 @@ fn predicted(options: &Options, runs: &[Run]) -> Result<Table> {
     Ok(table)
 }
 
-/// The machine that the model is for.
+/// The machine of the model.
 const MACHINE_RANKS: f64 = 1e6;
 const MACHINE_AGENTS: f64 = 1e3;
-/// What its network gives an agent, bytes/s and s per message: cautious figures for one of
-/// many processes of a node.
+/// Its network for one agent, bytes/s and s per message: cautious figures for one of many processes
+/// of a node.
 const BANDWIDTH: f64 = 1e9;
 const LATENCY: f64 = 5e-6;
 
-/// A model of a large machine: every phase costs an agent what its own ranks cost, measured
-/// per rank; what all agents learn of all ranks grows with all ranks, and so does what the
-/// head is told of each; exchanges cost messages to all other agents.
+/// A model of a large machine. In every phase an agent pays for its own ranks, as measured per
+/// rank. The data that every agent learns of all ranks grows with the ranks, and so does the data
+/// that the head collects. Exchanges cost messages to all other agents.
 fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
     let title = format!(
         "Extrapolated to {MACHINE_RANKS:.0} ranks on {MACHINE_AGENTS:.0} agents, {} calls each",
@@ -306,7 +306,7 @@ fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
         let own = fixed.max(0.0) + each.max(0.0) * MACHINE_RANKS / MACHINE_AGENTS;
         terms.push((format!("{name}: own ranks"), own));
     }
-    // Several agents: bytes of each phase over ranks, as far as they grow with them.
+    // Several agents: the part of each phase's bytes that grows with the ranks.
     if let Some(&agents) = options.agents.iter().filter(|&&agents| agents > 1).max() {
         let several: Vec<&Run> = of(agents).collect();
         let largest = several.last().context("nothing measured")?;
@@ -316,13 +316,13 @@ fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
                 .map(|run| (run.ranks, run.phases[at].2))
                 .collect();
             let each = line(&points).1.max(0.0);
-            // Of what is told of every rank, the head passes all on, agent by agent.
+            // The head passes on the data of all ranks, agent by agent.
             let agents = agents as f64;
             let to_all = each / agents * MACHINE_RANKS * MACHINE_AGENTS.log2() / BANDWIDTH;
             terms.push((format!("{name}: told of all ranks"), to_all));
         }
         let rounds = largest.messages / (agents as f64 * (agents as f64 - 1.0));
-        // Every message of a round goes to every other agent at worst.
+        // At worst every message of a round goes to every other agent.
         terms.push((
             "messages to all other agents".to_owned(),
             rounds * MACHINE_AGENTS * LATENCY,
@@ -339,8 +339,8 @@ fn machine(options: &Options, runs: &[Run]) -> Result<Table> {
     Ok(table)
 }
 
-/// What an agent of a large machine takes, bytes: by itself, for its own ranks, and for what it is
-/// told of all ranks.
+/// Memory of an agent of a large machine, bytes: for itself, its own ranks, and the data of all
+/// ranks.
 #[derive(Debug, PartialEq)]
 struct MemoryTerms {
     own: f64,
@@ -348,8 +348,8 @@ struct MemoryTerms {
     all_ranks: f64,
 }
 
-/// Memory of `a` agents together is `a * itself + each * ranks + a * told * ranks`: a line over
-/// agents for each number of ranks, and lines through what these have in common.
+/// Memory of `a` agents together is `a * itself + each * ranks + a * told * ranks`. Fits a line
+/// over agents for each number of ranks, then lines through their coefficients.
 fn memory_terms(runs: &[Run]) -> MemoryTerms {
     let mut sizes: Vec<f64> = runs.iter().map(|run| run.ranks).collect();
     sizes.dedup();
@@ -369,7 +369,7 @@ fn memory_terms(runs: &[Run]) -> MemoryTerms {
     }
 }
 
-/// Memory of an agent of the machine.
+/// Memory of an agent of the large machine.
 fn machine_memory(runs: &[Run]) -> Table {
     let title =
         format!("Memory of an agent with {MACHINE_RANKS:.0} ranks on {MACHINE_AGENTS:.0} agents");

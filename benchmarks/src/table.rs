@@ -54,8 +54,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// The middle of some values; of an even number, the mean of the two in the middle.
-/// NaN without values.
+/// The median; of an even number of values, the mean of the two in the middle. NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

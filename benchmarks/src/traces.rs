@@ -9,7 +9,7 @@ use clap::Args;
 use crate::process;
 use laggard_generator::{self as generator, Length, Program, Settings};
 
-/// Bytes per call that a trace may need at most.
+/// Most bytes per call of a trace.
 const BYTES_PER_CALL: u64 = 13;
 
 /// Which traces are measured, and how often.
@@ -41,7 +41,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// What a trace of it is called in tables.
+    /// The trace's name in tables.
     pub fn title(&self, millions: u64) -> String {
         let (program, ranks) = (self.program.name(), self.ranks);
         format!("{millions} million calls, {program} on {ranks} ranks")
@@ -57,7 +57,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace of so many `millions` of calls in `directory`: the one that is there, or a new one.
+    /// The trace of `millions` of calls in `directory`, an existing one or a new one.
     ///
     /// # Errors
     /// There is no room for it, or the file system failed.
@@ -80,17 +80,17 @@ impl Trace {
         }
         let settings = Settings {
             faults: program.usual_faults(ranks),
-            // The disk is for the calls, and nobody reads them.
+            // Nobody reads them, and the disk is needed for the calls.
             expectations: false,
             ..Settings::new(program, ranks, Length::Calls(calls))
         };
-        // Under another name until it is whole.
+        // Under another name until it is complete.
         let part = directory.join(format!("{name}.part"));
         if part.is_dir() {
             fs::remove_dir_all(&part)?;
         }
         generator::generate(&settings, &part)?;
-        // The disk must not be busy with it while others are measured.
+        // The disk must not be busy with it during a measurement.
         for entry in fs::read_dir(&part)? {
             fs::File::open(entry?.path())?.sync_all()?;
         }
@@ -98,7 +98,7 @@ impl Trace {
         Ok(Trace { path, is_new: true })
     }
 
-    /// Removes it if it is new and not to be kept for others.
+    /// Removes the trace if it is new and `keep` is false.
     ///
     /// # Errors
     /// What the file system says.

@@ -1,4 +1,4 @@
-//! OTF2 archives of many locations, and larger than memory: exported, and analysed.
+//! OTF2 archives with many locations, and archives larger than memory, are exported and analysed.
 
 mod limit;
 
@@ -11,10 +11,10 @@ use laggard_report::Report;
 
 use limit::{Limit, forget, limited};
 
-/// What each of the two times of a loss may be off in an archive, whose clock counts ns.
+/// Largest error of each of the two times of a loss in an archive, whose clock counts ns.
 const RESOLUTION_NS: u64 = 2;
 
-/// The program in a shell that may have so many files open.
+/// The program in a shell with a limit of open files.
 fn with_files(files: u32, command: &mut Command) -> &mut Command {
     let script = format!(r#"ulimit -n {files} && exec "$0" "$@""#);
     command
@@ -38,7 +38,8 @@ fn analyze(command: &mut Command, trace: &Path) -> Report {
     Report::read(&output).unwrap()
 }
 
-/// An archive tells what its trace was made to say, up to the resolution of its clock.
+/// Compares the report of an archive with its trace's expectations, up to the resolution of its
+/// clock.
 fn check(trace: &Path, report: &Report) {
     let mut expected = Expected::read(trace).unwrap();
     expected.run.clock_error_ns = RESOLUTION_NS;
@@ -46,8 +47,8 @@ fn check(trace: &Path, report: &Report) {
     assert!(found.is_empty(), "{}", found.join("\n  "));
 }
 
-/// A finding but for its times: pattern, operation, line, calls, instances, ranks, and each
-/// cause's rank, line and words.
+/// A finding without its times: pattern, operation, line, calls, instances, ranks, and each cause's
+/// rank, line and words.
 fn told(report: &Report) -> Vec<String> {
     let mut told: Vec<String> = (report.bottlenecks.iter())
         .map(|found| {
@@ -73,7 +74,7 @@ fn told(report: &Report) -> Vec<String> {
     told
 }
 
-/// Far fewer files may be open than there are locations, the larger of which are mapped.
+/// The limit of open files is far below the number of locations; the larger ones are mapped.
 #[test]
 fn locations_without_end_need_few_files() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -99,7 +100,7 @@ fn locations_without_end_need_few_files() {
 
 #[test]
 fn archives_larger_than_memory_are_analysed() {
-    // Not in a file system that is memory itself, nor the working copies.
+    // Neither it nor the working copies may lie in a file system in memory.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let trace = &directory.path().join("trace");
     let settings = Settings {

@@ -1,5 +1,5 @@
-//! With default thresholds nothing is reported of clean programs, and everything of faulty ones
-//! that costs a rank much of its time, by any number of agents.
+//! With default thresholds, clean programs have no findings. Faulty ones have every finding that
+//! costs a rank much of its time, for any number of agents.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_generator::{Expected, Program};
 use laggard_report::Report;
 
-/// All that is wrong with a report, a line each.
+/// Everything wrong with a report, a line each.
 fn wrong(case: &Case, expected: &Expected, report: &Report) -> Vec<String> {
     let oracle = Oracle::new(expected);
     let mut wrong = oracle.missed(report);
@@ -19,7 +19,7 @@ fn wrong(case: &Case, expected: &Expected, report: &Report) -> Vec<String> {
     wrong
 }
 
-/// Generates and analyses in this process; gives the trace as well.
+/// Generates and analyses in this process; returns the trace, too.
 fn check(case: &Case, options: &AnalyzeOptions) -> (tempfile::TempDir, Expected, Report) {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
@@ -31,7 +31,7 @@ fn check(case: &Case, options: &AnalyzeOptions) -> (tempfile::TempDir, Expected,
     (directory, expected, analysis.report)
 }
 
-/// The built command, with the defaults, as a job of several agents.
+/// Runs the built command with the defaults, as a job of several agents.
 fn with_agents(trace: &Path, agents: usize) -> Report {
     let output = trace.join(format!("report-{agents}.json"));
     let mpirun = process::mpirun(agents);
@@ -48,7 +48,7 @@ fn with_agents(trace: &Path, agents: usize) -> Report {
     Report::read(&output).unwrap()
 }
 
-/// One, two and three agents say the same, and nothing wrong.
+/// One, two and three agents report the same, and nothing wrong.
 fn check_agents(case: &Case) {
     let (directory, expected, report) = check(case, &AnalyzeOptions::default());
     let trace = directory.path().join("trace");
@@ -80,7 +80,7 @@ fn nothing_is_reported_of_clean_programs() {
     for case in &clean {
         let (_, _, report) = check(case, &AnalyzeOptions::default());
         assert_eq!(report.bottlenecks, [], "{}", case.name());
-        // What is not listed is counted, and part of the sums.
+        // Findings that are not listed are counted, and part of the sums.
         if let Some(below) = &report.below_hotspot {
             unlisted += below.findings;
             let metrics = report.metrics.iter().filter(|(id, _)| *id != "unexplained");

@@ -1,4 +1,4 @@
-//! A trace three times as large as the memory that its analysis may have.
+//! A trace three times as large as the memory for its analysis.
 
 mod limit;
 
@@ -10,7 +10,7 @@ use limit::{Limit, forget, limited};
 
 #[test]
 fn traces_larger_than_memory_are_analysed() {
-    // Not in a file system that is memory itself.
+    // Not in a file system in memory.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let settings = Settings {
         faults: vec!["slow-rank=5:50".parse().unwrap()],

@@ -8,7 +8,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_generator::{Expected, Fault, Length, Program, Settings, Skew, differences, generate};
 use laggard_report::{Bottleneck, Report};
 
-/// Faults that each program is tried with, one set after the other.
+/// Sets of faults to try with each program.
 const FAULTS: [&[&str]; 9] = [
     &[],
     &["slow-rank=1:60"],
@@ -35,7 +35,7 @@ fn settings(program: Program, ranks: u32, faults: &[&str]) -> Settings {
     }
 }
 
-/// Generates, analyses everything in this process, and compares.
+/// Generates, analyses in this process, and compares.
 fn check(settings: &Settings) -> (Expected, Report) {
     let directory = tempfile::tempdir().unwrap();
     generate(settings, directory.path()).unwrap();
@@ -49,7 +49,7 @@ fn check(settings: &Settings) -> (Expected, Report) {
     (expected, report)
 }
 
-/// Every set of faults on several numbers of ranks.
+/// Tries every set of faults on several numbers of ranks.
 fn check_program(program: Program) {
     for faults in FAULTS {
         for ranks in [2, 6, 24] {
@@ -146,7 +146,7 @@ fn clocks_that_differ_change_nothing() {
         let (expected, report) = check(&alike);
         let (skewed, found) = check(&several);
         assert_eq!(expected.totals, skewed.totals);
-        // But for what calls cost, which is rounded with each clock.
+        // Without the cost of calls, which each clock rounds differently.
         let lost = |report: &Report| -> f64 {
             let metrics = report.metrics.iter().filter(|(id, _)| *id != "unexplained");
             metrics.map(|(_, metric)| metric.total_s).sum()
@@ -175,8 +175,8 @@ fn clocks_measured_inexactly_are_allowed_for() {
     }
 }
 
-/// A finding is as sure as its mean loss is large beside the error of the clocks, unless waiting
-/// and late ranks share a host, and with it a clock.
+/// Confidence follows the mean loss against the error of the clocks, unless waiting and late ranks
+/// share a host, and with it a clock.
 fn assert_confidence(report: &Report) {
     let error_s = report.run.clock_error_s.unwrap_or(0.0);
     assert!(error_s > 0.0);
@@ -194,7 +194,7 @@ fn assert_confidence(report: &Report) {
     }
 }
 
-/// Errors that are larger than what messages take.
+/// Errors larger than the time of a message.
 #[test]
 fn violated_causality_is_repaired() {
     let mut repaired = 0;
@@ -228,8 +228,7 @@ fn violated_causality_is_repaired() {
     assert!(repaired > 15, "{repaired}");
 }
 
-/// Rates that were measured wrongly, on 2 to 8 hosts: clocks come apart faster than messages
-/// follow each other there and back.
+/// Wrong rates on 2 to 8 hosts: clocks drift apart faster than messages go there and back.
 #[test]
 fn wrong_rates_are_repaired() {
     let mut repaired = 0;
@@ -306,7 +305,7 @@ fn clocks_whose_rates_change_are_followed() {
     }
 }
 
-/// A difference of one ns, of a cause or of a count does not pass.
+/// A difference of one ns, of a cause or of a count is found.
 #[test]
 fn what_is_wrong_is_seen() {
     let settings = settings(Program::Halo2d, 6, &["slow-rank=1:60", "lost-message=1:3"]);
@@ -332,7 +331,7 @@ fn what_is_wrong_is_seen() {
     }
 }
 
-/// The built command as a job of several agents.
+/// Runs the built command as a job of several agents.
 fn analyze_with_agents(trace: &Path, agents: usize) -> Report {
     let output = trace.join(format!("report-{agents}.json"));
     let mpirun = process::mpirun(agents);
@@ -379,7 +378,7 @@ fn any_number_of_agents_finds_the_same() {
     }
 }
 
-/// More ranks than a report lists one by one: what is said of the others is folded.
+/// More ranks than a report lists one by one: the rest is folded.
 #[test]
 fn any_number_of_agents_finds_the_same_of_many_ranks() {
     for (program, faults) in [
@@ -403,8 +402,8 @@ fn any_number_of_agents_finds_the_same_of_many_ranks() {
     }
 }
 
-/// What agents tell each other of a collective is one entry of each agent, in a message with many
-/// others: twice as many collectives cost the same whether 60 or 600 ranks are in them.
+/// For a collective, each agent sends one entry, in a message with many others. Twice as many
+/// collectives cost the same for 60 ranks as for 600.
 #[test]
 fn collectives_cost_agents_by_instances() {
     let costs = [60, 600].map(|ranks| {
@@ -455,7 +454,7 @@ fn any_number_of_agents_repairs_the_same() {
     }
 }
 
-/// One, two and three agents find what is expected, and the same.
+/// One, two and three agents find the expected, and the same.
 fn assert_same_for_agents(settings: &Settings) -> Report {
     let directory = tempfile::tempdir().unwrap();
     generate(settings, directory.path()).unwrap();
@@ -474,7 +473,7 @@ fn assert_same_for_agents(settings: &Settings) -> Report {
     report
 }
 
-/// Whether ranks have files of their own or share one per host, all of the report is the same.
+/// The report is the same for one file per rank and one per host.
 #[test]
 fn node_files_make_no_difference() {
     let reports = [false, true].map(|file_per_node| {

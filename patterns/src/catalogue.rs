@@ -1,18 +1,18 @@
-//! The rows: one per pattern, and what is derived from them.
+//! The rows, one per pattern, and everything derived from them.
 
 use laggard_trace::calls::Shape;
 
 use crate::pattern::Pattern;
 use crate::{group, one_sided, progress, two_sided, unexplained, window};
 
-/// An inner node of the metric tree that is no pattern itself.
+/// An inner node of the metric tree that is no pattern.
 #[derive(Debug)]
 pub struct MetricGroup {
-    /// What patterns name as their parent.
+    /// Id that patterns name as their parent.
     pub id: &'static str,
     /// The group above, "" at the top.
     pub parent: &'static str,
-    /// For people.
+    /// Name for people.
     pub name: &'static str,
 }
 
@@ -57,7 +57,7 @@ pub static GROUPS: &[MetricGroup] = &[
 
 macro_rules! patterns {
     ($($number:literal $name:ident = $row:expr;)*) => {
-        /// A pattern of the catalogue. Numbers are never changed or used again.
+        /// A pattern of the catalogue. Its number never changes and is never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[allow(missing_docs)]
@@ -67,7 +67,7 @@ macro_rules! patterns {
             /// All patterns in the order of the catalogue.
             pub const ALL: &'static [PatternId] = &[$(PatternId::$name,)*];
 
-            /// The pattern with this number, as `as u8` gives it.
+            /// The pattern with this number, the inverse of `as u8`.
             pub fn from_number(number: u8) -> Option<PatternId> {
                 match number {
                     $($number => Some(PatternId::$name),)*
@@ -132,7 +132,7 @@ impl PatternId {
         self.row().name
     }
 
-    /// Whether it is about a collective of a group, not about messages.
+    /// Whether it concerns a collective of a group, not messages.
     pub fn is_about_group(self) -> bool {
         !matches!(
             self.row().parent,
@@ -140,7 +140,7 @@ impl PatternId {
         )
     }
 
-    /// Whether its time is time that somebody was waited for.
+    /// Whether its time is waiting for another party.
     pub fn is_waiting(self) -> bool {
         !matches!(
             self,
@@ -156,7 +156,7 @@ impl PatternId {
         self == PatternId::InitCompletion
     }
 
-    /// The pattern that somebody means: by id or name, however it is written.
+    /// Finds a pattern by id or name, in any spelling.
     pub fn from_text(text: &str) -> Option<PatternId> {
         let plain = |text: &str| -> String {
             let letters = text.chars().filter(|c| c.is_alphanumeric());
@@ -176,7 +176,7 @@ impl PatternId {
     }
 }
 
-/// The patterns that an operation of this shape can show, the wait first.
+/// The patterns that an operation of this shape can have, the wait first.
 pub fn of_shape(shape: Shape) -> &'static [PatternId] {
     use PatternId::*;
     match shape {

@@ -2,15 +2,15 @@
 
 /// Factor on the confidence of a finding that rests on a truncated trace.
 pub const TRUNCATED_FACTOR: f64 = 0.8;
-/// Factor on the confidence of a finding about a group of which some member has no trace:
-/// that one may have been the late one.
+/// Factor on the confidence of a finding about a group with a member that has no trace: that member
+/// may have been the late one.
 pub const MISSING_FACTOR: f64 = 0.5;
 
-/// Factor on the confidence of a finding about a loop of the program's own: which value it waits
-/// for is not known, so that its cause follows from times.
+/// Factor on the confidence of a finding about a loop of the program's own. The value that it waits
+/// for is unknown, so its cause follows from times.
 pub const INFERRED_FACTOR: f64 = 0.8;
 
-/// What a finding rests on.
+/// The evidence for a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Error of the clock comparison behind it, ns; 0 where both parties share a clock.

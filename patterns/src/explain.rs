@@ -1,10 +1,10 @@
-//! What `laggard patterns --explain` says.
+//! The output of `laggard patterns --explain`.
 
 use crate::catalogue::PatternId;
 use crate::rules::RuleBase;
 use crate::wrapped::wrap;
 
-/// The manual's page of a pattern, with what these rules say against it.
+/// The manual's page of a pattern, with the advice of these rules.
 pub fn explain(pattern: PatternId, rules: &RuleBase) -> String {
     let row = pattern.row();
     let mut page = format!("{} ({})\n\n", row.name, row.id);

@@ -1,23 +1,21 @@
-//! The pattern catalogue: what is detected, exactly how much time it costs, and
-//! what to try against it.
+//! The pattern catalogue: what is detected, how its cost is defined, and possible remedies.
 //!
-//! *Purpose.* A pattern is one row ([`Pattern`]) and one pure function that gives
-//! its severity. The rows feed the detector, the report and the manual, so the
-//! three cannot disagree.
+//! *Purpose.* A pattern is one row ([`Pattern`]) and one pure function that gives its severity. The
+//! rows feed the detector, the report and the manual, so the three cannot disagree.
 //!
-//! *Data flow.* The analysis engine matches instances, asks [`of_shape`] which
-//! patterns apply, and calls the functions in [`two_sided`], [`group`] and [`window`] with
-//! times in ns on the global clock. [`confidence`] says how sure the result is.
+//! *Data flow.* The analysis engine matches instances, asks [`of_shape`] which patterns apply, and
+//! calls the functions in [`two_sided`], [`group`] and [`window`] with times in ns on the global
+//! clock. [`confidence`] says how sure the result is.
 //!
-//! *Constraints.* Every severity is between 0 and the duration of the operation
-//! that it is charged to, for any input. Nothing here knows about traces, agents
-//! or MPI; no function of a pattern allocates.
+//! *Constraints.* Every severity is between 0 and the duration of the operation that it is charged
+//! to, for any input. Nothing here knows about traces, agents or MPI; no function of a pattern
+//! allocates.
 //!
 //! *Hints* are data: [`rules`] reads them, from `rules.toml`, `advice.toml` and users' files, and
 //! says which hold for a finding.
 //!
-//! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that
-//! totals can be compared tool against tool.
+//! The definitions follow the usage of KOJAK/EXPERT, Scalasca and PPW, so that totals can be
+//! compared tool against tool.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod catalogue;
@@ -66,7 +64,7 @@ impl Interval {
         self.clip(moment.saturating_sub(self.enter))
     }
 
-    /// `severity` made to fit: never negative, never longer than the operation.
+    /// `severity` clamped to 0 … the operation's duration.
     #[inline]
     pub(crate) fn clip(self, severity: i64) -> i64 {
         severity.clamp(0, self.duration())

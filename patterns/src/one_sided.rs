@@ -1,4 +1,4 @@
-//! One-sided communication: who a process waited for in its own memory.
+//! One-sided communication: which access to its memory a process waited for.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -63,14 +63,14 @@ pub(crate) static COMPETING_GET: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
-/// Wait for a value that was written: `enter(write) - enter`, ns, within the wait.
+/// Wait for a written value: `enter(write) - enter`, ns, within the wait.
 #[inline]
 pub fn wait_on_value(own: Interval, write_enter: i64) -> i64 {
     own.before(write_enter)
 }
 
-/// Transfer that met others at its target, ns: what it took longer than `expected` apart from
-/// what it lost `otherwise`, at most the `overlap`.
+/// Transfer that met others at its target, ns: its duration beyond `expected`, without time lost
+/// `otherwise`, at most the `overlap`.
 #[inline]
 pub fn competing(own: Interval, expected: i64, otherwise: i64, overlap: i64) -> i64 {
     let excess = own.duration().saturating_sub(expected.max(0));

@@ -1,6 +1,6 @@
-//! What the catalogue says of a pattern.
+//! The types of a catalogue row.
 
-/// What a pattern's total is measured in.
+/// Unit of a pattern's total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Time lost.
@@ -19,20 +19,20 @@ impl Unit {
     }
 }
 
-/// What the party did that others waited for, as far as it matters for what to try.
+/// What the late party did, as far as it matters for advice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
-    /// Not known, or there is no such party.
+    /// Unknown, or there is no such party.
     #[default]
     Unknown,
-    /// It computed, for a good part of the time.
+    /// It computed for a good part of the time.
     Computed,
-    /// It was held up itself: by others, or by files.
+    /// It was held up itself, by others or by files.
     HeldUp,
 }
 
 impl Late {
-    /// As rules say it.
+    /// The name in rules.
     pub fn name(self) -> &'static str {
         match self {
             Late::Unknown => "unknown",
@@ -45,13 +45,13 @@ impl Late {
 /// One row of the catalogue.
 #[derive(Debug)]
 pub struct Pattern {
-    /// In reports and on the command line.
+    /// Id in reports and on the command line.
     pub id: &'static str,
-    /// The metric that this one is part of: a pattern's id or a [`MetricGroup`](crate::MetricGroup)'s.
+    /// The enclosing metric: a pattern's id or a [`MetricGroup`](crate::MetricGroup)'s.
     pub parent: &'static str,
-    /// For people.
+    /// Name for people.
     pub name: &'static str,
-    /// One line.
+    /// Summary in one line.
     pub summary: &'static str,
     /// What happens, and why it costs time.
     pub description: &'static str,
@@ -59,6 +59,6 @@ pub struct Pattern {
     pub condition: &'static str,
     /// The formula of the severity.
     pub severity: &'static str,
-    /// What totals are measured in.
+    /// Unit of totals.
     pub unit: Unit,
 }

@@ -1,8 +1,8 @@
-//! Calls that go on only while another rank is inside the library.
+//! Calls that progress only while another rank is inside the library.
 //!
-//! Many libraries move data only while the program is in one of their calls. A message of which
-//! both ends are there, a non-blocking collective that all have started, or an access to a window
-//! then waits until the partner calls the library again.
+//! Many libraries move data only while the program is in one of their calls. A message with both
+//! ends posted, a non-blocking collective that all have started, or an access to a window then
+//! waits until the partner calls the library again.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -27,27 +27,27 @@ pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
-/// Shortest absence of a partner that counts, ns: short ones end before anybody can tell.
+/// Shortest absence of a partner that counts, ns: shorter ones end unnoticed.
 pub const SHORTEST_NS: i64 = 10_000;
 
-/// Shortest rest of a call that is asked about, ns.
+/// Shortest rest of a call to look into, ns.
 pub const REST_NS: i64 = 20_000;
 
-/// What a call waited for a partner's progress.
+/// Time that a call waited for a partner's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// ns.
     pub severity: i64,
-    /// Of these, ns that are in doubt: the call went on for a while after the partner was back.
+    /// The doubtful part of it, ns: the call went on for a while after the partner was back.
     pub doubt: i64,
 }
 
-/// Wait for progress: `own` needed a partner from `from` on, who was outside of the library in
-/// these `absences` (from, until; ascending; each ended by a call that the partner entered).
+/// Wait for progress. `own` needed a partner from `from` on. The partner was outside of the library
+/// in these `absences` (from, until; ascending), each ended by a call that it entered.
 ///
-/// `None` where nobody was absent, or where the call went on for longer, after the partner was
-/// back, than the partner's longest absence: then it was something else. Of the severity that
-/// part is in doubt which the call went on afterwards, as part of that absence and the time after.
+/// `None` if there was no absence. `None`, too, if the call went on after the partner's return for
+/// longer than its longest absence: then there was another reason. The time after the return makes
+/// the share `after / (longest absence + after)` of the severity doubtful.
 pub fn wait_for_progress(own: Interval, from: i64, absences: &[(i64, i64)]) -> Option<Stall> {
     let from = from.max(own.enter);
     let within = |&(begin, end): &(i64, i64)| (begin.max(from), end.min(own.leave));
@@ -65,8 +65,8 @@ pub fn wait_for_progress(own: Interval, from: i64, absences: &[(i64, i64)]) -> O
     })
 }
 
-/// Passive access: `own` waited for a target that `entered` a call then. Not counted is what is
-/// lock contention, until `contended`.
+/// Passive access: `own` waited until the target `entered` a call. Lock contention, until
+/// `contended`, does not count.
 pub fn passive(own: Interval, contended: Option<i64>, entered: i64) -> Stall {
     let from = contended.map_or(own.enter, |until| until.max(own.enter));
     let severity = own.before(entered).min(entered.saturating_sub(from)).max(0);
@@ -77,7 +77,7 @@ pub fn passive(own: Interval, contended: Option<i64>, entered: i64) -> Stall {
     }
 }
 
-/// The part of the severity that is in doubt, ns: `after / (absence + after)`.
+/// The doubtful part of the severity, ns: `severity · after / (absence + after)`.
 fn in_doubt(severity: i64, absence: i64, after: i64) -> i64 {
     let whole = i128::from(absence) + i128::from(after);
     (i128::from(severity) * i128::from(after) / whole.max(1)) as i64
@@ -103,7 +103,7 @@ mod tests {
         );
         // The last step may be short.
         assert_eq!(stall(100, &[(100, 160), (162, 163)]), Some((61, 13)));
-        // It came back, and the call took long all the same.
+        // It came back, but the call took long all the same.
         assert_eq!(stall(100, &[(100, 120)]), None);
         // It was there all the time.
         assert_eq!(stall(100, &[]), None);

@@ -1,4 +1,4 @@
-//! Messages: who was late, the sender or the receiver.
+//! Messages: whether sender or receiver was late.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -96,11 +96,11 @@ pub fn late_sender(receive: Interval, send_enter: i64) -> i64 {
     receive.before(send_enter)
 }
 
-/// Late receiver: ns that `blocking` (the blocking send, or the Wait* that
-/// completed it) waited for a receive posted at `post`.
+/// Late receiver: ns that `blocking` (the blocking send, or the Wait* that completed it) waited for
+/// a receive posted at `post`.
 ///
-/// `post(R) - enter(B)` where `leave(B) > post(R)`; a send that was over before
-/// the receive was posted did not wait for it.
+/// `post(R) - enter(B)` if `leave(B) > post(R)`. A send that was over before the receive was posted
+/// did not wait for it.
 #[inline]
 pub fn late_receiver(blocking: Interval, post: i64) -> i64 {
     if blocking.leave > post {

@@ -1,4 +1,4 @@
-//! Time in calls that nobody can account for.
+//! Time in calls without an explanation.
 
 use crate::pattern::{Pattern, Unit};
 

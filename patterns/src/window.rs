@@ -1,8 +1,8 @@
-//! Windows, active target: who was late for an epoch.
+//! Windows, active target: which side was late for an epoch.
 //!
-//! With post, start, complete and wait the n-th MPI_Win_post of a target for an origin meets
-//! the n-th MPI_Win_start of that origin for the target, and likewise the calls that end the
-//! epoch. A fence is a meeting of all ranks of the window.
+//! With post, start, complete and wait, the n-th MPI_Win_post of a target for an origin meets the
+//! n-th MPI_Win_start of that origin for the target. The calls that end the epoch match in the same
+//! way. A fence synchronises all ranks of the window.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -101,8 +101,8 @@ pub fn early_wait(wait: Interval, complete: i64) -> i64 {
     wait.before(complete)
 }
 
-/// Late complete: the part of the wait after the origin's last transfer.
-/// `min(early_wait, complete - transfer)`, ns, where `transfer` is when that left.
+/// Late complete: the part of the wait after the origin's last transfer. `min(early_wait, complete
+/// - transfer)`, ns, where `transfer` is when that transfer left.
 #[inline]
 pub fn late_complete(wait: Interval, complete: i64, transfer: i64) -> i64 {
     let after = complete.saturating_sub(transfer).max(0);
@@ -134,7 +134,7 @@ mod tests {
         let wait = Interval::new(100, 180);
         assert_eq!(early_wait(wait, 170), 70);
         assert_eq!(late_complete(wait, 170, 150), 20);
-        // The last transfer was before the wait began: all of it.
+        // The last transfer was before the wait began: the whole wait counts.
         assert_eq!(late_complete(wait, 170, 60), 70);
         assert_eq!(late_complete(wait, 170, 170), 0);
         assert_eq!(late_complete(wait, 90, 50), 0);

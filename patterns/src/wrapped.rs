@@ -1,4 +1,4 @@
-//! Text in lines.
+//! Wraps text in lines.
 
 /// Appends `text` in lines of [`WIDTH`] columns.
 pub(crate) fn wrap(page: &mut String, first: &str, rest: &str, text: &str) {

@@ -1,4 +1,4 @@
-//! OTF2 archives whose times are known to the nanosecond, written as Score-P would write them.
+//! OTF2 archives as Score-P would write them, with times known to the nanosecond.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::process;
 use crate::product::{Bench, TIMEOUT, python};
 
-/// A call of a rank: name, when it was entered and left, and the events in between, in the
-/// words of `otf2/write.py`.
+/// A call of a rank: name, enter and leave, and the events in between, in the words of
+/// `otf2/write.py`.
 pub type Call<'a> = (u32, &'a str, (u64, u64), &'a [&'a str]);
 
 /// The description of an archive.
@@ -19,7 +19,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// An archive of so many ranks, nothing in it yet.
+    /// An empty archive of `ranks` ranks.
     pub fn new(ranks: u32) -> Archive {
         let text = format!("ranks {ranks}\n");
         Archive { text, ranks }
@@ -38,7 +38,7 @@ impl Archive {
         self
     }
 
-    /// A call; what happens in it happens at its end.
+    /// A call; the events in it happen at its end.
     pub fn call(&mut self, (rank, name, (enter, leave), inside): Call<'_>) -> &mut Self {
         self.event(rank, enter, &format!("enter {name}"));
         for what in inside {
@@ -47,8 +47,8 @@ impl Archive {
         self.event(rank, leave, &format!("leave {name}"))
     }
 
-    /// All ranks are in the function `name`, of line `line`, from `base` to `end`, and make these
-    /// calls, times of which are µs since `base`.
+    /// All ranks are in the function `name`, at line `line`, from `base` to `end`, and make these
+    /// calls. Their times are in µs since `base`.
     pub fn function(&mut self, name: &str, line: u32, base: u64, end: u64, calls: &[Call<'_>]) {
         self.line(&format!("region {name} app.c {line}"));
         for rank in 0..self.ranks {
@@ -61,7 +61,7 @@ impl Archive {
         }
     }
 
-    /// Writes the archive into a directory of the test's; gives its anchor file.
+    /// Writes the archive into a directory of the test; returns its anchor file.
     ///
     /// # Panics
     /// If the description makes no sense.
@@ -76,7 +76,6 @@ impl Archive {
     }
 }
 
-/// What writes archives.
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("otf2/write.py")
 }

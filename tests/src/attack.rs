@@ -1,4 +1,4 @@
-//! Programs that are run with and without the collector, and must do the same.
+//! Programs that must behave the same with and without the collector.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,13 +10,13 @@ use crate::process::Outcome;
 use crate::product::Bench;
 use crate::report::{Bottleneck, Report};
 
-/// What the programs with three rounds of 60 ms lose, give or take scheduling.
+/// The loss in programs with three rounds of 60 ms, give or take scheduling.
 const THREE_ROUNDS: std::ops::Range<f64> = 0.150..0.230;
 
-/// Links with MPI only what calls it by its names.
+/// Links MPI only into programs that call it by name.
 const AS_NEEDED: &str = "-Wl,--as-needed";
 
-/// A program of `programs/attacks/` with what it needs.
+/// A program of `programs/attacks/` and its environment.
 pub struct Attack {
     /// Its directory and the product.
     pub bench: Bench,
@@ -26,8 +26,8 @@ pub struct Attack {
     pub env: Vec<(&'static str, String)>,
 }
 
-/// Whether the launcher's exit code says how a rank ended that did not finalise MPI. MPICH's
-/// kills the others then, and gives the code of whichever it sees first.
+/// Whether the launcher's exit code tells how a rank without MPI_Finalize ended. MPICH's launcher
+/// kills the other ranks then, and returns the code of whichever it sees first.
 fn tells_ends() -> bool {
     Mpi::chosen() == Mpi::OpenMpi
 }
@@ -63,7 +63,7 @@ impl Attack {
         }
     }
 
-    /// Compiles a library of `programs/attacks/` that the program or its linker loads.
+    /// Compiles a library of `programs/attacks/` for the program or its linker to load.
     pub fn library(&self, source: &str) -> PathBuf {
         let cflags = ["-shared", "-fPIC", AS_NEEDED];
         let source = format!("attacks/{source}");
@@ -82,8 +82,8 @@ impl Attack {
         traced
     }
 
-    /// The report of a program one of whose ranks ends without MPI_Finalize in [`run`](Self::run),
-    /// after it lost three times 60 ms.
+    /// The report of a program with a rank that ends without MPI_Finalize in [`run`](Self::run),
+    /// after a loss of three times 60 ms.
     #[track_caller]
     pub fn three_rounds_to_an_end(&self) -> Report {
         three_rounds("main", || {
@@ -97,7 +97,7 @@ impl Attack {
         })
     }
 
-    /// What a run does without and with the collector.
+    /// Outcomes of a run without and with the collector.
     fn outcomes(&self) -> [Outcome; 2] {
         let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
         [None, Some("trace")].map(|trace| {
@@ -150,7 +150,7 @@ impl Attack {
 /// Exit code, signal and lines of the output are the same.
 #[track_caller]
 pub fn assert_same(plain: &Outcome, traced: &Outcome) {
-    // What MPICH's launcher says there of processes that end otherwise has their numbers in it.
+    // MPICH's launcher prints process numbers if processes end in another way.
     const LAUNCHER_S: [&str; 4] = ["=", "YOUR APPLICATION", "This typically", "Please see"];
     let is_launchers = |line: &&str| {
         let begins = LAUNCHER_S.iter().any(|start| line.starts_with(start));
@@ -178,7 +178,7 @@ pub fn late_senders<'a>(report: &'a Report, function: &str) -> Vec<&'a Bottlenec
     report.bottlenecks.iter().filter(here).collect()
 }
 
-/// What `attempt` reports, as soon as rank 1 lost three times 60 ms in `function`.
+/// The report of `attempt`, as soon as rank 1 lost three times 60 ms in `function`.
 #[track_caller]
 pub fn three_rounds(function: &str, mut attempt: impl FnMut() -> Report) -> Report {
     attempts::until_right(function, |_| {
@@ -192,14 +192,14 @@ pub fn three_rounds(function: &str, mut attempt: impl FnMut() -> Report) -> Repo
     })
 }
 
-/// Nothing but information.
+/// Fails unless all anomalies are information only.
 #[track_caller]
 pub fn assert_no_anomalies(report: &Report) {
     let odd = report.anomalies.iter().filter(|a| a.severity != "info");
     assert_eq!(odd.count(), 0, "{:#?}", report.anomalies);
 }
 
-/// The directories in a directory.
+/// The subdirectories of a directory.
 pub fn only_directories(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path)
         .expect("a directory")

@@ -1,10 +1,10 @@
-//! Tests about time on machines that have other things to do.
+//! Tests about time on busy machines.
 //!
-//! The expected times of a test are those of ranks that run when they could. Where a run's times
-//! are off, the test is repeated with longer delays in its program: what a machine does in between
-//! does not grow with them, an error of the product does. How often depends on what else used
-//! the machine while the program was recorded, which is measured beside the run ([`Watch`]), and
-//! never on what the product says of it.
+//! The expected times of a test assume that ranks run whenever they can. If a run's times are off,
+//! the test is repeated with longer delays in its program. Disturbances by the machine do not grow
+//! with the delays, errors of the product do. The number of repeats depends on what else used the
+//! machine during the recording. [`Watch`] measures that beside the run, never from the product's
+//! results.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,45 +15,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The variable of programs that says how much longer all their delays are.
+/// The variable that tells programs the factor for all their delays.
 pub const SCALE: &str = "SCHEDULE_SCALE";
 
-/// That in one attempt after the other; the last is that of all further ones.
+/// The factors of successive attempts; the last one serves for all further ones.
 const SCALES: [f64; 3] = [1.0, 2.0, 4.0];
 
-/// Attempts with times that are off while nobody else used the machine: then they are the
-/// product's.
+/// Most attempts with wrong times on an undisturbed machine: then the product is at fault.
 const QUIET: u32 = 3;
 
-/// Attempts at all.
+/// Most attempts of any kind.
 const MOST: u32 = 6;
 
-/// Processors that others may use in a run that nobody disturbs.
+/// Processors that others may use in an undisturbed run.
 const PROCESSORS_OF_OTHERS: f64 = 0.1;
 
-/// How long after its time a thread may run that nobody disturbs.
+/// Latest wake-up of a thread in an undisturbed run.
 const LATE: Duration = Duration::from_millis(10);
 
-/// How often one looks whether it runs in time.
+/// Interval between checks for late wake-ups.
 const LOOKS: Duration = Duration::from_millis(2);
 
 thread_local! {
-    /// Of the test that this thread runs.
+    /// The factor for the test of this thread.
     static SCALE_NOW: Cell<f64> = const { Cell::new(1.0) };
     static MET: Cell<Disturbance> = const { Cell::new(Disturbance::NONE) };
 }
 
-/// How much longer all delays of programs are in this attempt of the thread's test.
+/// The factor for all delays of programs in this attempt of the thread's test.
 pub fn scale() -> f64 {
     SCALE_NOW.get()
 }
 
-/// What kept a recorded run from running when it could.
+/// Disturbances of a recorded run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disturbance {
     /// Processors that others used meanwhile, or that a host of this machine kept, on average.
     pub others: f64,
-    /// The longest that a thread ran after its time.
+    /// The latest wake-up of a thread.
     pub late: Duration,
 }
 
@@ -63,7 +62,7 @@ impl Disturbance {
         late: Duration::ZERO,
     };
 
-    /// Whether it is more than a machine does that has nothing else to do.
+    /// Whether it exceeds that of an idle machine.
     pub fn matters(&self) -> bool {
         self.others > PROCESSORS_OF_OTHERS || self.late > LATE
     }
@@ -93,7 +92,7 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// Looks at the machine while a program is recorded.
+/// Watches the machine while a program is recorded.
 pub struct Watch {
     begin: Instant,
     busy: Option<Duration>,
@@ -123,8 +122,8 @@ impl Watch {
         }
     }
 
-    /// Ends, and notes for the attempt under way what there was. `own` is the processor time of
-    /// the run itself, where it is known.
+    /// Ends, and notes the disturbance of the current attempt. `own` is the processor time of the
+    /// run itself, if known.
     pub fn end(self, own: Option<Duration>) {
         let wall = self.begin.elapsed().as_secs_f64();
         let used = self
@@ -156,12 +155,12 @@ fn busy() -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / ticks_per_s))
 }
 
-/// Why an attempt is not right.
+/// Why an attempt failed.
 #[derive(Debug)]
 pub struct Off {
-    /// Whether a busy machine may be the reason: only times are off.
+    /// Whether only times are off, so that a busy machine may be the reason.
     pub is_time: bool,
-    /// What is not as expected.
+    /// The differences.
     pub text: String,
 }
 
@@ -177,22 +176,22 @@ impl From<String> for Off {
 /// One of several attempts; the first is 1.
 pub type Number = u32;
 
-/// What is to be done after an attempt that was not right.
+/// Whether to repeat the test after a failed attempt.
 fn is_repeated(off: &Off, met: Disturbance, number: Number, quiet: Number) -> bool {
     (off.is_time || met.matters()) && number < MOST && (quiet < QUIET || met.matters())
 }
 
-/// Repeats a test about time until it is right, see above; [`scale`] tells by how much its delays
-/// are longer, which is what [`crate::report::in_schedule_s`] takes out of a report.
+/// Repeats a test about time until it passes, see above. [`scale`] is the factor of its delays,
+/// which [`crate::report::in_schedule_s`] takes out of a report.
 ///
 /// # Panics
-/// If it never is, or not for its times.
+/// If it never passes, or fails for another reason than its times.
 #[track_caller]
 pub fn until_right<T>(about: &str, attempt: impl FnMut(Number) -> Result<T, Off>) -> T {
     repeat(about, &SCALES, attempt)
 }
 
-/// The same with delays that are always those of the program.
+/// The same with the program's normal delays.
 ///
 /// # Panics
 /// As above.
@@ -219,7 +218,7 @@ fn repeat<T>(about: &str, scales: &[f64], mut attempt: impl FnMut(Number) -> Res
         let text = format!("{about}, attempt {number}, {met}:\n  {}", off.text);
         assert!(is_repeated(&off, met, number, quiet), "{text}");
         eprintln!("{text}");
-        // Tests that pass keep what they print to themselves.
+        // Written directly: tests that pass hide what they print.
         let _ = writeln!(io::stderr(), "REPEATED {about}, attempt {number}, {met}");
         thread::sleep(Duration::from_secs(u64::from(number)));
     }
@@ -246,7 +245,8 @@ mod tests {
             others: 2.0,
             ..quiet
         };
-        // Of facts at once where nobody disturbed, of times after some attempts, of both in the end.
+        // Wrong facts fail at once without a disturbance, wrong times after some attempts, both in
+        // the end.
         assert!(!is_repeated(&off(false), quiet, 1, 1));
         assert!(is_repeated(&off(true), quiet, 1, 1));
         assert!(!is_repeated(&off(true), quiet, QUIET, QUIET));

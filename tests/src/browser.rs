@@ -1,4 +1,4 @@
-//! A browser without a window, told what to do through the DevTools protocol.
+//! A headless browser, controlled through the DevTools protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long an answer may take on a busy machine.
+/// Longest wait for an answer, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A Chromium with one page.
@@ -19,17 +19,17 @@ pub struct Browser {
     messages: Receiver<Value>,
     session: String,
     next: u64,
-    /// What the page said, asked for and did wrong, since it was opened.
+    /// Messages, requests and errors of the page since it was opened.
     events: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts one; what it keeps goes into `directory`.
+    /// Starts one; its files go into `directory`.
     ///
     /// # Panics
     /// If there is none.
     pub fn start(directory: &Path) -> Browser {
-        // The protocol's pipes are numbers 3 and 4.
+        // The protocol's pipes are descriptors 3 and 4.
         let mut process = Command::new("sh")
             .args([
                 "-c",
@@ -88,10 +88,10 @@ impl Browser {
         browser
     }
 
-    /// Gives a command; its result.
+    /// Sends a command; returns its result.
     ///
     /// # Panics
-    /// If the browser refuses, or says nothing for long.
+    /// If the browser refuses, or does not answer for long.
     #[track_caller]
     pub fn ask(&mut self, method: &str, parameters: Value) -> Value {
         self.next += 1;
@@ -169,7 +169,7 @@ impl Browser {
         self.ask("Input.insertText", json!({"text": text}));
     }
 
-    /// Shows the page on a medium (`screen` or `print`), in a colour scheme.
+    /// Switches the page to a medium (`screen` or `print`) and a colour scheme.
     pub fn show_on(&mut self, medium: &str, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.ask(
@@ -178,7 +178,7 @@ impl Browser {
         );
     }
 
-    /// A picture of the whole page, so many pixels wide (PNG).
+    /// A picture of the whole page with this width in pixels (PNG).
     pub fn picture(&mut self, width: u32) -> Vec<u8> {
         let size = |height: &Value| json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.ask("Emulation.setDeviceMetricsOverride", size(&json!(900)));
@@ -194,7 +194,7 @@ impl Browser {
         decoded(&result["data"])
     }
 
-    /// Errors, and what the script or the browser said, since the page was opened.
+    /// Errors, and messages of the script or the browser, since the page was opened.
     pub fn complaints(&self) -> Vec<String> {
         let is_complaint = |event: &&Value| {
             let method = event["method"].as_str().unwrap_or_default();
@@ -212,7 +212,7 @@ impl Browser {
             .collect()
     }
 
-    /// What was loaded since the page was opened.
+    /// URLs requested since the page was opened.
     pub fn requests(&self) -> Vec<String> {
         let requests = self.events.iter();
         let requests = requests.filter(|event| event["method"] == "Network.requestWillBeSent");

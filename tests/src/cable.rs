@@ -1,5 +1,5 @@
-//! A network cable between two network namespaces that is as long as wanted: for kernels
-//! without `netem`, and with a delay of its own in each direction.
+//! A network cable of any length between two network namespaces: for kernels without `netem`, and
+//! with a delay of its own in each direction.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ const FRAME: usize = 1 << 16;
 /// The end of the cable is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// A cable with a network device at both ends. It is gone when it is dropped.
+/// A cable with a network device at both ends. It disappears when dropped.
 pub struct Cable {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 impl Cable {
-    /// A cable without delay between new devices of these names in the network namespaces of
+    /// Makes a cable without delay between new devices of these names in the network namespaces of
     /// these processes.
     ///
     /// # Errors
@@ -63,13 +63,13 @@ impl Drop for Cable {
     }
 }
 
-/// A new network device of which we are the other end.
+/// Makes a network device whose other end is this process.
 fn device(process: u32, name: &str) -> io::Result<File> {
     let name = name.to_owned();
-    // The device appears in the network of the thread that asks for it: a thread of its own.
+    // The device appears in the network of the calling thread, so a thread of its own makes it.
     let made = thread::spawn(move || {
         let namespace = File::open(format!("/proc/{process}/ns/net"))?;
-        // SAFETY: plain system call; of this thread alone.
+        // SAFETY: plain system call; affects this thread alone.
         check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
         let mut options = OpenOptions::new();
         options
@@ -83,7 +83,7 @@ fn device(process: u32, name: &str) -> io::Result<File> {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the request is of the kind that this call reads.
+        // SAFETY: the request has the type that this call reads.
         check(unsafe { libc::ioctl(end.as_raw_fd(), libc::TUNSETIFF as _, &request) })?;
         Ok(end)
     });
@@ -103,7 +103,7 @@ type UnderWay = VecDeque<(Instant, Vec<u8>)>;
 
 /// Carries frames from end to end, in their order.
 fn carry(mut ends: [File; 2], shared: &Shared) {
-    // SAFETY: plain system call: sleeps of this thread end on time.
+    // SAFETY: plain system call; makes sleeps of this thread end on time.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000) };
     let mut under_way: [UnderWay; 2] = Default::default();
     let mut frame = vec![0; FRAME];
@@ -115,7 +115,7 @@ fn carry(mut ends: [File; 2], shared: &Shared) {
         let now = Instant::now();
         for from in [0, 1] {
             let delay = Duration::from_nanos(shared.delays[from].load(Ordering::Relaxed));
-            // An end without frames says so by an error.
+            // An end without frames returns an error.
             while let Ok(length @ 1..) = ends[from].read(&mut frame) {
                 let before = under_way[from].back().map(|(due, _)| *due);
                 let due = before.map_or(now + delay, |before| before.max(now + delay));
@@ -125,7 +125,8 @@ fn carry(mut ends: [File; 2], shared: &Shared) {
     }
 }
 
-/// Hands over what has arrived. What a device does not take is lost, as on any network.
+/// Delivers the frames that have arrived. Frames that a device does not take are lost, as on any
+/// network.
 fn deliver(under_way: &mut UnderWay, end: &mut File) {
     while let Some((due, frame)) = under_way.front() {
         if *due > Instant::now() {
@@ -136,7 +137,7 @@ fn deliver(under_way: &mut UnderWay, end: &mut File) {
     }
 }
 
-/// Waits until a frame comes or arrives.
+/// Waits until a frame enters the cable or arrives.
 fn wait(ends: &[File; 2], under_way: &[UnderWay; 2]) {
     let next = under_way.iter().filter_map(|list| list.front());
     let next = next.map(|(due, _)| *due).min();

@@ -12,17 +12,17 @@ use crate::product::{self, Bench};
 use crate::report::{Report, in_schedule_s};
 use crate::round_trip;
 
-/// The part of the first bottleneck's time that the filters must leave.
+/// Least share of the first bottleneck's time that the filters must keep.
 const LEFT_BY_FILTERS: f64 = 0.9;
 
-/// A waiting time that both ways of analysis must name first, in seconds.
+/// Waiting from this on, seconds, must come first with and without filters.
 const CLEARLY_A_BOTTLENECK: f64 = 0.05;
 
-/// Builds, runs, records and analyses a program, and compares everything with what its
-/// source says, and with what is found in the trace as an archive.
+/// Builds, runs, records and analyses a program. Compares the results with the directives in its
+/// source, and with the findings of its trace as an archive.
 ///
 /// # Panics
-/// With all that is not as expected.
+/// With every difference.
 pub fn check_program(source: &str) {
     let path = product::programs().join(source);
     let text = fs::read_to_string(&path).expect("a source");
@@ -44,7 +44,7 @@ pub fn check_program(source: &str) {
         let report = parse(&text);
         let in_schedule = parse(&in_schedule_s(&text, attempts::scale()));
         let mut misses = expectations::misses(&directives, source, &in_schedule);
-        // What else is done with a trace does not depend on the MPI.
+        // Other uses of a trace do not depend on the MPI.
         let is_whole = Mpi::chosen() == Mpi::OpenMpi;
         if is_whole {
             misses.extend(unaccounted(&report));
@@ -87,7 +87,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Runs it, with the collector if there is a trace directory, and gives its results.
+    /// Runs it, with the collector if there is a trace directory; returns its results.
     fn run(&self, trace: Option<&Path>) -> Vec<String> {
         let words: Vec<&OsStr> = self.words.iter().map(|w| w.as_os_str()).collect();
         let ranks = self.directives.run.ranks;
@@ -107,8 +107,8 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Time in calls that is in no sum: what patterns charge, what is unexplained and what calls cost
-/// add up to it. Patterns are those of the findings, which are summed on another way.
+/// Time in calls that no sum contains. Charges to patterns, unexplained time and the cost of calls
+/// must add up to it. The patterns are taken from the findings, which are summed in another way.
 fn unaccounted(report: &Report) -> Option<Miss> {
     let calls = report.location_sums?.in_calls;
     let metrics = report.metrics.iter();
@@ -136,7 +136,7 @@ fn unaccounted(report: &Report) -> Option<Miss> {
     })
 }
 
-/// What the report's text lacks; nothing of it depends on times.
+/// Expected text that the report lacks; none of it depends on times.
 fn unsaid(bench: &Bench, trace: &Path, directives: &Directives) -> Vec<Miss> {
     if directives.says.is_empty() {
         return Vec::new();
@@ -155,8 +155,8 @@ fn unsaid(bench: &Bench, trace: &Path, directives: &Directives) -> Vec<Miss> {
     unsaid.map(miss).collect()
 }
 
-/// The analysis that asks only about what its filters let through must name the same
-/// first bottleneck as the one that looks at everything, with about the same time.
+/// The filtered analysis must name the same first bottleneck as the one with `--all`, with about
+/// the same time.
 pub fn filtered(bench: &Bench, trace: &Path, all: &Report) -> Option<Miss> {
     let path = bench.path("report-filtered.json");
     let outcome = bench.analyze(trace, 1, &path, &["-q"]);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 /// A line of the source, one-based.
 pub type Line = u32;
 
-/// Ranks, and what each loses or causes if that is given, in seconds.
+/// Ranks, and the loss that each has or causes, if given, in seconds.
 pub type RankShares = Vec<(u32, Option<f64>)>;
 
-/// All that a source says about its run.
+/// All directives of a source.
 #[derive(Debug, Default, PartialEq)]
 pub struct Directives {
     /// How to build and start it.
@@ -19,13 +19,13 @@ pub struct Directives {
     pub silents: Vec<Silent>,
     /// Totals over the run.
     pub metrics: Vec<Metric>,
-    /// Anomalies that the report must have, and the only ones.
+    /// Anomalies that the report must have, with no others above "info".
     pub anomalies: Vec<Anomaly>,
-    /// Recorded threads of ranks.
+    /// Number of recorded threads of ranks.
     pub locations: Option<u32>,
-    /// What stands in the report's text, blanks and ends of lines being the same.
+    /// Texts in the report, with blanks and line breaks alike.
     pub says: Vec<String>,
-    /// MPIs that the program cannot be run with, and why.
+    /// MPIs that cannot run the program, and why.
     pub not_with: Vec<(String, String)>,
 }
 
@@ -42,7 +42,7 @@ pub struct Run {
     pub cflags: Vec<String>,
     /// Linker flags behind the source.
     pub libs: Vec<String>,
-    /// Source of a library that the program is linked with before these.
+    /// Source of a library to link before these.
     pub link: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Display for Patterns {
     }
 }
 
-/// Where in the program: which bottlenecks a directive is about.
+/// A place in the program: the bottlenecks that a directive applies to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     /// The line of the call.
@@ -90,25 +90,25 @@ pub struct Tolerance {
 pub struct Expect {
     /// The line of the directive.
     pub line: Line,
-    /// The pattern, or several of which it may be any.
+    /// Alternative patterns.
     pub patterns: Patterns,
-    /// Which bottlenecks.
+    /// The bottlenecks.
     pub place: Place,
     /// Their total in seconds.
     pub severity: f64,
     /// Their number of instances.
     pub instances: Option<u64>,
-    /// Who loses time, and how much.
+    /// Ranks that lose time, and how much.
     pub ranks: Option<RankShares>,
-    /// Who causes it, and how much.
+    /// Ranks that cause it, and how much.
     pub cause_ranks: Option<RankShares>,
-    /// Where.
+    /// Line of the cause.
     pub cause_line: Option<Line>,
-    /// In which call.
+    /// Call of the cause.
     pub cause_operation: Option<String>,
     /// Part of an explanation.
     pub because: Option<String>,
-    /// For the times.
+    /// Tolerance of the times.
     pub tolerance: Tolerance,
 }
 
@@ -119,7 +119,7 @@ pub struct Silent {
     pub line: Line,
     /// The patterns.
     pub patterns: Patterns,
-    /// Which bottlenecks; everywhere if empty.
+    /// The bottlenecks; all if empty.
     pub place: Place,
     /// The limit in seconds.
     pub below: f64,
@@ -136,7 +136,7 @@ pub struct Metric {
     pub total: f64,
     /// Their number of instances.
     pub instances: Option<u64>,
-    /// For the total.
+    /// Tolerance of the total.
     pub tolerance: Tolerance,
 }
 
@@ -145,18 +145,18 @@ pub struct Metric {
 pub struct Anomaly {
     /// The id.
     pub id: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
     /// Part of the detail.
     pub detail: Option<String>,
 }
 
-/// What is wrong in a source.
+/// An error in a source.
 #[derive(Debug, PartialEq)]
 pub struct Error {
     /// The line.
     pub line: Line,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -183,8 +183,8 @@ impl Directives {
     /// Reads the directives of a source text.
     ///
     /// # Errors
-    /// A directive that is unknown, incomplete or contradicts itself, and a mark that is
-    /// missing, double or never used.
+    /// A directive that is unknown, incomplete or contradicts itself, or a mark that is missing,
+    /// double or never used.
     pub fn parse(source: &str) -> Result<Directives, Error> {
         let raw = collect(source);
         let marks = marks(&raw)?;
@@ -258,7 +258,7 @@ fn collect(source: &str) -> Vec<Raw> {
     found
 }
 
-/// The text of a line that is only comment.
+/// The text of a line that is only a comment.
 fn whole_line_comment(line: &str) -> Option<&str> {
     let fixed_form = line.strip_prefix("C ").or(line.strip_prefix("c "));
     let text = line.trim_start();
@@ -279,7 +279,7 @@ fn starts_with_field(comment: &str) -> bool {
     !word.is_empty() && comment[word.len()..].starts_with('=')
 }
 
-/// The directives behind the code of a line.
+/// The directives after the code of a line.
 fn behind_code(text: &str, line: Line) -> Vec<Raw> {
     let mut found = Vec::new();
     for opener in OPENERS {
@@ -319,7 +319,7 @@ fn marks(raw: &[Raw]) -> Result<Marks, Error> {
     Ok(marks)
 }
 
-/// The words and fields of one directive; what is taken out has been understood.
+/// The words and fields of one directive that have not been understood yet.
 struct Fields<'a> {
     directive: &'a Raw,
     marks: &'a Marks,
@@ -358,7 +358,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next word that is no field.
+    /// The next word that is not a field.
     fn word(&mut self, what: &str) -> Result<String, Error> {
         self.words
             .pop()
@@ -516,7 +516,7 @@ impl<'a> Fields<'a> {
         Ok((mpi, because))
     }
 
-    /// Nothing may be left.
+    /// Fails if anything is left.
     fn finish(self) -> Result<(), Error> {
         match self.words.last().or(self.fields.keys().next()) {
             Some(left) => Err(self.error(format!("{left:?} is not understood"))),

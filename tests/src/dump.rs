@@ -1,11 +1,11 @@
-//! What patterns cost, computed anew from `laggard dump`: slowly, but straight from the
-//! definitions, to compare reports of real programs with.
+//! Costs of patterns, computed anew from `laggard dump`: slowly, but straight from the definitions,
+//! to check reports of real programs.
 
 use std::collections::BTreeMap;
 
 use crate::report::{Bottleneck, Report};
 
-/// One line of a dump. ns.
+/// One line of a dump; times in ns.
 #[derive(Debug)]
 struct Call<'t> {
     rank: u32,
@@ -22,14 +22,14 @@ pub struct Dump<'t> {
     calls: Vec<Call<'t>>,
 }
 
-/// Who the members of a collective wait for.
+/// The party that members of a collective wait for.
 #[derive(Clone, Copy, Debug)]
 enum Late {
     Root,
     Last,
 }
 
-/// Patterns that single calls of these operations show, and whom those wait for.
+/// Patterns of single calls of these operations, and the late party.
 const COLLECTIVES: &[(&str, &[&str], Late)] = &[
     (
         "late_broadcast",
@@ -99,10 +99,10 @@ impl<'t> Call<'t> {
 }
 
 impl<'t> Dump<'t> {
-    /// Reads what `laggard dump` printed.
+    /// Reads the output of `laggard dump`.
     ///
     /// # Panics
-    /// At a line that is none of a dump.
+    /// At a line that a dump does not have.
     pub fn parse(text: &'t str) -> Dump<'t> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let parse = |line| Call::parse(line).unwrap_or_else(|| panic!("no call: {line:?}"));
@@ -111,7 +111,7 @@ impl<'t> Dump<'t> {
         }
     }
 
-    /// What a report says otherwise, and how many of its numbers could be compared.
+    /// Differences of a report, and how many of its numbers could be compared.
     pub fn compare(&self, report: &Report) -> (Vec<String>, usize) {
         let mut wrong = Vec::new();
         let mut compared = 0;
@@ -161,8 +161,8 @@ impl<'t> Dump<'t> {
         waits.sum::<i64>() as f64 / 1e9
     }
 
-    /// What the worst instance of a late sender waited, s; `None` where it is no blocking
-    /// receive, or where a wildcard leaves open which message it got.
+    /// Waiting in the worst instance of a late sender, s. `None` if it is not a blocking receive,
+    /// or if a wildcard leaves open which message it got.
     fn worst_receive(&self, found: &Bottleneck) -> Option<f64> {
         let worst = found.worst_instance.as_ref()?;
         if found.operation != "MPI_Recv" || !found.pattern.starts_with("late_sender") {

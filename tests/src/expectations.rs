@@ -1,4 +1,4 @@
-//! Compares a report with what a source says.
+//! Compares a report with the directives of a source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use crate::report::{Bottleneck, Report};
 /// A cause or a rank with less than this fraction of a bottleneck is noise.
 const NOISE: f64 = 0.1;
 
-/// Something that is not as expected.
+/// A difference from the expectation.
 #[derive(Debug, PartialEq)]
 pub struct Miss {
-    /// Whether a busy machine may be the reason: only times are off.
+    /// Whether only times are off, so that a busy machine may be the reason.
     pub timing: bool,
-    /// What was expected, and what the report says.
+    /// The expected and the reported value.
     pub text: String,
 }
 
-/// Whether an attempt is right that misses this.
+/// Whether an attempt with these misses passes.
 ///
 /// # Errors
-/// With all of it, if there is any.
+/// All misses, if there are any.
 pub fn verdict(misses: &[Miss]) -> Result<(), Off> {
     let list: Vec<&str> = misses.iter().map(|miss| miss.text.as_str()).collect();
     let off = || Off {
@@ -42,7 +42,7 @@ fn timing(text: String) -> Miss {
     Miss { timing: true, text }
 }
 
-/// All that the report does not say as the source `file` expects it.
+/// All differences of the report from the expectations in the source `file`.
 pub fn misses(directives: &Directives, file: &str, report: &Report) -> Vec<Miss> {
     let mut misses = invariants(report);
     if report.run.ranks != directives.run.ranks {
@@ -59,7 +59,7 @@ pub fn misses(directives: &Directives, file: &str, report: &Report) -> Vec<Miss>
     for expect in &directives.expects {
         misses.extend(of_expect(expect, file, report));
     }
-    // Where times are off, anywhere in the run, the machine also caused some of them.
+    // If any times of the run are off, the machine also caused some of these misses.
     let calm = !misses.iter().any(|miss| miss.timing);
     for expect in &directives.expects {
         misses.extend(of_causes(expect, file, report).map(|text| Miss {
@@ -77,7 +77,7 @@ pub fn misses(directives: &Directives, file: &str, report: &Report) -> Vec<Miss>
     misses
 }
 
-/// What holds for every report.
+/// Conditions that every report must meet.
 pub fn invariants(report: &Report) -> Vec<Miss> {
     let mut misses = Vec::new();
     let mut must = |holds: bool, text: &dyn Fn() -> String| {
@@ -196,8 +196,8 @@ fn of_expect(expect: &Expect, file: &str, report: &Report) -> Vec<Miss> {
     misses
 }
 
-/// A rank that causes more or less than it should. That all of them cause something at all does not
-/// depend on times, see [`wrong_cause`].
+/// A rank that causes more or less than it should. [`wrong_cause`] checks, independent of times,
+/// that all of them are causes at all.
 fn of_cause_shares(expect: &Expect, found: &[&Bottleneck]) -> Option<String> {
     let wanted = expect.cause_ranks.iter().flatten();
     let mut wanted = wanted.filter_map(|(rank, share)| Some((*rank, (*share)?)));

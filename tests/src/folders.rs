@@ -1,4 +1,4 @@
-//! Where things are: what cargo built, and where tests run.
+//! Directories: cargo's output, and working directories of tests.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
-//! Several hosts on one machine, for what only shows on several.
+//! Several hosts on one machine, for effects that need several.
 //!
-//! A host is a set of namespaces: its own network, name, mounts and processes, and if wanted
-//! its own `CLOCK_MONOTONIC`. A further one, `login`, has a bridge to which all are wired; there
-//! `mpirun` runs, and starts its daemons on the hosts with a script in place of ssh. File systems
-//! are the same everywhere. Nothing has a name outside of these namespaces, and each ends with
-//! the process that holds it, which ends with the test, also if that is killed: nothing is left.
+//! A host is a set of namespaces: its own network, name, mounts and processes, and optionally its
+//! own `CLOCK_MONOTONIC`. A further host, `login`, has a bridge to which all are wired. `mpirun`
+//! runs there, and starts its daemons on the hosts with a script instead of ssh. All hosts share
+//! the file systems. Nothing has a name outside of these namespaces. Each ends with its holder
+//! process, which ends with the test, even if the test is killed: nothing is left.
 //!
 //! ```text
 //! login ── bridge ─┬─ port1 ══ eth0 node1: orted, ranks        ══ a virtual cable, which can be
@@ -20,19 +20,19 @@ use std::time::Duration;
 use crate::cable::Cable;
 use crate::mpi::Mpi;
 
-/// A host that is wanted.
+/// The plan of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Its name.
     pub name: &'static str,
-    /// Its `CLOCK_MONOTONIC` is ahead of the machine's by so many seconds; `None`: the same clock.
+    /// Seconds that its `CLOCK_MONOTONIC` is ahead of the machine's; `None`: the same clock.
     pub ahead_s: Option<u32>,
-    /// The collector takes `CLOCK_MONOTONIC` for its clock, not the processor's counter.
+    /// Whether the collector uses `CLOCK_MONOTONIC` as its clock, not the processor's counter.
     pub monotonic: bool,
 }
 
 impl Plan {
-    /// A host with the machine's clocks.
+    /// Plans a host with the machine's clocks.
     pub fn new(name: &'static str) -> Plan {
         Plan {
             name,
@@ -58,12 +58,12 @@ impl Plan {
     }
 }
 
-/// How hosts are wired.
+/// Wiring of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wires {
-    /// As fast as it goes.
+    /// Without delay.
     Fast,
-    /// With delays that can be set: by the kernel (`tc netem`) where it can, else by ourselves.
+    /// With adjustable delays: by the kernel (`tc netem`) if it can, else by [`Cable`].
     Delayed,
 }
 
@@ -100,7 +100,7 @@ impl Drop for Holder {
     }
 }
 
-/// Runs a command to its end; gives what it wrote, or what it said against it.
+/// Runs a command to its end; returns its output, or its error message.
 fn done(command: &mut Command) -> Result<String, String> {
     let text = || format!("{command:?}");
     let text = text();
@@ -120,7 +120,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 impl Holder {
-    /// Makes namespaces; `unshare`: which.
+    /// Makes the namespaces in `unshare`.
     fn new(unshare: &[&str], name: &str, files: &[&Path]) -> Result<Holder, String> {
         let mut command = Command::new("unshare");
         command.args(["--net", "--uts", "--mount", "--fork", "--kill-child"]);
@@ -158,10 +158,10 @@ impl Holder {
 }
 
 impl Hosts {
-    /// Makes hosts for a test; or says, on stderr, why this machine cannot, and gives `None`.
+    /// Makes hosts for a test. If this machine cannot, prints why on stderr and returns `None`.
     ///
     /// # Panics
-    /// If not even namespaces can be had, though this user has all rights on the machine.
+    /// If namespaces fail although this user has all rights on the machine.
     pub fn new(test: &Path, plans: &[Plan], wires: Wires) -> Option<Hosts> {
         match Hosts::try_new(&test.join("hosts"), plans, wires) {
             Ok(hosts) => Some(hosts),
@@ -169,7 +169,7 @@ impl Hosts {
                 let needs_more =
                     wires == Wires::Delayed || plans.iter().any(|p| p.ahead_s.is_some());
                 assert!(needs_more || !is_all_powerful(), "no hosts: {why}");
-                // Not by a macro, whose output is hidden if the test passes.
+                // Written directly: the output of macros is hidden if the test passes.
                 let words = format!("SKIPPED, no such hosts on this machine: {why}\n");
                 let _ = std::io::stderr().write_all(words.as_bytes());
                 None
@@ -242,7 +242,7 @@ impl Hosts {
         Ok(wire)
     }
 
-    /// What goes to a host, and what comes from it, is under way for so long from now on.
+    /// From now on, packets to and from a host take this long.
     ///
     /// # Panics
     /// If there is no such host, or its wire has no delay.
@@ -314,7 +314,6 @@ impl Hosts {
     }
 }
 
-/// Whether the kernel can delay packets.
 fn has_netem(host: &Holder) -> bool {
     let words = [
         "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1us",
@@ -325,7 +324,7 @@ fn has_netem(host: &Holder) -> bool {
         .is_ok()
 }
 
-/// Whether this process may do everything on this machine.
+/// Whether this process has all rights on this machine.
 fn is_all_powerful() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

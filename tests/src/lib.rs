@@ -1,6 +1,6 @@
-//! End-to-end tests: real MPI programs with injected delays are recorded with the
-//! collector, analysed with one, two and three agents, and the reports compared
-//! with what the programs' sources say.
+//! End-to-end tests. Real MPI programs with injected delays are recorded with the collector and
+//! analysed with one, two and three agents. The reports are compared with directives in the
+//! programs' sources.
 //!
 //! ```text
 //! programs/NAME.c ─ mpicc ─> program ─ mpirun ───────────────────> output ┐ equal?
@@ -10,21 +10,26 @@
 //!                              laggard export --to otf2, analyze ─────┴ report.json ─ the same?
 //! ```
 //!
-//! The modules: [`directives`] reads expectations out of a source, [`report`] is a
-//! typed view of `report.json`, [`expectations`] compares the two, [`round_trip`] compares
-//! findings of a trace with those of its archive, [`process`] runs
-//! commands that cannot hang, [`attempts`] repeats what a busy machine disturbed, [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the
-//! collector and the command, [`check`] is the whole procedure for one program, [`recorded`] parts of
-//! it for tests with other questions, [`dump`] computes
-//! some of a report anew from the calls, [`hosts`] makes several hosts of this machine with
-//! [`cable`]s between them, [`moved`] makes of a trace that of another clock or host.
+//! The modules:
+//!
+//! - [`directives`] reads expectations from a source, [`report`] is a typed view of `report.json`,
+//!   [`expectations`] compares the two;
+//! - [`check`] is the whole procedure for one program, [`recorded`] parts of it for other tests;
+//! - [`round_trip`] compares findings of a trace with those of its archive, [`dump`] computes some
+//!   of a report anew from the calls;
+//! - [`process`] runs commands that cannot hang, [`attempts`] repeats tests that a busy machine
+//!   disturbed;
+//! - [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the collector and the
+//!   command;
+//! - [`hosts`] makes several hosts of this machine with [`cable`]s between them, [`moved`] gives a
+//!   trace other clocks or hosts.
 //!
 //! # Expectations in the sources
 //!
-//! They stand in comments, so that line numbers cannot drift from the code. A
-//! directive that stands alone in its comment line is about the run; one behind code
-//! is about that line. Fields are `key=value`, values with blanks in double quotes;
-//! a comment line that begins with a `key=` continues the directive above it.
+//! They stand in comments, so that line numbers cannot drift from the code. A directive alone in
+//! its comment line is about the run; one after code is about that line. Fields are `key=value`,
+//! values with blanks in double quotes; a comment line that begins with a `key=` continues the
+//! directive above it.
 //!
 //! ```text
 //! RUN np=2 [args="…"] [env="K=V …"] [cflags="…"] [libs="…"] [link=lib/x.c]
@@ -37,26 +42,26 @@
 //!        [cause_line=@mark] [cause_operation=MPI_Send] [because="text"] [tolerance=0.1] [abs=0]
 //!     The bottlenecks that fit pattern, at, via (a line anywhere on the call path),
 //!     operation and function together have this severity in seconds. `ranks` are all
-//!     ranks that lose time there, if given with their own shares; `cause_rank` all
-//!     that cause it, if given with how much each does, and all of their causes have the given line and operation, and
-//!     one an explanation that contains `because`.
+//!     ranks that lose time there, with their own shares if given. `cause_rank` are all
+//!     ranks that cause it, with their shares if given. All of their causes have the given
+//!     line and operation, and one has an explanation that contains `because`.
 //! SILENT pattern[+pattern…] [at=@mark] [via=@mark] [below=0.010]
-//!     The total of the pattern, or of its bottlenecks there, stays below so many seconds.
+//!     The total of the pattern, or of its bottlenecks there, stays below this, in seconds.
 //! METRIC pattern[+pattern…] S [instances=N] [tolerance=0.1] [abs=0]
 //!     The total over the run.
 //! ANOMALY id count=N [detail="text"]
 //!     The report has this anomaly; it has no other one above the severity "info".
 //! LOCATIONS N
-//!     So many threads of ranks were recorded.
+//!     Number of threads of ranks that were recorded.
 //! SAYS text="text"
-//!     The report's text says so.
+//!     The report's text contains this.
 //! NOT_WITH mpich|openmpi because="…"
-//!     The program is not run with this MPI, since something is not there or broken.
+//!     The program is not run with this MPI, since something is missing or broken.
 //! ```
 //!
-//! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance.
-//! Where only times are off, the run is repeated with delays that are longer, see [`attempts`]. What
-//! does not depend on timing must be right at once, unless something else used the machine meanwhile.
+//! A severity fits within `tolerance` (a fraction) plus `abs` (seconds) per instance. If only times
+//! are off, the run is repeated with longer delays, see [`attempts`]. Results that do not depend on
+//! time must be right at once, unless something else used the machine meanwhile.
 
 pub mod archive;
 pub mod attack;

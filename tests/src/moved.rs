@@ -1,7 +1,7 @@
-//! Makes of a recorded trace one that was recorded with other clocks, or on other hosts.
+//! Rewrites a recorded trace as if with other clocks, or on other hosts.
 //!
-//! Only what a clock or a host's name shows in is rewritten, in place: the rest of a file stays
-//! byte for byte. So an analysis of both must come to the same.
+//! Only data that shows a clock or a host's name is rewritten, in place. The rest of a file stays
+//! byte for byte. So an analysis of both must give the same.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct OtherClock {
     /// Ticks.
     pub offset: i64,
-    /// By how much faster it runs, parts per million.
+    /// How much faster it runs, parts per million.
     pub ppm: i64,
-    /// Since when it does, ticks.
+    /// From this tick on.
     pub from: u64,
 }
 
 impl OtherClock {
-    /// What it shows at a moment of the clock that was recorded, ticks.
+    /// Its time at a moment of the recorded clock, ticks.
     pub fn ticks(&self, ticks: u64) -> u64 {
         let since = i128::from(ticks) - i128::from(self.from);
         let more = (since * i128::from(self.ppm)).div_euclid(1_000_000);
@@ -37,29 +37,29 @@ impl OtherClock {
     }
 }
 
-/// What becomes of the locations of a rank.
+/// Changes to the locations of a rank.
 pub struct Change<'a> {
-    /// Id and name of their host; the name is as long as it was.
+    /// Id and name of their host; the name keeps its length.
     pub host: (u64, String),
     /// Their clock.
     pub clock: OtherClock,
-    /// What measurements of it said instead, once they are told by the new clock.
+    /// Changes a measurement, once it is converted to the new clock.
     pub point: &'a dyn Fn(&mut ClockPoint),
 }
 
 /// Leaves measurements as they are.
 pub fn as_measured(_: &mut ClockPoint) {}
 
-/// A measurement that does not count: of a kind that nobody knows.
+/// Makes a measurement not count, by a kind that nobody knows.
 pub fn no_measurement(point: &mut ClockPoint) {
     point.kind = u32::MAX;
 }
 
-/// Copies the trace in directory `from` into a new one, `to`, as `change` says. Traces are of
-/// runs that ended well.
+/// Copies the trace in directory `from` into a new one, `to`, with the changes. The run must have
+/// ended well.
 ///
 /// # Panics
-/// If the trace cannot be read or the new one not be written, or a time does not fit.
+/// If the trace cannot be read, the new one cannot be written, or a time does not fit.
 pub fn rewrite<'a>(from: &Path, to: &Path, change: &dyn Fn(&FileHeader, &str) -> Change<'a>) {
     fs::create_dir(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a trace") {
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// Gives every block's header and payload; what comes back becomes its header.
+/// Passes every block's header and payload to `change`; the result becomes its header.
 fn each_block(bytes: &mut [u8], mut change: impl FnMut(BlockHeader, &mut [u8]) -> BlockHeader) {
     let mut at = size_of::<FileHeader>();
     loop {
@@ -205,7 +205,7 @@ fn records(payload: &mut [u8], base: u64, clock: &OtherClock) {
     }
 }
 
-/// Gives each definition's bytes, and what it is.
+/// Passes each definition's kind and bytes to `look`.
 fn each_definition(payload: &mut [u8], mut look: impl FnMut(Definition, &mut [u8])) {
     let mut at = 0;
     while let Ok((definition, size)) = Definition::decode(&payload[at..]) {

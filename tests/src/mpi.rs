@@ -1,8 +1,8 @@
-//! The MPI that the tests are run with: Open MPI, or what `LAGGARD_TEST_MPI` says.
+//! The MPI of the tests: Open MPI, or the one that `LAGGARD_TEST_MPI` names.
 //!
-//! Compilers, launchers and the product built for it are chosen here and nowhere else. Each
-//! has the same command lines with both: names with a suffix, as Debian gives them to packages
-//! that stand beside each other, where the plain ones are another MPI's.
+//! Only this module chooses compilers, launchers and the product built for the MPI. Command lines
+//! are the same with both MPIs. Names have a suffix, as in Debian's packages of several MPIs, if
+//! the plain ones belong to another MPI.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use crate::folders;
 /// An MPI library with its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mpi {
-    /// Whose tools have the plain names.
+    /// Its tools have the plain names.
     OpenMpi,
-    /// Whose tools have the suffix `.mpich`.
+    /// Its tools have the suffix `.mpich`.
     Mpich,
 }
 
 impl Mpi {
-    /// The one of this run.
+    /// The MPI of this run.
     ///
     /// # Panics
-    /// If `LAGGARD_TEST_MPI` names none that is known.
+    /// If `LAGGARD_TEST_MPI` names an unknown one.
     pub fn chosen() -> Mpi {
         match std::env::var("LAGGARD_TEST_MPI").as_deref() {
             Err(_) | Ok("" | "openmpi") => Mpi::OpenMpi,
@@ -49,7 +49,7 @@ impl Mpi {
         }
     }
 
-    /// Whether this MPI is the one of this run, with which something is not tested.
+    /// Whether this MPI is the one of this run, and `what` is not tested with it.
     pub fn is_left_out(mpi: Mpi, what: &str) -> bool {
         let is_left_out = mpi == Mpi::chosen();
         if is_left_out {
@@ -66,7 +66,7 @@ impl Mpi {
         }
     }
 
-    /// What tells programs that load MPI by themselves what to load.
+    /// Tells programs that load MPI themselves which library to load.
     pub fn cflag(self) -> String {
         format!("-DMPI_LIBRARY=\"{}\"", self.library())
     }
@@ -96,14 +96,14 @@ impl Mpi {
         self.tool("mpirun")
     }
 
-    /// `mpirun` for more ranks than cores, also for root where it is one.
+    /// `mpirun` for more ranks than cores, even as root.
     pub fn mpirun(self, ranks: u32) -> Command {
         let mut command = Command::new(self.launcher());
         match self {
             Mpi::OpenMpi => allow(&mut command),
             Mpi::Mpich => {
                 command.env("LD_PRELOAD", yielding());
-                // At Finalize UCX tells, with times, of messages that nobody received.
+                // At Finalize UCX prints messages that nobody received, with times.
                 command.env("UCX_LOG_LEVEL", "error");
             }
         }
@@ -131,7 +131,7 @@ impl Mpi {
         }
     }
 
-    /// Where the product for it is, below the directory that cargo builds in.
+    /// Its product's directory, below cargo's build directory.
     pub fn product(self) -> &'static str {
         match self {
             Mpi::OpenMpi => "release",
@@ -140,13 +140,13 @@ impl Mpi {
     }
 }
 
-/// The library with which MPICH's ranks yield when they wait; built at its first use.
+/// The library with which MPICH's waiting ranks yield; built at its first use.
 fn yielding() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpich/yield.c");
         let library = folders::scratch().join("libyield.so");
-        // Several tests may be about to do this: the library appears as a whole.
+        // Several tests may build it at once, so the library appears as a whole.
         let draft = library.with_extension(std::process::id().to_string());
         let mut compiler = Command::new("gcc");
         compiler.args(["-O1", "-shared", "-fPIC", "-o"]);
@@ -158,7 +158,7 @@ fn yielding() -> PathBuf {
     BUILT.get_or_init(build).clone()
 }
 
-/// Options of Open MPI's launchers for more ranks than cores, also for root where it is one.
+/// Options of Open MPI's launchers for more ranks than cores, even as root.
 pub fn allow(command: &mut Command) {
     // SAFETY: never fails.
     let user = unsafe { libc::geteuid() };
@@ -169,15 +169,15 @@ pub fn allow(command: &mut Command) {
     command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
 }
 
-/// Launchers make the directory of all their sessions, and remove it when it is empty; two of them at
-/// once may fail at that. It stays while there is something else in it.
+/// Launchers make a common directory for their sessions, and remove it when it is empty. Two at
+/// once may fail at that. Another file keeps it from being removed.
 fn keep_directory_of_sessions(user: libc::uid_t) {
     static KEPT: OnceLock<()> = OnceLock::new();
     KEPT.get_or_init(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = name.trim().split('.').next().unwrap_or_default();
         let sessions = std::env::temp_dir().join(format!("ompi.{host}.{user}"));
-        // Where it cannot be made, launchers say so themselves.
+        // If it cannot be made, launchers print the error.
         let _ = std::fs::create_dir_all(sessions.join("laggard-tests"));
     });
 }

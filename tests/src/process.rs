@@ -1,4 +1,4 @@
-//! Runs commands that cannot hang the tests.
+//! Runs commands with a timeout, so that tests cannot hang.
 
 use std::fs::File;
 use std::io;
@@ -16,13 +16,13 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it had to be ended.
+    /// Whether the timeout ended it.
     pub timed_out: bool,
-    /// Processor time of it and of all processes that it waited for.
+    /// Processor time of it and all processes that it waited for.
     pub processor: Duration,
-    /// What it wrote.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote there.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -32,15 +32,15 @@ impl Outcome {
         self.code == Some(0)
     }
 
-    /// The outcome of a command that must not fail.
+    /// Fails unless the command succeeded.
     #[track_caller]
     pub fn expect_success(self) -> Outcome {
         assert!(self.success(), "failed:\n{self}");
         self
     }
 
-    /// What it said on stderr, but for a warning that mpirun gives on a busy machine: the agent
-    /// that it started was faster than its setpgid.
+    /// Its stderr, without a warning that mpirun prints on a busy machine: the agent that it
+    /// started was faster than its setpgid.
     pub fn messages(&self) -> String {
         let is_about_race = |line: &&str| line.contains("plm:rsh: Warning: setpgid(");
         let lines = self.stderr.lines().filter(|line| !is_about_race(line));
@@ -76,11 +76,11 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Runs a command in a process group of its own, without an input, its output in
-/// `log`.out and `log`.err. After the timeout the whole group is ended.
+/// Runs a command in a process group of its own, without input, its output in `log`.out and
+/// `log`.err. After the timeout the whole group is ended.
 ///
 /// # Panics
-/// If the command cannot be started or its output not be kept.
+/// If the command cannot be started or its output cannot be kept.
 #[track_caller]
 pub fn run(command: &mut Command, timeout: Duration, log: &Path) -> Outcome {
     let text = format!("{command:?}");
@@ -123,7 +123,6 @@ fn try_run(command: &mut Command, timeout: Duration, log: &Path) -> io::Result<O
     })
 }
 
-/// How a process ended.
 struct End {
     status: ExitStatus,
     processor: Duration,
@@ -159,7 +158,7 @@ fn wait_until(child: &Child, deadline: Option<Instant>) -> io::Result<Option<End
     }
 }
 
-/// How it ended, if it did, which is asked only until then.
+/// How it ended, if it did. Must not be called again after that.
 fn ended(child: &Child) -> io::Result<Option<End>> {
     let mut status = 0;
     // SAFETY: a structure of numbers.
@@ -183,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    /// Steps of `make test` all run, and what failed of them is told in the end: tests by their
-    /// names, executables that did not run to their end, and other steps.
+    /// All steps of `make test` run, and failures are printed at the end: tests by name,
+    /// executables that did not finish, and other steps.
     #[test]
     fn steps_go_on_and_tell_what_failed() {
         let scratch = crate::product::scratch().join("steps");
@@ -219,8 +218,8 @@ mod tests {
         assert_eq!(step(&[]).code, Some(0));
     }
 
-    /// Of tests that failed beside others, one that passes twice alone does not count; one that is
-    /// not found alone does.
+    /// A test that failed beside others but passes twice alone does not count. A test that is not
+    /// found alone counts.
     #[test]
     fn steps_repeat_alone_what_failed_beside_others() {
         let scratch = crate::product::scratch().join("steps-alone");

@@ -14,10 +14,10 @@ use crate::hosts::Hosts;
 use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};
 
-/// Enough for any of the small programs, also on a busy machine.
+/// Enough for any of the small programs, even on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Everything a test needs: the product, a directory of its own, and the machine for itself.
+/// Environment of a test: the product, a directory of its own, and the machine for itself.
 pub struct Bench {
     /// The collector.
     pub library: PathBuf,
@@ -25,22 +25,22 @@ pub struct Bench {
     pub command: PathBuf,
     /// The MPI whose compilers and launcher are used.
     pub mpi: Mpi,
-    /// With how many agents [`Bench::analyze_all`] does it.
+    /// Numbers of agents in [`Bench::analyze_all`].
     pub agents: &'static [u32],
-    /// Empty at the start of the test; removed at its end if it was passed.
+    /// Empty at the start of the test; removed at its end if it passed.
     pub dir: PathBuf,
     machine: Machine,
 }
 
-/// Tests take turns on the machine: what others do must not be taken for what a program did.
+/// Tests take turns on the machine, so that no test disturbs another one's program.
 struct Machine {
     lock: File,
-    /// Who waits for the lock holds this one: nobody gets the lock again before.
+    /// Tests that wait for the lock hold this one, so that none gets the lock twice in a row.
     queue: File,
     needs: Needs,
 }
 
-/// For what a test needs the machine to itself.
+/// The parts of a test that need the machine to itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// All that it does.
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// Records, while nobody else uses the machine if the test needs that.
+    /// Records, without other tests on the machine if the test needs that.
     fn record<T>(&self, what: impl FnOnce() -> T) -> T {
         match self.needs {
             Needs::Everything => {}
@@ -93,7 +93,7 @@ impl Machine {
     }
 }
 
-/// Waits for a lock, or gives it back; what is held ends with the file.
+/// Takes a lock, or releases it; it is also released with the file.
 fn flock(file: &File, how: libc::c_int) {
     // SAFETY: plain system call on a file that is open.
     unsafe { libc::flock(file.as_raw_fd(), how) };
@@ -102,9 +102,9 @@ fn flock(file: &File, how: libc::c_int) {
 impl Bench {
     /// Prepares a test. Waits until no other test uses the machine.
     ///
-    /// Nothing in a trace depends on the MPI, nor does what is done with it. So with MPICH the
-    /// analysis is that of one agent, where a test does not ask for more; that several report the
-    /// same is tested in `tests/other_mpi.rs`.
+    /// Traces do not depend on the MPI, nor does their use. So with MPICH the analysis has one
+    /// agent, if a test does not ask for more; `tests/other_mpi.rs` tests that several report the
+    /// same.
     ///
     /// # Panics
     /// If the product has not been built.
@@ -112,8 +112,8 @@ impl Bench {
         Bench::of_chosen(test, Needs::Everything)
     }
 
-    /// The same, but tests of this kind have the machine to themselves only while they record.
-    /// What else they do, runs without the collector and analyses, is not about time.
+    /// The same, for tests that need the machine to themselves only while they record. Their other
+    /// steps, runs without the collector and analyses, do not measure time.
     ///
     /// # Panics
     /// As above.
@@ -121,7 +121,7 @@ impl Bench {
         Bench::of_chosen(test, Needs::Recordings)
     }
 
-    /// The same for tests that are not about time at all.
+    /// The same, for tests that do not measure time at all.
     ///
     /// # Panics
     /// As above.
@@ -137,7 +137,7 @@ impl Bench {
         bench
     }
 
-    /// The same with the whole product for an MPI, whichever the tests are run with.
+    /// The same with the whole product for a given MPI, whatever the MPI of this run.
     ///
     /// # Panics
     /// As above.
@@ -210,7 +210,7 @@ impl Bench {
         output
     }
 
-    /// Runs a program on so many ranks without the collector.
+    /// Runs a program on this many ranks without the collector.
     pub fn plain(&self, ranks: u32, program: &[&OsStr]) -> Mpirun<'_> {
         Mpirun {
             bench: self,
@@ -231,7 +231,7 @@ impl Bench {
         run
     }
 
-    /// Analyses a trace directory with some agents, without `mpirun` if it is one.
+    /// Analyses a trace directory with this many agents; one agent runs without `mpirun`.
     pub fn analyze(&self, trace: &Path, agents: u32, report: &Path, options: &[&str]) -> Outcome {
         let mut command = match agents {
             1 => Command::new(&self.command),
@@ -244,7 +244,7 @@ impl Bench {
         self.finish_analysis(&mut command, agents, (trace, report), options)
     }
 
-    /// The same with agents on several hosts; every agent writes its host's name into a file
+    /// The same with agents on several hosts. Every agent writes its host's name into a file
     /// `agent.N` in the test's directory.
     pub fn analyze_on(&self, hosts: &Hosts, trace: &Path, agents: u32, report: &Path) -> Outcome {
         let mut command = hosts.mpirun(agents);
@@ -285,11 +285,11 @@ impl Bench {
         outcome.expect_orderly().expect_success().stdout
     }
 
-    /// Analyses with `--all` and, mostly, one, two and three agents; gives the report's text.
+    /// Analyses with `--all` and, mostly, one, two and three agents; returns the report's text.
     ///
     /// # Panics
-    /// If an analysis fails, or the reports differ in more than the `agents` object or do not
-    /// fit the schema.
+    /// If an analysis fails, or the reports differ in more than the `agents` object or violate the
+    /// schema.
     pub fn analyze_all(&self, trace: &Path) -> String {
         let report = |agents: u32| {
             let path = self.path(&format!("report-{agents}.json"));
@@ -310,7 +310,7 @@ impl Bench {
     }
 }
 
-/// A directory that takes what tests would remove: traces for `golden` (`src/bin/golden.rs`).
+/// A directory that keeps traces that tests would remove, for `golden` (`src/bin/golden.rs`).
 const KEEP: &str = "LAGGARD_TEST_KEEP";
 
 impl Drop for Bench {
@@ -344,7 +344,7 @@ pub fn difference(one: &str, other: &str) -> Option<String> {
     Some(format!("{:?} against {:?}", around(&one), around(&other)))
 }
 
-/// A run that is about to start.
+/// A run to start.
 pub struct Mpirun<'a> {
     bench: &'a Bench,
     ranks: u32,
@@ -371,7 +371,7 @@ impl<'a> Mpirun<'a> {
 }
 
 impl Mpirun<'_> {
-    /// Adds to the environment of the ranks.
+    /// Adds a variable to the environment of the ranks.
     pub fn env(mut self, key: &str, value: impl Into<String>) -> Self {
         self.env.push((key.into(), value.into()));
         self
@@ -383,7 +383,7 @@ impl Mpirun<'_> {
         self
     }
 
-    /// The command line, with the collector preloaded the way users are told to.
+    /// The command line, with the collector preloaded as the documentation tells users to.
     pub fn command(&self) -> Command {
         let mpi = self.bench.mpi;
         let mut command = match self.hosts {
@@ -440,7 +440,7 @@ impl Mpirun<'_> {
     }
 }
 
-/// Takes the product's own settings out of a command's environment.
+/// Removes the product's own settings from a command's environment.
 fn clean_environment(command: &mut Command) {
     for (key, _) in std::env::vars_os() {
         if key.to_string_lossy().starts_with("LAGGARD_") {
@@ -449,13 +449,13 @@ fn clean_environment(command: &mut Command) {
     }
 }
 
-/// `mpirun` of the MPI that is tested with, for more ranks than cores.
+/// `mpirun` of the tested MPI, for more ranks than cores.
 pub fn mpirun(ranks: u32) -> Command {
     Mpi::chosen().mpirun(ranks)
 }
 
-/// The same for OpenSHMEM. Without the option `shmem_finalize` of Open MPI 4.1.4 fails on
-/// Debian 12.
+/// The same for OpenSHMEM. Without the option, `shmem_finalize` of Open MPI 4.1.4 fails on Debian
+/// 12.
 pub fn oshrun(pes: u32) -> Command {
     let mut command = Command::new("oshrun");
     mpi::allow(&mut command);
@@ -483,8 +483,7 @@ pub fn python() -> PathBuf {
     PathBuf::from(found.expect("a python3 with mpi4py: run `make deps`"))
 }
 
-/// The Python that has other people's readers of what is exported, and a script of
-/// `tests/python` to be run with it.
+/// A Python with third-party readers of exported files, to run a script of `tests/python`.
 ///
 /// # Panics
 /// If they are not installed.
@@ -503,7 +502,7 @@ pub fn reader(script: &str) -> Command {
 
 fn built(variable: &str, mpi: Mpi, name: &str) -> PathBuf {
     let default = || target().join(mpi.product()).join(name);
-    // The variables are about the MPI that is tested with.
+    // The variables apply to the tested MPI.
     let given = std::env::var_os(variable).filter(|_| mpi == Mpi::chosen());
     let path = given.map_or_else(default, PathBuf::from);
     let hint = "build it first: `make build`, for MPICH `make build-mpich`, or set";

@@ -1,4 +1,4 @@
-//! Programs that are recorded once and analysed with different options, with the regions of their
+//! Programs that are recorded once and analysed with different options, and the regions of their
 //! reports.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::process::Outcome;
 use crate::product::{Bench, difference, programs};
 use crate::report::{Report, in_schedule_s, schema_violations};
 
-/// Where `laggard.h` and `laggard.f90` are.
+/// The directory of `laggard.h` and `laggard.f90`.
 pub fn include() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.join("../collector/include")
@@ -27,7 +27,7 @@ pub fn with_header(more: &[&str]) -> Vec<String> {
     std::iter::once(header).chain(more).collect()
 }
 
-/// The lines that a program prints, in any order.
+/// The lines that a program prints, sorted.
 pub fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.stdout.lines().map(String::from).collect();
     lines.sort();
@@ -52,13 +52,13 @@ pub fn mark(source: &str, name: &str) -> u32 {
 
 /// A program's trace.
 pub struct Recorded {
-    /// Where it is analysed.
+    /// The bench for analyses.
     pub bench: Bench,
     /// The trace.
     pub trace: PathBuf,
 }
 
-/// Runs a program without and with the collector: it prints the same.
+/// Runs a program without and with the collector; it must print the same.
 ///
 /// # Panics
 /// If it does not.
@@ -87,11 +87,11 @@ pub fn record_with(bench: Bench, words: &[&Path], ranks: u32, shmem: bool) -> Re
     Recorded { bench, trace }
 }
 
-/// The report of one, two and three agents (see [`Bench::agents`]), which is the same, and its rows
-/// about regions by name; both with times as they are written in the program.
+/// The report, which one, two and three agents must agree on (see [`Bench::agents`]), and its rows
+/// about regions by name. Both have times as they are written in the program.
 ///
 /// # Panics
-/// If it is not.
+/// If the agents disagree.
 pub fn analyze(run: &Recorded, options: &[&str]) -> (Report, BTreeMap<String, Value>) {
     let report = |agents: u32| {
         let path = run.bench.path(&format!("report-{agents}.json"));
@@ -116,20 +116,20 @@ pub fn analyze(run: &Recorded, options: &[&str]) -> (Report, BTreeMap<String, Va
     (report, named.collect())
 }
 
-/// A number of a row of the report.
+/// A number in a row of the report.
 ///
 /// # Panics
-/// If it is not there.
+/// If it is missing.
 pub fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"))
 }
 
-/// Whether two numbers differ by no more.
+/// Whether two numbers differ by at most `by`.
 pub fn near(found: f64, expected: f64, by: f64) -> bool {
     (found - expected).abs() <= by
 }
 
-/// What was found, if it is not right.
+/// Fails with the found value if the condition does not hold.
 pub fn check(holds: bool, what: &dyn Debug) -> Result<(), Off> {
     holds
         .then_some(())

@@ -1,4 +1,4 @@
-//! A typed view of `report.json`, of what the tests look at.
+//! A typed view of the parts of `report.json` that the tests use.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use serde_json::Value;
 pub struct Report {
     /// Name and version of the format.
     pub schema: String,
-    /// What was recorded.
+    /// The recorded run.
     pub run: Run,
-    /// What every location spent its time with.
+    /// Times of every location.
     pub locations: Vec<Location>,
-    /// Of all locations together.
+    /// Sums over all locations.
     pub location_sums: Option<LocationSums>,
     /// Totals by pattern.
     pub metrics: BTreeMap<String, Metric>,
     /// The largest first.
     pub bottlenecks: Vec<Bottleneck>,
-    /// What the analysis took.
+    /// Cost of the analysis.
     #[serde(default)]
     pub agents: Agents,
     /// By function.
     #[serde(default)]
     pub operations: Vec<Operation>,
-    /// What was odd about the run or its trace.
+    /// Oddities of the run or its trace.
     pub anomalies: Vec<Anomaly>,
 }
 
-/// What agents told each other.
+/// Messages between agents.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[allow(missing_docs)]
 pub struct Agents {
@@ -62,7 +62,7 @@ pub struct ClockViolations {
     pub after: Causality,
 }
 
-/// How many of them there are.
+/// Their number.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[allow(missing_docs)]
 pub struct Causality {
@@ -80,7 +80,7 @@ pub struct LocationSums {
     pub in_calls: InCalls,
 }
 
-/// What the time in calls was.
+/// The parts of the time in calls.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[allow(missing_docs)]
 pub struct InCalls {
@@ -141,7 +141,7 @@ pub struct Bottleneck {
     pub advice: Vec<Advice>,
 }
 
-/// What a rule for hints says.
+/// Hint of a rule.
 #[derive(Clone, Debug, Deserialize)]
 #[allow(missing_docs)]
 pub struct Advice {
@@ -152,7 +152,7 @@ pub struct Advice {
     pub explain: String,
 }
 
-/// A place in the program's source; empty where it is not known.
+/// A place in the program's source; empty if unknown.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 #[allow(missing_docs)]
@@ -169,7 +169,7 @@ impl Place {
         self.line == Some(line) && self.file.as_deref().is_some_and(|f| base_name(f) == file)
     }
 
-    /// Whether the call path leads over this line.
+    /// Whether the call path contains this line.
     pub fn leads_over(&self, file: &str, line: u32) -> bool {
         let wanted = format!("{file}:{line}");
         let position =
@@ -182,7 +182,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What one rank lost.
+/// The loss of one rank.
 #[derive(Clone, Debug, Deserialize)]
 #[allow(missing_docs)]
 pub struct RankShare {
@@ -191,7 +191,7 @@ pub struct RankShare {
     pub instances: u64,
 }
 
-/// Who a bottleneck waits for.
+/// A cause of a bottleneck.
 #[derive(Clone, Debug, Deserialize)]
 #[allow(missing_docs)]
 pub struct Cause {
@@ -238,7 +238,7 @@ impl Report {
     /// Reads a report.
     ///
     /// # Errors
-    /// No JSON, or not of the promised shape.
+    /// Not JSON, or not of the promised shape.
     pub fn parse(text: &str) -> Result<Report, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -249,20 +249,19 @@ impl Report {
         fitting.map(|a| a.count).sum()
     }
 
-    /// Details of the anomalies that say something went wrong with the recording.
+    /// Details of the anomalies that report errors of the recording.
     pub fn errors(&self) -> Vec<String> {
         let fitting = self.anomalies.iter().filter(|a| a.severity == "error");
         fitting.map(|a| format!("{}: {}", a.id, a.detail)).collect()
     }
 }
 
-/// The JSON Schema that the repository promises reports by.
 const SCHEMA: &str = include_str!("../../formats/report/schema/laggard-report-1.schema.json");
 
-/// Where a report does not fit the JSON Schema.
+/// Violations of the JSON Schema in a report.
 ///
 /// # Panics
-/// If the text is no JSON.
+/// If the text is not JSON.
 pub fn schema_violations(text: &str) -> Vec<String> {
     let parse = |text| serde_json::from_str(text).expect("JSON");
     let validator = jsonschema::draft202012::new(&parse(SCHEMA)).expect("a schema");
@@ -273,11 +272,11 @@ pub fn schema_violations(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A report, or another result as JSON, of a program whose delays were `scale` times as long, with all
-/// its times as they are written in the program.
+/// A report, or another JSON result, of a program with delays `scale` times as long; all its times
+/// are converted back to the program's own.
 ///
 /// # Panics
-/// If it is no JSON.
+/// If it is not JSON.
 pub fn in_schedule_s(text: &str, scale: f64) -> String {
     fn shrink(value: &mut Value, is_time: bool, scale: f64) {
         match value {
@@ -300,8 +299,8 @@ pub fn in_schedule_s(text: &str, scale: f64) -> String {
     value.to_string()
 }
 
-/// The text of a report without its `agents` object, which alone may differ between
-/// numbers of agents.
+/// The text of a report without its `agents` object, the only part that may differ between numbers
+/// of agents.
 pub fn without_agents(text: &str) -> String {
     let Some((start, end)) = top_level_value(text, "agents") else {
         return text.to_string();
@@ -309,7 +308,7 @@ pub fn without_agents(text: &str) -> String {
     format!("{}{}", &text[..start], &text[end..])
 }
 
-/// The byte range of a key of the outermost object with its value.
+/// The byte range of a key and its value in the outermost object.
 fn top_level_value(text: &str, key: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let quoted = format!("\"{key}\"");

@@ -1,5 +1,5 @@
-//! A trace that is exported as an OTF2 archive, and what an analysis finds in the archive: all
-//! that it finds in the trace, and nothing else.
+//! Exports a trace as an OTF2 archive. An analysis of the archive must find exactly the same as one
+//! of the trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -11,15 +11,15 @@ use crate::process;
 use crate::product::{Bench, TIMEOUT};
 use crate::report::{Bottleneck, Location, Report};
 
-/// What a loss may differ by: it is the difference of two times, each rounded to the ns of the
+/// Largest error of a loss: it is the difference of two times, each rounded to the ns of the
 /// archive's clock. Seconds.
 const RESOLUTION_S: f64 = 2e-9;
 
-/// All that an analysis of the trace as an archive finds otherwise than that of the trace
-/// itself, `report`, with `--all`.
+/// Exports the trace, and lists the differences of the archive's analysis from the trace's
+/// `report`, both with `--all`.
 ///
 /// # Panics
-/// If the trace cannot be exported, or the archive not be analysed.
+/// If the trace cannot be exported, or the archive cannot be analysed.
 pub fn differences(bench: &Bench, trace: &Path, report: &Report) -> Vec<String> {
     let archive = bench.path("archive");
     let _ = fs::remove_dir_all(&archive);
@@ -44,7 +44,7 @@ pub fn differences(bench: &Bench, trace: &Path, report: &Report) -> Vec<String> 
     differences.0
 }
 
-/// What is different, a line each.
+/// The differences, a line each.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
@@ -89,7 +89,7 @@ impl Differences {
             match (own.get(place), imported.get(place)) {
                 (Some(own), Some(imported)) => self.of_finding(own, imported),
                 (own, imported) => {
-                    // What is lost may be less than the clock can tell.
+                    // A loss may be less than the clock's resolution.
                     let found = own.or(imported).expect("one of both");
                     let is_none = found.severity_s <= resolution(found.instances);
                     self.must(is_none, &format!("{place:?}"), (&own, &imported));
@@ -145,7 +145,7 @@ impl Differences {
     }
 }
 
-/// What a sum over so many instances may differ by, seconds.
+/// Largest error of a sum over this many instances, seconds.
 fn resolution(instances: u64) -> f64 {
     RESOLUTION_S * (instances + 1) as f64
 }
@@ -153,8 +153,8 @@ fn resolution(instances: u64) -> f64 {
 /// Pattern, operation and call path.
 type Key<'r> = (&'r str, &'r str, &'r [String]);
 
-/// Findings of single calls: what is unexplained of all calls together is what they took longer
-/// than the fastest, each rounded.
+/// Findings of single calls. Unexplained time of all calls together is left out: it is their excess
+/// over the fastest one, each rounded.
 fn by_place(report: &Report) -> BTreeMap<Key<'_>, &Bottleneck> {
     let found = report.bottlenecks.iter();
     let of_calls = found.filter(|found| found.pattern != "unexplained");
@@ -180,7 +180,7 @@ fn causes(found: &Bottleneck) -> Causes {
     causes.collect()
 }
 
-/// A text without its numbers, which are rounded times.
+/// A text without numbers, which are rounded times.
 fn words(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

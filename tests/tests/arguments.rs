@@ -1,10 +1,10 @@
-//! Null and wild pointers: a call that the library answers with an error does so with the
-//! collector, too, and one that the library cannot bear ends no worse.
+//! Null and wild pointers. If the library answers a call with an error, it does so with the
+//! collector, too. If the library crashes, the collector makes it no worse.
 //!
-//! The program is made from the table of calls: each row with nothing wrong, and with a null and a
-//! wild pointer in each place and in all. One run tells what all of them do. Where it differs with
-//! the collector, the calls before may have left the library in another state: what counts is
-//! what the call does in a process of its own.
+//! The program is made from the table of calls: each row correct, with a null and a wild pointer in
+//! each place, and with them in all places. One run tells the results of all. If a result differs
+//! with the collector, previous calls may have left the library in another state. Then the call's
+//! result in a process of its own counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ const STANDARD: &[Row] = laggard_trace::mpi_calls!(rows);
 const EXTENSIONS: &[Row] = laggard_trace::mpi_extension_calls!(rows);
 const PERSISTENT: &[Row] = laggard_trace::mpi_4_persistent_calls!(rows);
 
-/// Calls that end the program, also where MPI runs already, start others or wait for them.
+/// Calls that end the program (some only once MPI runs), start other programs or wait for them.
 const LEFT_OUT: [&str; 10] = [
     "MPI_Abort",
     "MPI_Comm_accept",
@@ -75,7 +75,7 @@ impl Row {
         ends.iter().any(|end| self.name.ends_with(end))
     }
 
-    /// What its call needs, in the order of `struct row` in the program.
+    /// Needs of its call, in the order of `struct row` in the program.
     fn needs(&self) -> [bool; 7] {
         let is_setup = self.ends(&["_init"]);
         [
@@ -107,7 +107,7 @@ fn is_function(t: &str) -> bool {
     t.ends_with("_function")
 }
 
-/// A type of the table, however the compiler puts blanks into it.
+/// A type of the table, wherever the compiler puts blanks.
 fn plain(t: &str) -> String {
     t.replace("* ", "*")
 }
@@ -132,7 +132,7 @@ fn in_c(t: &str) -> String {
     }
 }
 
-/// Something that belongs there, in C.
+/// A correct argument, in C.
 fn good(row: &Row, at: usize) -> String {
     let (name, t) = row.parameters[at];
     let t = plain(t);
@@ -219,7 +219,7 @@ fn source() -> String {
     format!("{functions}static const struct row rows[] = {{\n{table}}};\n")
 }
 
-/// What each call did, by its number: which it is, and how it ended.
+/// Name and end of each call, by number.
 type Ends = BTreeMap<u32, (String, String)>;
 
 struct Probes<'a> {
@@ -228,8 +228,8 @@ struct Probes<'a> {
 }
 
 impl Probes<'_> {
-    /// The ends of the calls with these numbers. Where the process ends in one of them, another
-    /// goes on with the next.
+    /// The ends of the calls with these numbers. If a process ends in one of them, another goes on
+    /// with the next.
     fn ends(&self, numbers: std::ops::Range<u32>, is_recorded: bool) -> Ends {
         let (mut ends, mut from) = (Ends::new(), numbers.start);
         while from < numbers.end {
@@ -263,8 +263,7 @@ impl Probes<'_> {
     }
 }
 
-/// A process makes so many calls: a state of the library that some of them spoil does not hide
-/// what the others do.
+/// Calls per process, so that a state spoiled by some calls does not hide the results of others.
 const STEP: u32 = 1000;
 
 #[test]

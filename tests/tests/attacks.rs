@@ -66,8 +66,8 @@ fn system() {
     forking("system");
 }
 
-/// A rank that ends without Finalize: what was recorded before is reported, and that the
-/// recording is not complete.
+/// A rank ends without Finalize. Its records up to then are reported, and the report says that the
+/// recording is incomplete.
 fn ending(how: &str) {
     let attack = Attack::new(&format!("ending-{how}"), "ending.c", &[how]);
     let report = attack.three_rounds_to_an_end();
@@ -112,7 +112,7 @@ fn mpi_abort() {
     ending("abort");
 }
 
-/// The call in which the signal arrived never returned; all before it is there.
+/// The call interrupted by the signal never returned; all calls before it are recorded.
 #[test]
 fn mpi_abort_in_a_signal_handler() {
     if Mpi::is_left_out(Mpi::Mpich, "MPI_Abort in a receive, where it may fail") {
@@ -137,8 +137,8 @@ fn exit_while_a_thread_calls_mpi() {
     ending("thread");
 }
 
-/// The children are a run of their own, with a trace of their own; messages between the two are
-/// not missed in either.
+/// The children are a run of their own, with a trace of their own. Neither run misses the messages
+/// between them.
 #[test]
 fn processes_that_are_spawned() {
     if Mpi::is_left_out(
@@ -167,12 +167,12 @@ fn processes_that_are_spawned() {
     }
 }
 
-/// What is not told apart any more is counted, and the report says so.
+/// Calls beyond the limit of signatures are counted, and the report says so.
 #[test]
 fn more_kinds_of_calls_than_are_told_apart() {
     let attack = Attack::new("kinds", "kinds.c", &[]);
     let report = attack.report();
-    // 80,000 kinds in each rank, after as many as a rank may have signatures.
+    // 80,000 kinds in each rank, beyond the limit of signatures of a rank.
     let lost = report.anomaly("lost_calls");
     assert!((28_000..30_000).contains(&lost), "{lost}");
     let known = report.run.operations;
@@ -197,8 +197,8 @@ fn short_lived_threads_and_signals() {
     );
 }
 
-/// Every thread's calls are there, however it ended, and nothing is said to be missing; the main
-/// thread goes on after it ran out of stack.
+/// Every thread's calls are recorded, however it ended, and nothing is reported as missing. The
+/// main thread goes on after a stack overflow.
 #[test]
 fn threads_that_end_early() {
     let attack = Attack::new("early", "early.c", &[]);
@@ -215,8 +215,8 @@ fn threads_that_end_early() {
     assert_eq!(report.locations.len(), 10);
 }
 
-/// The trace stays where it was begun, also for threads that begin later, and descriptors are
-/// the program's.
+/// The trace stays where it began, even for later threads, and all descriptors belong to the
+/// program.
 #[test]
 fn a_program_that_goes_elsewhere_and_closes_everything() {
     let mut attack = Attack::new("elsewhere", "elsewhere.c", &[]);
@@ -252,7 +252,7 @@ fn paused_by_pcontrol() {
     assert_calls_are_counted(&attack);
 }
 
-/// Those of a pause, too, and no more are in records than there were.
+/// Calls during a pause count, too, and there are no more records than calls.
 #[track_caller]
 fn assert_calls_are_counted(attack: &Attack) {
     let mut info = Command::new(&attack.bench.command);
@@ -290,7 +290,7 @@ fn off() {
     assert_eq!(outcome.stderr, "");
 }
 
-/// Runs with the collector preloaded, or set otherwise, on one rank of two only.
+/// Runs with the collector preloaded, or with other settings, on only one of two ranks.
 #[track_caller]
 fn one_rank_is_different(test: &str, rank: u32, everywhere: bool, set: &str) -> (Bench, Outcome) {
     let bench = Bench::beside(test);
@@ -314,7 +314,7 @@ fn one_rank_is_different(test: &str, rank: u32, everywhere: bool, set: &str) -> 
     (bench, outcome)
 }
 
-/// What ranks do together must not be begun where one has no collector.
+/// The collector must not start joint actions of ranks if one rank lacks it.
 #[test]
 fn preloaded_on_one_rank_only() {
     for rank in [0, 1] {
@@ -341,7 +341,7 @@ fn off_on_one_rank_only() {
     assert_eq!(report.anomaly("missing_ranks"), 1, "{report:#?}");
 }
 
-/// Without memory recording ends, and the program does not.
+/// Without memory the recording ends, the program does not.
 #[test]
 fn memory_is_short() {
     let attack = Attack::new("memory", "memory.c", &[]);
@@ -356,7 +356,7 @@ fn memory_is_short() {
     attack.bench.analyze_all(&attack.trace());
 }
 
-/// Descriptors are the program's; a thread without one for a moment goes unrecorded, and the
+/// Descriptors belong to the program. A thread that momentarily has none is not recorded, and the
 /// report says so.
 #[test]
 fn descriptors_are_the_programs() {
@@ -375,7 +375,7 @@ fn descriptors_are_the_programs() {
     assert!(text.contains("unrecorded threads (2 times)"), "{text}");
 }
 
-/// A signal while the file grows is no full disk.
+/// A signal while the file grows is not taken for a full disk.
 #[test]
 fn interrupted_by_signals() {
     let mut attack = Attack::new("interrupted", "wrapped.c", &[]);
@@ -415,7 +415,7 @@ fn odd_but_correct() {
     assert_no_anomalies(&report);
 }
 
-/// A relative trace directory belongs to where the program started, not to where it went.
+/// A relative trace directory is relative to where the program started, not to where it moved.
 #[test]
 fn default_trace_directory() {
     let attack = Attack::new("default-directory", "odd.c", &[]);
@@ -428,7 +428,7 @@ fn default_trace_directory() {
         .analyze_all(&attack.bench.path("laggard-trace"));
 }
 
-/// An OpenSHMEM with PEs of its own numbering is left out: one line and an anomaly say so.
+/// An OpenSHMEM that numbers PEs in its own way is not recorded; one line and an anomaly say so.
 #[test]
 fn pes_that_are_not_the_ranks_with_their_numbers() {
     let bench = Bench::beside("other-pes");
@@ -457,7 +457,7 @@ fn pes_that_are_not_the_ranks_with_their_numbers() {
         !calls.clone().any(|call| call.starts_with("shmem")),
         "{dump}"
     );
-    // Also those after the first shmem_finalize.
+    // Even calls after the first shmem_finalize.
     let receives = calls.filter(|&call| call == "MPI_Recv");
     assert_eq!(receives.count(), 3, "{dump}");
 }
@@ -484,11 +484,11 @@ fn with_wrappers_in_the_program() {
     let words = vec![program];
     let env = Vec::new();
     let attack = Attack { bench, words, env };
-    // The calling function is the wrapper's: the program calls no other MPI_Recv.
+    // The calling function is in the wrapper: the program calls no other MPI_Recv.
     attack.three_rounds("");
 }
 
-/// What is no MPI program runs as ever and leaves nothing behind.
+/// A program without MPI runs as usual and leaves nothing behind.
 #[test]
 fn programs_without_mpi() {
     let bench = Bench::beside("no-mpi");
@@ -519,8 +519,8 @@ fn programs_without_mpi() {
     assert_eq!(only_directories(&bench.dir), [""; 0]);
 }
 
-/// The program goes on when somebody cuts its trace off, and is told so; the rest of the trace is
-/// not a program's end either.
+/// The program goes on when its trace is truncated, and gets a message. The rest of the trace does
+/// not look like the program's end.
 #[test]
 fn traces_are_cut_off() {
     for bytes in ["0", "5000"] {
@@ -537,7 +537,7 @@ fn traces_are_cut_off() {
     }
 }
 
-/// A SIGBUS that is the program's stays the program's.
+/// A SIGBUS of the program stays the program's.
 #[test]
 fn other_files_are_cut_off() {
     for how in ["handled", "chained", "default", "sent"] {

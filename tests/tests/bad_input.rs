@@ -1,5 +1,5 @@
-//! Traces and directories as they should not be. Each gives one clear line and exit code 1, or a
-//! report that says what is wrong; nothing hangs, panics or overwrites anything.
+//! Broken traces and directories. Each gives one clear line and exit code 1, or a report with the
+//! trouble. Nothing hangs, panics or overwrites anything.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +18,7 @@ struct Spoiled {
     good: String,
 }
 
-/// What an analysis came to.
+/// Result of an analysis.
 enum Verdict {
     /// Exit code 1 and a line of text.
     Refused(String),
@@ -40,7 +40,7 @@ impl Spoiled {
         locations(&self.trace)
     }
 
-    /// Analyses the spoiled trace with one agent and with two, where tests have several.
+    /// Analyses the spoiled trace with one agent and, if tests have several, with two.
     #[track_caller]
     fn verdict(&self) -> Verdict {
         let one = verdict(&self.bench, &self.trace, 1);
@@ -120,7 +120,7 @@ fn verdict(bench: &Bench, trace: &Path, agents: u32) -> Verdict {
     }
     assert_eq!(outcome.code, Some(1), "{outcome}");
     assert!(!report.exists(), "a refusal with a report");
-    // mpirun adds its own words about a job that failed.
+    // mpirun adds lines of its own about a failed job.
     let said = |line: &&str| line.starts_with("laggard");
     let lines: Vec<&str> = outcome.stderr.lines().filter(said).collect();
     let only = agents > 1 || outcome.stderr.trim().lines().count() == 1;
@@ -204,7 +204,7 @@ fn a_location_that_is_no_trace() {
     spoiled.not_hidden();
 }
 
-/// Whoever opens a pipe to read waits for a writer.
+/// Opening a pipe for reading waits for a writer.
 #[test]
 fn a_location_that_is_a_pipe() {
     let spoiled = Spoiled::new("pipe");
@@ -279,7 +279,7 @@ fn flipped_bits() {
             edit(&path, offset as u64, &[whole[offset]]);
         }
     }
-    // Spoiled in a block's length, also with agents that have to agree on it.
+    // Spoiled in a block's length, even with agents that have to agree on it.
     edit(&spoiled.locations()[0], 128 + 8, &[0xff, 0xff, 0xff, 0x7f]);
     spoiled.not_hidden();
 }
@@ -344,7 +344,7 @@ fn nothing_is_overwritten() {
     );
 }
 
-/// The program goes on and its results are right; the collector says once that it stopped.
+/// The program goes on with correct results. The collector reports once that it stopped.
 #[track_caller]
 fn runs_on(outcome: &Outcome, messages: u64) {
     let outcome = format!("{outcome}");

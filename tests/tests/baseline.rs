@@ -1,4 +1,4 @@
-//! What operations take on this machine: measured, written, merged, shown, and used.
+//! Baselines of this machine: measured, written, merged, shown, and used.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,9 +15,9 @@ use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
 use laggard_trace::calls::{self, Call, GenericType};
 
-/// Calls that cannot wait for another rank, or that several programs must take part in.
+/// Calls that cannot wait for another rank, or need several programs.
 const NOT_MEASURED: &[&str] = &[
-    // They look and return.
+    // They test and return.
     "MPI_Iprobe",
     "MPI_Improbe",
     "MPI_Test",
@@ -26,10 +26,10 @@ const NOT_MEASURED: &[&str] = &[
     "MPI_Testsome",
     "MPI_Win_test",
     "MPI_Request_get_status",
-    // They end what was begun elsewhere, or were never to be completed.
+    // They end operations that began elsewhere, or were never to be completed.
     "MPI_Request_free",
     "MPI_Cancel",
-    // As their forms that are measured, with other arguments.
+    // Like their measured forms, with other arguments.
     "MPI_Imrecv",
     "MPI_Comm_dup_with_info",
     "MPI_Comm_split_type",
@@ -41,7 +41,7 @@ const NOT_MEASURED: &[&str] = &[
     "MPI_Dist_graph_create_adjacent",
     "MPI_Win_allocate_shared",
     "MPI_Win_create_dynamic",
-    // Of two groups, or of other programs.
+    // For two groups, or for other programs.
     "MPI_Intercomm_merge",
     "MPI_Intercomm_create",
     "MPI_Comm_accept",
@@ -52,10 +52,10 @@ const NOT_MEASURED: &[&str] = &[
     "MPI_Finalize",
 ];
 
-/// Measurements until one has what a test is about.
+/// Most measurements until one meets the test's conditions.
 const ATTEMPTS: u32 = 5;
 
-/// A bench whose command is built for the MPI that measures.
+/// A bench with the command that is built for the measuring MPI.
 fn prepared(name: &str) -> Bench {
     Bench::with(name, Mpi::chosen())
 }
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Table {
     Table::read(path).expect("a table")
 }
 
-/// What is told in one line, and exit code 1.
+/// The command prints one line, with exit code 1.
 #[track_caller]
 fn refused(outcome: &Outcome, what: &str) {
     let lines = outcome
@@ -132,7 +132,7 @@ fn a_table_is_measured_and_used() {
         assert!(point.median_s.is_some_and(|median| median >= point.time_s));
         assert!(entry.model.is_some(), "{entry:?}");
     }
-    // What it costs grows with the bytes.
+    // Its cost grows with the bytes.
     let send = entry(&table, "MPI_Recv", 2);
     let times = [send.points.first(), send.points.last()].map(|p| p.expect("points").time_s);
     assert!(times[0] < times[1], "{times:?}");
@@ -173,7 +173,7 @@ fn a_table_is_measured_and_used() {
         |report: &Report| ["foreign_baseline", "unknown_baseline"].map(|id| report.anomaly(id));
     assert_eq!(odd(&found), [0, 0], "{:?}", found.anomalies);
 
-    // Of another library, of unknown origin, and damaged.
+    // Tables of another library, of unknown origin, and damaged.
     let mut other = table.clone();
     other.fingerprint = Some(Fingerprint {
         mpi_library: "Some MPI 1.0".into(),
@@ -199,7 +199,7 @@ fn a_table_is_measured_and_used() {
         "foreign.json is not a baseline table",
     );
 
-    // A table without the call leaves it to the other filters.
+    // Without a table entry, the other filters judge the call.
     let bcast = Entry::new("MPI_Bcast", 2, None, vec![Point::new(8, 1e-6)]);
     Table::new("by hand", vec![bcast])
         .write(&foreign)
@@ -223,13 +223,13 @@ fn names(table: &Table) -> BTreeSet<&str> {
     table.entries.iter().map(|e| e.operation.as_str()).collect()
 }
 
-/// Everything of MPI that can wait has an entry; in groups of all sizes what is for groups.
+/// Every MPI call that can wait has an entry; calls of groups have entries for all sizes.
 #[test]
 fn every_call_that_waits_is_measured() {
     let bench = prepared("baseline-all");
     let options = ["--sizes", "0,64", "--time", "8", "-q"];
-    // Ranks of these tests leave their cores when they wait. That they seem not to, or that times are
-    // not found again, is other work's doing: then once more.
+    // Ranks of these tests leave their cores when they wait. If they seem not to, or times are not
+    // found again, other work is the reason: the measurement is repeated.
     let left_out = "of 3 ranks groups of 3 are left out: they have more members than a host";
     let measure = |attempt: u32| {
         let file = format!("baseline-{attempt}.json");
@@ -274,8 +274,8 @@ fn every_call_that_waits_is_measured() {
     }
 }
 
-/// Ranks that keep their cores while they wait, where there are too few: times have the system's slices
-/// in them. Nothing is in the table of groups whose times differ, and who looks at it learns why.
+/// Too few cores for ranks that keep them while they wait: times contain the system's slices.
+/// Groups with unstable times are not in the table, and a note on it says why.
 #[test]
 fn groups_that_are_left_out_are_named() {
     if Mpi::is_left_out(Mpi::OpenMpi, "its ranks yield where cores are too few") {
@@ -291,11 +291,11 @@ fn groups_that_are_left_out_are_named() {
         .collect();
     let file = bench.path("baseline.json");
     let beginning = format!("of {ranks} ranks groups of ");
-    // Which times are found again is chance.
+    // It is a matter of chance which times are found again.
     let found = (0..ATTEMPTS).find_map(|_| {
         let _ = fs::remove_file(&file);
         let mut job = bench.mpi.mpirun(ranks);
-        // What makes ranks yield in other tests.
+        // The library that makes ranks yield in other tests.
         job.env_remove("LD_PRELOAD");
         job.env("LAGGARD_LIB", &bench.library);
         job.args(command(&bench, "baseline.json", &only));
@@ -344,16 +344,16 @@ fn openshmem_is_measured() {
     for beside in ["shmem_quiet", "shmem_clear_lock", "shmem_free"] {
         assert!(names.contains(beside), "{beside}");
     }
-    // Other types of a family take as long.
+    // Other types of a family take the same time.
     let put = table.lookup("shmem_putmem", 64, 2);
     assert!(put.is_some() && table.lookup("shmem_double_put", 64, 2) == put);
     assert_eq!(table.lookup("shmem_quiet_all", 0, 2), None);
 }
 
-/// Of a network in each direction: beyond what a busy machine adds to the median of a message.
+/// Network latency in each direction: more than a busy machine adds to a message's median.
 const LATENCY: Duration = Duration::from_millis(1);
 
-/// Pairs on one host and on two are apart; the network between them is slower.
+/// Pairs on one host and on two have separate entries; the network between hosts is slower.
 #[test]
 fn hosts_are_told_apart() {
     if Mpi::is_left_out(Mpi::Mpich, "its launcher knows no such hosts") {
@@ -393,7 +393,6 @@ fn hosts_are_told_apart() {
     assert_eq!(machine.hosts, ["node1", "node2"]);
 }
 
-/// A table by hand.
 fn by_hand(path: &Path, group_size: u32, library: &str) -> PathBuf {
     let time = |bytes: u64| Point::new(bytes, 1e-6 * f64::from(group_size) + bytes as f64 / 1e9);
     let points = (0..=20).map(|power| time((1 << power) - 1)).collect();

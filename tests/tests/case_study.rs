@@ -1,5 +1,5 @@
 //! The case study of `CASE_STUDY.md`: a program that filters a radar image patch by patch, its
-//! bottleneck, and what becomes of it as the program is changed in two steps.
+//! bottleneck, and the effect of two changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const PES: u32 = 4;
 const PATCHES: f64 = 48.0;
-/// Seconds for which the master reads a patch.
+/// Time in which the master reads a patch, seconds.
 const READ: f64 = 0.005;
 
 fn mark(source: &str, name: &str) -> u32 {
@@ -23,8 +23,8 @@ fn mark(source: &str, name: &str) -> u32 {
     at.expect("a mark") as u32 + 1
 }
 
-/// Records a version and analyses it, as users do, with one, two and three agents: the reports are
-/// the same. Gives what it printed, and the report's file.
+/// Records a version and analyses it, as users do, with one, two and three agents, whose reports
+/// must agree. Returns its output, and the report's file.
 fn recorded(bench: &Bench, version: &str) -> (String, PathBuf) {
     let program = bench.compile_with("oshcc", &format!("patches/{version}.c"), &[], &["-loshmem"]);
     let trace = format!("{version}-trace");
@@ -69,7 +69,7 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What all ranks lost at a line of a revision's source.
+/// Losses of all ranks at a line of a revision's source.
 fn lost_at<'a>(comparison: &'a Value, file: &str, line: u32) -> Option<&'a Value> {
     let rows = comparison["bottlenecks"].as_array().expect("rows");
     rows.iter().find(|row| {
@@ -87,8 +87,8 @@ fn is_wait(found: &Bottleneck, file: &str, line: u32) -> bool {
         && found.causes[0].because.contains("comput")
 }
 
-/// The first version: most is lost where three PEs wait for patches that PE 0 reads, and next
-/// where they wait for PE 0 to filter its own, since it wrote those before.
+/// The first version. Most is lost where three PEs wait for patches that PE 0 reads. Next comes
+/// their wait for PE 0 to filter its own, since it wrote theirs before.
 fn bottlenecks_of_the_first(report: &Report) -> Result<(), String> {
     let found = &report.bottlenecks;
     let read = mark("one_master.c", "patches read");
@@ -124,7 +124,7 @@ fn study(bench: &Bench) -> Result<(), String> {
     let round = mark("dedicated.c", "round");
     let right = top.operation == "shmem_barrier_all" && top.location.is("dedicated.c", round);
     check(right, top)?;
-    // Both together: what was lost there is gone, and by as much the program is faster.
+    // Both together: the loss is gone, and the program is faster by as much.
     let found = compared(bench, &runs[0].1, &runs[2].1);
     let mut vanished = 0.0;
     for line in ["patches read", "patches filtered"] {

@@ -1,10 +1,9 @@
-//! Recorded traces as if some of their ranks had been on another host, with a clock of its own:
-//! what is found does not depend on what the clock shows.
+//! Rewrites recorded traces as if some ranks had been on another host, with a clock of its own.
+//! Findings must not depend on what the clock shows.
 //!
-//! A clock that is ahead by whole ticks changes nothing, byte for byte. One that runs at another
-//! rate rounds moments to its own ticks: times are off by [`ROUNDING_S`] a call. Measurements
-//! that are wrong change what they say of their error at most, and effects do not stay before
-//! their causes.
+//! A clock that is ahead by whole ticks changes nothing, byte for byte. One with another rate
+//! rounds times to its own ticks: they are off by [`ROUNDING_S`] a call. Wrong measurements change
+//! results by their stated error at most, and effects still follow their causes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,24 +16,23 @@ use laggard_tests::report::{Bottleneck, Report, without_agents};
 use laggard_trace::{ClockPoint, FileHeader, Location, file_name};
 use serde_json::Value;
 
-/// What is left when calls take more than twice what the fastest of their kind does: the rounding of
-/// that one counts in each of them.
+/// Pattern of unexplained time, in calls that take more than twice the fastest of their kind. The
+/// fastest one's rounding counts in each of them.
 const UNEXPLAINED: &str = "unexplained";
 
-/// A tick of another clock at both ends, and ns that are cut off, seconds.
+/// A tick of another clock at both ends, and truncated ns, seconds.
 const ROUNDING_S: f64 = 4e-9;
 
-/// A recorded trace, and its report.
 struct Recorded {
     bench: Bench,
     trace: PathBuf,
     text: String,
-    /// Of rank 0.
+    /// Header of rank 0.
     header: FileHeader,
 }
 
-/// How the moved ranks' clock differs, in seconds and parts per million, and by how much its
-/// measurements are wrong at the start and at the end, ns.
+/// Difference of the moved ranks' clock, in seconds and parts per million, and errors of its
+/// measurements at the start and at the end, ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Skew {
     offset_s: i64,
@@ -64,7 +62,6 @@ impl Recorded {
         Recorded::new(bench, 3, &[program.as_os_str()])
     }
 
-    /// The HPC Challenge benchmarks.
     fn hpcc(test: &str) -> Recorded {
         let bench = Bench::sharing(test);
         let input = fs::read_to_string(programs().join("real/hpccinf.txt")).expect("an input");
@@ -73,7 +70,7 @@ impl Recorded {
         Recorded::new(bench, 4, &[OsStr::new("hpcc")])
     }
 
-    /// The trace with the odd ranks on a host of their own, analysed.
+    /// Analyses the trace with the odd ranks on a host of their own.
     fn moved(&self, name: &str, skew: Skew) -> String {
         let to = self.bench.path(name);
         let clock = OtherClock {
@@ -115,7 +112,7 @@ fn parsed(text: &str) -> Report {
     Report::parse(text).expect("a report of the promised shape")
 }
 
-/// A report without what tells of hosts; hints do, too: the eager limit between them is another.
+/// A report without data about hosts, and without hints: the eager limit between hosts differs.
 fn without_hosts(text: &str) -> Value {
     let text = text.replace("inter_node_wait_s", "inter_node_s");
     let mut value: Value = serde_json::from_str(&text).expect("JSON");
@@ -136,7 +133,7 @@ fn without_hosts(text: &str) -> Value {
     value
 }
 
-/// Offsets of whole ticks: nothing but the names of hosts is different.
+/// Offsets of whole ticks change only the names of hosts.
 #[track_caller]
 fn assert_offsets_do_not_matter(recorded: &Recorded) -> String {
     let there = recorded.moved("other-host", Skew::default());
@@ -158,8 +155,8 @@ fn assert_offsets_do_not_matter(recorded: &Recorded) -> String {
     there
 }
 
-/// Time lost in an operation at a place, in one report and the other. Of all patterns: by which
-/// of them a message was late may hang by a ns on which one was sent first.
+/// Time lost in an operation at a place, in both reports. Sums all patterns: a ns may decide which
+/// pattern a late message has.
 fn both<'r>(one: &'r Report, other: &'r Report) -> Vec<(&'r Bottleneck, f64, f64)> {
     let lost = |report: &Report, b: &Bottleneck| -> f64 {
         let key = |b: &Bottleneck| {
@@ -173,7 +170,7 @@ fn both<'r>(one: &'r Report, other: &'r Report) -> Vec<(&'r Bottleneck, f64, f64
     all.map(|b| (b, lost(one, b), lost(other, b))).collect()
 }
 
-/// Clocks that run at other rates, from another moment on.
+/// Clocks with other rates, from another moment on.
 #[track_caller]
 fn assert_rates_do_not_matter(recorded: &Recorded, there: &str) {
     let there = parsed(there);
@@ -187,7 +184,7 @@ fn assert_rates_do_not_matter(recorded: &Recorded, there: &str) {
         let here = parsed(&recorded.moved(name, skew));
         assert!(!here.bottlenecks.is_empty(), "{skew:?}");
         for (b, here, there) in both(&here, &there) {
-            // Reports tell ns.
+            // Reports are in ns.
             let mut most = ROUNDING_S * b.calls as f64 + 1e-9;
             if b.pattern == UNEXPLAINED {
                 most = 4.0 * most + 0.05 * there;
@@ -205,7 +202,7 @@ fn assert_rates_do_not_matter(recorded: &Recorded, there: &str) {
                 (here.communication_s, there.communication_s),
                 (here.synchronization_s, there.synchronization_s),
             ] {
-                // Every call may round its length.
+                // Every call's length may be rounded.
                 let most = ROUNDING_S * operations;
                 assert!(
                     (here - there).abs() <= most,
@@ -223,14 +220,14 @@ fn chain_on_two_hosts() {
     assert_rates_do_not_matter(&recorded, &there);
     let wrong = [[1, 1], [-1, -1], [1, -1], [0, 1]];
     assert_wrong_measurements_are_corrected(&recorded, &there, &wrong);
-    // All that is waited for is on the other host.
+    // All awaited ranks are on the other host.
     let report = parsed(&there);
     let metric = &report.metrics["late_sender"];
     assert_eq!(metric.inter_node_s, Some(metric.total_s));
     assert!(metric.total_s > 0.1, "{metric:?}");
 }
 
-/// What tells hosts apart is not their names.
+/// Names do not distinguish hosts.
 #[test]
 fn hosts_of_one_name() {
     let recorded = Recorded::chain("moved-names");
@@ -262,8 +259,8 @@ fn hpcc_on_two_hosts() {
     assert!(part > 0.0 && part < sums.wait_s, "{sums:?}");
 }
 
-/// Clocks that were measured as wrongly as their error says, later or earlier at the start and at
-/// the end: effects do not stay before their causes, and what is found is within the error.
+/// Clocks measured with their full stated error, late or early, at the start and at the end.
+/// Effects follow their causes, and findings are within the error.
 #[track_caller]
 fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, signs: &[[i64; 2]]) {
     let there = parsed(there);
@@ -277,7 +274,7 @@ fn assert_wrong_measurements_are_corrected(recorded: &Recorded, there: &str, sig
         };
         let here = parsed(&recorded.moved(&format!("wrong-{at}"), skew));
         let Some(violations) = here.run.clock_violations else {
-            // On a busy machine all messages may have been under way for longer.
+            // On a busy machine all messages may have travelled longer.
             continue;
         };
         seen += 1;

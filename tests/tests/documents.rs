@@ -1,5 +1,5 @@
-//! What documents say of each other, of the command and of the catalogue: every link leads
-//! somewhere, and nothing that users can type or meet is missing.
+//! Consistency of the documents with each other, the command and the catalogue. Every link
+//! resolves, and everything that users can type or meet is explained.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,11 +12,11 @@ use laggard_tests::product::{Bench, TIMEOUT};
 /// Documents by their path from the root of the repository.
 type Documents = BTreeMap<PathBuf, String>;
 
-/// Lines that people read before they decide.
+/// Most lines of the README: people read them before they decide.
 const README_LINES: usize = 250;
 const OPTIONS: &str = "analyzer/docs/options.md";
 const INDEX: &str = "analyzer/docs/README.md";
-/// Crates whose sources read what users set.
+/// Crates whose sources read settings of users.
 const PRODUCT: [&str; 5] = ["analyzer", "baselines", "collector", "formats", "patterns"];
 
 fn root() -> PathBuf {
@@ -24,7 +24,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the repository")
 }
 
-/// All files with this extension, but for what is built and what is hidden.
+/// All files with this extension, except build output and hidden files.
 fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -52,7 +52,7 @@ fn documents() -> Documents {
     found.into_iter().map(read).collect()
 }
 
-/// The lines that are no blocks of code.
+/// The lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fence: Option<&str> = None;
     text.lines().filter(move |line| {
@@ -67,7 +67,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A paragraph without what is code in it.
+/// A paragraph without its inline code.
 fn without_code(paragraph: &str) -> String {
     let mut rest = paragraph;
     let mut text = String::new();
@@ -83,7 +83,7 @@ fn without_code(paragraph: &str) -> String {
     text + rest
 }
 
-/// Where the links of a document lead: `[text](target)`, and `[name]: target`.
+/// Targets of a document's links: `[text](target)`, and `[name]: target`.
 fn links(text: &str) -> Vec<String> {
     let lines: Vec<&str> = prose(text).collect();
     let mut found = Vec::new();
@@ -115,12 +115,12 @@ fn headings(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What GitHub calls its headings: small letters, digits, `_` and `-`, a `-` for each blank; of
-/// several that are alike the second one ends in `-1`.
+/// GitHub's anchors of headings: small letters, digits, `_` and `-`, a `-` for each blank. The
+/// second of equal ones ends in `-1`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |heading: &str| {
-        // Of a link its text.
+        // A link counts with its text.
         let mut shown = String::new();
         let mut rest = heading;
         while let Some((text, target)) = rest.split_once("](") {
@@ -141,7 +141,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings(text).map(name).collect()
 }
 
-/// A path without `.` and `..`; none if it leaves the repository.
+/// A path without `.` and `..`; `None` if it leaves the repository.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -155,7 +155,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     Some(plain)
 }
 
-/// Where a link of a document leads, and to which heading; none if out of the repository.
+/// File and heading that a link of a document leads to; `None` if outside of the repository.
 fn target(document: &Path, link: &str) -> Option<(PathBuf, Option<String>)> {
     let (path, anchor) = match link.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor.to_owned())),
@@ -174,7 +174,7 @@ fn is_elsewhere(link: &str) -> bool {
         .any(|scheme| link.starts_with(scheme))
 }
 
-/// What is wrong with the links of all documents. `exists` knows files and directories.
+/// Broken links of all documents. `exists` knows files and directories.
 fn broken_links(documents: &Documents, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut broken = Vec::new();
     for (document, text) in documents {
@@ -194,7 +194,6 @@ fn broken_links(documents: &Documents, exists: impl Fn(&Path) -> bool) -> Vec<St
     broken
 }
 
-/// What the command prints.
 fn said(bench: &Bench, words: &[&str]) -> String {
     let mut command = Command::new(&bench.command);
     command.args(words);
@@ -202,7 +201,7 @@ fn said(bench: &Bench, words: &[&str]) -> String {
     outcome.expect_orderly().expect_success().stdout
 }
 
-/// Names that stand at the beginning of lines with this indentation, with words behind them.
+/// Names at the beginning of lines with this indentation, followed by words.
 fn names(text: &str, indent: usize) -> impl Iterator<Item = &str> {
     text.lines().filter_map(move |line| {
         let behind = line.trim_start_matches(' ');
@@ -213,7 +212,7 @@ fn names(text: &str, indent: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Options such as `--top`, wherever they stand in a text.
+/// Options such as `--top`, anywhere in a text.
 fn options(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for word in text.split(|c: char| !c.is_ascii_lowercase() && c != '-') {
@@ -232,14 +231,14 @@ fn section<'t>(text: &'t str, heading: &str) -> Option<&'t str> {
     Some(behind.split("\n## ").next().unwrap_or(behind))
 }
 
-/// Options that a command has and its section lacks, or the other way round.
+/// Options that only a command has, or only its section.
 fn differences(command: &str, help: &str, section: &str) -> Vec<String> {
     let entries = |text: &str, begin: &str, part: fn(&str) -> Option<&str>| {
         let lines = text.lines().map(str::trim_start);
         let entries = lines.filter(|line| line.starts_with(begin));
         options(&entries.filter_map(part).collect::<Vec<_>>().join(" "))
     };
-    // What comes behind two blanks, or in the second cell, is a description.
+    // After two blanks, or in the second cell, comes a description.
     let of_help = entries(help, "-", |line| line.split("  ").next());
     let of_page = entries(section, "| `-", |line| line.split('|').nth(1));
     let missing = of_help
@@ -251,7 +250,7 @@ fn differences(command: &str, help: &str, section: &str) -> Vec<String> {
     missing.chain(stale).collect()
 }
 
-/// Names of variables that are texts of a source.
+/// Names of variables in a source's string literals.
 fn variables(source: &str) -> impl Iterator<Item = &str> {
     source.match_indices("\"LAGGARD_").filter_map(|(at, _)| {
         let name = source[at + 1..].split('"').next()?;
@@ -323,7 +322,7 @@ fn every_pattern_and_rule_has_a_heading() {
     let (patterns, rules) = catalogue
         .split_once("\nRules for hints\n")
         .expect("patterns, then rules");
-    // Parts of a pattern are further in.
+    // Parts of a pattern are indented further.
     let patterns: Vec<&str> = names(patterns, 2).chain(names(patterns, 4)).collect();
     let rules: Vec<&str> = names(rules, 2).collect();
     assert!(patterns.contains(&"late_sender") && patterns.contains(&"early_fence"));
@@ -378,7 +377,7 @@ fn every_variable_is_explained() {
     let mut known = BTreeSet::new();
     for source in sources {
         let text = fs::read_to_string(source).expect("a source");
-        // Tests start themselves anew with those of their own.
+        // Tests restart themselves with variables of their own.
         let of_users = variables(&text).filter(|name| !name.starts_with("LAGGARD_TEST_"));
         known.extend(of_users.map(str::to_owned));
     }

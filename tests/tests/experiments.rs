@@ -1,4 +1,4 @@
-//! Runs side by side: revisions with a known difference, sizes with a known loss.
+//! Comparisons of runs: revisions with a known difference, sizes with a known loss.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,7 @@ fn mark(name: &str) -> u64 {
     at.expect("a mark") as u64 + 1
 }
 
-/// Runs the program, and analyses it with one, two and three agents: the reports are the same.
+/// Runs the program, and analyses it with one, two and three agents, whose reports must agree.
 fn recorded(bench: &Bench, program: &Path, ranks: u32, words: &[&str], name: &str) -> PathBuf {
     let mut command = vec![program.as_os_str()];
     command.extend(words.iter().map(OsStr::new));
@@ -48,7 +48,7 @@ fn laggard(bench: &Bench, words: &[&str]) -> Outcome {
     process::run(&mut command, TIMEOUT, &bench.path("laggard")).expect_orderly()
 }
 
-/// The result of a command as data, and that its picture and text are there.
+/// The result of a command as data. Checks that its picture and text exist.
 fn result(bench: &Bench, command: &str, reports: &[&str]) -> Value {
     let words = |more: &[&'static str]| {
         let mut words = vec![command.to_owned()];
@@ -99,7 +99,8 @@ fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
     })
 }
 
-/// Rank 0 prepares 20 ms less in each step: two others waited so much longer for its broadcast.
+/// Rank 0 prepares for 20 ms less in each step: two others waited that much longer for its
+/// broadcast.
 #[test]
 fn revisions() {
     until_undisturbed("revisions", |attempt| {
@@ -140,7 +141,7 @@ fn revisions() {
         assert_eq!(wall["id"], "wall_time_s");
         let change = &wall["changes"][0];
         check(number(&change["difference"]) < 0.0, wall)?;
-        // Whoever wants a test to fail is told what became slower.
+        // A gate for tests lists the regressions.
         let gate = |words: &[&str]| {
             let words = [&["compare"], words, &["--format", "none"]].concat();
             laggard(&bench, &words)
@@ -157,7 +158,7 @@ fn revisions() {
             slower.code == Some(3) && slower.stderr.contains(told) && slower.stdout.is_empty(),
             &slower.stderr,
         )?;
-        // Trace directories stand for the reports in them; repeats of one run are none.
+        // Trace directories stand for the reports in them. The same run twice is no repeat.
         let report = fs::read(bench.path("before-1-1.json")).expect("a report");
         fs::write(bench.path("before-1/report.json"), report).expect("a copy");
         let same = result(&bench, "compare", &["before-1", "before-1-1.json"]);
@@ -221,7 +222,7 @@ fn sizes() {
             near(number(&reduction["lost_s"]), STEPS * 3.0 * 0.015, 0.08),
             &reduction,
         )?;
-        // All ranks work as long, however many there are.
+        // All ranks work equally long, whatever their number.
         let weak = [1, 4].map(|ranks| run(ranks, &["0", "40"], "weak"));
         let found = result(&bench, "scale", &[&weak[0], &weak[1]]);
         check(

@@ -1,4 +1,4 @@
-//! What is exported, read by other people's libraries: pyarrow, DuckDB, Perfetto's own messages.
+//! Exports, as third-party libraries read them: pyarrow, DuckDB, Perfetto's own messages.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -11,10 +11,10 @@ use laggard_trace::calls::number::MPI_Comm_size;
 use laggard_trace::{Definition, End, FileHeader, LocationWriter, MemorySpace, Signature};
 use serde_json::Value;
 
-/// What `programs/attacks/traffic.c` does.
+/// Messages of `programs/attacks/traffic.c`.
 const MESSAGES: u64 = 150;
 const BYTES: u64 = 10 * (32 + 100 + 4000 + 16 + 32);
-/// Requests of its Startall but the last ones, which are rows of their own.
+/// Requests of its Startall except the last ones; each is a row of its own.
 const PARTS: u64 = 20;
 
 /// A test with the trace of that program on 4 ranks.
@@ -33,12 +33,12 @@ impl Recorded {
         Recorded { bench, trace }
     }
 
-    /// What `laggard export` does with these words.
+    /// The outcome of `laggard export` with these words.
     fn export(&self, to: &str, output: &str, options: &[&str]) -> Outcome {
         export(&self.bench, &self.trace, to, output, options)
     }
 
-    /// The file or directory of an export that succeeds.
+    /// The file or directory of a successful export.
     fn exported(&self, to: &str, output: &str, options: &[&str]) -> PathBuf {
         self.export(to, output, options)
             .expect_orderly()
@@ -46,7 +46,7 @@ impl Recorded {
         self.bench.path(output)
     }
 
-    /// What a script of other people's libraries says of files.
+    /// Output of a script with third-party libraries for these files.
     fn read(&self, script: &str, files: &[&Path]) -> Value {
         let mut command = reader(script);
         command.args(files);
@@ -85,7 +85,7 @@ fn export(bench: &Bench, trace: &Path, to: &str, output: &str, options: &[&str])
     process::run(&mut command, TIMEOUT, &bench.path("export"))
 }
 
-/// It failed, and one line says why.
+/// The command failed, and one line says why.
 #[track_caller]
 fn refused(outcome: &Outcome, why: &str) {
     let said = &outcome.stderr;
@@ -124,7 +124,7 @@ fn tables_are_what_two_other_libraries_read() {
     assert_eq!(rows("operations"), calls + PARTS);
     let by_location = &tables["operations"]["rows_per_group"];
     assert_eq!(by_location.as_array().map(Vec::len), Some(4));
-    // One is received by nobody.
+    // One message is never received.
     assert_eq!(rows("messages"), MESSAGES + 1);
     assert_eq!(sum("messages", "bytes"), BYTES + 4);
     assert_eq!(rows("collective_members"), sum("collectives", "members"));
@@ -138,7 +138,7 @@ fn tables_are_what_two_other_libraries_read() {
     );
     let findings = report["bottlenecks"].as_array().map_or(0, Vec::len) as u64;
     assert_eq!(rows("findings"), findings);
-    // The same bytes on one thread, and with a report that is there.
+    // The same bytes on one thread, and with an existing report.
     let report = recorded.bench.path("report.json");
     let report = report.to_str().expect("a path");
     let again = recorded.exported("parquet", "again", &["--threads", "1", "--report", report]);
@@ -150,7 +150,7 @@ fn tables_are_what_two_other_libraries_read() {
     questions(&recorded, &parquet);
 }
 
-/// The questions of the document have answers, and these are right.
+/// The questions of the document have correct answers.
 fn questions(recorded: &Recorded, tables: &Path) {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tables/QUESTIONS.md");
     let answers = recorded.read("questions.py", &[&document, tables]);
@@ -181,7 +181,7 @@ fn questions(recorded: &Recorded, tables: &Path) {
     assert!(rows(4).iter().all(|row| row[3] == "4" || row[3] == "2"));
 }
 
-/// What single calls lost: what is unexplained is known of all calls of a place together.
+/// Losses of single calls: unexplained time is only known for all calls of a place together.
 fn of_calls(metrics: &serde_json::Map<String, Value>) -> impl Iterator<Item = &Value> {
     let metrics = metrics.iter().filter(|(id, _)| *id != "unexplained");
     metrics.map(|(_, metric)| metric)
@@ -201,7 +201,7 @@ fn time_lines_have_every_call_message_and_rank() {
     assert_eq!(number(&line["flow_tracks"]["rank 2 > rank 0"]), 20);
     let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
     assert_eq!(line["tracks"], serde_json::json!(ranks));
-    // Nothing is under way, and nobody waits, at the end.
+    // At the end nothing is under way, and nobody waits.
     for counter in ["messages in flight", "threads waiting"] {
         let values = line["counters"][counter].as_array().expect(counter);
         assert_eq!((values[0].as_i64(), values[2].as_i64()), (Some(0), Some(0)));
@@ -218,7 +218,7 @@ fn time_lines_have_every_call_message_and_rank() {
     selections(&recorded, &line);
 }
 
-/// Perfetto's own processor reads the same in it.
+/// Perfetto's own processor reads the same.
 fn trace_processor(recorded: &Recorded, line: &Value) {
     let answers = recorded.read("trace_processor.py", &[&recorded.bench.path("line")]);
     let rows = |query: &str| answers[query].as_array().expect("rows");
@@ -248,7 +248,7 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
         .filter(late)
         .map(|row| number(&row["number"]))
         .sum();
-    // A late one in each of ten rounds, and one behind the wildcards.
+    // A late message in each of ten rounds, and one after the wildcards.
     assert_eq!(late, 20);
     let tracks: Vec<_> = rows("tracks")
         .iter()
@@ -266,7 +266,7 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
     }
 }
 
-/// What is selected, and no more.
+/// Selections contain what they should, and no more.
 fn selections(recorded: &Recorded, all: &Value) {
     let read = |name: &str, options: &[&str]| {
         let line = recorded.exported("perfetto", name, options);
@@ -276,7 +276,7 @@ fn selections(recorded: &Recorded, all: &Value) {
     };
     let ranks = read("ranks", &["--ranks", "0-1"]);
     assert_eq!(ranks["tracks"], serde_json::json!(["rank 0", "rank 1"]));
-    // Between these two: around the ring, late, in pairs.
+    // Flows between these two: around the ring, late, in pairs.
     assert_eq!(number(&ranks["flows"]), 10 + 10 + 20 + 10);
     let slices = |line: &Value| -> u64 {
         let calls = line["calls"].as_object().expect("calls");
@@ -289,7 +289,7 @@ fn selections(recorded: &Recorded, all: &Value) {
         read("after", &["--from", &half]),
     );
     let both = slices(&before) + slices(&after);
-    // Those that cross the border are in both: one of each rank at most.
+    // Slices that cross the border are in both: one of each rank at most.
     assert!((slices(all)..=slices(all) + 4).contains(&both), "{both}");
     // A late sender is 20 ms late.
     let long = read("long", &["--min-duration", "0.01"]);
@@ -322,7 +322,7 @@ fn stacks_add_up_to_the_time_of_all_ranks() {
         *sums.entry(kind.to_owned()).or_default() += ns.parse::<u64>().expect("ns");
     }
     assert_eq!(sums.values().sum::<u64>(), all);
-    // Requests of Startall are in its own time, too.
+    // Requests of Startall are part of its own time, too.
     let calls = sums["[communication]"] + sums["[waiting]"];
     assert!(calls <= inside && calls + sums["[computation]"] == all);
     assert!(folded.contains("main traffic.c:85;late traffic.c:34;MPI_Recv;[waiting] "));
@@ -374,7 +374,7 @@ fn what_cannot_be_exported_is_said_in_one_line() {
     assert!(outcome.stderr.contains("parquet") && outcome.stderr.contains("perfetto"));
     let before = recorded.report();
     assert!(before["bottlenecks"].is_array());
-    // A rank that was killed: the rest, and a note.
+    // A killed rank: the rest is exported, with a note.
     let killed = recorded.trace.join("rank000003.thread000.lgt");
     let file = OpenOptions::new()
         .write(true)
@@ -390,7 +390,8 @@ fn what_cannot_be_exported_is_said_in_one_line() {
         outcome.stderr
     );
     assert!(recorded.bench.path("rest/operations.parquet").is_file());
-    // Of an archive that, and that nothing is marked; a report about another trace is refused.
+    // For an archive, a note says the same, and that nothing is marked. A report about another
+    // trace is refused.
     let other = recorded.bench.path("report.json");
     let options = ["--report", &other.to_string_lossy()];
     refused(
@@ -407,7 +408,7 @@ fn what_cannot_be_exported_is_said_in_one_line() {
         outcome.stderr.contains("no findings are marked"),
         "{outcome}"
     );
-    // Nothing temporary stays.
+    // No temporary file stays.
     let names = fs::read_dir(&recorded.bench.dir).expect("the test's directory");
     let names = names.map(|entry| entry.expect("an entry").file_name());
     assert!(

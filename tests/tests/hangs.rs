@@ -1,5 +1,6 @@
-//! Programs that hang until they are killed: the report tells in which call each rank was, since
-//! when, and who waits for whom; of those that do not hang it tells nothing of the kind.
+//! Programs that hang until they are killed. The report tells in which call each rank was, since
+//! when, and which ranks wait for which. Reports of programs that do not hang have nothing of the
+//! kind.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +12,7 @@ use laggard_trace::{FILE_EXTENSION, Location, OpenCall};
 use zerocopy::{FromBytes, IntoBytes};
 
 const SOURCE: &str = "attacks/hangs.c";
-/// Where the call that is under way is in a file.
+/// Offset of the current call in a file.
 const OPEN_CALL: usize = 192;
 
 /// `hangs.c:27`, the first line with this text.
@@ -21,7 +22,7 @@ fn line(text: &str) -> String {
     format!("hangs.c:{}", at.expect("a line") + 1)
 }
 
-/// Records a scene with three ranks; gives the trace.
+/// Records a scene with three ranks; returns the trace.
 fn recorded(scene: &str, files: &str) -> (Bench, PathBuf) {
     recorded_as(&format!("hangs-{scene}"), scene, files)
 }
@@ -36,7 +37,7 @@ fn recorded_as(test: &str, scene: &str, files: &str) -> (Bench, PathBuf) {
     (bench, trace)
 }
 
-/// What the report says of a kind, with the times taken out; and whether the text begins with it.
+/// Details of the report's anomalies of this kind, without times.
 fn said(bench: &Bench, trace: &Path, id: &str) -> Vec<String> {
     let report = bench.analyze_all(trace);
     let report = Report::parse(&report).expect("a report of the promised shape");
@@ -114,7 +115,7 @@ fn ranks_that_wait_for_each_other_are_named() {
     let begins = format!("ranks 0-2 were in MPI_Recv at {receive} when their traces ended, rank ");
     assert!(hangs[0].starts_with(&begins), "{hangs:?}");
 
-    // Two at once would wait for each other.
+    // Two benches at once would wait for each other.
     drop(bench);
     let (bench, trace) = recorded("sends", "location");
     let send = line("MPI_Send(large");
@@ -122,7 +123,7 @@ fn ranks_that_wait_for_each_other_are_named() {
     assert_eq!(found, [circle(&format!("MPI_Send at {send}"))]);
 }
 
-/// One of two is in a collective of theirs; a third waits for a request.
+/// One of two is in their collective; a third waits for a request.
 #[test]
 fn a_message_may_wait_for_a_collective() {
     let (bench, trace) = recorded("barrier", "location");
@@ -154,7 +155,7 @@ fn a_message_may_wait_for_a_collective() {
     assert_eq!(hangs, expected);
 }
 
-/// Killed while they compute, while they are in calls that would go on, or not at all.
+/// Killed while they compute, in calls that would go on, or not at all.
 #[test]
 fn who_does_not_hang_is_in_no_deadlock() {
     for scene in ["computes", "exchanges", "ends"] {
@@ -170,7 +171,7 @@ fn who_does_not_hang_is_in_no_deadlock() {
     }
 }
 
-/// What was never stored there is no call, and no rank that computed either.
+/// Data that the collector never stored there is no call, and does not show a computing rank.
 #[test]
 fn damage_is_no_call() {
     let (bench, trace) = recorded_as("hangs-damaged", "circle", "location");
@@ -189,7 +190,7 @@ fn damage_is_no_call() {
     };
     let hangs = || said(&bench, &trace, "cut_off_in");
     assert_eq!(hangs().len(), 1);
-    // A year that is far away, and a number that is no call's: both with a check that holds.
+    // A time years away, and a number that is no call's: both with a correct check.
     change(&files[0], &|call| {
         call.check ^= call.enter;
         call.enter = u64::MAX / 2;
@@ -201,7 +202,7 @@ fn damage_is_no_call() {
     });
     let opened = Location::open(&files[1]).expect("a location");
     assert_eq!(opened.open_call.map(|call| call.operation), Some(60_000));
-    // A call path that is not defined, and a rank that is none.
+    // An undefined call path, and a rank that does not exist.
     change(&files[2], &|call| {
         call.check ^= u64::from(call.call_path ^ 0xffff) << 32;
         call.call_path = 0xffff;
@@ -222,7 +223,7 @@ fn damage_is_no_call() {
         after[0].contains("while it computed or in a call that is not known"),
         "{after:?}"
     );
-    // Without a check that holds nothing is left.
+    // Without a correct check nothing is left.
     change(&files[2], &|call| call.tag ^= 1);
     assert_eq!(hangs(), [""; 0]);
 }

@@ -1,6 +1,6 @@
-//! Hints: each of the product's rules speaks of a program that has its flaw, with the program's
-//! own names and numbers, and not of the same program when that is mended; which is then faster
-//! by about what the rule promised at most. The figures are printed (`--nocapture`).
+//! Hints. A rule of the product must fire for a program with its flaw, with the program's own names
+//! and numbers. It must not fire for the mended program, which is faster by about the promised
+//! maximum. The figures are printed (`--nocapture`).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,23 +13,23 @@ use laggard_tests::process::Outcome;
 use laggard_tests::product::{Bench, difference, programs};
 use laggard_tests::report::{Advice, Report, schema_violations};
 
-/// What the mended program gains is this part of what was promised.
+/// The gain of the mended program, as a share of the promise.
 const KEPT: std::ops::RangeInclusive<f64> = 0.6..=1.3;
-/// A promise of this part of the run may be wrong where little or nothing is gained.
+/// Largest promise, as a share of the run, that may be wrong if little or nothing is gained.
 const LITTLE: f64 = 0.05;
 
 /// A program and its rule.
 struct Pair {
     rule: &'static str,
-    /// The program is called as the rule, with this at the end.
+    /// The program's name is the rule's with this suffix.
     kind: &'static str,
-    /// A macro with which the program has the flaw, but little is gained without it.
+    /// A macro that gives the program the flaw, but little to gain without it.
     near_miss: Option<&'static str>,
     ranks: u32,
-    /// A library that it is linked with, before these others.
+    /// A library to link before the others.
     link: Option<&'static str>,
     libs: &'static [&'static str],
-    /// MPI with which it cannot be run.
+    /// The MPI that cannot run it.
     not_with: Option<Mpi>,
 }
 
@@ -45,7 +45,7 @@ const fn pair(rule: &'static str, ranks: u32) -> Pair {
     }
 }
 
-/// A program with a rule's flaw that keeps nobody up, or not for so long.
+/// A program with a rule's flaw that delays nobody, or only briefly.
 const fn near_miss(rule: &'static str, case: &'static str, ranks: u32) -> Pair {
     Pair {
         near_miss: Some(case),
@@ -87,14 +87,14 @@ impl Pair {
     }
 }
 
-/// What one of the two programs did, and what the report says about it.
+/// One of the two programs' runs, and its report.
 struct Run {
     elapsed: f64,
     report: Report,
 }
 
 impl Run {
-    /// What the rule says, most promising first.
+    /// The rule's most promising hint.
     fn advice(&self, rule: &str) -> Option<&Advice> {
         let all = self.report.bottlenecks.iter().flat_map(|b| &b.advice);
         let of_rule = all.filter(|advice| advice.rule == rule);
@@ -102,7 +102,7 @@ impl Run {
     }
 }
 
-/// The report of some agents, as text.
+/// The report of this many agents, as text.
 fn analyze(bench: &Bench, trace: &Path, agents: u32, options: &[&str]) -> String {
     let path = bench.path(&format!("report-{agents}.json"));
     let options = [&["-q"], options].concat();
@@ -148,7 +148,7 @@ fn run(bench: &Bench, pair: &Pair, mended: bool, attempt: u32) -> Run {
     }
 }
 
-/// What is wrong with a pair, as far as a busy machine may be the reason.
+/// Why a pair fails, if a busy machine may be the reason.
 fn wrong(pair: &Pair, flawed: &Run, mended: &Run) -> Option<String> {
     let advice = flawed.advice(pair.rule);
     if advice.is_none() && pair.near_miss.is_none() {
@@ -176,7 +176,7 @@ fn wrong(pair: &Pair, flawed: &Run, mended: &Run) -> Option<String> {
     (!KEPT.contains(&share)).then(|| format!("{gained} s of {promised} s gained"))
 }
 
-/// What does not depend on times.
+/// Checks that do not depend on times.
 fn check_text(bench: &Bench, pair: &Pair, flawed: &Run) {
     let advice = flawed.advice(pair.rule).expect("an advice");
     let place = format!("{}.c:", pair.program());
@@ -260,18 +260,18 @@ pairs! {
     synchronise_less_where_another_is_as_late: near_miss("synchronise_less", "AS_LATE", 5);
 }
 
-/// The eager limit that counts is the run's own. A message below it is sent whether or not its
-/// receive is there. One above it waits: the hint tells the limit and who set it, unless the message is
-/// so much larger that no limit is worth raising.
+/// The run's own eager limit counts. A message below it is sent whether or not its receive is
+/// there. One above it waits. The hint tells the limit and its origin, unless the message is so
+/// much larger that no limit is worth raising.
 #[test]
 fn messages_wait_above_the_eager_limit_of_the_run() {
     let bench = Bench::new("hint-limit-of-the-run");
-    // What is as long as UCX's threshold waits.
+    // Messages as long as UCX's threshold wait.
     let (name, largest) = match Mpi::chosen() {
         Mpi::OpenMpi => ("OMPI_MCA_btl_vader_eager_limit", "2 048"),
         Mpi::Mpich => ("UCX_RNDV_THRESH", "2 047"),
     };
-    // Messages of 6400 bytes, with MPICH 12800, or of half as many.
+    // Messages of 6400 bytes, 12800 with MPICH, or half of that.
     for (cflag, limit, waits, hint) in [
         ("-UMENDED", 2048, true, true),
         ("-UMENDED", 16384, false, false),
@@ -305,8 +305,8 @@ fn messages_wait_above_the_eager_limit_of_the_run() {
     }
 }
 
-/// Rules of the user stand beside those of the product, or take their place; a mistake in one is
-/// an anomaly with its line, for any number of agents, and the rest is used.
+/// Rules of the user stand beside those of the product, or replace them. A mistake in one is an
+/// anomaly with its line, for any number of agents, and the rest is used.
 #[test]
 fn users_bring_rules_of_their_own() {
     let bench = Bench::new("hint-users-rules");

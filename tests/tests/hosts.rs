@@ -1,9 +1,9 @@
-//! Runs on several hosts, which are namespaces of this machine: what belongs to which host,
-//! how much waiting is between them, and times of clocks that are compared over a network.
+//! Runs on several hosts, which are namespaces of this machine: which rank belongs to which host,
+//! how much waiting is between hosts, and clocks that are compared over a network.
 //!
-//! The processor's counter is the same on all hosts, and how far their `CLOCK_MONOTONIC` differ
-//! is known. So every trace also tells the truth: as if all ranks had been on one host. Reports
-//! are compared with that of the same recording.
+//! The processor's counter is the same on all hosts, and the differences of their `CLOCK_MONOTONIC`
+//! are known. So every trace also holds the truth: as if all ranks had been on one host. Reports
+//! are compared with that version of the same recording.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,10 +23,10 @@ use laggard_trace::{ClockPoint, Location, NodeFile, RUN_FILE, file_name};
 
 const PROGRAM: &str = "hosts/exchange.c";
 const MS: Duration = Duration::from_millis(1);
-/// What reading a clock twice may be off by, ns.
+/// Largest error of reading a clock twice, ns.
 const READING_NS: u64 = 2_000;
 
-/// A recording that has been analysed.
+/// An analysed recording.
 struct Recorded {
     bench: Bench,
     trace: PathBuf,
@@ -35,7 +35,7 @@ struct Recorded {
     report: Report,
 }
 
-/// Hosts, and what is to run on them.
+/// Hosts, and the program for them.
 struct Setup {
     bench: Bench,
     hosts: Hosts,
@@ -43,7 +43,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// `None` where the machine cannot have such hosts.
+    /// `None` if the machine cannot have such hosts.
     fn new(test: &str, plans: &[Plan], wires: Wires) -> Option<Setup> {
         let bench = Bench::new(test);
         let hosts = Hosts::new(&bench.dir, plans, wires)?;
@@ -55,7 +55,7 @@ impl Setup {
         })
     }
 
-    /// Records; with a name of files the program waits at its beginning and end.
+    /// Records. With a name of files, the program waits at its beginning and end.
     fn record(&self, ranks: u32, trace: &str, env: &[(&str, &str)], waits: Option<&Path>) {
         let mut words = vec![self.program.as_os_str()];
         words.extend(waits.map(Path::as_os_str));
@@ -91,8 +91,8 @@ impl Recorded {
         Location::open(&self.trace.join(file_name(rank, 0))).expect("a trace of the rank")
     }
 
-    /// The report of the same recording on one host with rank 0's clock; hosts' clocks are
-    /// ahead of it by so many ticks.
+    /// The report of the same recording on one host with rank 0's clock. `ahead` gives how many
+    /// ticks the hosts' clocks are ahead of it.
     fn truth(&self, ahead: &dyn Fn(u64) -> i64) -> Report {
         let first = self.location(0).header.host_id;
         let to = self.bench.path("truth");
@@ -112,8 +112,8 @@ impl Recorded {
         report
     }
 
-    /// Measurements of the first rank of each host but the first, and by how much the reference
-    /// clock was later than they say, ns.
+    /// Measurements of the first rank of each host except the first, and their errors: how much
+    /// later the reference clock was, ns.
     fn measured(&self, ahead: &dyn Fn(u64) -> i64) -> Vec<(ClockPoint, i64)> {
         let reference = self.location(0);
         let [start, .., end] = &reference.clock[..] else {
@@ -138,7 +138,7 @@ impl Recorded {
         found
     }
 
-    /// Every measurement is right within the error that it states; gives the largest one, ns.
+    /// Checks that every measurement is right within its stated error; returns the largest one, ns.
     #[track_caller]
     fn assert_measured_as_stated(&self, ahead: &dyn Fn(u64) -> i64) -> u64 {
         let measured = self.measured(ahead);
@@ -159,9 +159,8 @@ impl Recorded {
         self.report.run.clock_error_s.expect("an error of clocks")
     }
 
-    /// Both reports say the same but for what the clocks' stated error explains. `unexplained` is
-    /// not compared: it is measured against the fastest call of its kind, and which one that is may
-    /// change with the clocks.
+    /// Both reports must agree up to the clocks' stated error. `unexplained` is not compared: it is
+    /// relative to the fastest call of its kind, which may change with the clocks.
     #[track_caller]
     fn assert_within_error(&self, truth: &Report) {
         let error = self.error_s() + 1e-6;
@@ -182,7 +181,7 @@ impl Recorded {
         println!("{name:?}: violations of causality before and after: {violations:?}");
         for (here, there) in self.report.locations.iter().zip(&truth.locations) {
             assert_eq!((here.rank, here.thread), (there.rank, there.thread));
-            // What lies between two moments of the same clock is the same.
+            // Intervals between two moments of the same clock are the same.
             for (here, there) in [
                 (here.computation_s, there.computation_s),
                 (here.communication_s, there.communication_s),
@@ -203,7 +202,7 @@ impl Recorded {
     }
 }
 
-/// Time lost where `b` lost it, of all patterns that name a cause.
+/// Time lost at the place of `b`, for all patterns that name a cause.
 fn severity(report: &Report, b: &Bottleneck) -> f64 {
     let explained = report
         .bottlenecks
@@ -219,8 +218,8 @@ fn hosts(report: &Report) -> Vec<&str> {
     report.locations.iter().map(|l| l.host.as_str()).collect()
 }
 
-/// What is lost between hosts is the part of the causes that are on other ones: in every finding,
-/// in the total of its pattern, and over the run.
+/// Losses between hosts are the part of the causes on other hosts: in every finding, in its
+/// pattern's total, and over the run.
 #[track_caller]
 fn assert_shares_add_up(report: &Report) {
     let hosts = hosts(report);
@@ -230,7 +229,7 @@ fn assert_shares_add_up(report: &Report) {
         let part = b.inter_node_s.expect("a part between hosts");
         assert!(part <= b.severity_s, "{b:#?}");
         *between.entry(&b.pattern).or_default() += part;
-        // Of one rank that waits it is known for whom it does.
+        // With only one waiting rank, all causes are its own.
         if let [only] = &b.ranks[..] {
             let far = b.causes.iter().filter(|cause| other(cause.rank, only.rank));
             let far: f64 = far.map(|cause| cause.severity_s).sum();
@@ -255,8 +254,8 @@ fn assert_shares_add_up(report: &Report) {
     assert!(part <= sums.wait_s + 1e-9, "{sums:?}");
 }
 
-/// Who runs where, what is waited for within hosts and between them, and that agents on both
-/// hosts find the same.
+/// Hosts of the ranks, waiting within hosts and between them, and agreement of agents on both
+/// hosts.
 #[test]
 fn waits_within_hosts_and_between() {
     let plans = [Plan::new("node1"), Plan::new("node2")];
@@ -282,7 +281,7 @@ fn waits_within_hosts_and_between() {
         Ok(attempt)
     });
     let last = format!("trace-{attempts}");
-    // One MiB came over the network each time, the four of the neighbour did not.
+    // One MiB came over the network each time, the neighbour's four did not.
     let received = (setup.hosts.received("node2") - before) / u64::from(attempts);
     assert!((1 << 20..3 << 20).contains(&received), "{received} bytes");
 
@@ -299,13 +298,13 @@ fn waits_within_hosts_and_between() {
 
     assert_shares_add_up(report);
 
-    // Half of a round trip on this machine, which is no guess.
+    // Half of a round trip on this machine, measured, not guessed.
     recorded.assert_measured_as_stated(&|_| 0);
     assert!(recorded.error_s() > 0.0, "{:?}", report.run);
     recorded.assert_within_error(&recorded.truth(&|_| 0));
     assert_eq!(recorded.violations().1, 0, "{:?}", report.run);
 
-    // The analysis is an MPI job on these hosts itself.
+    // The analysis itself is an MPI job on these hosts.
     for agents in [2, 3] {
         let path = recorded.bench.path("report-hosts.json");
         let outcome = recorded
@@ -329,8 +328,8 @@ fn waits_within_hosts_and_between() {
     }
 }
 
-/// A network with latency, more in one direction than in the other: clocks cannot be compared
-/// better than by half of the difference, and it is said so.
+/// A network with more latency in one direction: clocks can be compared only to half of the
+/// difference, and the report says so.
 #[test]
 fn asymmetric_latency() {
     let plans = [Plan::new("node1"), Plan::new("node2")];
@@ -349,7 +348,7 @@ fn asymmetric_latency() {
     assert_eq!(recorded.violations().1, 0, "{:?}", recorded.report.run);
 }
 
-/// Hosts whose clocks are minutes apart, before and behind that of the first.
+/// Hosts whose clocks are minutes apart, ahead of and behind the first one's.
 #[test]
 fn shifted_clocks() {
     let ahead_s = [100, 0, 300];
@@ -396,8 +395,8 @@ fn shifted_clocks() {
     assert_eq!(product::difference(&recorded.text, &text), None);
 }
 
-/// A processor's counter on the hosts, and a `CLOCK_MONOTONIC` that is shifted on one of them: the
-/// reference that clocks are compared with.
+/// Hosts with a processor's counter, one of them with a shifted `CLOCK_MONOTONIC`, the reference of
+/// clock comparisons.
 #[test]
 fn shifted_reference() {
     let plans = [Plan::new("node1").ahead(1000), Plan::new("node2")];
@@ -407,7 +406,7 @@ fn shifted_reference() {
     setup.record(4, "trace", &[], None);
     let (recorded, _hosts) = setup.analysed("trace", 4);
     if recorded.location(0).header.clock == 0 {
-        // No such counter here: that is the test before.
+        // Without such a counter this is the previous test.
         return;
     }
     recorded.assert_measured_as_stated(&|_| 0);
@@ -415,8 +414,8 @@ fn shifted_reference() {
     assert_eq!(recorded.violations().1, 0, "{:?}", recorded.report.run);
 }
 
-/// Records on a network that has a latency of 12 ms in one direction while MPI starts and ends,
-/// and none in between: clocks are measured wrongly by 6 ms, and messages show it.
+/// Records on a network with a latency of 12 ms in one direction while MPI starts and ends, and
+/// none in between. Clocks are measured wrongly by 6 ms, and messages show it.
 fn misled(test: &str, env: &[(&str, &str)]) -> Option<Recorded> {
     let plans = [Plan::new("node1"), Plan::new("node2")];
     let setup = Setup::new(test, &plans, Wires::Delayed)?;
@@ -435,7 +434,7 @@ fn misled(test: &str, env: &[(&str, &str)]) -> Option<Recorded> {
         scope.spawn(move || {
             if appears(&file("begin")) {
                 hosts.delay("node2", Duration::ZERO, Duration::ZERO);
-                // What is under way has arrived.
+                // Messages under way have arrived.
                 thread::sleep(30 * MS);
                 let _ = fs::remove_file(file("begin"));
             }
@@ -463,7 +462,7 @@ fn violated_causality() {
     assert_shares_add_up(&recorded.report);
 }
 
-/// Measurements while the program runs are better than those at start and end, and count.
+/// Measurements during the run are better than those at start and end, and count.
 #[test]
 fn clocks_compared_meanwhile() {
     let env = [("LAGGARD_SYNC_INTERVAL_S", "0.1")];
@@ -481,7 +480,7 @@ fn clocks_compared_meanwhile() {
     assert_eq!(recorded.violations().1, 0, "{:?}", recorded.report.run);
     let truth = recorded.truth(&|_| 0);
     recorded.assert_within_error(&truth);
-    // Between the first and the last of them findings are as true as they are.
+    // Between the first and the last of them, findings are as accurate as these measurements.
     let all = recorded.report.bottlenecks.iter();
     for b in all.filter(|b| b.severity_s > 0.1 && b.location.is("exchange.c", line("forth"))) {
         let there = severity(&truth, b);
@@ -500,7 +499,7 @@ fn line(mark: &str) -> u32 {
     at as u32 + 1
 }
 
-/// `laggard run` on hosts hands the collector's settings on to all of them.
+/// `laggard run` on hosts passes the collector's settings to all of them.
 #[test]
 fn laggard_run_on_hosts() {
     let plans = [Plan::new("node1"), Plan::new("node2")];

@@ -1,5 +1,4 @@
-//! Pages of reports, looked at with a browser. What it shows stays as pictures below
-//! `target/tmp/html`.
+//! Pages of reports in a browser. Pictures of them stay below `target/tmp/html`.
 
 #[path = "html/hostile.rs"]
 mod hostile;
@@ -14,12 +13,12 @@ use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
 use serde_json::Value;
 
-/// A page has to be smaller, bytes.
+/// Largest page, bytes.
 const LARGEST: u64 = 2_000_000;
-/// Pixels.
+/// Width in pixels.
 const WIDTH: u32 = 1200;
 
-/// What `laggard show` does with a report.
+/// The outcome of `laggard show` for a report.
 fn show(bench: &Bench, report: &Path, page: &Path) -> Outcome {
     let mut command = Command::new(&bench.command);
     command.arg("show").arg(report).arg("--html").arg(page);
@@ -42,7 +41,7 @@ fn keep(name: &str, bytes: &[u8]) {
     fs::write(directory.join(name), bytes).expect("a picture");
 }
 
-/// Opens a page: it says nothing and loads nothing but itself.
+/// Opens a page, which must print nothing and load only itself.
 fn open(browser: &mut Browser, page: &Path) {
     browser.open(page);
     silent(browser, page);
@@ -59,7 +58,7 @@ fn count(browser: &mut Browser, selector: &str) -> u64 {
     count.as_u64().expect("a number")
 }
 
-/// The texts of a column of the findings that are shown.
+/// The texts in a column of the visible findings.
 fn column(browser: &mut Browser, number: u32) -> Vec<String> {
     let rows = "[...document.querySelectorAll('#findings tbody tr:not([hidden])')]";
     let texts = browser.value(&format!(
@@ -68,8 +67,8 @@ fn column(browser: &mut Browser, number: u32) -> Vec<String> {
     serde_json::from_value(texts).expect("texts")
 }
 
-/// Pictures of all of the page in both colour schemes and on paper; texts stand out from what
-/// is behind them in each.
+/// Takes pictures of the whole page in both colour schemes and on paper; texts must have enough
+/// contrast in each.
 fn look(browser: &mut Browser, name: &str) {
     browser.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
     for scheme in ["light", "dark"] {
@@ -82,7 +81,7 @@ fn look(browser: &mut Browser, name: &str) {
     browser.value("document.querySelectorAll('details').forEach((one) => { one.open = false; })");
     browser.show_on("print", "dark");
     assert_eq!(browser.value(FAINT), serde_json::json!([]), "print");
-    // On paper nothing is closed.
+    // On paper everything is open.
     let hidden = "[...document.querySelectorAll('details.finding .body')] \
                   .filter((body) => !body.checkVisibility({ contentVisibilityAuto: true }) \
                       || body.offsetHeight === 0).length";
@@ -96,7 +95,7 @@ fn look(browser: &mut Browser, name: &str) {
     keep(&format!("{name}.pdf"), &paper);
 }
 
-/// Texts with less contrast than 4.5 to what is behind them (WCAG 2, AA).
+/// Texts with a contrast below 4.5 to their background (WCAG 2, AA).
 const FAINT: &str = r"(() => {
     const numbers = (color) => color.match(/[\d.]+/g).map(Number);
     const light = (color) => numbers(color).slice(0, 3)
@@ -136,7 +135,7 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     let program = bench.compile("pages/heat.c", &[&include], &[]);
     let run = bench.traced(4, &[program.as_os_str()], "trace");
     run.run().expect_orderly().expect_success();
-    // The same on any number of agents, and as the schema says.
+    // The same for any number of agents, and valid according to the schema.
     let text = bench.analyze_all(&bench.path("trace"));
     let report: Value = serde_json::from_str(&text).expect("JSON");
     let findings = report["bottlenecks"].as_array().expect("findings");
@@ -158,7 +157,7 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
         source.starts_with(&line) && source.contains("MPI_"),
         "{source}"
     );
-    // Just compiled from it.
+    // The program was just compiled from it.
     let said = browser.value("document.body.textContent.includes('was changed after')");
     assert_eq!(said, false);
 
@@ -169,7 +168,7 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     without_script(&mut browser, &page, findings.len());
 }
 
-/// Worst calls are shown with what the waiting and the late rank did.
+/// Worst calls show the activities of the waiting and the late rank.
 fn timelines(browser: &mut Browser, findings: &[Value]) {
     let ring = findings
         .iter()
@@ -187,7 +186,7 @@ fn timelines(browser: &mut Browser, findings: &[Value]) {
         (roles[0].1, roles[1].1),
         (&Value::from("waiting"), &Value::from("late"))
     );
-    // The late one computed when the other waited, then sent.
+    // The late one computed while the other waited, then sent.
     let kinds = |lane: &Value| -> Vec<String> {
         let segments = lane["segments"].as_array().expect("segments").iter();
         segments
@@ -231,7 +230,7 @@ fn sorts(browser: &mut Browser) {
     let sorted = "[...document.querySelectorAll('#findings th[aria-sort]')] \
                   .filter((head) => head.getAttribute('aria-sort') !== 'none').length";
     assert_eq!(browser.value(sorted), 1);
-    // By number, as at first; Tab leads from one column to the next.
+    // Sorted by number, as at first; Tab leads from column to column.
     browser.value("document.querySelector('#findings th button').focus()");
     browser.press("Enter");
     browser.press("Enter");
@@ -244,7 +243,7 @@ fn sorts(browser: &mut Browser) {
     assert_eq!(column(browser, 0), numbers);
 }
 
-/// Rows without the words go, and what is said of them below.
+/// Filtering hides rows without the words, and their details.
 fn filters(browser: &mut Browser, findings: &[Value]) {
     let is_sum = |found: &&Value| found["operation"] == "MPI_Allreduce";
     let expected = findings.iter().filter(is_sum).count() as u64;
@@ -282,7 +281,7 @@ fn filters(browser: &mut Browser, findings: &[Value]) {
          form.dispatchEvent(new Event('input')); })()",
     );
     assert_eq!(column(browser, 0).len(), findings.len());
-    // A link opens what it leads to.
+    // A link opens its target.
     let last = findings.len();
     browser.value(&format!(
         "document.querySelector('#findings a[href=\"#finding-{last}\"]').click()"
@@ -293,7 +292,7 @@ fn filters(browser: &mut Browser, findings: &[Value]) {
     assert_eq!(browser.value(&open), true);
 }
 
-/// All is there without a script, but for sorting and filtering.
+/// Without a script everything works except sorting and filtering.
 fn without_script(browser: &mut Browser, page: &Path, findings: usize) {
     browser.ask(
         "Emulation.setScriptExecutionDisabled",
@@ -421,7 +420,7 @@ fn many_ranks_are_folded() {
     silent(&browser, &page);
 }
 
-/// What is said of classes of ranks adds up to what is said of all.
+/// Numbers of the classes of ranks add up to those of all ranks.
 fn classes_are_all_ranks(report: &Value) {
     let ns = |value: &Value| (value.as_f64().expect("a time") * 1e9).round() as i64;
     let list = |value: &Value| value.as_array().expect("a list").clone();
@@ -439,7 +438,7 @@ fn classes_are_all_ranks(report: &Value) {
     }
     let locations = classes.iter().map(|class| class["locations"].as_u64());
     assert_eq!(locations.sum::<Option<u64>>(), Some(4096));
-    // The one that computes longest is in the class where most is that long.
+    // The rank that computes longest is in the class with the largest maximum.
     let slow = |class: &&Value| {
         class["first_rank"].as_u64() <= Some(1234) && Some(1234) <= class["last_rank"].as_u64()
     };

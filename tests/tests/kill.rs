@@ -1,5 +1,5 @@
-//! Recorded programs and analyses that are killed at any moment: what was written before can be
-//! analysed, and a former report stays.
+//! Kills recorded programs and analyses at any moment. Records up to then can be analysed, and a
+//! former report stays.
 //!
 //! `LAGGARD_TEST_KILLS` says how often each test kills (20 and 8 if unset).
 
@@ -15,11 +15,10 @@ use laggard_tests::report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{Decoder, FILE_EXTENSION, Location};
 
-/// Ranks of the recorded program.
 const RANKS: u32 = 3;
-/// How long the recorded program passes messages for, milliseconds.
+/// Duration of the recorded program's messages, milliseconds.
 const RUN_MS: u64 = 250;
-/// Until a killed job must have ended.
+/// Time within which a killed job must end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn kills(usual: usize) -> usize {
@@ -27,7 +26,7 @@ fn kills(usual: usize) -> usize {
     asked.and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Numbers that differ from run to run; what they were is in a failure's message.
+/// Random numbers that differ from run to run; failures print them.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +43,7 @@ impl Random {
     }
 }
 
-/// A job under way: its launcher, and where its output goes.
+/// A running job: its launcher, and its output files.
 struct Job {
     launcher: Child,
     started: Instant,
@@ -66,8 +65,8 @@ impl Job {
         }
     }
 
-    /// Processes that the launcher started, or a process that it has on each host, and that run
-    /// `program`, in order of their ids.
+    /// Processes that run `program`, in order of their ids: children of the launcher, or of its
+    /// process on each host.
     fn processes(&self, program: &Path) -> Vec<i32> {
         let launcher = self.launcher.id() as i32;
         let ids = fs::read_dir("/proc").expect("/proc").filter_map(|entry| {
@@ -78,7 +77,7 @@ impl Job {
             let executable = fs::read_link(format!("/proc/{pid}/exe"));
             executable.is_ok_and(|executable| executable == program)
         };
-        // Each agent has a process of the same program that watches it.
+        // Each agent has a watcher, a process of the same program.
         let is_watcher = |pid: &i32| parent(*pid).is_some_and(|parent| runs(&parent));
         let started = |pid: &i32| {
             let parent = parent(*pid);
@@ -93,7 +92,7 @@ impl Job {
         found
     }
 
-    /// Waits until so many processes run `program`, or the job has ended.
+    /// Waits until `count` processes run `program`, or the job has ended.
     fn wait_for(&mut self, program: &Path, count: usize) -> Vec<i32> {
         loop {
             let found = self.processes(program);
@@ -106,7 +105,7 @@ impl Job {
         }
     }
 
-    /// Ends the launcher and what it started, which is in groups of their own.
+    /// Ends the launcher and its processes, which are in groups of their own.
     fn give_up(&mut self) {
         let id = self.launcher.id() as libc::pid_t;
         // SAFETY: plain system calls; the group is the child's, not yet reaped.
@@ -123,7 +122,7 @@ impl Job {
         }
     }
 
-    /// How it ended, what it said, and how long it took since it was killed.
+    /// Its exit status and output, after waiting for its end.
     #[track_caller]
     fn end(mut self, program: &Path) -> (ExitStatus, String, String) {
         let deadline = Instant::now() + PATIENCE;
@@ -132,8 +131,8 @@ impl Job {
                 break status;
             }
             if Instant::now() > deadline {
-                // Open MPI's launcher sometimes stays, with or without us, when a process dies
-                // while it connects. Its processes may not.
+                // Open MPI's launcher sometimes stays, even without the collector, when a process
+                // dies while it connects. Its processes may not.
                 let left = self.processes(program);
                 self.give_up();
                 assert!(left.is_empty(), "processes that did not end: {left:?}");
@@ -150,7 +149,6 @@ impl Job {
     }
 }
 
-/// The process that started a process.
 fn parent(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
@@ -191,17 +189,17 @@ fn recorded(location: &Location) -> u64 {
     calls
 }
 
-/// What is to be done to a job, and when.
+/// How and when to kill a job.
 #[derive(Debug)]
 struct Plan {
-    /// Whether the time counts from the ranks' first call, and not from their start.
+    /// Whether the time counts from the ranks' first call, instead of their start.
     runs: bool,
     after: Duration,
-    /// One of them, or all.
+    /// One process, or all.
     victim: Option<usize>,
 }
 
-/// Every call that had returned is in the trace, and it can be analysed.
+/// Every returned call is in the trace, and the trace can be analysed.
 #[test]
 fn ranks_are_killed_at_any_moment() {
     let bench = Bench::beside("kill-ranks");
@@ -215,7 +213,7 @@ fn ranks_are_killed_at_any_moment() {
         let command = bench.traced(RANKS, &words, name).command();
         Job::start(command, bench.path(name))
     };
-    // How long it takes from the first process to the last.
+    // Time from the first process to the last.
     let mut whole = run("whole");
     whole.wait_for(&program, RANKS as usize);
     let began = Instant::now();
@@ -227,7 +225,7 @@ fn ranks_are_killed_at_any_moment() {
     let (mut empty, mut calls) = (0, 0);
     for n in 0..kills(20) {
         let runs = random.below(5) > 0;
-        // Starting takes MPI the longest; some moments are after the loop, in Finalize.
+        // MPI's start takes longest; some moments are after the loop, in Finalize.
         let longest = if runs { RUN_MS * 1200 } else { length };
         let plan = Plan {
             runs,
@@ -263,13 +261,13 @@ fn ranks_are_killed_at_any_moment() {
     assert!(calls > 0, "no job was killed while it recorded");
 }
 
-/// Compares a killed job's trace with what its ranks counted, and analyses it. The number of
-/// calls that are in it.
+/// Compares a killed job's trace with its ranks' own counts, and analyses it. Returns the number of
+/// calls in it.
 fn check(bench: &Bench, name: &str) -> Result<u64, String> {
     let trace = bench.path(name);
     let mut calls = 0;
     for path in locations(&trace) {
-        // Made, and not yet written to: the header is the first that is.
+        // Created but not yet written: the header comes first.
         let length = fs::metadata(&path).expect("a file").len();
         let location = match Location::open(&path) {
             Ok(location) => location,
@@ -291,7 +289,7 @@ fn check(bench: &Bench, name: &str) -> Result<u64, String> {
             .and_then(|bytes| Some(*bytes.first_chunk::<8>()?));
         let counted = counted.map_or(0, u64::from_le_bytes);
         let found = recorded(&location);
-        // One call may have returned that was not yet counted.
+        // One call may have returned before it was counted.
         if found != counted && found != counted + 1 {
             return Err(format!(
                 "rank {rank}: {counted} calls returned, {found} recorded"
@@ -312,14 +310,14 @@ fn check(bench: &Bench, name: &str) -> Result<u64, String> {
     }
     let text = fs::read_to_string(&report).expect("a report");
     let report = Report::parse(&text).expect("a report of the promised shape");
-    // Who waits for a rank that was killed is not in a circle with it.
+    // A rank that waits for a killed one is not in a deadlock with it.
     match report.errors().is_empty() && report.anomaly("deadlock") == 0 {
         true => Ok(calls),
         false => Err(format!("{:#?}", report.anomalies)),
     }
 }
 
-/// A trace that takes agents a while.
+/// A trace that takes agents a while to analyse.
 fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
     let program = bench.compile("attacks/killed.c", &[], &[]);
     let counters = bench.path("returned-");
@@ -333,7 +331,7 @@ fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
     bench.path("trace")
 }
 
-/// The job ends soon, and the former report is there, whole; or the new one, which says the same.
+/// The job ends soon. The former report is whole, or the new one is there, which says the same.
 #[test]
 fn agents_are_killed_at_any_moment() {
     const AGENTS: u32 = 3;
@@ -380,7 +378,7 @@ fn agents_are_killed_at_any_moment() {
         assert!(!said.contains("panicked"), "{how}");
         let lines = said.lines().filter(|line| line.starts_with("laggard: "));
         assert!(lines.count() <= 1, "{how}");
-        // By the launcher, at least: Open MPI's says it there, MPICH's where programs print.
+        // At least the launcher prints it: Open MPI's on stderr, MPICH's on stdout.
         let spoken = [&said, &printed].iter().any(|text| !text.trim().is_empty());
         assert!(spoken, "{how}: nothing said");
         eprintln!("{how}");
@@ -392,8 +390,8 @@ fn agents_are_killed_at_any_moment() {
     assert!(ended > 0, "no analysis was killed before its end");
 }
 
-/// An agent that is stopped, wherever it is, ends the job with a line that names it; the former
-/// report stays. Who goes on in time, or may take for ever, ends nothing.
+/// A stopped agent ends the job with a line that names it, and the former report stays. If it goes
+/// on in time, or without a limit, the job goes on.
 #[test]
 fn an_agent_is_stopped() {
     let bench = Bench::beside("stopped-agent");
@@ -406,7 +404,7 @@ fn an_agent_is_stopped() {
         command.args(["--stall-limit", limit]);
         let mut job = Job::start(command, bench.path("stopped"));
         let agents = job.wait_for(&bench.command, 2);
-        // From the start of `main` on, nearly.
+        // Almost from the start of `main` on.
         let is_watched = |pid: &i32| {
             let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
             children.is_ok_and(|children| !children.trim().is_empty())
@@ -425,7 +423,7 @@ fn an_agent_is_stopped() {
     for limit in ["2", "0"] {
         let (job, agents) = start(limit);
         signal(agents[1], libc::SIGSTOP);
-        // Without a limit the job waits, for longer than the other limit, too.
+        // Without a limit the job waits, even longer than the other limit.
         let pause = Duration::from_secs(if limit == "0" { 4 } else { 0 });
         std::thread::sleep(pause);
         signal(agents[1], libc::SIGCONT);
@@ -442,12 +440,12 @@ fn an_agent_is_stopped() {
         signal(agents[victim], libc::SIGSTOP);
         let (status, _, said) = job.end(&bench.command);
         if status.success() && after_ms > 0 {
-            // It was over before.
+            // The job ended before.
             assert!(said.is_empty(), "{said}");
             continue;
         }
         assert!(!status.success(), "{said}");
-        // The head may say that it was ended because of the other agent.
+        // The head may print that it was ended because of the other agent.
         let lines: Vec<&str> = said
             .lines()
             .filter(|line| line.starts_with("laggard: "))
@@ -465,7 +463,7 @@ fn an_agent_is_stopped() {
     }
 }
 
-/// Shortened while it is mapped: one line that names the file, no core dump, no report.
+/// A trace shortened while it is mapped: one line names the file; no core dump, no report.
 #[test]
 fn a_file_is_shortened_while_it_is_analysed() {
     let bench = Bench::beside("shortened");
@@ -480,7 +478,7 @@ fn a_file_is_shortened_while_it_is_analysed() {
             fs::copy(file, copy.join(file.file_name().expect("a name"))).expect("copied");
         }
         let last = copy.join(files[files.len() - 1].file_name().expect("a name"));
-        // Who looks for its file may not be scheduled before the analysis is through.
+        // The search for its file may be scheduled too late, after the analysis.
         let started = (0..10).find_map(|_| {
             let mut command = match agents {
                 1 => Command::new(&bench.command),
@@ -515,7 +513,7 @@ fn a_file_is_shortened_while_it_is_analysed() {
         let name = last.to_string_lossy();
         let (naming, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(&*name));
         assert_eq!(status.code(), Some(1), "{said}");
-        // The head may say that it was ended because of the other agent.
+        // The head may print that it was ended because of the other agent.
         assert!(
             naming.len() == 1 && others.len() < agents as usize,
             "{said}"
@@ -525,8 +523,8 @@ fn a_file_is_shortened_while_it_is_analysed() {
     }
 }
 
-/// Stops the process of the job that has just mapped a file; gives its id, unless the job ended
-/// before it was seen to read.
+/// Stops the process of the job that has just mapped a file; returns its id, or `None` if the job
+/// ended before.
 fn stop_while_mapped(job: &mut Job, agents: u32, program: &Path, file: &Path) -> Option<i32> {
     let name = file.to_str().expect("a path that is text");
     loop {
@@ -548,7 +546,7 @@ fn stop_while_mapped(job: &mut Job, agents: u32, program: &Path, file: &Path) ->
     }
 }
 
-/// The former report stays where the new one cannot be written, and nothing else.
+/// If the new report cannot be written, the former one stays, and nothing else.
 #[test]
 fn a_report_on_a_full_disk() {
     let bench = Bench::beside("full-disk-report");
@@ -600,7 +598,7 @@ fn a_report_on_a_full_disk() {
     assert_eq!(names, 2, "something else was left");
 }
 
-/// A directory that the user may not look into is one line.
+/// An unreadable directory is one line.
 #[test]
 fn a_directory_that_may_not_be_read() {
     use std::os::unix::fs::PermissionsExt;

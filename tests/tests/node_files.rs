@@ -1,5 +1,5 @@
-//! One file for all ranks of a host (`LAGGARD_FILE_PER=node`): real programs, and what an
-//! analysis makes of such a file, whole or spoiled.
+//! One file for all ranks of a host (`LAGGARD_FILE_PER=node`): real programs, and analyses of such
+//! a file, whole or spoiled.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -14,7 +14,7 @@ use laggard_tests::product::{Bench, TIMEOUT, difference};
 use laggard_tests::report::{Report, without_agents};
 use laggard_trace::{Location, NodeFile, NodeSpace, Space};
 
-/// A program of `programs/attacks/` that is recorded into node files.
+/// A program of `programs/attacks/` that records into node files.
 fn attack(test: &str, source: &str, arguments: &[&str]) -> Attack {
     let mut attack = Attack::new(&format!("node-{test}"), source, arguments);
     attack.env.push(("LAGGARD_FILE_PER", "node".into()));
@@ -30,7 +30,7 @@ fn files(trace: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The one node file of a trace, which has no others.
+/// The only file of a trace, which must be a node file.
 #[track_caller]
 fn node_file(trace: &Path) -> PathBuf {
     let files = files(trace);
@@ -67,7 +67,7 @@ fn short_lived_threads_share_it_too() {
     assert!(report.locations.len() > 4, "{report:#?}");
 }
 
-/// What a killed rank wrote is there, and all of the others.
+/// A killed rank's records are there, and all of the others'.
 #[test]
 fn a_killed_rank_leaves_what_it_wrote() {
     let attack = attack("killed", "ending.c", &["kill"]);
@@ -144,7 +144,7 @@ fn record(bench: &Bench, trace: &str, per: &str, arguments: &[&str], env: &[(&st
     run.run().expect_orderly().expect_success();
 }
 
-/// The limit is each location's own, whoever it shares the file with.
+/// Each location has a limit of its own, even in a shared file.
 #[test]
 fn limits_are_those_of_a_location() {
     let bench = Bench::beside("node-limits");
@@ -163,7 +163,7 @@ fn limits_are_those_of_a_location() {
     assert_eq!(report.errors(), [""; 0]);
 }
 
-/// A file that may not grow any more ends the recording, not the program.
+/// If the file cannot grow, the recording ends, the program does not.
 #[test]
 fn a_full_disk_is_said() {
     let bench = Bench::beside("node-full");
@@ -173,7 +173,7 @@ fn a_full_disk_is_said() {
     assert!(report.run.operations > 600_000, "{:#?}", report.run);
 }
 
-/// Copies a trace: its locations from `from` on go into a node file, others stay as they are.
+/// Copies a trace: locations from `from` on go into a node file, others stay as they are.
 fn converted(trace: &Path, to: &Path, from: usize) {
     fs::create_dir(to).expect("a directory");
     for (n, path) in files(trace).iter().enumerate() {
@@ -203,8 +203,8 @@ fn info(bench: &Bench, trace: &Path) -> String {
     outcome.expect_orderly().expect_success().stdout
 }
 
-/// The same locations, in files of their own, in one of their host, or some here and some
-/// there: the same report, byte for byte, and the same of everything else.
+/// The same locations in files of their own, in one of their host, or mixed give the same report,
+/// byte for byte, and the same other output.
 #[test]
 fn where_locations_lie_makes_no_difference() {
     let attack = Attack::new("node-converted", "threads.c", &[]);
@@ -228,7 +228,7 @@ fn where_locations_lie_makes_no_difference() {
     }
 }
 
-/// Analyses with one agent and with two, which must say the same; a refusal is one line.
+/// Analyses with one agent and with two, which must agree; a refusal is one line.
 #[track_caller]
 fn verdict(bench: &Bench, trace: &Path) -> Result<String, String> {
     let [one, two] = [1, 2].map(|agents| {
@@ -309,7 +309,7 @@ fn spoiled_files_are_not_hidden() {
     }
 }
 
-/// Files that stand where they do not belong are named; the rest is analysed.
+/// Misplaced files are named; the rest is analysed.
 #[test]
 fn stray_files_are_named() {
     let bench = Bench::beside("node-stray");
@@ -342,13 +342,13 @@ fn stray_files_are_named() {
         &verdict(&bench, &trace).expect("a report"),
     );
     fs::remove_file(copy).expect("removed");
-    // Under names that are not theirs.
+    // Under wrong names.
     for name in ["node-0000000000000001.lgt", "rank000007.thread000.lgt"] {
         fs::copy(&node, trace.join(name)).expect("copied");
         strange(name, &verdict(&bench, &trace).expect("a report"));
         fs::remove_file(trace.join(name)).expect("removed");
     }
-    // No file at all: nobody waits for it.
+    // A pipe is no file: nobody must wait for it.
     let pipe = trace.join("node-0000000000000002.lgt");
     assert!(
         Command::new("mkfifo")
@@ -366,8 +366,7 @@ fn stray_files_are_named() {
     assert!(line.contains("not a regular file"), "{line}");
 }
 
-/// A directory in which something has the name of a trace file is not written into, and what
-/// a link points to even less.
+/// A run never writes into a directory with an entry named like a trace file, nor through a link.
 #[test]
 fn a_planted_link_is_not_followed() {
     let attack = attack("link", "wrapped.c", &[]);

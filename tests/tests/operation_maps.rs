@@ -1,4 +1,4 @@
-//! Operation maps: what the program has made itself is diagnosed as what libraries have.
+//! Operation maps: the program's own operations are diagnosed like a library's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use laggard_tests::product::Bench;
 use laggard_tests::recorded::{Recorded, analyze, check, lines, mark, near, record, with_header};
 use laggard_tests::report::{Anomaly, Bottleneck, Report};
 
-/// Loops of the program's own are waits for a value if an operation map says so.
+/// Loops of the program count as waits for a value if an operation map says so.
 #[test]
 fn home_made_waits() {
     if Mpi::is_left_out(Mpi::Mpich, "it has no OpenSHMEM") {
@@ -54,7 +54,7 @@ fn home_made_waits() {
                 check(right && found.causes.len() == 1, found)?;
             }
         }
-        // Nothing of it without a map.
+        // Without a map there is nothing of it.
         let (report, rows) = analyze(&run, &["--all"]);
         assert!(
             report
@@ -78,7 +78,7 @@ fn only<'r>(report: &'r Report, pattern: &str, operation: &str) -> Result<&'r Bo
     }
 }
 
-/// Who lost how much there, within 10 %.
+/// Ranks and their losses, within 10 %.
 fn check_shares(found: &Bottleneck, expected: &[(u32, f64)]) -> Result<(), Off> {
     let ranks: BTreeMap<u32, f64> = found.ranks.iter().map(|r| (r.rank, r.severity_s)).collect();
     let ranks: Vec<u32> = ranks.into_keys().collect();
@@ -91,8 +91,8 @@ fn check_shares(found: &Bottleneck, expected: &[(u32, f64)]) -> Result<(), Off> 
     Ok(())
 }
 
-/// Barriers of the program's own are matched among all ranks that run them, where an operation map
-/// was known to the recording.
+/// Barriers of the program are matched among all ranks that run them, if the recording knew an
+/// operation map.
 #[test]
 fn home_made_barriers() {
     let source = "regions/meet.c";
@@ -144,7 +144,7 @@ fn home_made_barriers() {
                 "{found:#?}"
             );
             check(causes[0].because.contains("computed"), found)?;
-            // Of some ranks, who alone run it.
+            // A barrier that only some ranks run.
             let found = only(&report, "wait_at_barrier", "meet_some")?;
             assert!(
                 found.location.is("meet.c", mark(source, "region")),
@@ -152,7 +152,7 @@ fn home_made_barriers() {
             );
             check_shares(found, &[(2, 0.2)])?;
             check(found.causes.len() == 1 && found.causes[0].rank == 1, found)?;
-            // Of pairs nothing is said, and the anomaly says why.
+            // For pairs nothing is reported, and the anomaly says why.
             assert!(only(&report, "wait_at_barrier", "meet_in_pairs").is_err());
             let mut odd = report.anomalies.iter();
             let odd = odd
@@ -172,7 +172,7 @@ fn home_made_barriers() {
                 &report.bottlenecks,
             )?;
         }
-        // As a collective of which nobody leaves before all have come.
+        // Treated as a collective that nobody leaves before all have come.
         let comm = run.bench.path("comm.toml");
         fs::write(&comm, "meet = 'group_comm'\n").unwrap();
         let comm = comm.display().to_string();
@@ -197,7 +197,7 @@ fn home_made_barriers() {
     });
 }
 
-/// Loops that wait for a flag in a window, in their own memory or in that of others.
+/// Loops that wait for a flag in a window, in their own memory or in another rank's.
 #[test]
 fn flags_in_windows() {
     let source = "regions/flags.c";
@@ -240,8 +240,8 @@ fn flags_in_windows() {
     });
 }
 
-/// Regions that tell which variable they wait for, where that is in the memory of a window: another
-/// one is not taken for it, nor is an attempt to write that failed.
+/// Regions that tell which variable in a window they wait for. Other variables do not count, nor do
+/// failed attempts to write.
 #[test]
 fn named_flags_in_windows() {
     let source = "regions/windows.c";
@@ -277,7 +277,7 @@ fn named_flags_in_windows() {
     });
 }
 
-/// What is wrong with a map is one line; a name that is nowhere is an anomaly.
+/// A mistake in a map is one line; an unknown name is an anomaly.
 fn wrong_maps(run: &Recorded) {
     let map = run.bench.path("wrong.toml");
     let shown = map.display().to_string();
@@ -318,7 +318,7 @@ fn wrong_maps(run: &Recorded) {
     fs::write(&map, "\"nowhere\" = \"wait_on_value\"\n").unwrap();
     let (report, _) = analyze(run, &options[1..]);
     assert_eq!(report.anomaly("unknown_operation"), 1);
-    // What is counted and no more says so.
+    // An anomaly reports operations that are only counted.
     fs::write(&map, "\"named_until\" = \"group_sync\"\n").unwrap();
     let (report, rows) = analyze(run, &options[1..]);
     assert_eq!(report.anomaly("operation_not_diagnosed"), 1);

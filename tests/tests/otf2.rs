@@ -1,4 +1,4 @@
-//! OTF2 archives: those of EZTrace, and such as Score-P writes, with times known to the ns.
+//! OTF2 archives by EZTrace, and archives such as Score-P writes, with times known to the ns.
 
 #[path = "otf2/damaged.rs"]
 mod damaged;
@@ -18,7 +18,7 @@ use laggard_tests::report::Report;
 /// ns between the beginnings of two functions.
 const PERIOD: u64 = 100_000_000;
 
-/// What is to be found: pattern, operation, function, µs, ranks.
+/// An expected finding: pattern, operation, function, µs, ranks.
 type Expected = (
     &'static str,
     &'static str,
@@ -202,7 +202,7 @@ fn patterns() -> (Archive, Vec<Expected>) {
             (2, "MPI_Sendrecv", (17_000, 17_020), &rings[2]),
         ],
     );
-    // By calling contexts, which tell the line of each call.
+    // With calling contexts, which hold the line of each call.
     let begin = begin + PERIOD;
     a.line("region solve app.c 70")
         .line("context in_main main app.c 5")
@@ -286,7 +286,7 @@ fn patterns() -> (Archive, Vec<Expected>) {
     (archive, expected)
 }
 
-/// What was found, as what is to be found is written; sorted. Losses are exact to the ns.
+/// Findings in the form of expected ones, sorted. Losses are exact to the ns.
 fn found(report: &Report) -> Vec<(String, String, String, u64, Vec<u32>)> {
     let named = report.bottlenecks.iter();
     let named = named.filter(|found| found.pattern != "unexplained");
@@ -345,13 +345,13 @@ fn patterns_are_found_to_the_nanosecond() {
     );
 }
 
-/// An archive is a trace like any other: told of, dumped, and written again as an archive, in
-/// which the same is found, and as tables.
+/// An archive is a trace like any other: `info` and `dump` work, and it is exported as an archive
+/// with the same findings, and as tables.
 #[test]
 fn archives_are_exported() {
     let bench = Bench::sharing("otf2-export");
     let (mut archive, _) = patterns();
-    // Records of no use for the analysis.
+    // Records without use for the analysis.
     for rank in [0, 1] {
         archive.event(rank, 100 * PERIOD, "fork 1 2");
     }
@@ -381,7 +381,7 @@ fn archives_are_exported() {
         let mut command = Command::new(python());
         command.arg(programs().join("../otf2/read.py")).arg(anchor);
         let read = process::run(&mut command, TIMEOUT, &bench.path("read")).expect_success();
-        // What an archive may tell in more than one way, or not at all, like the start of threads.
+        // Data that an archive may have in several ways, or not at all, like the start of threads.
         let free = [
             "Enter",
             "Leave",
@@ -404,7 +404,7 @@ fn archives_are_exported() {
     assert!(bench.path("tables").join("messages.parquet").exists());
 }
 
-/// The same times in the ticks of other clocks, each of which the archive corrects.
+/// The same times in ticks of other clocks, each corrected by the archive.
 #[test]
 fn clocks_are_corrected_as_the_archive_says() {
     let bench = Bench::sharing("otf2-clocks");
@@ -438,8 +438,8 @@ fn clocks_are_corrected_as_the_archive_says() {
     }
 }
 
-/// Records the program with EZTrace, in a directory; gives the anchor file and what the program
-/// printed.
+/// Records the program with EZTrace, in a directory; returns the anchor file and the program's
+/// output.
 fn eztrace(bench: &Bench, directory: &str) -> (PathBuf, [f64; 2]) {
     let program = bench.compile("../otf2/late_sender.c", &[], &[]);
     let output = bench.path(directory);
@@ -457,8 +457,8 @@ fn eztrace(bench: &Bench, directory: &str) -> (PathBuf, [f64; 2]) {
     (anchor, printed.expect("the program's own measurement"))
 }
 
-/// EZTrace counts time in each process from its own start, and does not record how requests
-/// complete that MPI_Wait sets to null: those of C programs that are not persistent.
+/// EZTrace counts time in each process from its own start. It does not record how requests complete
+/// that MPI_Wait sets to null: non-persistent ones in C programs.
 #[test]
 fn archives_of_eztrace() {
     if Mpi::is_left_out(
@@ -496,7 +496,7 @@ fn archives_of_eztrace() {
     });
 }
 
-/// What comes of an archive with one agent and with two.
+/// Results for an archive with one agent and with two.
 enum Verdict {
     Refused(String),
     Reported(Box<Report>),
@@ -606,7 +606,7 @@ fn files_that_are_missing_or_cut_are_told() {
         );
         let _ = fs::remove_file(of("1.evt"));
     }
-    // Whatever bytes are wrong, it is told or does not matter.
+    // Any wrong bytes are reported or do not matter.
     let mut whole = events.clone();
     for at in (40..events.len()).step_by(events.len() / 24) {
         whole[at] ^= 0xff;
@@ -629,18 +629,18 @@ fn archives_that_contradict_themselves() {
         .line("lost 3")
         .line("metrics 9 0")
         .line("region main app.c 3")
-        // Left and never entered; entered and never left.
+        // Left without enter; entered without leave.
         .event(0, 10, "leave main")
         .event(0, 20, "enter main")
-        // Nobody is rank 7 of the world.
+        // The world has no rank 7.
         .call((0, "MPI_Send", (100, 200), &["send 7 world 1 8"]))
         // Nobody posted request 77.
         .call((0, "MPI_Wait", (300, 400), &["irecv 1 world 1 8 77"]))
-        // Outside of any call, and on no communicator that is known.
+        // Outside of any call, and on an unknown communicator.
         .event(2, 100, "begin")
         .event(2, 200, "send 0 world 2 8");
-    // Of two messages one is received with a request that never completes: which one the
-    // receive that is known got, nobody knows.
+    // One of two messages is received with a request that never completes. Nobody knows which one
+    // the known receive got.
     archive
         .call((0, "MPI_Send", (1_000_000, 1_000_010), &["send 1 world 5 8"]))
         .call((0, "MPI_Send", (9_000_000, 9_000_010), &["send 1 world 5 8"]))
@@ -669,7 +669,7 @@ fn archives_that_contradict_themselves() {
     assert!(waits.is_none(), "{waits:?}");
 }
 
-/// A rank of which the archive does not say which location it is.
+/// A rank whose location the archive does not tell.
 #[test]
 fn archives_without_a_group_of_locations() {
     let bench = Bench::sharing("otf2-no-group");

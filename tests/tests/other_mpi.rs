@@ -1,7 +1,6 @@
-//! What was built for one MPI meets the other one: it says so, once, and does no harm.
+//! A product built for one MPI meets the other one. It says so, once, and does no harm.
 //!
-//! Both products are needed, so this is a part of the tests with MPICH
-//! (`LAGGARD_TEST_MPI=mpich`).
+//! The test needs both products, so it belongs to the tests with MPICH (`LAGGARD_TEST_MPI=mpich`).
 
 use std::fs;
 
@@ -11,7 +10,7 @@ use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
 
-/// Whether the product for MPICH is there to be tested.
+/// Whether there is a product for MPICH to test.
 fn has_both() -> bool {
     let both = Mpi::chosen() == Mpi::Mpich;
     if !both {
@@ -27,7 +26,7 @@ fn only_line(outcome: &Outcome) -> &str {
     lines[0]
 }
 
-/// A program of `mpi` under the library that was built for the other one.
+/// Runs a program of `mpi` under the library that was built for the other MPI.
 fn preloaded(mpi: Mpi, source: &str, ranks: u32) {
     if !has_both() {
         return;
@@ -50,7 +49,7 @@ fn preloaded(mpi: Mpi, source: &str, ranks: u32) {
     assert!(!bench.path("trace").exists(), "a trace with another MPI");
 }
 
-/// What runs there, C, C++ and Fortran, with its number of ranks.
+/// Programs in C, C++ and Fortran, with their numbers of ranks.
 const PROGRAMS: [(&str, u32); 7] = [
     ("attacks/handles.c", 4),
     ("late_sender_sendrecv_ring.c", 4),
@@ -123,8 +122,8 @@ fn traces_of_both_in_one_directory() {
     }
 }
 
-/// What was recorded with either is read by both, in one, two and three agents of MPICH as in one
-/// of Open MPI: messages, communicators, collectives, windows and locks.
+/// Both products read recordings of either, with one, two and three agents of MPICH as with one of
+/// Open MPI: messages, communicators, collectives, windows and locks.
 const ANALYSED: [(Mpi, &str, u32); 4] = [
     (Mpi::OpenMpi, "attacks/wrapped.c", 2),
     (Mpi::Mpich, "late_sender_wildcard.c", 3),
@@ -158,7 +157,7 @@ fn agents_of_both() {
     }
 }
 
-/// Each process would take itself for the only agent, and all would write the report.
+/// Each process would consider itself the only agent, and all would write the report.
 #[test]
 fn agents_that_the_other_s_launcher_starts() {
     if !has_both() {

@@ -1,4 +1,4 @@
-//! Every program of `programs/` is recorded, analysed, and reported as its source says.
+//! Records and analyses every program of `programs/`, and compares the reports with their sources.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The table per rank of real programs: the same for any number of agents, and what the report
-//! folds.
+//! The table per rank of real programs: the same for any number of agents, and consistent with the
+//! report's folded numbers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -114,7 +114,7 @@ fn tables_that_cannot_be_written_are_refused_before_the_work() {
         fs::read(bench.path("thesis.parquet")).expect("kept"),
         b"my thesis"
     );
-    // A disk that is full in the end: the report is there all the same.
+    // Even if the disk is full in the end, the report is written.
     let outcome = bench.analyze(&trace, 2, &report, &["-q", "--per-rank", "/dev/full"]);
     assert_eq!(outcome.expect_orderly().code, Some(1));
     assert!(report.exists());

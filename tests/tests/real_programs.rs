@@ -1,5 +1,5 @@
-//! Programs that people use: their results do not change, their traces are in order, any
-//! number of agents reports the same, and what that is follows from the calls.
+//! Real programs: their results do not change, their traces are in order, any number of agents
+//! reports the same, and reports agree with the calls.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,17 +12,17 @@ use laggard_tests::mpi::Mpi;
 use laggard_tests::product::{Bench, programs, python};
 use laggard_tests::report::Report;
 
-/// Percent of all time from which on a bottleneck must come first with filters as well: far
-/// above the share of a rank's time that the filters let an operation pass with.
+/// Percent of all time from which on a bottleneck must come first with filters, too: far above the
+/// share of a rank's time at which the filters keep an operation.
 const FIRST_FOR_ALL: f64 = 5.0;
 
-/// A program of the system with an input of its own.
+/// An installed program with an input of our own.
 struct Real {
     bench: Bench,
     words: Vec<PathBuf>,
-    /// The file that holds the results, if it is not the standard output.
+    /// The file with the results, if it is not the standard output.
     file: Option<&'static str>,
-    /// What of a line of the output is a result, not a time.
+    /// The part of an output line that is a result, not a time.
     result: fn(&str) -> Option<&str>,
 }
 
@@ -76,7 +76,7 @@ impl Real {
             "only {operations} operations"
         );
         assert_eq!(invariants(&report), []);
-        // Some do wait by polling (the random updates of hpcc), and are told so.
+        // Some do wait by polling (the random updates of hpcc), and the report says so.
         let anomalies = report.anomalies.iter();
         let odd: Vec<_> = anomalies.filter(|row| row.id != "polling").collect();
         assert!(odd.is_empty(), "{odd:#?}");
@@ -92,8 +92,7 @@ impl Real {
         report
     }
 
-    /// With filters, agents ask and tell each other less than those that the report with
-    /// `--all` is of.
+    /// With filters, agents exchange less than for the report with `--all`.
     fn check_filters(&self, ranks: u32) {
         let read = |name: &str| {
             let text = fs::read_to_string(self.bench.path(name)).expect("a report");
@@ -118,7 +117,7 @@ fn hpcc(p: u32, q: u32) {
     }
     fn result(line: &str) -> Option<&str> {
         let words = ["||Ax-b||", "tests completed", "Success", "with error"];
-        // Ranks update a table at random, and may, by the benchmark's rules, lose a few updates.
+        // Ranks update a table at random. The benchmark's rules allow them to lose a few updates.
         let passed = line
             .strip_prefix("Found ")
             .and_then(|l| Some(l.split_once(' ')?.1));
@@ -159,7 +158,7 @@ fn lammps(ranks: u32) {
     }
     let input = programs().join("real/melt.in");
     let words = [Path::new("lmp"), Path::new("-in"), &input];
-    // The table of steps: a number of the step, then energies and the like.
+    // The table of steps: number of the step, then energies and similar values.
     fn result(line: &str) -> Option<&str> {
         let words: Vec<_> = line.split_whitespace().collect();
         let is_result = words.len() == 6 && words.iter().all(|word| word.parse::<f64>().is_ok());
@@ -185,8 +184,8 @@ fn lammps_8() {
     lammps(8);
 }
 
-/// A test program of ScaLAPACK (Fortran over the C of the BLACS), with its own input; it
-/// leaves out the grids that need more ranks.
+/// A test program of ScaLAPACK (Fortran over the C of the BLACS), with its own input. It skips
+/// grids that need more ranks.
 fn scalapack(name: &str, input: &str, ranks: u32) {
     let directory = find_scalapack().expect("ScaLAPACK's tests: run `make deps`");
     fn result(line: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Regions of the program, as `laggard.h`, `laggard.f90` and instrumented functions tell of them.
+//! Regions of the program, marked by `laggard.h`, `laggard.f90` and instrumented functions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,8 +20,8 @@ fn at_barrier(report: &Report) -> &Bottleneck {
     found.next().expect("a wait at the barrier")
 }
 
-/// `solve` takes rank `late` 5 × 60 ms longer, `output` takes nobody longer, and what is spent in
-/// the barrier is no time of `step`.
+/// `solve` takes rank `late` 5 × 60 ms longer, `output` takes no rank longer, and time in the
+/// barrier is not charged to `step`.
 fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<(), Off> {
     let (solve, output, step) = (&rows["solve"], &rows["output"], &rows["step"]);
     assert_eq!(solve["calls"], ranks * 5);
@@ -68,7 +68,7 @@ fn regions_of_a_c_program() {
         assert_eq!(rows["MPI_Pcontrol(7)"]["kind"], "phase");
         let place = &rows["solve"]["location"];
         assert_eq!(place["line"], mark(source, "solve"));
-        // A region is a frame between functions, and no place.
+        // A region is a frame between functions, not a place.
         let barrier = at_barrier(&report);
         assert!(barrier.location.is("imbalance.c", mark(source, "barrier")));
         let path = &barrier.location.callpath;
@@ -99,7 +99,7 @@ fn same_regions(run: Recorded, archive: PathBuf, rows: &BTreeMap<String, Value>)
     for (row, other) in rows.values().zip(imported.values()) {
         for (key, value) in row.as_object().expect("a row") {
             let is_same = match value.as_f64().filter(|_| value.is_f64()) {
-                // Times are rounded to ns, of each thread, and ratios made of these.
+                // Times are rounded to ns for each thread; ratios follow from them.
                 Some(number) => {
                     let by = if key.ends_with("_s") { 1e-6 } else { 1e-3 };
                     near(other[key].as_f64().unwrap_or(f64::NAN), number, by)
@@ -111,7 +111,7 @@ fn same_regions(run: Recorded, archive: PathBuf, rows: &BTreeMap<String, Value>)
     }
 }
 
-/// What shows single instances says their names: `step` has `solve` and a barrier in each of 5
+/// Exports with single instances contain their names: `step` has `solve` and a barrier in each of 5
 /// rounds on 3 ranks.
 fn exports(run: &Recorded) -> PathBuf {
     let dump = run.bench.dump(&run.trace);
@@ -184,7 +184,7 @@ fn exports(run: &Recorded) -> PathBuf {
     print.arg(&anchor);
     let events = process::run(&mut print, TIMEOUT, &run.bench.path("print"));
     let events = events.expect_success().stdout;
-    // A function is called `step`, too.
+    // There is also a function `step`.
     let of = |event: &str| {
         let lines = events.lines().filter(|line| line.starts_with(event));
         lines.filter(|line| line.contains("\"solve\"")).count()
@@ -193,8 +193,8 @@ fn exports(run: &Recorded) -> PathBuf {
     anchor
 }
 
-/// Regions of which an instance takes much longer than the others, on all ranks: no rank has more
-/// to do than others.
+/// Regions with an instance that takes much longer than the others, on all ranks: no rank has more
+/// work than others.
 #[test]
 fn regions_with_instances_that_differ() {
     until_right("regions-deviation", |attempt| {
@@ -246,8 +246,8 @@ fn regions_of_a_fortran_program() {
             barrier.location.callpath.contains(&"step".to_owned()),
             "{barrier:#?}"
         );
-        // What is between pause and resume is no region, and its late rank is nobody's; what
-        // follows is as ever.
+        // Between pause and resume there is no region, and its late rank is not reported. The rest
+        // is as usual.
         assert_eq!(report.anomaly("paused"), 2);
         let mut waits = report.bottlenecks.iter();
         let line = mark(source, "barrier");
@@ -264,7 +264,8 @@ fn regions_of_a_fortran_program() {
     });
 }
 
-/// Threads that tell something for the first time at once all find the collector, and no half of it.
+/// Threads that use the interface for the first time at once all find the collector, and none finds
+/// half of it.
 #[test]
 fn threads_of_a_fortran_program_look_the_collector_up_at_once() {
     let bench = Bench::sharing("regions-lookup");
@@ -294,7 +295,7 @@ fn instrumented_functions() {
             .map(|file| file.expect("a file").metadata().expect("metadata").len())
             .sum();
         assert!(bytes < 400_000, "{bytes} bytes");
-        // Of 5000 that call one another, 1024 are open at once.
+        // Of 5000 nested functions, 1024 are open at once.
         let of_regions = |a: &&Anomaly| a.id.starts_with("region");
         let of_regions: Vec<_> = report.anomalies.iter().filter(of_regions).collect();
         assert!(
@@ -310,7 +311,7 @@ fn instrumented_functions() {
         );
         assert!(!rows.contains_key("main") || rows["main"]["calls"] == 2);
         check(tiny["untimed_calls"].as_u64() > Some(1_000_000), tiny)?;
-        // The function itself does not sleep, one that it calls does.
+        // The function does not sleep itself; one that it calls does.
         let (solve, at) = (&rows["solve"], &rows["at_ms"]);
         let right = near(number(solve, "inclusive_s"), 0.8, 0.06) && number(solve, "max_s") < 0.02;
         check(right && solve["calls"] == 10, solve)?;
@@ -344,7 +345,7 @@ fn regions_that_are_not_ended_or_not_begun() {
     assert_eq!(odd("region_not_begun", "unbegun"), 2);
     assert_eq!(odd("region_not_ended", "inner"), 2);
     assert_eq!(odd("region_not_begun", "inner"), 2);
-    // "before" and "around" were begun before the recording; what is beyond a thousand is ignored.
+    // "before" and "around" began before the recording; regions beyond a thousand are ignored.
     assert_eq!(report.anomaly("region_not_ended"), 4);
     assert_eq!(report.anomaly("region_not_begun"), 6);
     assert_eq!(
@@ -360,12 +361,12 @@ fn regions_that_are_not_ended_or_not_begun() {
     assert!(at_or_nowhere(&report, mark(source, "barrier")));
 }
 
-/// Functions that are left without a return, regions that overlap, libraries that are unloaded.
+/// Functions left without a return, overlapping regions, unloaded libraries.
 #[test]
 fn regions_that_are_left_in_odd_ways() {
     until_undisturbed("regions-left", |attempt| {
         let bench = Bench::sharing(&format!("regions-left-{attempt}"));
-        // What sleeps is no function of its own.
+        // The sleep is not in a function of its own.
         let functions = [
             "-finstrument-functions",
             "-finstrument-functions-exclude-function-list=at_ms",
@@ -390,7 +391,7 @@ fn regions_that_are_left_in_odd_ways() {
             0
         );
         for (name, calls, mean, by) in [
-            // From when the clock is agreed on: 50 ms later, less what the jumps took.
+            // From the agreement on the clock on: 50 ms later, less the time of the jumps.
             ("after", 4, 0.065, 0.03),
             ("all", 2, 0.030, 0.006),
             ("outer", 2, 0.030, 0.006),

@@ -33,7 +33,7 @@ fn report(trace: &Path, bench: &Bench) -> Report {
     parsed(&bench.analyze_all(trace))
 }
 
-/// Its report, with times as they are written in the program, once they are right.
+/// Its report, with times as they are written in the program, once `is_right` accepts it.
 fn reported(test: &str, env: &[(&str, &str)], is_right: impl Fn(&Report) -> bool) -> Report {
     until_right(test, |attempt| {
         let (bench, _) = recorded(&format!("{test}-{attempt}"), env);
@@ -130,7 +130,7 @@ fn wrong_settings_do_not_stop_the_program() {
     );
 }
 
-/// The current directory can be the trace directory, and is what was asked for.
+/// The current directory can be the trace directory, and is the one requested.
 #[test]
 fn here_is_a_directory() {
     let bench = Bench::beside("here");
@@ -143,7 +143,8 @@ fn here_is_a_directory() {
     assert!(late_senders(&report(&bench.dir, &bench)).next().is_some());
 }
 
-/// Where a run goes if its directory has a trace is said once, also by a job of several programs.
+/// If the run's directory has a trace, one line says where the run goes instead, even for a job of
+/// several programs.
 #[test]
 fn another_directory_is_announced() {
     let bench = Bench::beside("announced");
@@ -174,13 +175,12 @@ fn quiet_unless_asked() {
     assert!(said.count() > 0, "{outcome}");
 }
 
-/// A command in the test's directory.
 fn run_in(bench: &Bench, command: &mut Command) -> Outcome {
     command.current_dir(&bench.dir);
     process::run(command, TIMEOUT, &bench.path("command")).expect_orderly()
 }
 
-/// `laggard run … -- mpirun …`, and the commands that look at a trace and a report.
+/// `laggard run … -- mpirun …`, and the commands that read a trace and a report.
 #[test]
 fn run_and_look() {
     let bench = Bench::beside("run-and-look");
@@ -211,7 +211,7 @@ fn run_and_look() {
     assert!(late_senders(&parsed(&text)).next().is_some());
 }
 
-/// The program's exit code is the command's; a command that records nothing says so.
+/// The command returns the program's exit code. If nothing was recorded, it says so.
 #[test]
 fn run_passes_exit_codes_on() {
     let bench = Bench::beside("run-exit-code");
@@ -228,7 +228,7 @@ fn run_passes_exit_codes_on() {
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
     assert!(!bench.path("none").exists(), "a trace of no MPI program");
 
-    // A map with a bad line is told before the program runs.
+    // A bad line in a map is reported before the program runs.
     fs::write(bench.path("map.toml"), "\"a\" = \"io\"\nspin until\n").expect("a map");
     let mut run = Command::new(&bench.command);
     let words = ["run", "--operation-map", "map.toml", "--", "touch", "ran"];

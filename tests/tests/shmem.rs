@@ -1,5 +1,5 @@
-//! Programs of OpenSHMEM, as `oshcc` builds and `oshrun` starts them: what is recorded of them,
-//! and that they do not notice.
+//! OpenSHMEM programs, built by `oshcc` and started by `oshrun`: their records, and that they do
+//! not notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,7 +12,8 @@ use laggard_tests::product::{Bench, programs};
 use laggard_tests::recorded::{check, near};
 use laggard_tests::report::Report;
 
-/// Functions that `shmem_families.c` cannot call: see there, and it begins in one way only.
+/// Functions that `shmem_families.c` cannot call: its source says why, and it starts in one way
+/// only.
 const NOT_CALLED: [&str; 9] = [
     "shmem_ctx_int_atomic_compare_swap",
     "shmem_ctx_uint_atomic_compare_swap",
@@ -38,7 +39,7 @@ fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// Runs a program without and with the collector: it prints the same.
+/// Runs a program without and with the collector; it must print the same.
 fn record(test: &str, source: &str, arguments: &[&str], pes: u32) -> Recorded {
     record_built(test, ("oshcc", source, &[]), arguments, pes)
 }
@@ -69,7 +70,7 @@ fn record_built(
     }
 }
 
-/// The words of a call's line: rank, operation, what.
+/// The words of a call's line: rank, operation, rest.
 fn words(line: &str) -> Option<(&str, &str, BTreeMap<&str, &str>)> {
     let mut words = line.split_whitespace();
     let rank = words.next()?.split('/').next()?;
@@ -78,7 +79,7 @@ fn words(line: &str) -> Option<(&str, &str, BTreeMap<&str, &str>)> {
     (!line.starts_with('#')).then(|| (rank, operation, what.collect()))
 }
 
-/// What the collector records of OpenSHMEM, by its symbols.
+/// The collector's OpenSHMEM symbols.
 fn exported(bench: &Bench) -> BTreeSet<String> {
     let output = Command::new("nm")
         .args(["-D", "--defined-only"])
@@ -179,7 +180,7 @@ fn functions_that_are_looked_up() {
     });
 }
 
-/// However a program ends, it ends, and what it did is there.
+/// The program ends in any of these ways, and its records are there.
 #[test]
 fn all_ways_to_end() {
     for way in ["0", "1", "2"] {
@@ -228,7 +229,7 @@ fn a_pe_that_dies_with_a_lock_is_named() {
     }
 }
 
-/// The call that hangs is named, with what it waits for.
+/// The hanging call is named, with the value that it waits for.
 #[test]
 fn a_pe_that_waits_forever_is_named() {
     let bench = Bench::sharing("shmem-waits-forever");
@@ -262,7 +263,7 @@ fn a_pe_that_waits_forever_is_named() {
     );
     let mut after = report.anomalies.iter().filter(|a| a.id == "cut_off_after");
     assert!(after.all(|a| !a.detail.starts_with("rank 1 ")));
-    // It is no wait for what somebody wrote late, since nobody did.
+    // It is no wait for a late write, since nobody wrote.
     let mut found = report.bottlenecks.iter();
     assert!(
         found.all(|b| b.operation != "shmem_long_wait_until"),
@@ -342,8 +343,8 @@ fn transfers_take_few_bytes() {
     }
 }
 
-/// A lock that is passed on from PE 0, which holds it for 30 ms of the third one's wait, to PE 1,
-/// which holds it for 70 ms.
+/// A lock goes from PE 0, which holds it for 30 ms of the third one's wait, to PE 1, which holds it
+/// for 70 ms.
 #[test]
 fn holders_of_a_lock_have_their_shares() {
     until_right("shares of a lock", |attempt| {

@@ -1,7 +1,7 @@
 //! Long recordings: the collector's memory does not grow, and no call is lost.
 //!
-//! `LAGGARD_TEST_SOAK_CALLS` says how many calls are made (5 million if unset). The trace, 12
-//! bytes a call, is written into the test's directory, or below `LAGGARD_TEST_SOAK_DIR`.
+//! `LAGGARD_TEST_SOAK_CALLS` sets the number of calls (5 million if unset). The trace, 12 bytes a
+//! call, goes into the test's directory, or below `LAGGARD_TEST_SOAK_DIR`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,12 +11,12 @@ use laggard_tests::process::Outcome;
 use laggard_tests::product::Bench;
 use laggard_tests::report::Report;
 
-/// What memory may vary by for other reasons, kB.
+/// Variation of memory for other reasons, kB.
 const SLACK_KB: i64 = 256;
-/// Bytes of the trace for each call at most; some kB more are definitions.
+/// Most bytes of the trace per call; definitions take some kB more.
 const BYTES_PER_CALL: u64 = 13;
 
-/// What the program says: calls, and its memory after a tenth of them and at the end, kB.
+/// The program's output: calls, and its memory after a tenth of them and at the end, kB.
 fn numbers(outcome: &Outcome) -> [i64; 3] {
     let said: Vec<&str> = outcome.stdout.split_whitespace().collect();
     ["calls", "early_kb", "late_kb"].map(|key| {
@@ -25,7 +25,7 @@ fn numbers(outcome: &Outcome) -> [i64; 3] {
     })
 }
 
-/// Nothing is kept of communicators that were freed.
+/// Freed communicators leave nothing in memory.
 #[test]
 fn communicators_are_given_back() {
     let bench = Bench::beside("soak-communicators");
@@ -42,7 +42,7 @@ fn communicators_are_given_back() {
     });
     eprintln!("memory grows by {plain} kB, with the collector by {recorded} kB");
     assert!(recorded <= plain + SLACK_KB, "of {plain} kB, {recorded} kB");
-    // Each leaves a definition, and is a meeting of its own.
+    // Each leaves a definition, and is a collective of its own.
     let report = bench.path("report.json");
     let outcome = bench.analyze(&bench.path("trace"), 1, &report, &["-q"]);
     outcome.expect_orderly().expect_success();

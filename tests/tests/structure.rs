@@ -1,7 +1,7 @@
-//! Rooms of a crate know each other in one direction: no circle of imports between them.
+//! Rooms of a crate know each other in one direction: their imports form no circle.
 //!
-//! A file imports another if a path in it leads to an item of that file, directly or through what
-//! files on the way re-export (`pub use`). Test modules do not count, nor do paths inside of macros.
+//! A file imports another if a path in it leads to an item of that file, directly or through
+//! re-exports (`pub use`). Test modules do not count, nor do paths inside of macros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +12,13 @@ use syn::visit::Visit;
 /// A module, by the names from the root of its crate.
 type Module = Vec<String>;
 
-/// A file of a crate.
 #[derive(Default)]
 struct File {
-    /// Names that its `use` items bring in, with where they lead.
+    /// Names from its `use` items, with their paths.
     names: BTreeMap<String, Vec<String>>,
-    /// Of these, those that others see.
+    /// The re-exported ones among them.
     exported: BTreeSet<String>,
-    /// All paths that occur in it.
+    /// All paths in it.
     paths: Vec<Vec<String>>,
 }
 
@@ -96,7 +95,6 @@ impl<'a> Visit<'a> for File {
     }
 }
 
-/// The files of one crate.
 struct Crate {
     files: BTreeMap<Module, File>,
 }
@@ -124,7 +122,7 @@ impl Crate {
         Crate { files }
     }
 
-    /// The file that a path leads to which occurs in the file of `from`.
+    /// The file that a path in the file of `from` leads to.
     fn lead(&self, from: &Module, path: &[String], steps: u32) -> Option<Module> {
         let (first, mut rest) = path.split_first()?;
         // Names that lead to each other.
@@ -163,11 +161,11 @@ impl Crate {
             }
             rest = further;
         }
-        // A module that is only named, such as in `use super::{other}`, is nobody's item.
+        // A module that is only named, as in `use super::{other}`, is no item of a file.
         self.files.contains_key(&at).then_some(at)
     }
 
-    /// Which files import which, `of` each file.
+    /// Which files import which, grouped by `of`.
     fn imports(&self, of: impl Fn(&Module) -> Module) -> BTreeMap<Module, BTreeSet<Module>> {
         let mut all: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
         for (from, file) in &self.files {
@@ -195,7 +193,7 @@ fn module_of(path: &Path, sources: &Path) -> Module {
     names
 }
 
-/// Sets of modules, more than one, each of which leads to every other.
+/// Sets of several modules in which each leads to every other.
 fn circles(imports: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<String>> {
     let reached = |from: &Module| {
         let mut known = BTreeSet::new();
@@ -235,11 +233,11 @@ fn crates() -> impl Iterator<Item = PathBuf> {
     members.into_iter()
 }
 
-/// The collector is one room: whatever a program calls, and whenever, may need every part of it.
+/// The collector is one room: any call of a program may need every part of it.
 const ONE_ROOM: &str = "collector/src";
 
-/// A room is what stands at the root of a crate: a file, or a directory with all that is in it.
-/// Inside of a directory files may know each other. The front page itself (`lib.rs`) shows everybody.
+/// A room is an entry at the root of a crate: a file, or a directory with all its content. Files
+/// inside of a directory may know each other. The front page (`lib.rs`) may show any room.
 #[test]
 fn rooms_of_a_crate_do_not_import_each_other_in_circles() {
     let room = |module: &Module| module.iter().take(1).cloned().collect::<Module>();
@@ -259,7 +257,7 @@ fn rooms_of_a_crate_do_not_import_each_other_in_circles() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Circles are found, also through names that are re-exported or renamed.
+/// Circles are found, even through re-exported or renamed names.
 #[test]
 fn a_circle_is_seen() {
     let scratch = laggard_tests::product::scratch().join("structure");

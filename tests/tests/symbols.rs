@@ -10,12 +10,12 @@ use std::process::Command;
 use laggard_tests::mpi::Mpi;
 use laggard_tests::product::Bench;
 
-/// A kind of functions, and those of them that the collector leaves out.
+/// A family of functions, and those that the collector leaves out.
 struct Model {
     families: &'static [&'static str],
-    /// How the files of its libraries begin.
+    /// Prefixes of its libraries' files.
     libraries: &'static [&'static str],
-    /// What a program needs to be linked with it.
+    /// Linker flags for programs.
     link: &'static [&'static str],
     /// The library has more functions than this.
     least: usize,
@@ -151,8 +151,8 @@ fn every_function_of_shmem_is_exported_or_listed() {
     }
 }
 
-/// `dlsym` is to be the instructions that jump on: a function with a frame of its own would be
-/// taken for the caller. That it is depends on the linker.
+/// `dlsym` must consist of the jump instructions only: a function with a frame of its own would be
+/// taken for the caller. Whether it does depends on the linker.
 #[test]
 fn dlsym_is_the_one_that_jumps() {
     let bench = Bench::beside("dlsym-symbol");

@@ -1,4 +1,5 @@
-//! How the processes of a job talk, and how it ends. Nothing outside this crate knows whether there is an MPI.
+//! Communication of the processes of a job, and how the job ends. Nothing outside this crate knows
+//! whether there is an MPI.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 use anyhow::Result;
@@ -14,8 +15,8 @@ pub mod waiting;
 pub use mpi_job::MpiJob;
 pub use serial::Serial;
 
-/// Messages of an agent to others. Of a collective operation: what this agent gives, once
-/// for each agent that gets it from here, however the MPI library passes it on.
+/// Messages of an agent to others. A collective operation counts this agent's contribution once for
+/// each agent that gets it from here, however the MPI library passes it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// How many.
@@ -32,7 +33,7 @@ pub trait Job {
     fn agent(&self) -> usize;
     /// Agents in the job.
     fn agents(&self) -> usize;
-    /// Sends `parcels[a]` to agent `a`; gives what each agent sent here.
+    /// Sends `parcels[a]` to agent `a`; returns the parcels that the agents sent here.
     fn exchange(&self, parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>>;
     /// Element-wise maximum over all agents.
     fn reduce_max(&self, values: &mut [u64]);
@@ -48,11 +49,11 @@ pub trait Job {
         mine: Vec<u8>,
         combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
     ) -> Option<Vec<u8>>;
-    /// Brings what agents have to say to the head: of one agent after the other, piece by
-    /// piece, none of which is empty; a piece is made when the head is ready for it. `next`
-    /// makes this agent's, `take` is called at the head. Collective.
+    /// Brings pieces of all agents to the head: one agent after the other, piece by piece, none of
+    /// them empty. A piece is made when the head is ready for it. `next` makes this agent's pieces,
+    /// `take` is called at the head. Collective.
     fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>));
-    /// What left this agent for others so far.
+    /// Messages and bytes that this agent has sent to others so far.
     fn sent(&self) -> Sent;
     /// Ends all agents after an error that only this one saw.
     fn abort(&self, code: i32) -> !;
@@ -88,7 +89,7 @@ pub fn merge_up<T: Serialize + DeserializeOwned>(
         .transpose()?)
 }
 
-/// What any agent has, everywhere, ascending. Collective.
+/// The union of all agents' values, everywhere, ascending. Collective.
 ///
 /// # Errors
 /// As [`merge_up`].
@@ -110,7 +111,8 @@ where
     Ok(postcard::from_bytes(&bytes)?)
 }
 
-/// An error of any agent for all of them: its own, or that of the first that has one. Collective.
+/// Makes an error of any agent an error of all: an agent's own, or the first agent's that has one.
+/// Collective.
 ///
 /// # Errors
 /// That one.
@@ -138,7 +140,7 @@ pub fn launched_by_mpi() -> bool {
         .any(|name| std::env::var_os(name).is_some())
 }
 
-/// The number of this process in the job, as the launcher says.
+/// The number of this process in the job, from the launcher.
 pub fn launched_number() -> Option<u32> {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
     let ranks = names.iter().filter_map(|name| std::env::var(name).ok());
@@ -146,7 +148,7 @@ pub fn launched_number() -> Option<u32> {
     ranks.next()
 }
 
-/// Processes that the launcher started together; 1 where it does not say.
+/// Processes that the launcher started together; 1 if it does not say.
 pub fn launched() -> usize {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]
         .iter()
@@ -163,7 +165,7 @@ pub fn peak_memory() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// Agents of the job on this host, as the launcher says.
+/// Agents of the job on this host, from the launcher.
 pub fn local_agents() -> usize {
     ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"]
         .iter()
@@ -174,7 +176,7 @@ pub fn local_agents() -> usize {
 
 /// Cores of this host.
 pub fn cores() -> usize {
-    // SAFETY: a question without arguments.
+    // SAFETY: a query without pointers.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(cores).unwrap_or(1).max(1)
 }

@@ -1,10 +1,10 @@
 //! An agent that makes no progress ends, and its job with it.
 //!
-//! Agents wait for each other, so one that was stopped, or waits for a file server that is gone,
-//! would hold the job for ever, and MPI says nothing. Each agent has a process that watches it:
-//! forked before MPI starts, it wakes up each second and looks whether the agent has used the
-//! processor. It asks nobody else, so that it works on every host and with every MPI, and the agent
-//! pays one store for each call of MPI.
+//! Agents wait for each other. So an agent that was stopped, or waits for a file server that is
+//! gone, would hold the job for ever, and MPI says nothing. Each agent has a watcher, a process
+//! that is forked before MPI starts. It wakes up each second and looks whether the agent has used
+//! the processor. It talks to no other process, so it works on every host and with every MPI. The
+//! agent pays one store for each call of MPI.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use crate::signals;
 
-/// What an agent is doing, as its own process and the one that watches it see it.
+/// The state of an agent, shared by its own process and its watcher.
 #[repr(C)]
 struct Shared {
-    /// It waits for other agents, who are watched themselves.
+    /// It waits for other agents, which have watchers of their own.
     waits: AtomicBool,
 }
 
-/// The process that watches this one, until it is dropped.
+/// The watcher of this process, until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     shared: NonNull<Shared>,
@@ -28,9 +28,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Has this process watched: it is killed, and a line on stderr says so, once it has made no
-    /// progress for so many seconds. `None` if the system refuses. To be called while there is no
-    /// other thread, before MPI starts.
+    /// Starts a watcher. It kills this process, with a line on stderr, after `limit` seconds
+    /// without progress. `None` if the system refuses. Must be called before MPI starts, while
+    /// there is no other thread.
     pub fn start(name: &str, limit: u64) -> Option<Watch> {
         // SAFETY: a new mapping, of zeros, which are a valid `Shared`.
         let shared = unsafe {
@@ -48,7 +48,7 @@ impl Watch {
         }
         let shared = NonNull::new(shared.cast::<Shared>())?;
         let agent = std::process::id();
-        // The child keeps to system calls and to what is made here.
+        // The child keeps to system calls and to values made here.
         let line = |what: &str| {
             format!(
                 "laggard: {name} (process {agent} on {}) {what} for {limit} s, and the others waited for it: there is no report; start the analysis again, or allow more with --stall-limit\n",
@@ -72,7 +72,7 @@ impl Watch {
         }
     }
 
-    /// Runs what waits for other agents.
+    /// Runs a wait for other agents.
     pub fn waiting<T>(watch: Option<&Watch>, wait: impl FnOnce() -> T) -> T {
         let set = |waits| {
             if let Some(watch) = watch {
@@ -100,10 +100,9 @@ impl Drop for Watch {
     }
 }
 
-/// This host's name.
 fn host() -> String {
     let mut name = [0u8; 256];
-    // SAFETY: room for so many bytes, the last of which stays 0.
+    // SAFETY: the length is the buffer's, whose last byte stays 0.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     laggard_files::printable(&name.to_string_lossy()).into_owned()
@@ -111,12 +110,12 @@ fn host() -> String {
 
 /// Looks each second; ends with the agent.
 fn watch(agent: libc::pid_t, status: &CStr, shared: &Shared, limit: u64, lines: &[String; 2]) -> ! {
-    // SAFETY: plain system calls. Whoever ends this process's group or job ends this one, too, and
-    // it ends with its parent.
+    // SAFETY: plain system calls. A signal to this process's group or job ends the watcher, too,
+    // and it ends with its parent.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
         libc::prctl(libc::PR_SET_NAME, c"laggard-watch".as_ptr());
-        // Whoever reads what the agent prints must not wait for this one.
+        // Readers of the agent's output must not wait for the watcher.
         libc::close(libc::STDIN_FILENO);
         libc::close(libc::STDOUT_FILENO);
     }
@@ -136,23 +135,23 @@ fn watch(agent: libc::pid_t, status: &CStr, shared: &Shared, limit: u64, lines: 
             unsafe { libc::kill(agent, libc::SIGKILL) };
             break;
         }
-        // Not the clock's seconds: if the job was stopped as a whole, so was this process.
+        // Not the clock's seconds: if the whole job was stopped, so was this process.
         std::thread::sleep(Duration::from_secs(1));
     }
     // SAFETY: ends the process without the destructors of its parent's objects.
     unsafe { libc::_exit(0) }
 }
 
-/// What was seen of an agent.
+/// One look at an agent.
 struct Seen {
-    /// As in `/proc`; 0 if it cannot be read.
+    /// As in `/proc`; 0 if unreadable.
     state: u8,
-    /// Time that its threads have had on processors, ns.
+    /// Time of its threads on processors, ns.
     used_ns: u64,
     waits: bool,
 }
 
-/// For how many looks an agent has made no progress.
+/// Looks since the agent's last progress.
 #[derive(Default)]
 struct Idle {
     looks: u64,
@@ -160,10 +159,10 @@ struct Idle {
 }
 
 impl Idle {
-    /// After one more.
+    /// The number of looks after one more.
     fn after(&mut self, seen: &Seen) -> u64 {
         let goes_on = match seen.state {
-            // Stopped, in whatever it did.
+            // Stopped, whatever it did.
             b'T' => false,
             // Ready to run; in a debugger; gone; unknown.
             b'R' | b't' | b'Z' | b'X' | 0 => true,
@@ -175,10 +174,10 @@ impl Idle {
     }
 }
 
-/// The state of a process: the letter behind its name, which may have brackets in it.
+/// The state of a process: the letter after its name, which may contain brackets.
 fn state(path: &CStr) -> u8 {
     let mut text = [0u8; 512];
-    // SAFETY: plain system calls, and room for what is read.
+    // SAFETY: plain system calls, and the buffer has room.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
@@ -190,14 +189,14 @@ fn state(path: &CStr) -> u8 {
     text[..length].get(at).copied().unwrap_or(0)
 }
 
-/// Time that a process has had on processors, ns; 0 if it cannot be read.
+/// Time of a process on processors, ns; 0 if unreadable.
 fn used_ns(process: libc::pid_t) -> u64 {
     let mut clock = 0;
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: both write to what they are given.
+    // SAFETY: both write to their arguments.
     let is_known = unsafe {
         libc::clock_getcpuclockid(process, &mut clock) == 0
             && libc::clock_gettime(clock, &mut time) == 0
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn who_works_or_waits_for_others_makes_progress() {
-        // Computing, and where others have the processors.
+        // Computing, also while others have the processors.
         assert_eq!(
             looks(&[(b'S', 1, false), (b'S', 2, false), (b'D', 3, false)]),
             0
@@ -244,7 +243,7 @@ mod tests {
         assert_eq!(looks(&[(b'T', 1, false); 9]), 9);
         assert_eq!(looks(&[(b'T', 1, true); 9]), 9);
         assert_eq!(looks(&[(b'D', 1, false); 9]), 8);
-        // What it did since counts.
+        // Progress since then counts.
         let mut seen = [(b'T', 1, false); 9];
         seen[6] = (b'S', 2, false);
         assert_eq!(looks(&seen), 2);

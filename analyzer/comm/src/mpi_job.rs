@@ -14,22 +14,22 @@ use super::{Job, Sent, launched, launched_number, waiting};
 mod tag {
     /// A partial result on its way to the head.
     pub const TREE: mpi::Tag = 1;
-    /// What one agent has for another.
+    /// A parcel of one agent for another.
     pub const PARCEL: mpi::Tag = 2;
-    /// One of many pieces for the head, or that one is wanted.
+    /// One of many pieces for the head, or a request for one.
     pub const RELAY: mpi::Tag = 3;
 }
 
 /// Largest piece of one message: counts are `int` in MPI.
 const PIECE: usize = 1 << 30;
 
-/// A signed number for an unsigned one, in the same order: MPICH 4.0.2 takes the maximum of
-/// unsigned numbers of 64 bits as if they were signed.
+/// Maps unsigned numbers to signed ones in the same order: MPICH 4.0.2 takes the maximum of
+/// unsigned 64-bit numbers as if they were signed.
 fn in_order(value: u64) -> i64 {
     (value ^ 1 << 63) as i64
 }
 
-/// The number that [`in_order`] was given.
+/// Inverts [`in_order`].
 fn from_order(value: i64) -> u64 {
     value as u64 ^ 1 << 63
 }
@@ -38,11 +38,11 @@ fn from_order(value: i64) -> u64 {
 pub struct MpiJob {
     world: SimpleCommunicator,
     sent: Cell<Sent>,
-    // After `world`.
+    // Dropped after `world`.
     started: Started,
 }
 
-/// MPI, which ends when this is dropped, and who watches this agent until then.
+/// MPI, which ends when this is dropped, and this agent's watcher until then.
 struct Started {
     universe: Option<Universe>,
     watch: Option<Watch>,
@@ -57,15 +57,15 @@ impl Drop for Started {
 }
 
 impl MpiJob {
-    /// Starts MPI; `None` if it was started already. An agent that makes no progress for so many
-    /// seconds ends its job; 0: none does.
+    /// Starts MPI; `None` if it was started already. An agent without progress for `stall_limit`
+    /// seconds ends its job; 0: no limit.
     pub fn new(stall_limit: u64) -> Option<MpiJob> {
         let is_watched = stall_limit > 0 && launched() > 1;
         let name = launched_number().map_or("an agent".to_owned(), |n| format!("agent {n}"));
         let watch = is_watched
             .then(|| Watch::start(&name, stall_limit))
             .flatten();
-        // Agents that wait leave their core to those that work.
+        // Waiting agents leave their core to working ones.
         if std::env::var_os(waiting::OPTION).is_none() {
             // SAFETY: there is no other thread yet.
             unsafe { std::env::set_var(waiting::OPTION, "1") };
@@ -84,7 +84,7 @@ impl MpiJob {
         })
     }
 
-    /// Runs what may wait for other agents.
+    /// Runs a call that may wait for other agents.
     fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         Watch::waiting(self.started.watch.as_ref(), wait)
     }
@@ -94,7 +94,7 @@ impl MpiJob {
         let head = self.world.process_at_rank(0);
         if self.agent() != 0 {
             loop {
-                // Not before the head has room for it.
+                // Waits until the head has room for it.
                 head.receive_with_tag::<u8>(tag::RELAY);
                 let piece = next().unwrap_or_default();
                 head.send_with_tag(&(piece.len() as u64), tag::RELAY);
@@ -147,7 +147,7 @@ impl Job for MpiJob {
 
     fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let me = self.agent();
-        // What stays here is moved, not sent.
+        // This agent's own parcel is moved, not sent.
         let own = std::mem::take(&mut parcels[me]);
         let others = self.agents() - 1;
         self.count_sent(others, others * size_of::<u64>());
@@ -261,7 +261,7 @@ impl Job for MpiJob {
     }
 
     fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
-        // What is taken may go into a pipe, whose reader takes its time.
+        // The pieces may go into a pipe, whose reader takes its time.
         self.waiting(|| self.relay_all(next, take));
     }
 

@@ -1,32 +1,31 @@
-//! What is said when a signal ends the command: one line, as for every failure.
+//! When a signal ends the command, one line says so, as for every failure.
 //!
-//! A trace is read where the system maps it. If somebody shortens a file meanwhile, or its disk
-//! fails, the kernel has no other way to say so than SIGBUS. And where an agent dies, the
-//! launcher ends the others with SIGTERM.
+//! Traces are mapped. If a file is shortened meanwhile, or its disk fails, the kernel's only way to
+//! report it is SIGBUS. If an agent dies, the launcher ends the others with SIGTERM.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Room for lines of the table of mappings that are read at once.
+/// Bytes of the table of mappings that are read at once.
 const BUFFER: usize = 8192;
 
-/// Whether there is a report to come, from this agent.
+/// Whether this agent still has to write a report.
 static UNFINISHED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGBUS from a mapped file is an error that is told and ends the process. To be
-/// called once MPI has started: it has handlers of its own, which dump the stack.
+/// From now on a SIGBUS from a mapped file prints an error and ends the process. Must be called
+/// after MPI has started: it installs handlers of its own, which dump the stack.
 pub fn watch_files() {
     watch(libc::SIGBUS, lost_file);
 }
 
-/// From now on the head says when it is ended before [`is_finished`].
+/// From now on the head prints a line if a signal ends it before [`is_finished`].
 pub fn watch_end() {
     UNFINISHED.store(true, Ordering::Relaxed);
     watch(libc::SIGTERM, ended);
 }
 
-/// The report is written, or there will be none for a reason that was said.
+/// The report is written, or an error has told why there is none.
 pub fn is_finished() {
     UNFINISHED.store(false, Ordering::Relaxed);
 }
@@ -36,35 +35,36 @@ fn watch(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut
     // SAFETY: all zeros are a valid `sigaction`, with an empty mask and no handler.
     let action = unsafe { action.assume_init_mut() };
     action.sa_sigaction = handler as *const () as usize;
-    // A second one, also from within the handler, does what it would do without one.
+    // A second signal, even within the handler, has its default effect.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER;
-    // SAFETY: `action` is complete, and the handlers keep to what handlers may do.
+    // SAFETY: `action` is complete, and the handlers are async-signal-safe.
     unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
 
-/// Says that there will be no report, and ends as the signal wants it.
+/// Prints that there will be no report, and ends by the same signal.
 extern "C" fn ended(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     if UNFINISHED.load(Ordering::Relaxed) {
         say(&[
             b"laggard: ended by a signal before the report was written, as when another agent is killed; a former report is as it was\n",
         ]);
     }
-    // SAFETY: plain system call; the default is in force again.
+    // SAFETY: plain system call; the default action is in force again.
     unsafe { libc::raise(signal) };
 }
 
-/// Says which file it was and ends. Uses system calls and the stack only.
+/// Prints which file it was, and ends. Uses system calls and the stack only.
 extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid `info`; of a SIGBUS it has an address.
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid `info`; for SIGBUS it has an
+    // address.
     let (address, code) = unsafe { ((*info).si_addr() as usize, (*info).si_code) };
     let mut name = [0u8; 1024];
-    // Sent by somebody, it says nothing of a file.
+    // A SIGBUS from another process says nothing about a file.
     let length = match code > 0 {
         true => mapped_file(address, &mut name),
         false => 0,
     };
     if length == 0 {
-        // SAFETY: plain system call; the default is in force again.
+        // SAFETY: plain system call; the default action is in force again.
         unsafe { libc::raise(libc::SIGBUS) };
         return;
     }
@@ -73,11 +73,11 @@ extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         &name[..length],
         b": was shortened, or cannot be read any more, while it was analysed; analyze it again when nobody changes it\n",
     ]);
-    // SAFETY: ends the process without any of its destructors, which is the point.
+    // SAFETY: ends the process; skipping its destructors is the point.
     unsafe { libc::_exit(1) };
 }
 
-/// Writes one line on stderr with one system call, so that lines of several agents stay whole.
+/// Writes a line to stderr with one system call, so that lines of several agents stay whole.
 pub(crate) fn say(parts: &[&[u8]]) {
     let mut line = [0u8; 1280];
     let mut length = 0;
@@ -90,7 +90,8 @@ pub(crate) fn say(parts: &[&[u8]]) {
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), length) };
 }
 
-/// The name of the file that is mapped at `address`; 0 bytes if there is none.
+/// Writes the name of the file that is mapped at `address` into `name`. Returns its length, 0 if
+/// there is none.
 fn mapped_file(address: usize, name: &mut [u8]) -> usize {
     // SAFETY: the path ends with a zero.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY) };
@@ -117,7 +118,7 @@ fn mapped_file(address: usize, name: &mut [u8]) -> usize {
             }
             start += end + 1;
         }
-        // A line that fills all of the buffer is none that we look for.
+        // A line that fills the whole buffer is not one to look for.
         let start = if start == 0 && filled == BUFFER {
             filled
         } else {

@@ -1,4 +1,4 @@
-//! What reports cannot be put side by side.
+//! Why reports cannot be compared.
 
 /// Why reports were not compared.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -6,9 +6,9 @@ pub enum Error {
     /// Fewer than two revisions or sizes.
     #[error("{found} given: at least two {what} are needed")]
     TooFew {
-        /// How many there are.
+        /// Their number.
         found: usize,
-        /// Of what.
+        /// Revisions or sizes.
         what: &'static str,
     },
     /// The programs have different names.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The file.
         path: String,
     },
-    /// There is nothing to compare.
+    /// Nothing was recorded.
     #[error("{path}: no time in it: nothing was recorded")]
     NoTime {
         /// The file.

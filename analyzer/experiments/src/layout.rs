@@ -1,6 +1,6 @@
-//! How texts are set.
+//! Layout of texts.
 
-/// How to set it.
+/// Options of the layout.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOptions {
     /// Findings, regions and operations shown.

@@ -1,16 +1,16 @@
 //! Reports of several runs: revisions compared, scaling over sizes.
 //!
-//! *Purpose.* What one report cannot tell: whether a change of the program made it faster and
-//! which bottlenecks came and went ([`compare()`]), and what a program loses as it runs on more
+//! *Purpose.* Answers that one report cannot give: whether a change of the program made it faster
+//! and which bottlenecks came and went ([`compare()`]), and what a program loses as it runs on more
 //! ranks ([`scale()`]).
 //!
-//! *Data flow.* Lists of [`Run`]s, repeats together, become experiments ([`set`]); findings and
-//! regions of one are matched with those of another ([`matching`]); differences are held
-//! against the noise of the repeats ([`noise`]). Results are data, which [`to_json`] writes as
-//! the JSON Schemas in `schema/` state, and functions beside them set as text and draw as SVG.
+//! *Data flow.* Lists of [`Run`]s, repeats together, become experiments ([`set`]). Findings and
+//! regions of different experiments are matched ([`matching`]), and their differences compared with
+//! the noise of the repeats ([`noise`]). Results are data. [`to_json`] writes them according to the
+//! JSON Schemas in `schema/`. Other functions turn them into text and SVG.
 //!
 //! *Constraints.* Pure functions over [`laggard_report::Report`]: no files, no MPI. All numbers
-//! are those of reports, so that nothing here depends on how many agents analysed a run.
+//! come from reports, so nothing here depends on how many agents analysed a run.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod compare;
@@ -43,8 +43,8 @@ pub fn to_json(result: &impl serde::Serialize) -> String {
     text
 }
 
-/// Seconds to the ns, and whatever else there is to as many digits: sums of such numbers have
-/// more digits than they know.
+/// Rounds seconds to the ns, and other values to as many digits: the last digits of sums are not
+/// accurate.
 fn rounded(value: f64) -> f64 {
     let rounded = (value * 1e9).round() / 1e9;
     // No negative zero.

@@ -1,15 +1,16 @@
-//! Which finding of one run is which of another.
+//! Matches findings of different runs.
 //!
-//! Within one revision a finding is known by its line and call path. Between revisions lines
-//! move and functions get other names: what is left after each round goes to the next one.
+//! Within one revision a finding is identified by its line and call path. Between revisions lines
+//! move and functions are renamed. So matching takes several rounds, each for the findings left
+//! over:
 //!
 //! 1. the same line, by the same call path;
 //! 2. the same line;
-//! 3. the same function, by the same functions: those whose lines are nearest, in their order;
+//! 3. the same function, by the same functions: nearest lines, in their order;
 //! 4. the same function;
 //! 5. a function that the other revision does not know, called by the same functions.
 //!
-//! Pattern and operation are the same in all of them.
+//! Pattern and operation must be the same in all rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +25,16 @@ use crate::set::base_name;
 pub enum Matched {
     /// They are at the same line.
     Line,
-    /// They are in the same function, whose lines are other ones.
+    /// They are in the same function, at different lines.
     Moved,
     /// They are in functions of different names, called by the same functions.
     Renamed,
 }
 
-/// What a finding, or a region, is known by.
+/// The identity of a finding or region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// What has to be the same: pattern and operation; kind of a region.
+    /// Must be equal: pattern and operation, or the kind of a region.
     kind: (String, String),
     /// Name of a region.
     name: String,
@@ -41,7 +42,7 @@ pub struct Identity {
     line: u32,
     /// Without an offset.
     function: String,
-    /// Behind the function, where lines are unknown.
+    /// Offset in the function, if lines are unknown.
     offset: u64,
     /// Functions, the outermost first.
     path: Vec<String>,
@@ -76,7 +77,7 @@ impl Identity {
         }
     }
 
-    /// Where it is in its function, or file.
+    /// Its position in its function or file.
     fn position(&self) -> u64 {
         match self.line {
             0 => self.offset,
@@ -88,7 +89,7 @@ impl Identity {
         !self.function.is_empty()
     }
 
-    /// The functions that lead to its own.
+    /// The functions on the path to its own.
     fn callers(&self) -> Vec<String> {
         let depth = self.path.len().saturating_sub(1);
         self.path[..depth].to_vec()
@@ -118,12 +119,12 @@ fn function_of(frame: &str) -> String {
     split_offset(function).0.to_owned()
 }
 
-/// What has to be equal in a round; `None`: not matched in this round.
+/// Must be equal in a round; `None`: not matched in this round.
 type Key = Option<(Vec<String>, u64)>;
-/// A round: the key, and how what it matches was matched.
+/// A round: the key, and the kind of match.
 type Round = (fn(&Identity) -> Key, Matched);
 
-/// The rounds for findings, in their order; of one revision the first two.
+/// The rounds for findings, in order; within one revision only the first two.
 const FINDINGS: [Round; 4] = [
     (
         |i| {
@@ -149,7 +150,7 @@ const FINDINGS: [Round; 4] = [
     ),
 ];
 const SAME_REVISION: usize = 2;
-/// The last round: functions that have another name.
+/// The last round: renamed functions.
 const RENAMED: Round = (
     |i| {
         let callers = i.callers();
@@ -171,11 +172,11 @@ const REGIONS: [Round; 2] = [
     ),
 ];
 
-/// Kind, function and more.
+/// A key of kind, function and more.
 fn key(identity: &Identity, more: &[&[String]], position: u64) -> Key {
     let mut words = with_kind(identity, vec![identity.function.clone()]);
     for part in more {
-        // So that lists of different lengths are different words.
+        // So that lists of different lengths give different keys.
         words.push(part.len().to_string());
         words.extend_from_slice(part);
     }
@@ -188,16 +189,16 @@ fn with_kind(identity: &Identity, mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A pair: where in `before`, where in `after`, and how it was matched.
+/// A pair: position in `before`, position in `after`, and kind of match.
 pub type Pair = (usize, usize, Matched);
 
-/// Matches findings; those of repeats of one revision by their places only.
+/// Matches findings; repeats of one revision only by place.
 pub fn findings(before: &[Identity], after: &[Identity], same_revision: bool) -> Vec<Pair> {
     if same_revision {
         return pairs(before, after, &FINDINGS[..SAME_REVISION]);
     }
     let mut found = pairs(before, after, &FINDINGS);
-    // A function that is still there was not renamed.
+    // A function that still exists was not renamed.
     let only = |one: &[Identity], other: &[Identity]| -> Vec<usize> {
         let known: BTreeSet<&String> = other
             .iter()
@@ -213,7 +214,7 @@ pub fn findings(before: &[Identity], after: &[Identity], same_revision: bool) ->
     let pick = |all: &[Identity], chosen: &[usize]| -> Vec<Identity> {
         chosen.iter().map(|&at| all[at].clone()).collect()
     };
-    // What was matched so far has a function that both know: these were not.
+    // Functions that both revisions know are matched already; these are not.
     let renamed = pairs(&pick(before, &left), &pick(after, &right), &[RENAMED]);
     found.extend(
         renamed
@@ -268,10 +269,10 @@ fn pairs(before: &[Identity], after: &[Identity], rounds: &[Round]) -> Vec<Pair>
     pairs
 }
 
-/// Pairs of so many on both sides are looked at, not of more.
+/// Most pairs that are examined.
 const MOST_PAIRS: usize = 1_000_000;
 
-/// As many pairs as there are of the fewer, in order, with the least distance in all.
+/// Pairs all of the shorter list, in order, with the least total distance.
 fn align(
     one: usize,
     other: usize,
@@ -355,7 +356,7 @@ mod tests {
         let after = [at("f", 15, &[]), at("f", 35, &[])];
         let expected = [(0, 1, Matched::Moved), (1, 0, Matched::Moved)];
         assert_eq!(between(&before, &after), expected);
-        // Of three the two that are nearest.
+        // The two nearest of three.
         let after = [at("f", 9, &[]), at("f", 13, &[]), at("f", 31, &[])];
         let expected = [(0, 2, Matched::Moved), (1, 0, Matched::Moved)];
         assert_eq!(between(&before, &after), expected);
@@ -382,10 +383,10 @@ mod tests {
             at("swap_halo", 44, &["main a.c:1", "other a.c:7"]),
         ];
         assert_eq!(between(&before, &after), [(0, 0, Matched::Renamed)]);
-        // What is still called somewhere has its name still.
+        // A function that is still called was not renamed.
         let still = at("f", 9, &["main a.c:1", "step a.c:5", "exchange a.c:20"]);
         assert_eq!(between(&before, &[after[0].clone(), still]), []);
-        // Called by other functions: nothing says that they are one.
+        // Different callers: nothing says that they are the same function.
         let deep = [at("f", 1, &["main a.c:1", "g a.c:2"])];
         assert_eq!(between(&deep, &[at("h", 1, &["main a.c:1"])]), []);
         let mut other = after[0].clone();
@@ -440,7 +441,7 @@ mod tests {
                 places.iter().map(|&(line, f)| at(functions[f], line, &["main a.c:1"])).collect()
             };
             let pairs = between(&list(&one), &list(&other));
-            // Those of one function all find one another, as many as there can be.
+            // Findings of one function all match, as far as numbers allow.
             for f in 0..3 {
                 let of = |list: &[(u32, usize)]| list.iter().filter(|p| p.1 == f).count();
                 let found = pairs.iter().filter(|p| one[p.0].1 == f && other[p.1].1 == f);

@@ -1,40 +1,40 @@
 //! Whether a difference is more than noise.
 //!
-//! Repeats of a run differ. With enough of them a difference is *tested*: exact Mann-Whitney U
-//! test (H. B. Mann and D. R. Whitney, On a test of whether one of two random variables is
-//! stochastically larger than the other, Ann. Math. Statist. 18, 1947), as benchstat does it, two
-//! sided. It assumes nothing of how times are distributed, which is never normal. Tied values
+//! Repeats of a run differ. With enough of them a difference is *tested*, two-sided, by the exact
+//! Mann-Whitney U test (H. B. Mann and D. R. Whitney, On a test of whether one of two random
+//! variables is stochastically larger than the other, Ann. Math. Statist. 18, 1947), as benchstat
+//! does. It assumes nothing about the distribution of times, which is never normal. Tied values
 //! have the mean of their ranks, and all ways to deal the ranks out are counted. Every row is
-//! tested by itself: of twenty rows without any change one may seem to have changed.
+//! tested by itself: of twenty unchanged rows one may seem to have changed.
 //!
-//! With fewer repeats, no test can tell at that level; then a difference has to be larger than
-//! the *spread* of the repeats. Without repeats the noise is unknown; then a difference has to
-//! reach a *threshold*, and nobody should be sure of it.
+//! With fewer repeats, no test is significant at that level. A difference then has to exceed the
+//! *spread* of the repeats. Without repeats the noise is unknown. A difference then has to reach a
+//! *threshold*, and remains uncertain.
 
 use serde::Serialize;
 
-/// Differences that would come about by chance more often are noise.
+/// Significance level: differences that chance gives more often are noise.
 pub const ALPHA: f64 = 0.05;
-/// Without repeats: share of the larger value, percent, that a difference has to reach.
+/// Without repeats: least share of the larger value, percent, that a difference must have …
 pub const THRESHOLD_PERCENT: f64 = 5.0;
-/// Without repeats: share of all time, percent, that a difference has to reach, too.
+/// … and least share of all time, percent.
 pub const LEAST_PERCENT: f64 = 1.0;
-/// Runs of both sides for which all ways are counted; beyond, the normal approximation serves.
+/// Most runs of both sides for the exact count; beyond, the normal approximation serves.
 const EXACT: usize = 60;
 
-/// What tells that there is a difference.
+/// The evidence for a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Evidence {
-    /// Nothing but its size: there are no repeats.
+    /// Only its size: there are no repeats.
     Threshold,
-    /// It is larger than the differences of repeats, which are too few for a test.
+    /// It exceeds the differences of the repeats, which are too few for a test.
     Spread,
     /// The Mann-Whitney U test.
     Test,
 }
 
-/// What a difference means.
+/// The meaning of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -42,25 +42,25 @@ pub enum Verdict {
     Better,
     /// More than noise, to the worse.
     Worse,
-    /// Within the noise, or what is taken for it.
+    /// Within the noise, or its estimate.
     Same,
 }
 
 /// Values of the repeats of one thing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// The middle one, or the mean of the two in the middle.
+    /// The median; of two in the middle their mean.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The most.
+    /// The maximum.
     pub max: f64,
-    /// One for each run, in the order that these were given in.
+    /// One for each run, in the user's order.
     pub runs: Vec<f64>,
 }
 
 impl Sample {
-    /// Of one value or more.
+    /// A sample of one value or more.
     pub fn new(runs: Vec<f64>) -> Sample {
         let mut sorted = runs.clone();
         sorted.sort_by(f64::total_cmp);
@@ -83,7 +83,7 @@ impl Sample {
     }
 }
 
-/// How a value of one revision differs from that of the first.
+/// The difference of a revision's value from the first one's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Of the medians.
@@ -91,11 +91,11 @@ pub struct Change {
     /// The same in percent of the first; absent if that is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
-    /// What it means.
+    /// Its meaning.
     pub verdict: Verdict,
-    /// What tells so.
+    /// Its evidence.
     pub evidence: Evidence,
-    /// How often chance alone gives such a difference, where it was tested.
+    /// Probability of such a difference by chance, if tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
 }
@@ -109,7 +109,7 @@ pub enum Aim {
     More,
 }
 
-/// Without repeats, what a difference has to reach.
+/// Without repeats: the least difference that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Of the larger value, percent.
@@ -154,36 +154,36 @@ impl Change {
     }
 }
 
-/// What so many runs of each side can tell.
+/// The evidence that these numbers of runs allow.
 pub fn evidence(before: usize, after: usize) -> Evidence {
     if before <= 1 && after <= 1 {
         return Evidence::Threshold;
     }
-    // The most unlike of all ways to deal ranks out, and its mirror image.
+    // The most extreme of all ways to deal ranks out, and its mirror image.
     match 2.0 / ways(before + after, before) < ALPHA {
         true => Evidence::Test,
         false => Evidence::Spread,
     }
 }
 
-/// Ways to choose so many of all.
+/// Binomial coefficient.
 fn ways(all: usize, chosen: usize) -> f64 {
     (0..chosen.min(all - chosen)).fold(1.0, |ways, at| ways * (all - at) as f64 / (at + 1) as f64)
 }
 
 /// The Mann-Whitney U test, two-sided: the share of all ways to deal the values out to two sides
-/// that are as unlike as these, or more.
+/// that are at least as extreme as this one.
 pub fn p_value(before: &[f64], after: &[f64]) -> f64 {
     let ranks = doubled_ranks(before, after);
     let (own, all) = (before.len(), ranks.len());
     let sum: u64 = ranks[..own].iter().sum();
-    // Twice the doubled sum that would be expected, in integers.
+    // The expected sum of doubled ranks, an integer.
     let expected = own as u64 * (all as u64 + 1);
     let apart = |sum: u64| sum.abs_diff(expected);
     if all > EXACT {
         return normal(&ranks, own, apart(sum) as f64 / 2.0);
     }
-    // How many choices of so many ranks have this sum.
+    // How many choices of n ranks have each sum.
     let most: u64 = ranks.iter().sum();
     let mut count = vec![vec![0.0_f64; most as usize + 1]; own + 1];
     count[0][0] = 1.0;
@@ -213,7 +213,7 @@ fn doubled_ranks(before: &[f64], after: &[f64]) -> Vec<u64> {
     values.iter().map(rank).collect()
 }
 
-/// The test for many values: `apart` is how far the sum of ranks is from what is expected.
+/// The test for many values: `apart` is the distance of the sum of ranks from its expectation.
 fn normal(doubled: &[u64], own: usize, apart: f64) -> f64 {
     let all = doubled.len() as f64;
     let mean = (all + 1.0) / 2.0;
@@ -222,7 +222,7 @@ fn normal(doubled: &[u64], own: usize, apart: f64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }
-    // Sums come in steps of one: half a step makes the tail that of a continuous variable.
+    // Continuity correction: sums come in steps of one.
     let z = (apart - 0.5).max(0.0) / variance.sqrt();
     complementary_error(z / std::f64::consts::SQRT_2)
 }
@@ -313,7 +313,7 @@ mod tests {
         near(found.percent.unwrap(), -10.0);
         assert_eq!(change(&[10.0], &[10.4]).verdict, Verdict::Same);
         assert_eq!(change(&[10.0], &[10.6]).verdict, Verdict::Worse);
-        // Twice as much of next to nothing.
+        // Twice as much as next to nothing.
         assert_eq!(change(&[0.04], &[0.08]).verdict, Verdict::Same);
         let new = change(&[0.0], &[0.2]);
         assert_eq!((new.verdict, new.percent), (Verdict::Worse, None));

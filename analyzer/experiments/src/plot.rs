@@ -1,4 +1,4 @@
-//! What both plots share.
+//! Code that both plots share.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,13 +10,13 @@ use plotters::style::{FontFamily, TextStyle};
 #[error("cannot draw the plot: {0}")]
 pub struct PlotError(String);
 
-/// Whatever a drawing function ends with.
+/// Result of a drawing function.
 pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
 /// Where it draws.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Colours that are told apart by those who do not see red and green apart, too (M. Okabe and
-/// K. Ito, Color universal design, 2008).
+/// Colours that are also distinct for people who do not see red and green apart (M. Okabe and K.
+/// Ito, Color universal design, 2008).
 pub(crate) const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -49,7 +49,7 @@ pub(crate) fn svg(
     Ok(text)
 }
 
-/// Largest number that an axis has.
+/// Largest number on an axis.
 const MOST: f64 = 1e15;
 
 /// Refuses numbers that no axis can show.
@@ -67,7 +67,7 @@ pub(crate) fn font(size: u32, side: HPos) -> TextStyle<'static> {
         .pos(Pos::new(side, VPos::Center))
 }
 
-/// At most so many letters, none of which a picture cannot hold.
+/// At most this many letters, without those that a picture cannot hold.
 pub(crate) fn label(text: &str, most: usize) -> String {
     let letters: Vec<char> = text
         .chars()
@@ -79,7 +79,7 @@ pub(crate) fn label(text: &str, most: usize) -> String {
     }
 }
 
-/// Squares with what their colours mean, from left to right.
+/// Squares with the meaning of their colours, from left to right.
 pub(crate) fn legend(area: &Area<'_>, at: (i32, i32), entries: &[(String, RGBColor)]) -> Drawn {
     let mut x = at.0;
     for (text, color) in entries {

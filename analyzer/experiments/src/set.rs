@@ -7,26 +7,26 @@ use laggard_report::Report;
 
 use crate::Error;
 
-/// A run: its report, and the file that this was read from.
+/// A run: its report, and the source file.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// As the user named it.
     pub source: String,
-    /// What was found.
+    /// Its report.
     pub report: Report,
 }
 
 /// Runs of one revision or one size, one or more.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Short and unlike that of the others.
+    /// Short, and unique among the experiments.
     pub label: String,
     /// The repeats.
     pub runs: Vec<Run>,
 }
 
 impl Experiment {
-    /// Of the first run: those of all of them, where runs are repeats.
+    /// Ranks of the first run, which repeats share.
     pub fn ranks(&self) -> u32 {
         self.runs[0].report.run.ranks
     }
@@ -37,7 +37,7 @@ impl Experiment {
     }
 }
 
-/// Makes experiments of lists of runs, and checks that they can be put side by side.
+/// Makes experiments of lists of runs, and checks that they can be compared.
 ///
 /// # Errors
 /// See [`Error`].
@@ -92,7 +92,7 @@ pub fn experiments(
         .collect())
 }
 
-/// What the program is called: its file; of a script that of the script.
+/// The program's name: its file, or for a script the script's file.
 pub fn name(report: &Report) -> String {
     let run = &report.run;
     let base = base_name(&run.program);
@@ -112,7 +112,7 @@ pub(crate) fn base_name(path: &str) -> &str {
 /// Longest label.
 const LABEL: usize = 16;
 
-/// The names of the files, or of their directories where these tell more.
+/// Labels from the names of the files, or of their directories if these tell more.
 fn labels(lists: &[Vec<Run>]) -> Vec<String> {
     let of_files: Vec<String> = lists.iter().map(|list| of_files(list)).collect();
     let of_directories: Vec<String> = lists.iter().map(|list| directory(&list[0])).collect();
@@ -145,8 +145,7 @@ fn directory(run: &Run) -> String {
     parent.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The name of the report's file, or of the trace; of repeats, which are numbered, what their
-/// names have in common.
+/// The name of the report's file, or of the trace; for numbered repeats, their common part.
 fn of_files(list: &[Run]) -> String {
     let of_run = |run: &Run| {
         let stem = Path::new(&run.source).file_stem().unwrap_or_default();
@@ -168,7 +167,7 @@ fn of_files(list: &[Run]) -> String {
     common.trim_end_matches(['-', '_', '.', ' ']).to_owned()
 }
 
-/// What must be known beside numbers that do not mean the same in all runs.
+/// Caveats for numbers with different meanings in the runs.
 pub(crate) fn notes(experiments: &[Experiment]) -> Vec<String> {
     let mut notes = Vec::new();
     let runs = || experiments.iter().flat_map(|experiment| &experiment.runs);

@@ -1,4 +1,4 @@
-//! Reports of runs that never were, for tests.
+//! Made-up reports, for tests.
 
 use laggard_report::{
     Agents, Bottleneck, Cause, Efficiency, LocationSums, OperationTimes, Region, Report,
@@ -7,7 +7,7 @@ use laggard_report::{
 
 use crate::set::Run;
 
-/// A run of four ranks that took so many seconds, half of them computing, half in MPI_Barrier.
+/// A run of four ranks with this wall time, half of it computing, half in MPI_Barrier.
 pub fn run(source: &str, wall: f64) -> Run {
     Run {
         source: source.to_owned(),
@@ -15,7 +15,7 @@ pub fn run(source: &str, wall: f64) -> Run {
     }
 }
 
-/// A run of so many ranks that computed so long in all, and were in MPI_Barrier else.
+/// A run of `ranks` ranks with `computation` seconds in all, and MPI_Barrier for the rest.
 pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
     let all = wall * f64::from(ranks);
     Report {
@@ -64,7 +64,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
     }
 }
 
-/// Adds a wait in MPI_Barrier at a line of `function`, of which rank 2 computed a share.
+/// Adds a wait in MPI_Barrier at a line of `function`; rank 2 computed for a share of it.
 pub fn add_wait(report: &mut Report, function: &str, line: u32, lost: f64, computed: f64) {
     let location = SourceLocation {
         file: "/home/me/app.c".to_owned(),
@@ -107,7 +107,7 @@ pub fn add_wait(report: &mut Report, function: &str, line: u32, lost: f64, compu
     report.operations[0].wait_s += lost;
 }
 
-/// Adds a region in which all ranks together computed so long.
+/// Adds a region with this computation of all ranks together.
 pub fn add_region(report: &mut Report, name: &str, exclusive: f64) {
     report.regions.push(Region {
         region: name.to_owned(),

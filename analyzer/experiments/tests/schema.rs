@@ -1,4 +1,4 @@
-//! The JSON Schemas and the structs say the same.
+//! The JSON Schemas and the structs agree.
 
 mod support;
 
@@ -8,7 +8,7 @@ use laggard_experiments::{COMPARE_JSON_SCHEMA, SCALE_JSON_SCHEMA, to_json};
 use serde_json::Value;
 use support::{example, improved, repeats, run, smaller};
 
-/// What a schema says of a value, as it is, or with fields that it does not name forbidden.
+/// Violations of a schema, as it is or with unknown fields forbidden.
 fn complaints(schema: &str, value: &Value) -> Vec<String> {
     let mut schema: Value = serde_json::from_str(schema).unwrap();
     jsonschema::meta::validate(&schema).expect("the schema is a schema");

@@ -1,6 +1,6 @@
 //! Texts and pictures of made-up runs, as kept in `golden/`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p laggard-experiments` writes the files anew.
+//! `UPDATE_GOLDEN=1 cargo test -p laggard-experiments` rewrites the files.
 
 mod support;
 
@@ -94,7 +94,7 @@ fn findings_are_matched_and_judged() {
     let names: Vec<&str> = region.names.iter().flatten().map(String::as_str).collect();
     assert_eq!(names, ["relax", "smooth"]);
     assert_eq!(region.changes[0].verdict, Verdict::Same);
-    // Few repeats, or none, are no test.
+    // Too few repeats, or none, for a test.
     assert_eq!(two(2).noise.evidence, Evidence::Spread);
     let alone = two(1);
     assert_eq!(alone.noise.evidence, Evidence::Threshold);
@@ -121,7 +121,7 @@ fn a_finding_that_comes_back_is_one() {
     assert_eq!(late[0].matched, [None, Some(Matched::Moved)]);
 }
 
-/// A picture is well-formed, and has the words that matter in it.
+/// A picture is well-formed, and contains the given words.
 fn is_picture(svg: &str, words: &[&str]) {
     assert!(
         svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),

@@ -1,4 +1,4 @@
-//! Communicators, windows and files of a run, as OTF2 numbers them.
+//! Communicators, windows and files of a run, with their OTF2 numbers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ type Index = FxHashMap<u32, u32>;
 /// A communicator.
 struct Known {
     number: u32,
-    /// What is made from it has this parent: an intercommunicator is none for all readers.
+    /// The parent for communicators made from it: no reader accepts an intercommunicator as a
+    /// parent.
     ancestor: u32,
     own: Index,
     /// The other group, if there are two.
@@ -34,7 +35,7 @@ pub struct Groups {
     peers: FxHashMap<Vec<u32>, u32>,
 }
 
-/// What a trace's group is in OTF2.
+/// A trace's group in OTF2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// A communicator, or a file opened on it.
@@ -43,7 +44,7 @@ pub enum On {
     Window(u32),
 }
 
-/// In place of a window: the symmetric memory of all PEs, which has no number in a trace.
+/// Stands for a window: the symmetric memory of all PEs, which has no number in a trace.
 pub const SYMMETRIC: u64 = u64::MAX;
 
 /// Whether a call transfers to or from symmetric memory.
@@ -66,7 +67,7 @@ fn index(members: &[u32]) -> Index {
 }
 
 impl Groups {
-    /// Gathers what all locations know, and defines it.
+    /// Gathers the groups that locations know, and defines them.
     pub fn gather<'l>(
         locations: impl Iterator<Item = &'l Location> + Clone,
         ranks: u32,
@@ -131,7 +132,7 @@ impl Groups {
         groups
     }
 
-    /// Numbers communicators: what one was made from has a smaller number.
+    /// Numbers communicators: a parent has a smaller number.
     fn define(
         &mut self,
         mut left: BTreeMap<u64, (Communicator, Vec<u8>)>,
@@ -142,7 +143,7 @@ impl Groups {
             let is_free = |(id, (comm, _)): &(&u64, &(Communicator, Vec<u8>))| {
                 **id == WORLD || !left.contains_key(&comm.parent) || comm.parent == **id
             };
-            // Were they made from one another in a ring, any will do.
+            // If they form a ring of parents, any will do.
             let next = left.iter().find(is_free).or_else(|| left.iter().next());
             let Some(id) = next.map(|(id, _)| *id) else {
                 return;
@@ -174,7 +175,7 @@ impl Groups {
         }
     }
 
-    /// What a group is; `None` if nothing is known of it.
+    /// A group in OTF2; `None` if it is unknown.
     pub fn on(&self, group: u64) -> Option<On> {
         if let Some(window) = self.windows.get(&group) {
             return Some(On::Window(*window));
@@ -183,7 +184,7 @@ impl Groups {
         self.comms.get(comm).map(|known| On::Comm(known.number))
     }
 
-    /// The group of these ranks, which are the other side of an epoch.
+    /// The group of these ranks, the other side of an epoch.
     pub fn peers(&self, ranks: &[u32]) -> Option<u32> {
         self.peers.get(ranks).copied()
     }
@@ -204,7 +205,7 @@ impl Groups {
         Some((known.number, *group.get(&peer)?))
     }
 
-    /// A target's rank in a window: those of its communicator, which is in `definitions`.
+    /// A target's rank in a window, that is, in its communicator, which `definitions` holds.
     pub fn target(&self, definitions: &Definitions, window: u32, peer: i32) -> Option<u32> {
         let &(_, comm) = definitions.windows.get(&window)?;
         let mut known = self.comms.values().filter(|known| known.number == comm);
@@ -227,7 +228,7 @@ impl Groups {
     }
 }
 
-/// The number of a group of ranks, which is defined once.
+/// The number of a group of ranks. Each group is defined once.
 fn group(members: &[u32], into: &mut Definitions) -> u32 {
     let members: Vec<u64> = members.iter().map(|&rank| u64::from(rank)).collect();
     let known = into.groups.iter().find(|(_, groups)| {

@@ -1,4 +1,4 @@
-//! The tables of what is joined: messages, collectives, losses.
+//! The joined tables: messages, collectives, losses.
 
 use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, MessageEnd, Wait};
@@ -6,7 +6,7 @@ use laggard_tables::trace::{CollectiveRow, MemberRow, MessageRow, Rows, Table, T
 
 use super::keys::{call_key, group_key, pattern_key};
 
-/// The tables of what is joined.
+/// The joined tables.
 pub struct JoinedTables {
     /// Rank and thread of each location.
     places: Vec<(u32, u32)>,
@@ -29,7 +29,7 @@ impl JoinedTables {
         })
     }
 
-    /// Completes the tables; how many messages there are.
+    /// Completes the tables; returns the number of messages.
     pub fn finish(mut self) -> Result<u64> {
         self.messages.1.flush(&mut self.messages.0, true)?;
         self.members.1.flush(&mut self.members.0, true)?;

@@ -1,6 +1,7 @@
 //! Traces for other tools.
 //!
-//! The command is in `commands/export.rs`; all formats but OTF2 stand on [`laggard_engine::events`].
+//! The command is in `commands/export.rs`. All formats except OTF2 build on
+//! [`laggard_engine::events`].
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod groups;

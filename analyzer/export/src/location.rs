@@ -20,13 +20,13 @@ use rustc_hash::FxHashMap;
 use super::groups::Groups;
 use super::names::{Names, location_id};
 
-/// What a request is, until it completes.
+/// The state of a request, until it completes.
 #[derive(Clone, Copy, Debug)]
 enum Posted {
-    /// Nothing that OTF2 knows, or complete.
+    /// Unknown to OTF2, or complete.
     Nothing,
     Send,
-    /// What it receives, unless only its completion tells.
+    /// The received message, unless only its completion tells.
     Receive(Option<Message>),
     Collective(Collective),
     /// On a window.
@@ -35,11 +35,11 @@ enum Posted {
 
 /// Writes one location.
 pub struct Writer<'a> {
-    /// Where to.
+    /// The archive.
     pub archive: &'a ArchiveWriter,
     /// Its events.
     pub events: &'a mut EventWriter,
-    /// Where from.
+    /// The traced location.
     pub traced: &'a TracedLocation,
     /// Numbers of groups.
     pub groups: &'a Groups,
@@ -47,7 +47,7 @@ pub struct Writer<'a> {
     pub names: &'a mut Names,
     /// Windows by number: communicator.
     pub definitions: &'a laggard_otf2::definitions::Definitions,
-    /// What resolves addresses.
+    /// Resolves addresses.
     pub symbols: &'a mut Symbols,
 }
 
@@ -56,12 +56,12 @@ pub struct Writer<'a> {
 struct State {
     /// Regions around the last call, the outermost first.
     stack: Vec<u32>,
-    /// Those of call paths, by id; empty: not resolved yet.
+    /// The same for call paths, by id; empty: not resolved yet.
     paths: Vec<Option<Rc<[u32]>>>,
     posts: VecDeque<Posted>,
     /// Number of the first one in `posts`.
     first: u64,
-    /// Ticks; times never go back.
+    /// The last time written, ticks; times never go back.
     last: u64,
     /// Requests of a call whose last record is still to come.
     parts: Vec<Signature>,
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl Writer<'_> {
-    /// Writes all calls. `program` is told at the beginning, and the end of the last call given.
+    /// Writes all calls. Begins with `program`, and returns the end of the last call.
     pub fn write(&mut self, mut program: Option<Event>) -> Result<u64> {
         let location = &self.traced.location;
         let mut state = State::default();
@@ -92,7 +92,7 @@ impl Writer<'_> {
         Ok(state.last)
     }
 
-    /// Tells what the profile of regions says.
+    /// Writes the profile of regions.
     pub fn profile_regions(&mut self) {
         let location = &self.traced.location;
         let id = location_id(location.header.rank, location.header.thread);
@@ -133,7 +133,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes what a record says: a call, a part of one, or many.
+    /// Writes a record: a call, a part of one, or many.
     fn record(
         &mut self,
         state: &mut State,
@@ -160,7 +160,7 @@ impl Writer<'_> {
             return self.region(state, &signature, event.value.is_none(), (enter, leave));
         }
         let told = told(known, event);
-        // A record of many calls: evenly, as nothing else is known of them.
+        // A record of many calls spreads them evenly, as nothing else is known.
         let count = event
             .repeated
             .map_or(1, |(count, _)| u64::from(count.max(1)));
@@ -175,7 +175,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A region of the program is over, `is_bare` if nothing was called in it.
+    /// A region of the program is over; `is_bare` if it made no calls.
     fn region(
         &mut self,
         state: &mut State,
@@ -185,7 +185,7 @@ impl Writer<'_> {
     ) -> Result<()> {
         let around = self.around(state, signature.call_path);
         if !is_bare {
-            // It is around the calls already, and ends now.
+            // It already encloses the calls, and ends now.
             state.last = state.last.max(leave);
             return self.enclose(state, &around, leave);
         }
@@ -201,7 +201,7 @@ impl Writer<'_> {
         Ok(self.archive.write(self.events, time, event)?)
     }
 
-    /// Leaves regions and enters others, so that these are around a call.
+    /// Leaves and enters regions so that `around` encloses a call.
     fn enclose(&mut self, state: &mut State, around: &[u32], enter: u64) -> Result<()> {
         let same = state.stack.iter().zip(around).take_while(|(a, b)| a == b);
         let same = same.count();
@@ -239,7 +239,7 @@ impl Writer<'_> {
         regions
     }
 
-    /// Writes a call with everything that happened in it.
+    /// Writes a call with everything inside it.
     fn call(
         &mut self,
         state: &mut State,
@@ -290,8 +290,8 @@ impl Writer<'_> {
     }
 }
 
-/// What OTF2 has no records for: parameters of calls on windows, addresses and values of
-/// OpenSHMEM.
+/// Attributes for data without OTF2 records: parameters of calls on windows, addresses and values
+/// of OpenSHMEM.
 fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
     let Some(call) = calls::call(known.operation) else {
         return Told::default();
@@ -315,7 +315,7 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
             },
         };
         if known.has(flags::UNSUCCESSFUL) {
-            // A reader does not know that: without an address it neither writes nor takes a lock.
+            // Readers cannot know that without an address it neither writes nor takes a lock.
             return Told::of_memory(None, None, operand);
         }
         return Told::of_memory(event.address.or(parameter), event.value, operand);

@@ -1,4 +1,4 @@
-//! Texts and regions of an OTF2 archive, numbered as they come.
+//! Texts and regions of an OTF2 archive, numbered in order of use.
 
 use laggard_otf2::definitions::{Definitions, PARADIGM_MPI, Region};
 use laggard_trace::calls;
@@ -10,20 +10,20 @@ pub const ROLES: (u8, u8) = (1, 31);
 /// `OTF2_PARADIGM_COMPILER` and `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
 pub const PARADIGMS: (u8, u8) = (2, 6);
 
-/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: what the program named.
+/// `OTF2_REGION_ROLE_CODE` and `OTF2_PARADIGM_USER`: regions that the program named.
 pub const NAMED: (u8, u8) = (4, 1);
 
-/// Source file of calls of MPI: Scalasca knows them by it.
+/// Source file of MPI calls: Scalasca recognises them by it.
 pub const MPI_FILE: &[u8] = b"MPI";
 
-/// Texts and regions, numbered as they come.
+/// Texts and regions, numbered in order of use.
 #[derive(Default)]
 pub struct Names {
     pub strings: FxHashMap<Vec<u8>, u32>,
     pub regions: FxHashMap<(u32, u32, u32), u32>,
     /// Regions of calls, by their numbers in the table of calls.
     pub calls: FxHashMap<u16, u32>,
-    /// What texts tell of locations: location, name, text.
+    /// Properties of locations: location, name, text.
     pub properties: Vec<(u64, u32, u32)>,
     pub defined: Definitions,
 }
@@ -73,7 +73,7 @@ impl Names {
         self.region((name, b"", 0), NAMED.0, NAMED.1)
     }
 
-    /// Tells something of a location.
+    /// Adds a property of a location.
     pub fn property(&mut self, location: u64, name: &str, text: &str) {
         let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
         self.properties.push((location, name, text));

@@ -1,4 +1,4 @@
-//! What OTF2 calls the collectives.
+//! OTF2's names of the collectives.
 
 use laggard_trace::calls;
 
@@ -23,8 +23,8 @@ const OPERATIONS: [&str; 17] = [
     "reduce_scatter_block",
 ];
 
-/// The `OTF2_CollectiveOp` of a call; that of a barrier for what OTF2 has no name for, and for
-/// what manages handles: SCOUT 2.5 gives up at names that it does not know.
+/// The `OTF2_CollectiveOp` of a call. Barrier stands for calls without a name in OTF2 and for those
+/// that manage handles: SCOUT 2.5 gives up at unknown names.
 pub fn operation(number: u16) -> u8 {
     let Some(call) = calls::call(number) else {
         return 0;
@@ -40,7 +40,7 @@ pub fn operation(number: u16) -> u8 {
     of(name).or_else(|| of(blocking)).unwrap_or(0) as u8
 }
 
-/// The collective of MPI that does what one of OpenSHMEM does.
+/// The MPI collective that corresponds to one of OpenSHMEM.
 fn like(name: &str) -> &'static str {
     let known = [
         ("broadcast", "bcast"),

@@ -1,9 +1,9 @@
-//! A trace as an OTF2 archive, which Scalasca, Vampir, `otf2-print` and others read.
+//! A trace as an OTF2 archive, for Scalasca, Vampir, `otf2-print` and others.
 //!
 //! Times are ns of the corrected clock since the start of the run. Functions on call paths are
-//! regions around the calls; which of them was left in between calls is not known: each counts
-//! until a call is made from somewhere else, or a region of the program ends that was around it.
-//! Regions in which nothing was called are there where they lasted so long that they have records.
+//! regions around the calls. The trace does not say which of them were left between two calls. So
+//! each counts until a call comes from elsewhere, or an enclosing region of the program ends.
+//! Regions without calls are written if they lasted long enough to have records.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ use super::names::{PARADIGMS, ROLES};
 
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;
-/// Writes the trace as the archive `output/traces.otf2`, in a directory that is made; gives its
-/// anchor file. What a report of it found is marked.
+/// Writes the trace as the archive `output/traces.otf2`, in a new directory; returns its anchor
+/// file. Findings of a report are marked.
 pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
     if laggard_files::exists(output) {
         bail!(
@@ -34,7 +34,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
             output.display()
         );
     }
-    // The library would make it.
+    // The library would create it.
     let above = output
         .parent()
         .filter(|above| !above.as_os_str().is_empty());
@@ -68,7 +68,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     let headers = traced.map(|traced| (traced.location.header.rank, traced.location.header.thread));
     let headers: BTreeSet<(u32, u32)> = headers.collect();
     for rank in (0..opened.ranks).filter(|&rank| !headers.contains(&(rank, 0))) {
-        // Readers want all ranks: nothing is known of this one.
+        // Readers want all ranks, even if nothing is known of this one.
         let events = archive.begin(location_id(rank, 0))?;
         archive.end(events)?;
     }
@@ -110,7 +110,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     Ok(output.join("traces.otf2"))
 }
 
-/// Writes the events of all locations; gives the time of the last one.
+/// Writes the events of all locations; returns the time of the last one.
 fn write_locations(
     opened: &Trace,
     groups: &Groups,
@@ -143,8 +143,8 @@ fn write_locations(
     Ok(end)
 }
 
-/// The beginning of the program. SCOUT looks for a region of its file's name, with all words
-/// of the command as the canonical name.
+/// The beginning of the program. SCOUT looks for a region with the name of its file and the whole
+/// command as canonical name.
 fn program(opened: &Trace, names: &mut Names) -> Event {
     let mut words = opened.program.iter().map(|word| word.as_bytes());
     let name = words.next().unwrap_or(b"program");

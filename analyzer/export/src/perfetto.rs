@@ -21,21 +21,20 @@ use rustc_hash::FxHashMap;
 use super::selection::{Choice, Drawn, Selection};
 use super::target::Target;
 
-/// Kinds of slices that are kept, at most.
+/// Most kinds of slices that are kept.
 const MOST_KINDS: usize = 1 << 16;
-/// Tracks that are no location: their numbers are below those of locations.
+/// Tracks other than locations: their numbers are below those of locations.
 const IN_FLIGHT: u64 = 1;
 const WAITING: u64 = 2;
-/// The track that all others are below: only there they are not sorted by name.
+/// The parent of all other tracks: only below a parent are they not sorted by name.
 const RUN: u64 = 3;
 /// Number of the first rank's track.
 const FIRST: u64 = 16;
 
-/// Writes the trace; says how much that is.
+/// Writes the trace; returns a summary.
 ///
 /// # Errors
-/// Nothing is left of the choice, or too much for a browser; or the file is there, or cannot be
-/// written.
+/// The selection is empty, or too much for a browser; or the file exists, or cannot be written.
 pub fn perfetto(
     events: &Events,
     report: &Report,
@@ -86,12 +85,11 @@ pub fn perfetto(
     ))
 }
 
-/// Number of a location's track.
 fn track_of(location: usize) -> u64 {
     FIRST + location as u64
 }
 
-/// What is known of a call.
+/// Details of a call.
 fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, Value<'e>)> {
     let mut values = Vec::with_capacity(12);
     let mut number = |name, value: i64| values.push((name, Value::Number(value)));
@@ -126,8 +124,8 @@ fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, V
     values
 }
 
-/// What tells calls of one location apart, but for their times and messages: all of them with
-/// the same signature are alike, unless more was recorded of one.
+/// Identifies calls of one location that differ in times and messages only. All calls with the same
+/// signature are alike, unless one has more recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Alike {
     signature: u32,
@@ -147,20 +145,20 @@ impl Alike {
     }
 }
 
-/// Pattern, and who was late: as in [`Wait`].
+/// Pattern and late party, as in [`Wait`].
 type LossKind = (u8, Option<(u32, u16, u32)>);
 
-/// The trace that is being written.
+/// The trace in the making.
 struct TimeLine<'e, W> {
     events: &'e Events,
     selection: &'e Selection,
     links: &'e Links<'e>,
     writer: TraceWriter<W>,
-    /// What was received too late for an arrow.
+    /// Messages received too late for an arrow.
     received: Prepared,
-    /// Name of what is known of a loss alone.
+    /// Name of a loss's value.
     lost: ValueName,
-    /// Kinds of calls of the location that is drawn.
+    /// Kinds of calls of the current location.
     calls: FxHashMap<Alike, Prepared>,
     /// Kinds of losses, by pattern and cause.
     losses: FxHashMap<LossKind, Prepared>,
@@ -171,7 +169,7 @@ struct TimeLine<'e, W> {
 }
 
 impl<W: Write + Send + 'static> TimeLine<'_, W> {
-    /// Makes all tracks known, ranks in order.
+    /// Defines all tracks, ranks in order.
     fn tracks(&mut self, drawn: &[Drawn]) -> Result<()> {
         let counters = [
             (IN_FLIGHT, "messages in flight", "sent and not received"),
@@ -197,8 +195,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
                 order: uuid as i32,
             })?;
         }
-        // Of each rank the first thread that has something to draw is on the rank's own track,
-        // the others below it.
+        // The first thread of a rank that has something to draw is on the rank's own track, the
+        // others below it.
         let mut of_rank: Option<(u32, u64)> = None;
         for (at, _) in drawn
             .iter()
@@ -233,7 +231,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         let mut result = Ok(());
         events.operations(at).read(|operation| {
             if !selection.has_call(operation) {
-                // They end in the order of time, so nothing comes any more.
+                // Calls are in the order of their ends, so none follows.
                 return match operation.enter >= selection.until {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
@@ -264,7 +262,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             flows_to: &cursor.to,
         })?;
         let mut free = operation.enter;
-        // What calls in a region lost is drawn in these.
+        // Losses of calls in a region are drawn in these calls.
         let is_region = operation.call.is_some_and(Call::is_user);
         let waits = match is_region {
             true => Vec::new(),
@@ -286,7 +284,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(self.writer.end(track, operation.leave)?)
     }
 
-    /// Says what is known of calls that are all alike.
+    /// Prepares the details of calls that are all alike.
     fn prepare_call(&mut self, alike: Alike, operation: &Operation) -> Result<()> {
         let mut values = values(self.events, operation);
         let path = operation.call_path as usize;
@@ -307,7 +305,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(())
     }
 
-    /// Draws what a call lost, after `free`; when that ended.
+    /// Draws a call's loss, after `free`; returns its end.
     fn wait(&mut self, track: u64, wait: &Wait, free: i64) -> Result<i64> {
         let (begin, end) = span(wait);
         let (begin, end) = (begin.max(free), end.max(free));
@@ -328,7 +326,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(end)
     }
 
-    /// Says what is known of losses of one pattern with one cause.
+    /// Prepares the details of losses of one pattern with one cause.
     fn prepare_loss(&mut self, wait: &Wait) -> Result<()> {
         let pattern = PatternId::from_number(wait.pattern);
         let pattern = pattern.map_or("waiting", PatternId::name);
@@ -354,7 +352,6 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(())
     }
 
-    /// Draws the counters.
     fn counters(&mut self) -> Result<()> {
         let links = self.links;
         for (track, changes) in [(IN_FLIGHT, &links.in_flight), (WAITING, &links.waiting)] {
@@ -368,7 +365,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
     }
 }
 
-/// Waits of one pattern because of one call of the program have one colour.
+/// Waits of one pattern because of one call of the program share a colour.
 fn colour(wait: &Wait) -> u64 {
     let cause = wait.cause.map_or(0, |(_, _, path)| u64::from(path) + 1);
     u64::from(wait.pattern) << 32 | cause

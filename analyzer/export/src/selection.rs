@@ -1,4 +1,4 @@
-//! Which part of a trace is drawn: ranks, time, calls of some length.
+//! The part of a trace that is drawn: ranks, time, calls of some length.
 
 use std::ops::ControlFlow;
 
@@ -9,33 +9,33 @@ use laggard_report::{Bottleneck, Report, rank_ranges};
 use laggard_trace::flags;
 use rayon::prelude::*;
 
-/// Slices, of calls and waits, that a browser shows, about; they take 100 MB or less.
+/// About the most slices, of calls and waits, that a browser shows; they take 100 MB or less.
 const MOST: u64 = 4_000_000;
-/// What is shown before and after a finding's worst call, in lengths of that call.
+/// Time before and after a finding's worst call, in lengths of that call …
 const AROUND: f64 = 10.0;
 /// … and at least, ns.
 const AROUND_LEAST: f64 = 1e6;
-/// Late ranks that are shown with a finding.
+/// Late ranks drawn with a finding.
 const CAUSES: usize = 8;
 
-/// What somebody wants to see; by default all.
+/// The user's choice; by default everything.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// First and last rank of each range.
     pub ranks: Option<Vec<(u32, u32)>>,
-    /// Calls that end then or later, seconds since the start of the run.
+    /// Calls that end at this time or later, seconds since the start of the run.
     pub from: Option<f64>,
-    /// Calls that begin before that, likewise.
+    /// Calls that begin before this time, seconds since the start of the run.
     pub until: Option<f64>,
     /// Calls that take this long or longer, seconds.
     pub min_duration: Option<f64>,
-    /// What is around the worst call of a finding: its number in the report, from 1.
+    /// The surroundings of a finding's worst call: the finding's number in the report, from 1.
     pub around: Option<u32>,
-    /// Also if it is too large for a browser.
+    /// Whether a file too large for a browser is allowed.
     pub any_size: bool,
 }
 
-/// What is drawn.
+/// The selection.
 #[derive(Debug)]
 pub struct Selection {
     /// First and last rank of each range; none = all.
@@ -44,23 +44,23 @@ pub struct Selection {
     pub from: i64,
     /// To, ns.
     pub until: i64,
-    /// Calls that take less are left out, ns.
+    /// Shortest call that is drawn, ns.
     shortest: i64,
 }
 
 /// The calls of a location that are drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
-    /// Ranges of numbers, ascending; the end is not in them.
+    /// Ranges of numbers, ascending; the end is exclusive.
     ranges: Vec<(u64, u64)>,
-    /// How many slices these are: regions of the program are, too.
+    /// Number of slices, with regions of the program.
     pub count: u64,
-    /// How many calls of the program.
+    /// Number of the program's calls.
     pub calls: u64,
 }
 
 impl Selection {
-    /// What the options say.
+    /// The selection that the options describe.
     ///
     /// # Errors
     /// There is no such finding.
@@ -82,8 +82,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The time around the worst call of a finding, and, if ranks may be chosen, the ranks
-    /// that it is about.
+    /// Selects the time around a finding's worst call and, if ranks may be chosen, its ranks.
     fn look_at(&mut self, finding: &Bottleneck, choose_ranks: bool) {
         let Some(worst) = &finding.worst_instance else {
             return;
@@ -105,22 +104,22 @@ impl Selection {
         ranges.is_empty() || ranges.iter().any(|r| (r.0..=r.1).contains(&rank))
     }
 
-    /// Whether a call is drawn. What is a part of the call after it never is.
+    /// Whether a call is drawn. A part of the call after it never is.
     pub fn has_call(&self, operation: &Operation) -> bool {
         !operation.has(flags::PART)
             && self.has_time(operation.enter, operation.leave)
             && operation.leave - operation.enter >= self.shortest
     }
 
-    /// Whether something is, in part, in the time that is drawn.
+    /// Whether an interval overlaps the time that is drawn.
     pub fn has_time(&self, enter: i64, leave: i64) -> bool {
         leave >= self.from && enter < self.until
     }
 
-    /// The calls that are drawn, by location. Reads all of them.
+    /// The calls that are drawn, by location. Reads all calls.
     ///
     /// # Errors
-    /// There are none, or too many for a browser; the line says what to choose instead.
+    /// There are none, or too many for a browser; the message proposes another choice.
     pub fn calls(&self, events: &Events, options: &Choice, report: &Report) -> Result<Vec<Drawn>> {
         let locations = (0..events.locations()).into_par_iter();
         let drawn: Vec<Drawn> = locations.map(|at| self.of_location(events, at)).collect();
@@ -156,9 +155,9 @@ impl Selection {
         drawn
     }
 
-    /// Says that it is too much, and proposes what to draw instead.
+    /// The error for too many calls, with a proposal.
     fn too_many(&self, calls: u64, events: &Events, report: &Report) -> String {
-        // Calls are not spread evenly.
+        // A margin, since calls are not spread evenly.
         let share = 0.9 * MOST as f64 / calls as f64;
         let (from, until) = (self.from.max(0), self.until.min(events.end_ns()));
         let length = ((until - from) as f64 * share) / 1e9;
@@ -186,7 +185,7 @@ impl Selection {
 }
 
 impl Drawn {
-    /// Adds the next call and its parts, the `first` of which stands before it.
+    /// Adds the next call and its parts, which begin at number `first`.
     fn add(&mut self, first: u64, number: u64) {
         match self.ranges.last_mut() {
             Some((_, end)) if *end == first => *end = number + 1,

@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 
 use super::target::Target;
 
-/// How stacks are written.
+/// Format of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackFormat {
     /// SVG.
     FlameGraph,
-    /// A line for each.
+    /// A line per stack.
     Folded,
     /// JSON of Speedscope.
     Speedscope,
@@ -38,10 +38,10 @@ impl StackFormat {
     ];
 }
 
-/// Writes the time by call path; says how much that is.
+/// Writes the time by call path; returns a summary.
 ///
 /// # Errors
-/// The file is there, or cannot be written; or there is no time to draw.
+/// The file exists, or cannot be written; or there is no time to draw.
 pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<String> {
     let stacks = gathered(events)?;
     let mut target = Target::create(output)?;
@@ -60,12 +60,12 @@ pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<Str
     ))
 }
 
-/// Sums of some locations. ns.
+/// Sums of some locations, ns.
 #[derive(Default)]
 struct Sums {
     /// Inside calls, by call and call path.
     inside: FxHashMap<(u16, u32), i64>,
-    /// Waiting for others, likewise.
+    /// Waiting for others, by call and call path.
     waiting: FxHashMap<(u16, u32), i64>,
     /// Between calls, by the call paths before and after.
     between: FxHashMap<(u32, u32), i64>,
@@ -76,14 +76,14 @@ impl Sums {
         let mut sums = Sums::default();
         let mut before: Option<(u32, i64)> = None;
         events.operations(at).read(|operation| {
-            // What regions take, but for the calls in them, is computation.
+            // Time of regions outside of the calls in them is computation.
             let is_region = operation.call.is_some_and(Call::is_user);
             if operation.has(flags::PART) || is_region {
                 return ControlFlow::Continue(());
             }
             let (path, call) = (operation.call_path, operation.signature.operation);
             *sums.inside.entry((call, path)).or_default() += operation.inside;
-            // What repeats is left and entered again in between.
+            // A repeated call is left and entered again in between.
             let left = operation.leave - operation.enter - operation.inside;
             *sums.between.entry((path, path)).or_default() += left.max(0);
             if let Some((previous, since)) = before {
@@ -127,7 +127,7 @@ impl Joined for Sums {
             PatternId::NxnCompletion,
             PatternId::InitCompletion,
         ];
-        // After all have come nobody is waited for.
+        // After all members have come, a call waits for none of them.
         let pattern = PatternId::from_number(wait.pattern);
         if pattern.is_some_and(|pattern| !completes.contains(&pattern)) {
             let sum = self.waiting.entry((wait.call, wait.call_path)).or_default();
@@ -173,8 +173,8 @@ fn gathered(events: &Events) -> Result<Stacks> {
     Ok(stacks)
 }
 
-/// The frames that two call paths share: what ran between two calls ran below these. The
-/// line in the last of them is another one for each call, and is not known in between.
+/// The frames that two call paths share: time between two calls belongs below these. The line in
+/// the last of them differs from call to call, and is unknown in between.
 fn common(before: &[Frame], after: &[Frame]) -> Vec<Frame> {
     let is_same = |(a, b): &(&Frame, &Frame)| a == b;
     let whole = before.iter().zip(after).take_while(is_same).count();

@@ -1,4 +1,4 @@
-//! Tables in Parquet or Arrow: all that a trace tells.
+//! Tables in Parquet or Arrow, with all data of a trace.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,18 +19,18 @@ use rayon::prelude::*;
 use super::joined::JoinedTables;
 use super::keys::{call_key, group_key};
 
-/// Locations that are read at the same time. Not the number of threads: files are the same
-/// for any of these.
+/// Locations read at the same time. Not the number of threads, so that files are the same for any
+/// number of them.
 const LANES: usize = 8;
 
 /// Texts, in the order of their keys.
 const OUTCOMES: [&str; 3] = ["done", "failed", "nothing"];
 const KINDS: [&str; 4] = ["communicator", "intercommunicator", "window", "file"];
 
-/// Writes all tables; says how much that is.
+/// Writes all tables; returns a summary.
 ///
 /// # Errors
-/// The directory is there, or cannot be written.
+/// The directory exists, or cannot be written.
 pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -> Result<String> {
     let tables = Tables::create(output, format, &metadata(events), dictionaries(events))?;
     definitions(&tables, events)?;
@@ -48,7 +48,7 @@ pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -
     tables.finish()?;
     let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
     let (calls, rows) = (sum(|count| count.calls), sum(|count| count.rows));
-    // Regions and requests of a call have rows of their own; several calls may share one.
+    // Regions and the requests of a call have rows of their own; several calls may share one.
     let rows = match rows == calls {
         true => String::new(),
         false => format!(" in {} rows", count(rows)),
@@ -72,7 +72,7 @@ fn metadata(events: &Events) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Calls are keys by their position in the table of calls; then come one that is not in it, and
+/// Calls are keys by their position in the table of calls. Then come a key for unknown calls, and
 /// the regions of the program.
 fn dictionaries(events: &Events) -> Dictionaries {
     let mut texts = Dictionaries::default();
@@ -94,7 +94,6 @@ fn dictionaries(events: &Events) -> Dictionaries {
     texts
 }
 
-/// The key of a call's type.
 fn type_key(call: Option<&'static Call>) -> Key {
     Key(call.map_or(GenericType::ALL.len(), |call| call.generic as usize) as u32)
 }
@@ -140,7 +139,7 @@ fn definitions(tables: &Tables, events: &Events) -> Result<()> {
     Ok(())
 }
 
-/// What was read of a location.
+/// Counts of a location's rows.
 #[derive(Clone, Copy, Default)]
 struct Count {
     rows: u64,
@@ -189,7 +188,7 @@ impl<'e> Lane<'e> {
     }
 }
 
-/// The calls of all locations, some locations at a time; row groups are of one location.
+/// The calls of all locations, some locations at a time; a row group holds one location.
 fn operations(tables: &Tables, events: &Events) -> Result<Vec<Count>> {
     let mut table = tables.table::<OperationRow>()?;
     let encoder = table.encoder();
@@ -221,7 +220,7 @@ fn operations(tables: &Tables, events: &Events) -> Result<Vec<Count>> {
 }
 
 fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow {
-    // No process is no peer; any one is said as such, others are outside the run.
+    // No process is no peer; any process is a value of its own; other ranks are outside the run.
     let peer = |peer: i32| (peer >= PEER_ANY).then_some(peer);
     let tag = |peer: i32, tag: i32| (peer >= PEER_ANY).then_some(tag);
     let (send, receive) = (operation.send, operation.receive);

@@ -1,4 +1,4 @@
-//! The file that is written: under a temporary name until it is complete.
+//! The output file, under a temporary name until it is complete.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use laggard_files::Part;
 
-/// A file that is being written.
+/// A file in the making.
 pub struct Target {
     file: BufWriter<Part>,
-    /// What was asked for.
+    /// Its final path.
     path: PathBuf,
 }
 
-/// Makes sure that nothing is there yet.
+/// Checks that nothing exists at the path.
 ///
 /// # Errors
-/// There is.
+/// Something does.
 pub fn check(path: &Path) -> Result<()> {
     if laggard_files::exists(path) {
         bail!(
@@ -28,10 +28,10 @@ pub fn check(path: &Path) -> Result<()> {
 }
 
 impl Target {
-    /// Begins a file that is not there yet.
+    /// Begins a new file.
     ///
     /// # Errors
-    /// It is, or it cannot be made.
+    /// It exists, or cannot be created.
     pub fn create(path: &Path) -> Result<Target> {
         check(path)?;
         let part = Part::create(path).with_context(|| failed(path))?;
@@ -44,7 +44,7 @@ impl Target {
     /// Gives the complete file its name.
     ///
     /// # Errors
-    /// The system refuses, or somebody else was faster.
+    /// The system refuses, or another process has created it meanwhile.
     pub fn finish(self) -> Result<()> {
         let part = self.file.into_inner().map_err(|error| error.into_error());
         let part = part.with_context(|| failed(&self.path))?;

@@ -1,4 +1,4 @@
-//! The clock by which members begin together.
+//! The clock for a common start.
 
 /// This host's clock, ns.
 pub fn now() -> i64 {

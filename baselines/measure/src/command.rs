@@ -1,4 +1,4 @@
-//! What rank 0 tells the members of the group that is at work.
+//! Commands from rank 0 to the members of the group at work.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ pub struct Cell {
     pub benchmark: usize,
 }
 
-/// What rank 0 tells the members of a group: which cell, for how long; or that others are next.
+/// A command from rank 0 to the members of a group: measure a cell, or make way for another group.
 #[derive(Clone, Copy)]
 pub struct Command {
-    /// Which; `None`: others are next.
+    /// The cell; `None`: another group is next.
     pub cell: Option<Cell>,
     /// Number of the run in the job.
     pub run: u32,
-    /// For about so long.
+    /// Approximate duration.
     pub time: Duration,
     /// Whether clocks are compared before.
     pub compares: bool,
 }
 
 impl Command {
-    /// Bytes of a packed one.
+    /// Packed size, bytes.
     pub const BYTES: usize = 6 * size_of::<u64>();
 
-    /// As bytes.
+    /// Packs it.
     pub fn pack(&self) -> [u8; Self::BYTES] {
         let cell = self.cell.unwrap_or(Cell {
             bytes: 0,
@@ -53,7 +53,7 @@ impl Command {
         bytes
     }
 
-    /// From bytes.
+    /// Unpacks it.
     pub fn unpack(bytes: &[u8; Self::BYTES]) -> Command {
         let word = |at: usize| {
             const WORD: usize = size_of::<u64>();

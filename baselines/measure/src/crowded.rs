@@ -1,9 +1,9 @@
 //! Groups that have more members on a host than it has cores.
 //!
-//! Their members take turns. Where one that waits leaves its core to the others, a call takes a
-//! little longer, and that is what it costs there. Where it does not, a call lasts until the
-//! system has given everybody a slice of time, which is no cost of the call and differs from one run
-//! to the next. Which of the two it is depends on the MPI library, on how it was built and set up: it is tried.
+//! Their members take turns. If waiting members leave their cores to the others, a call takes a
+//! little longer, and that is its cost there. If they do not, a call lasts until the system has
+//! given every member a slice of time. That is no cost of the call and differs from run to run. It
+//! depends on the MPI library, its build and its settings, so a trial decides.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use super::clock;
 use super::groups::Group;
 use super::world::Members;
 
-/// How often it is tried …
+/// Calls of the trial …
 const TRIED: usize = 24;
-/// … with calls of which a quarter must be shorter than this, ns: less than the shortest slice of
-/// time that systems give, and more than such calls take on a host.
+/// … of which a quarter must be shorter than this, ns: less than the shortest slice of time that
+/// systems give, and more than such calls take on a host.
 const SLICE: i64 = 300_000;
 
-/// A group whose members keep their cores, so that nothing is measured there.
+/// A group whose members keep their cores. Nothing is measured in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its position.
     pub group: usize,
-    /// What a barrier and an exchange took together, ns.
+    /// Time of a barrier and an exchange together, ns.
     pub time: i64,
 }
 
@@ -39,8 +39,8 @@ pub fn is_crowded(group: &Group, hosts: &[String]) -> bool {
     members.values().any(|&count| count > comm::cores())
 }
 
-/// Tries whether members leave their cores while they wait; if not, gives at rank 0 how long calls
-/// took, ns. Collective.
+/// Tries whether waiting members leave their cores. If not, returns the duration of calls at rank
+/// 0, ns. Collective.
 pub fn time_with_slices(members: &Members) -> Option<i64> {
     let mut times = Vec::new();
     for _ in 0..TRIED {
@@ -55,7 +55,7 @@ pub fn time_with_slices(members: &Members) -> Option<i64> {
     has_slices(times)
 }
 
-/// The time that three quarters of the calls took at least, if there are slices of time in it.
+/// The first quartile of the times, if it contains slices of time.
 fn has_slices(mut times: Vec<i64>) -> Option<i64> {
     times.sort_unstable();
     times
@@ -64,7 +64,7 @@ fn has_slices(mut times: Vec<i64>) -> Option<i64> {
         .filter(|&time| time >= SLICE)
 }
 
-/// What is told of groups in which nothing is measured, in a sentence.
+/// A sentence on the groups in which nothing is measured.
 pub fn note(kept: &[Kept], groups: &[Group], ranks: usize) -> Option<String> {
     let longest = kept.iter().map(|kept| kept.time).max()?;
     let mut sizes: Vec<usize> = kept.iter().map(|kept| groups[kept.group].size()).collect();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn slices_are_told_from_other_work_in_between() {
-        // Somebody else had a core for most of the time, but not always.
+        // Another process had a core for most of the time, but not always.
         let disturbed = [vec![20_000; 7], vec![4_000_000; 17]].concat();
         assert_eq!(has_slices(disturbed), None);
         let slices = [vec![20_000; 3], vec![4_000_000; 21]].concat();

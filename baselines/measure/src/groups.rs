@@ -1,4 +1,4 @@
-//! Which ranks measure together.
+//! Groups of ranks that measure together.
 
 use std::ffi::c_int;
 
@@ -15,19 +15,19 @@ const NAME: usize = 256;
 pub struct Group {
     /// World ranks, rank 0 first.
     pub ranks: Vec<usize>,
-    /// Whether they are all on one host.
+    /// Whether they are on one host.
     pub span: Span,
-    /// Their communicator, at the members.
+    /// Their communicator, if this rank is a member.
     pub members: Option<Members>,
 }
 
 impl Group {
-    /// How many.
+    /// Number of ranks.
     pub fn size(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Whether they are the first ranks of the job, one after the other.
+    /// Whether they are the first ranks of the job, without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.ranks.iter().enumerate().all(|(at, &rank)| at == rank)
     }
@@ -46,7 +46,7 @@ pub fn hosts(world: &Members) -> Vec<String> {
     names.collect()
 }
 
-/// Sizes from 2 to `most`: powers of two, what is in the middle between them, and `most`.
+/// Sizes from 2 to `most`: powers of two, midpoints between them, and `most`.
 fn sizes(most: usize) -> Vec<usize> {
     let powers = std::iter::successors(Some(2usize), |size| size.checked_mul(2));
     let between = powers.flat_map(|size| [size, size + size / 2]);
@@ -55,8 +55,7 @@ fn sizes(most: usize) -> Vec<usize> {
     sizes
 }
 
-/// Ranks of groups, without their communicators: those on the host of rank 0, and those that
-/// are spread over all hosts.
+/// Ranks of groups, without their communicators: on the host of rank 0, and spread over all hosts.
 fn ranks(hosts: &[String]) -> Vec<(Span, Vec<usize>)> {
     let near = |rank: &usize| hosts[*rank] == hosts[0];
     let local: Vec<usize> = (0..hosts.len()).filter(near).collect();
@@ -72,7 +71,7 @@ fn ranks(hosts: &[String]) -> Vec<(Span, Vec<usize>)> {
     groups
 }
 
-/// All ranks, one of each host, then the next of each.
+/// All ranks: one of each host, then the next of each.
 fn spread(hosts: &[String]) -> Vec<usize> {
     let before = |rank: usize| hosts[..rank].iter().filter(|h| **h == hosts[rank]).count();
     let mut order: Vec<usize> = (0..hosts.len()).collect();
@@ -94,8 +93,8 @@ pub fn all(world: &Members, hosts: &[String]) -> Vec<Group> {
     groups.collect()
 }
 
-/// The communicator of those that have a place in it, in the order of these. The collector sees
-/// it being made, so that it knows who its members are.
+/// The communicator of the ranks with a place, in the order of places. The collector sees it being
+/// made, so it knows the members.
 fn split(world: &Members, place: Option<usize>) -> Option<Members> {
     let colour = match place {
         Some(_) => 0,

@@ -1,16 +1,16 @@
 //! Measures what operations cost on this machine: `laggard baseline`.
 //!
-//! *Purpose.* A [`Table`] of what each call takes when nobody is late.
+//! *Purpose.* A [`Table`] with the time of each call when nobody is late.
 //!
-//! *Data flow.* The job preloads the collector into itself (`start`). Rank 0 names one cell
-//! after the other: a benchmark (`benchmarks`), a group, a size (`plan`); its members repeat it,
-//! and begin each repetition together (`rounds`). Every rank then reads its own trace
-//! (`recorded`), the slowest member of each repetition counts (`merge`), and rank 0 makes the
-//! table (`tabulate`). What the collector recorded is what the analysis sees of a user's
-//! program: the same clock at the same place, the same signatures, the same count of bytes.
+//! *Data flow.* The job preloads the collector into itself (`start`). Rank 0 names one cell after
+//! the other: a benchmark (`benchmarks`), a group, a size (`plan`). Its members repeat it, and
+//! begin each repetition together (`rounds`). Every rank then reads its own trace (`recorded`), the
+//! slowest member of each repetition counts (`merge`), and rank 0 makes the table (`tabulate`). The
+//! analysis of a user's program sees the same records: the same clock at the same place, the same
+//! signatures, the same count of bytes.
 //!
-//! *Constraints.* What ranks tell each other between measurements is recorded like everything:
-//! marks stand in the trace around what is timed, and that holds nothing but what is measured.
+//! *Constraints.* The collector also records the messages between measurements. Marks in the trace
+//! enclose the timed part, which holds only measured calls.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod benchmarks;
@@ -39,27 +39,27 @@ use plan::Plan;
 pub use start::start;
 use world::Members;
 
-/// What is measured, and for how long.
+/// What to measure, and for how long.
 #[derive(Clone, Debug)]
 pub struct MeasureOptions {
-    /// About so long.
+    /// Approximate duration.
     pub time: Duration,
-    /// Largest message; with several blocks, all of them together.
+    /// Largest message; with several blocks, their sum.
     pub max_bytes: u64,
-    /// These sizes alone; empty: powers of two, and some between them for a check.
+    /// Only these sizes; empty: powers of two, and some between them for a check.
     pub sizes: Vec<u64>,
-    /// Fewer of these.
+    /// Whether to measure fewer sizes.
     pub quick: bool,
-    /// Calls of which one must be in a benchmark; empty: all.
+    /// Benchmarks must contain one of these calls; empty: all.
     pub only: Vec<String>,
     /// Whether OpenSHMEM is measured.
     pub shmem: bool,
 }
 
-/// What is shown while it goes on: what share is done, and what is being measured.
+/// Shows progress: the share that is done, and the current call.
 pub type Shown<'s> = &'s mut dyn FnMut(f64, &str);
 
-/// What came of it, at rank 0.
+/// The results, at rank 0.
 pub struct Measured {
     /// The table.
     pub table: Table,
@@ -69,11 +69,11 @@ pub struct Measured {
     pub cells: usize,
 }
 
-/// Measures as all ranks of a job, whose collector [`start()`] has loaded. What comes of it is
-/// given on rank 0 only.
+/// Measures as all ranks of a job whose collector [`start()`] has loaded. Only rank 0 gets the
+/// results.
 ///
 /// # Errors
-/// Fewer than two ranks, no benchmark of the calls wanted, a collector that recorded nothing.
+/// Fewer than two ranks, no benchmark of the wanted calls, a collector that recorded nothing.
 pub fn measure(options: &MeasureOptions, shown: Shown) -> Result<Option<Measured>> {
     let wanted = wanted(options)?;
     machine::prepare(options.shmem);
@@ -104,7 +104,7 @@ pub fn measure(options: &MeasureOptions, shown: Shown) -> Result<Option<Measured
     }
 }
 
-/// The benchmarks that measure one of the calls wanted.
+/// The benchmarks that measure one of the wanted calls.
 fn wanted(options: &MeasureOptions) -> Result<Vec<&'static Benchmark>> {
     let all = benchmarks::all(options.shmem);
     let is_known = |name: &String| {
@@ -161,7 +161,7 @@ fn of_job(
     }))
 }
 
-/// An error of one is an error of all. Collective.
+/// An error of one rank becomes an error of all. Collective.
 fn agree<T>(job: &MpiJob, result: &Result<T>) -> Result<()> {
     let told = match result {
         Ok(_) => Ok(()),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use laggard_baselines::Fingerprint;
 use laggard_comm::{self as comm, Job};
 
-/// Tells libraries, before they are initialised, what measuring takes.
+/// Sets options of libraries for measuring, before they are initialised.
 pub fn prepare(shmem: bool) {
     let set = |name: &str, value: &str| {
         if std::env::var_os(name).is_none() {
@@ -14,7 +14,7 @@ pub fn prepare(shmem: bool) {
             unsafe { std::env::set_var(name, value) };
         }
     };
-    // As Open MPI does by itself for programs where it knows of too few cores.
+    // As Open MPI does by itself if it knows of too few cores.
     let yields = if comm::is_crowded() { "1" } else { "0" };
     set(comm::waiting::OPTION, yields);
     if shmem {
@@ -23,10 +23,10 @@ pub fn prepare(shmem: bool) {
     }
 }
 
-/// The machine of the whole job, at rank 0; the others' is of no meaning. Collective.
+/// The machine of the whole job, at rank 0; without meaning on the others. Collective.
 ///
 /// # Errors
-/// What cannot be packed for others.
+/// Properties that cannot be packed.
 pub fn gather(job: &dyn Job, own: &BTreeMap<&'static str, String>) -> Result<Fingerprint> {
     let value = |name: &str| own.get(name).cloned().unwrap_or_default();
     let list = |name: &str| Vec::from_iter(own.get(name).cloned());
@@ -62,11 +62,11 @@ pub fn gather(job: &dyn Job, own: &BTreeMap<&'static str, String>) -> Result<Fin
     })
 }
 
-/// What the system tells of an adapter is shorter, bytes.
+/// Most bytes of the system's description of an adapter.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// Network adapters of this host: those for clusters, else what carries TCP, with the rate in
-/// Mbit/s where it is told.
+/// Network adapters of this host: cluster adapters, else those that carry TCP, with the rate in
+/// Mbit/s if known.
 fn network() -> Vec<String> {
     let names = |directory: &str| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -85,7 +85,7 @@ fn network() -> Vec<String> {
             let text = laggard_files::read(path.as_ref(), MOST_BYTES).unwrap_or_default();
             String::from_utf8_lossy(&text).trim().to_owned()
         };
-        // Virtual ones have no device behind them.
+        // Virtual adapters have no device behind them.
         let is_device = std::path::Path::new(&format!("/sys/class/net/{name}/device")).exists();
         if !is_device || read("operstate") != "up" {
             return None;

@@ -1,13 +1,13 @@
-//! By how much clocks of members differ.
+//! Offsets between the clocks of members.
 
 use super::clock;
 use super::world::Members;
 
-/// Round trips of which the shortest counts.
+/// Round trips; the shortest counts.
 const TRIPS: usize = 20;
 
-/// What this rank's clock shows more than rank 0's, ns. `is_far` says of each member whether
-/// its clock is another than rank 0's. Collective.
+/// This rank's clock minus rank 0's, ns. `is_far` says for each member whether its clock differs
+/// from rank 0's. Collective.
 pub fn offset(members: &Members, is_far: &[bool]) -> i64 {
     let mut own = 0;
     for (member, _) in is_far.iter().enumerate().filter(|(_, far)| **far) {

@@ -1,9 +1,9 @@
 //! Which cells are measured, in which order, and for how long.
 //!
-//! A cell is a benchmark in a group with messages of a size. All of them are measured several
-//! times, far apart, so that what disturbs the machine for a while does not spoil one of
-//! them. Rank 0 decides what comes next: it tells all ranks which group is at work, and the members
-//! of that one cell after the other. Ranks that have no part in it sleep, the longer the longer it takes.
+//! A cell is a benchmark in a group with messages of one size. Each is measured several times, far
+//! apart, so that a temporary disturbance of the machine does not spoil it. Rank 0 decides what
+//! comes next. It tells all ranks which group is at work, and the members of that group one cell
+//! after the other. The other ranks sleep, ever longer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,48 +23,47 @@ use super::{MeasureOptions, Shown};
 
 /// How often each cell is measured.
 const PASSES: usize = 3;
-/// Repetitions of a cell in a pass: at least, and at most.
+/// Least and most repetitions of a cell in a pass.
 const REPETITIONS: (usize, usize) = (5, 400);
 /// Time after which the clocks of several hosts are compared again.
 const COMPARED: Duration = Duration::from_millis(50);
-/// Difference of bandwidths that are as good as equal.
+/// Bandwidths that differ by less count as equal.
 const FLAT: f64 = 0.05;
-/// Messages below may have any bandwidth.
+/// Smaller messages may have any bandwidth.
 const FLAT_FROM: u64 = 64 << 10;
-/// In place of the group at work: it is over.
+/// In place of the group at work: the end.
 const NOBODY: u64 = u64::MAX;
 
-/// What is to be measured, on all ranks alike.
+/// The plan, the same on all ranks.
 pub struct Plan<'p> {
     /// The job.
     pub world: Members,
     /// Host of each rank.
     pub hosts: &'p [String],
-    /// Who measures together.
+    /// Groups that measure together.
     pub groups: &'p [Group],
-    /// What.
+    /// The benchmarks.
     pub benchmarks: &'p [&'static Benchmark],
-    /// For how long.
+    /// The options.
     pub options: &'p MeasureOptions,
-    /// Where they run.
+    /// Cores of this rank.
     pub cores: Cores,
 }
 
-/// When a cell is measured.
+/// A turn of a cell.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// For which time.
     pass: usize,
-    /// Its position.
+    /// Position of the cell.
     at: usize,
     /// Whether its members wait for cores.
     crowded: bool,
 }
 
-/// A cell that was measured once, as rank 0 knows it.
+/// One measurement of a cell, as rank 0 knows it.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Which.
+    /// The cell.
     pub cell: Cell,
     /// How far apart the members began each repetition, ns.
     pub skews: Vec<u32>,
@@ -77,16 +76,16 @@ pub struct Own {
     pub run: u32,
     /// Repetitions.
     pub count: usize,
-    /// Whether this rank is the first of its group, which may do other things than the rest.
+    /// Whether this rank is the first of its group, which may act differently from the rest.
     pub is_first: bool,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Default)]
 pub struct Done {
     /// All runs, at rank 0.
     pub runs: Vec<Run>,
-    /// Those of this rank, in order.
+    /// This rank's runs, in order.
     pub own: Vec<Own>,
     /// Cells in all.
     pub cells: usize,
@@ -96,8 +95,8 @@ pub struct Done {
     pub kept: Vec<Kept>,
 }
 
-/// Sizes up to `most`: 0, powers of two, and between every second two of these one for a check.
-/// Quickly: fewer of either.
+/// Sizes up to `most`: 0, powers of two, and in every second gap one for a check. Quickly: fewer of
+/// either.
 fn sizes(most: u64, quickly: bool) -> Vec<u64> {
     let (step, further) = if quickly { (8, 64) } else { (2, 4) };
     let powers = std::iter::successors(Some(1u64), |size| size.checked_mul(step));
@@ -109,12 +108,12 @@ fn sizes(most: u64, quickly: bool) -> Vec<u64> {
     sizes
 }
 
-/// Bytes that blocks may take, also those of two neighbours and with as much between them.
+/// Bytes that blocks may take, also those of two neighbours with a gap of the same size.
 pub fn room(options: &MeasureOptions) -> usize {
     (options.max_bytes as usize).next_multiple_of(4096) * 2 + 4096
 }
 
-/// Whether a size is there to check those around it.
+/// Whether a size serves as a check of its neighbours.
 pub fn is_check(bytes: u64, options: &MeasureOptions) -> bool {
     options.sizes.is_empty() && bytes != 0 && !bytes.is_power_of_two()
 }
@@ -189,7 +188,7 @@ impl Plan<'_> {
                 let time = crowded::time_with_slices(members);
                 kept.extend(time.map(|time| Kept { group, time }));
             }
-            // All others sleep meanwhile.
+            // All other ranks sleep meanwhile.
             self.world.broadcast_patiently(&mut [0]);
         }
         kept
@@ -248,8 +247,8 @@ impl Plan<'_> {
         self.change(&mut at_work, None);
     }
 
-    /// In which order cells are measured. Groups whose members wait for cores come last, with all passes of
-    /// a size before the next larger one: what was measured once there is not used.
+    /// The order of the cells. Groups whose members wait for cores come last, with all passes of a
+    /// size before the next larger one, since a cell that was measured once there is not used.
     fn turns(&self, cells: &[Cell]) -> Vec<Turn> {
         let groups = 0..self.groups.len();
         let crowded: Vec<bool> = groups.map(|group| self.is_crowded(group)).collect();
@@ -275,7 +274,7 @@ impl Plan<'_> {
         crowded::is_crowded(&self.groups[group], self.hosts)
     }
 
-    /// Rank 0: lets another group work, or none any more.
+    /// Rank 0: puts another group to work, or none at the end.
     fn change(&self, at_work: &mut Option<usize>, next: Option<usize>) {
         if next.is_some() && *at_work == next {
             return;
@@ -297,14 +296,14 @@ impl Plan<'_> {
         }
     }
 
-    /// Rank 0: tells the members of a group.
+    /// Rank 0: sends a command to the members of a group.
     fn tell(&self, group: usize, command: Command) {
         if let Some(members) = &self.groups[group].members {
             members.broadcast(&mut command.pack());
         }
     }
 
-    /// Other ranks: do what rank 0 says, if their group is at work; `false` when it is over.
+    /// Other ranks: follow rank 0's commands, if their group is at work; `false` at the end.
     fn follow(&self, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> bool {
         let mut number = NOBODY.to_ne_bytes();
         self.world.broadcast_patiently(&mut number);
@@ -328,14 +327,14 @@ impl Plan<'_> {
         }
     }
 
-    /// Those members of a group that are on this rank's host.
+    /// The members of a group on this rank's host.
     fn beside(&self, group: usize) -> impl Iterator<Item = usize> {
         let here = &self.hosts[self.world.rank as usize];
         let ranks = self.groups[group].ranks.iter().copied();
         ranks.filter(|&rank| self.hosts[rank] == *here)
     }
 
-    /// Puts this rank onto its core while its group is at work; whether it has that for itself.
+    /// Binds this rank to its core while its group is at work.
     fn place(&self, group: usize) {
         waiting::set(self.is_crowded(group));
         let own = self.world.rank as usize;
@@ -344,7 +343,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Measures a cell; gives the shortest time at rank 0, ns.
+    /// Measures a cell; returns the shortest time at rank 0, ns.
     fn run(&self, command: Command, memory: &Memory, clocks: &mut Clocks, done: &mut Done) -> i64 {
         let Some(cell) = command.cell else { return 0 };
         let group = &self.groups[cell.group];
@@ -391,10 +390,10 @@ impl Plan<'_> {
     }
 }
 
-/// From which size on more bytes take just that much longer.
+/// The size from which on the bandwidth stays the same.
 #[derive(Default)]
 struct Flat {
-    /// By benchmark and group: bytes, bandwidth, and how often in a row that was as before.
+    /// By benchmark and group: bytes, bandwidth, and how many times in a row it stayed the same.
     last: BTreeMap<(usize, usize), (u64, f64, usize)>,
 }
 
@@ -413,7 +412,7 @@ impl Flat {
     }
 }
 
-/// What this rank's clock shows more than that of rank 0, by group.
+/// This rank's clock minus rank 0's, by group.
 #[derive(Default)]
 struct Clocks {
     offsets: BTreeMap<usize, (i64, Option<Instant>)>,
@@ -440,7 +439,7 @@ impl Clocks {
     }
 }
 
-/// Room for what is sent and received.
+/// Memory for messages.
 struct Memory {
     words: Vec<u64>,
     incoming: usize,
@@ -448,7 +447,7 @@ struct Memory {
 
 impl Memory {
     fn new(room: usize) -> Memory {
-        // Numbers that may be added up for ever.
+        // Numbers that can be added up any number of times.
         let words = vec![0u64; 2 * room / size_of::<u64>()];
         Memory {
             incoming: room / size_of::<u64>(),

@@ -1,4 +1,4 @@
-//! What the collector recorded of this rank's measurements.
+//! The collector's records of this rank's measurements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use laggard_trace::{Decoder, Location, file_name, flags};
 use super::plan::Own;
 use super::rounds;
 
-/// What a time is of: a run, whether it is of the first member or one of the others, the call,
-/// and its bytes as they are counted in profiles.
+/// Key of a time: the run, whether the first member or another spent it, the call, and its bytes as
+/// profiles count them.
 pub type Key = (u32, bool, u16, u64);
 
-/// Durations by repetition, ns. Of several members, those of the slowest.
+/// Durations by repetition, ns; of several members, the slowest one's.
 pub type Series = BTreeMap<Key, Vec<f32>>;
 
-/// What a rank recorded.
+/// Results from a rank's trace.
 pub struct Recorded {
     /// Its times.
     pub series: Series,
@@ -25,11 +25,11 @@ pub struct Recorded {
     pub properties: BTreeMap<&'static str, String>,
 }
 
-/// Names of the properties that tell of the machine.
+/// Names of the properties that describe the machine.
 pub const PROPERTIES: [&str; 3] = ["cpu", "mpi_library", "host"];
 
-/// Reads what this rank recorded in these runs. Its trace is not closed yet, which readers are
-/// used to from processes that were killed.
+/// Reads this rank's records of these runs. Its trace is not closed yet; readers accept that, as
+/// from killed processes.
 ///
 /// # Errors
 /// No trace, or one without these runs.
@@ -39,7 +39,7 @@ pub fn read(directory: &Path, rank: u32, runs: &[Own]) -> Result<Recorded> {
         .context("the collector recorded nothing; is it built for another MPI?")?;
     let ns = 1e9 / location.header.ticks_per_s.max(1) as f64;
     let mut series: BTreeMap<Key, Vec<(usize, f32)>> = BTreeMap::new();
-    // Of the repetition that is being read, the run and its number in that; marks come in order.
+    // Run, and number of the repetition in it, that is being read; marks come in order.
     let mut runs_left = runs.iter().filter(|own| own.count > 0);
     let (mut run, mut repetition) = (None::<&Own>, 0);
     let mut is_timed = false;
@@ -78,7 +78,7 @@ pub fn read(directory: &Path, rank: u32, runs: &[Own]) -> Result<Recorded> {
     }
     let counts: BTreeMap<u32, usize> = runs.iter().map(|own| (own.run, own.count)).collect();
     let series = series.into_iter().filter_map(|(key, times)| {
-        // Calls that are not made once in each repetition are no measurement.
+        // Only calls that are made once in each repetition are measurements.
         let count = counts[&key.0];
         let numbers = times.iter().map(|(repetition, _)| *repetition);
         let is_regular = numbers.eq(1..=count) && count > rounds::WARM_UP;
@@ -96,7 +96,7 @@ pub fn read(directory: &Path, rank: u32, runs: &[Own]) -> Result<Recorded> {
     })
 }
 
-/// Of two members' times, those of the slower one in each repetition.
+/// The slower of two members' times in each repetition.
 pub fn slower(mut one: Series, other: Series) -> Series {
     for (key, times) in other {
         match one.entry(key) {

@@ -1,11 +1,11 @@
-//! One benchmark, repeated: members begin each repetition together.
+//! Repeats one benchmark. Members begin each repetition together.
 //!
-//! Rank 0 names a time a little ahead, and all wait for it. Before the next repetition it
-//! learns how far apart the members began and how long the slowest took, by a reduction that
-//! is also the signal that all are ready. So it knows when the shortest time has settled.
+//! Rank 0 names a time a little ahead, and all wait for it. Before the next repetition, a reduction
+//! tells it how far apart the members began and how long the slowest took. The reduction also
+//! signals that all are ready. So rank 0 knows when the shortest time has settled.
 //!
-//! Marks in the trace stand around what is timed: calls of `MPI_Pcontrol` with levels that tell
-//! the collector to go on recording, which it does anyway.
+//! Marks in the trace enclose the timed part: calls of `MPI_Pcontrol` with levels that tell the
+//! collector to go on recording, which it does anyway.
 
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
@@ -18,44 +18,44 @@ use super::world::Members;
 
 /// Shortest and longest time ahead, ns.
 const AHEAD: (i64, i64) = (3_000, 2_000_000);
-/// Share of a duration by which members may have begun apart …
+/// Members may begin apart by this share of the duration …
 const SKEW_SHARE: i64 = 10;
-/// … and how much they may at any rate, ns.
+/// … and by this in any case, ns.
 const SKEW: i64 = 150;
-/// Repetitions without a shorter time after which it has settled.
+/// The shortest time has settled after this many repetitions without a shorter one.
 const SETTLED: usize = 40;
-/// What is no shorter, %.
+/// A smaller difference is no shorter time, %.
 const SHORTER: i64 = 2;
-/// The mark before what is timed …
+/// The mark before the timed part …
 pub const BEGIN: i64 = 1;
 /// … and the one after it.
 pub const END: i64 = 2;
 /// Repetitions before any counts.
 pub const WARM_UP: usize = 3;
 
-/// How often, and how long.
+/// Limits of the repetitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Least repetitions.
     pub least: usize,
     /// Most.
     pub most: usize,
-    /// Time.
+    /// Their total time.
     pub time: Duration,
 }
 
-/// What rank 0 knows of repetitions, ns.
+/// Rank 0's knowledge of the repetitions, ns.
 #[derive(Clone, Debug, Default)]
 pub struct Repetitions {
     /// How far apart the members began each, warm-up included.
     pub skews: Vec<u32>,
     /// The shortest time of the slowest member.
     pub shortest: i64,
-    /// How many there were; all members know that.
+    /// How many there were, known to all members.
     pub count: usize,
 }
 
-/// What decides when it is enough.
+/// Decides when there are enough.
 struct Progress {
     limits: Limits,
     began: Instant,
@@ -90,7 +90,7 @@ impl Progress {
     }
 }
 
-/// Waits until the clock shows `start`; gives what it shows then.
+/// Waits until the clock shows `start`; returns its time then.
 fn wait_for(start: i64, yields: bool) -> i64 {
     loop {
         let now = clock::now();
@@ -104,8 +104,8 @@ fn wait_for(start: i64, yields: bool) -> i64 {
     }
 }
 
-/// Repeats a benchmark. `offset` is what this rank's clock shows more than rank 0's, `yields`
-/// whether a host has more members than cores. Collective.
+/// Repeats a benchmark. `offset` is this rank's clock minus rank 0's. `yields` says whether a host
+/// has more members than cores. Collective.
 pub fn repeat(
     members: &Members,
     steps: &mut Steps,
@@ -125,8 +125,8 @@ pub fn repeat(
     let (mut ahead, mut last) = (AHEAD.0, None);
     loop {
         (steps.before)();
-        // Of the repetition before: latest and, negative, earliest beginning; longest time; how
-        // much after its beginning somebody learnt of it.
+        // From the previous repetition: latest and, negated, earliest beginning; longest time; how
+        // late after its beginning any member learnt of it.
         let mut told = last.unwrap_or([0; 4]);
         members.maximum(&mut told);
         let mut start = 0;
@@ -134,8 +134,8 @@ pub fn repeat(
             if last.is_some() {
                 let (latest, earliest) = (told[0], -told[1]);
                 progress.take(latest - earliest, told[2]);
-                // Who learns of the time after it makes the next one be later. Who only waited
-                // for a core then would do so again.
+                // If a member learns of the time too late, the next one is later. A member that
+                // only waited for a core would do so again.
                 ahead = match told[3] > 0 {
                     true => (ahead * 2).min(AHEAD.1),
                     false => (ahead - ahead / 16).max(AHEAD.0),
@@ -149,7 +149,7 @@ pub fn repeat(
         members.broadcast(&mut bytes);
         start = i64::from_ne_bytes(bytes);
         if start == 0 {
-            // What was prepared is used up as ever.
+            // Uses up the preparation as always.
             (steps.timed)();
             (steps.after)();
             break;

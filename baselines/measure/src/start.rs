@@ -1,5 +1,5 @@
-//! How a job of `laggard baseline` comes by the collector: each of its processes starts itself
-//! once more, with the library preloaded and a trace directory of its own.
+//! Preloads the collector into a job of `laggard baseline`: each process starts itself once more,
+//! with the library preloaded and a trace directory of its own.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,9 +13,9 @@ use super::world::Members;
 
 /// Set in processes that have the collector.
 const STARTED: &str = "LAGGARD_BASELINE";
-/// Where the trace goes; rank 0's counts.
+/// Directory of the trace; rank 0's counts.
 const DIRECTORY: &str = "LAGGARD_TRACE_DIR";
-/// Settings of the collector: everything is recorded, whatever the user has set for programs.
+/// Settings of the collector: it records everything, whatever the user has set for programs.
 const SETTINGS: [(&str, &str); 6] = [
     ("LAGGARD_MODE", "trace"),
     ("LAGGARD_FILE_PER", "location"),
@@ -25,8 +25,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("LAGGARD_LOG", "error"),
 ];
 
-/// Makes sure that this process has the collector: starts it again with `library` preloaded if
-/// it has not. Before there are other threads.
+/// Makes sure that this process has the collector. If not, starts it again with `library`
+/// preloaded. Must be called before there are other threads.
 ///
 /// # Errors
 /// The process cannot be started again.
@@ -36,7 +36,7 @@ pub fn start(library: &Path) -> Result<()> {
     }
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD") {
-        // The collector once, if the user preloads it for all programs.
+        // Preloads the collector once, even if the user preloads it for all programs.
         let is_other = |word: &&[u8]| !word.is_empty() && !word.ends_with(b"liblaggard.so");
         let others = others.into_vec();
         for other in others.split(|b| b" :".contains(b)).filter(is_other) {
@@ -61,7 +61,7 @@ pub fn start(library: &Path) -> Result<()> {
     Err(error).context("cannot start with the collector")
 }
 
-/// Where the trace of the job is: where rank 0 was told to put it. Collective.
+/// Directory of the job's trace: the one that rank 0 was given. Collective.
 pub fn directory(world: &Members) -> PathBuf {
     let own = std::env::var_os(DIRECTORY).unwrap_or_default();
     let mut bytes = own.into_vec();
@@ -72,9 +72,9 @@ pub fn directory(world: &Members) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Removes this rank's part of the trace, and the directory with the last one of a host.
+/// Removes this rank's part of the trace. The last rank of a host also removes the directory.
 pub fn clean(directory: &Path, rank: u32) {
-    // What cannot be removed is a file in a directory for such files.
+    // Best effort: the files lie in a temporary directory.
     let _ = std::fs::remove_file(directory.join(laggard_trace::file_name(rank, 0)));
     if rank == 0 {
         let _ = std::fs::remove_file(directory.join(laggard_trace::RUN_FILE));

@@ -11,28 +11,27 @@ use super::plan::{Done, Plan, Run, is_check};
 use super::recorded::Series;
 use super::rounds;
 
-/// Share of the usual time by which members may have begun apart …
+/// Members may begin apart by this share of the usual time …
 const SKEW_SHARE: f32 = 0.1;
-/// … and how much they may at any rate, ns.
+/// … and by this in any case, ns.
 const SKEW: f32 = 150.0;
-/// Repetitions of a run that count, at least: if too few began together, those that were closest
-/// to it.
+/// Least repetitions of a run that count: if too few began together, the closest ones do.
 const LEAST: usize = 3;
-/// One of so many repetitions counts in any case where there are more members than cores: there no
-/// members begin together, and the shortest time of few repetitions is a matter of chance.
+/// With more members than cores, one in this many repetitions counts in any case: no members begin
+/// together there, and the shortest time of few repetitions is a matter of chance.
 const CROWDED: usize = 4;
-/// The same time again: at most so many times as long.
+/// A time is found again if another is at most this many times as long.
 const AGAIN: f32 = 1.25;
-/// The shortest time is luck where half of the calls took more than so many times as long: what they
-/// took depends on who had the cores.
+/// The shortest time is luck if half of the calls took more than this many times as long: their
+/// duration depends on who had the cores.
 const LUCK: f32 = 3.0;
-/// Where more than one of so many times of a group was not found again, none of them is used: two
+/// If more than one in this many times of a group was not found again, none of them is used: two
 /// passes agree now and then by chance.
 const CHANCE: usize = 3;
 
-/// What an entry is of.
+/// Key of an entry.
 type Kind = (u16, Span, u32);
-/// Repetitions: how long it took, and how far apart the members began, ns.
+/// For each repetition: duration, and how far apart the members began, ns.
 type Times = Vec<(f32, f32)>;
 /// Times by bytes.
 type Curve = BTreeMap<u64, Measured>;
@@ -40,17 +39,16 @@ type Curve = BTreeMap<u64, Measured>;
 /// All times of a size.
 #[derive(Default)]
 struct Measured {
-    /// Whether it is for checks.
     is_check: bool,
-    /// Of all runs.
+    /// The times of all runs.
     times: Times,
-    /// The shortest of each run, of groups that have more members than cores.
+    /// The shortest time of each run, for groups with more members than cores.
     crowded: Vec<f32>,
 }
 
 impl Measured {
-    /// Whether the shortest time is one. Where members wait for cores it may be anything: then it
-    /// counts if it, or nearly it, was found in two runs, and is not far from the usual one.
+    /// Whether the shortest time can be used. Where members wait for cores it may be anything. It
+    /// then counts if two runs found it, or nearly so, and it is not far from the usual one.
     fn is_stable(&self) -> bool {
         let mut shortest = self.crowded.clone();
         shortest.sort_by(f32::total_cmp);
@@ -69,12 +67,12 @@ impl Measured {
     }
 }
 
-/// Of the times in a group with more members than cores: those that were not stable, and all.
+/// Times in a group with more members than cores: unstable ones, and all.
 type Again = (usize, usize);
-/// The same of all such groups.
+/// These counts by group.
 type Crowded = BTreeMap<(Span, u32), Again>;
 
-/// The table of all runs, with notes on what is not in it.
+/// The table of all runs, with notes on what it lacks.
 pub fn table(done: &Done, plan: &Plan, series: Series, machine: Fingerprint) -> Table {
     let (entries, crowded) = entries(&done.runs, plan, series);
     let mut table = Table::new(&description(&machine), entries);
@@ -92,7 +90,7 @@ fn is_chance(&(unstable, all): &Again) -> bool {
     unstable * CHANCE > all
 }
 
-/// What is told of times that were not found again, a sentence each.
+/// Sentences on times that were not found again.
 fn notes(crowded: &Crowded, ranks: usize) -> Vec<String> {
     let (chance, rest): (Vec<_>, Vec<_>) = crowded.iter().partition(|(_, again)| is_chance(again));
     let mut notes = Vec::new();
@@ -123,16 +121,16 @@ fn description(machine: &Fingerprint) -> String {
         [one] => one.clone(),
         hosts => format!("{} hosts", hosts.len()),
     };
-    // What follows the version is about how it was built.
+    // After the version come details of its build.
     let library = machine.mpi_library.split(',').next().unwrap_or_default();
     format!("{hosts}, {library}, {} ranks{crowded}", machine.ranks)
 }
 
-/// The times of the first member of groups, and those of the others.
+/// The times of the first member of groups, and of the others.
 #[derive(Default)]
 struct Roles([Curve; 2]);
 
-/// Entries, and what is not in them of groups with more members than cores.
+/// Entries, and the counts of groups with more members than cores.
 fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, Crowded) {
     let mut kinds: BTreeMap<Kind, Roles> = BTreeMap::new();
     for ((run, is_first, operation, bytes), times) in series {
@@ -181,12 +179,12 @@ fn entries(runs: &[Run], plan: &Plan, series: Series) -> (Vec<Entry>, Crowded) {
     (entries.collect(), crowded)
 }
 
-/// What a time counts as, as the analysis will ask for it.
+/// The key of a time, as the analysis will look it up.
 fn kind(operation: u16, cell: &Cell, plan: &Plan) -> Option<Kind> {
     let group = &plan.groups[cell.group];
     let size = group.size() as u32;
     match calls::call(operation)?.shape {
-        // Whatever the group, its members are taken to be two.
+        // Its members are taken to be two, whatever the group.
         Shape::Single if size != 2 => None,
         _ => Some((operation, group.span, size)),
     }
@@ -196,7 +194,7 @@ fn entry((operation, span, group_size): Kind, roles: Roles) -> Entry {
     let [first, others] = roles.0.map(points);
     let mut all = slower(first, others);
     let mut checks: Vec<Point> = Vec::new();
-    // A check must lie between sizes that are measured.
+    // A check must lie between measured sizes.
     let known = |points: &[(bool, Point)]| points.iter().any(|(is_check, _)| !is_check);
     if known(&all) {
         all.retain(|(is_check, point)| {
@@ -219,8 +217,8 @@ fn points(curve: Curve) -> Vec<(bool, Point)> {
     points.collect()
 }
 
-/// The repetitions of a run in which the members began together, or the `least` that were closest to it. What that is must not depend on
-/// how long a single one took, or slow ones would be preferred.
+/// The repetitions of a run in which the members began together, or the `least` closest ones. The
+/// limit must not depend on the duration of a single repetition, or slow ones would be preferred.
 fn together(mut times: Times, least: usize) -> Times {
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
     let usual = times.get(times.len() / 4).map_or(0.0, |time| time.0);
@@ -245,13 +243,13 @@ fn point(bytes: u64, mut times: Times) -> Point {
     }
 }
 
-/// To a tenth of a ns: a clock shows no more, and files are read by people.
+/// Rounded to a tenth of a ns: a clock shows no more, and people read the files.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e10).round() / 1e10
 }
 
-/// Of the first member and the others, the slower one: the analysis does not know which of
-/// them a call was of. Where sizes differ, a curve counts between those it has.
+/// The slower of the first member and the others, since the analysis does not know which one made a
+/// call. Between its sizes a curve is interpolated.
 fn slower(first: Vec<(bool, Point)>, others: Vec<(bool, Point)>) -> Vec<(bool, Point)> {
     if first.is_empty() || others.is_empty() {
         return if first.is_empty() { others } else { first };
@@ -267,7 +265,7 @@ fn slower(first: Vec<(bool, Point)>, others: Vec<(bool, Point)>) -> Vec<(bool, P
             let least = other.points.first().map_or(u64::MAX, |point| point.bytes);
             let beside = other.time(point.bytes).filter(|_| point.bytes >= least);
             if beside.is_some_and(|time| time > point.time_s) {
-                // The other one is slower at this size, which it may not have been measured at.
+                // The other one is slower at this size, which may not have been measured for it.
                 continue;
             }
             sizes.insert(point.bytes, (is_check, point));
@@ -283,7 +281,7 @@ mod tests {
     #[test]
     fn repetitions_that_began_apart_do_not_count() {
         let mut times: Times = (0..10).map(|i| (1000.0 + i as f32, 50.0)).collect();
-        // Late for a message that had arrived, and a slow one.
+        // A late member whose message had arrived, and a slow one.
         times.extend([(200.0, 900.0), (9000.0, 800.0)]);
         let point = super::point(8, together(times, 0));
         assert_eq!((point.time_s, point.repetitions), (1e-6, Some(10)));

@@ -1,5 +1,5 @@
-//! What the ranks tell each other between measurements. The collector records that, too;
-//! marks in the trace tell it from what is measured.
+//! Messages of the ranks between measurements. The collector records them, too; marks in the trace
+//! tell them from the measurements.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use mpi::ffi::{MPI_Comm, MPI_Request};
 use super::benchmarks::{byte, call, constant};
 use super::clock;
 
-/// How long a rank that waits for the next command keeps asking before it sleeps in between.
+/// How long a rank that waits for the next command polls before it sleeps in between.
 const ASKING: Duration = Duration::from_micros(200);
-/// How long it sleeps then, at least and at most …
+/// Its shortest and longest sleep …
 const SLEEP: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
-/// … and otherwise so much of the time that it has waited for: those that measure have the cores for
+/// … and otherwise this fraction of its time so far: the measuring ranks have the cores for
 /// themselves, and none of them waits much longer for it.
 const SLEEP_SHARE: u32 = 16;
 
-/// Tag of what ranks tell each other; that of benchmarks is another.
+/// Tag of these messages; benchmarks use another.
 const TAG: c_int = 1;
 
 /// A communicator, and this rank in it.
@@ -32,12 +32,12 @@ pub struct Members {
 }
 
 impl Members {
-    /// All ranks of the job.
+    /// The members of the world: all ranks of the job.
     pub fn world() -> Members {
         Members::of(constant!(RSMPI_COMM_WORLD))
     }
 
-    /// Those of a communicator.
+    /// The members of a communicator.
     pub fn of(comm: MPI_Comm) -> Members {
         let (mut rank, mut size) = (0, 0);
         call!(MPI_Comm_rank(comm, &mut rank));
@@ -45,10 +45,11 @@ impl Members {
         Members { comm, rank, size }
     }
 
-    /// Rank 0's bytes, everywhere.
+    /// Sends rank 0's bytes to all.
     ///
-    /// Messages along a binomial tree, as libraries do it: whatever they do besides in memory that ranks of
-    /// a host share, MPICH then does not yield, and all would wait for each other's share of time.
+    /// Sends messages along a binomial tree, as libraries do. A library's own broadcast may use
+    /// memory that ranks of a host share. MPICH then does not yield, and all would wait for each
+    /// other's slice of time.
     pub fn broadcast(&self, bytes: &mut [u8]) {
         if let Some(parent) = self.parent() {
             self.receive_into(parent, bytes);
@@ -58,12 +59,12 @@ impl Members {
         }
     }
 
-    /// From whom this rank learns in a binomial tree.
+    /// This rank's parent in the binomial tree.
     fn parent(&self) -> Option<c_int> {
         (self.rank != 0).then(|| self.rank & (self.rank - 1))
     }
 
-    /// Who learns from this rank there, those with the smallest trees first.
+    /// This rank's children there, smallest trees first.
     fn children(&self) -> impl DoubleEndedIterator<Item = c_int> {
         let (rank, size) = (self.rank, self.size);
         let most = match rank {
@@ -93,7 +94,7 @@ impl Members {
         ));
     }
 
-    /// The same, where rank 0 may let the others wait for long.
+    /// The same, if rank 0 may let the others wait for long.
     pub fn broadcast_patiently(&self, bytes: &mut [u8]) {
         let (data, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
         let mut request: MPI_Request = constant!(RSMPI_REQUEST_NULL);
@@ -114,7 +115,7 @@ impl Members {
         }
     }
 
-    /// Everybody's bytes, of which each gives the same number; by rank, everywhere.
+    /// Every member's bytes, by rank, at all members. All give the same number of bytes.
     pub fn all_gather(&self, mine: &[u8]) -> Vec<u8> {
         let mut all = vec![0u8; mine.len() * self.size as usize];
         let count = mine.len() as c_int;
@@ -130,8 +131,8 @@ impl Members {
         all
     }
 
-    /// Element-wise maximum of all members' values, at rank 0; the others' are of no meaning. By
-    /// messages, as [`Members::broadcast`].
+    /// Element-wise maximum of all members' values, at rank 0; without meaning on the others. Uses
+    /// messages for the same reason as [`Members::broadcast`].
     pub fn maximum<const N: usize>(&self, values: &mut [i64; N]) {
         for child in self.children() {
             let mut theirs = [0u8; 64];
@@ -163,7 +164,7 @@ impl Members {
 mod tests {
     use super::*;
 
-    /// Everybody learns once, and of nobody who learns later.
+    /// Every rank learns once, and from one that has learnt before.
     #[test]
     fn trees_reach_everybody() {
         for size in 1..70 {

@@ -1,4 +1,4 @@
-//! Compares a report with what its trace was made to say.
+//! Compares a report with the expectations of its generated trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use laggard_report::{AnomalySeverity, Bottleneck, Report, SourceLocation};
 use super::expected::{Expected, Finding, LISTED, Total};
 use super::site::Place;
 
-/// Shares of causes are compared up to the rounding of reports.
+/// Tolerance for shares of causes: reports round them.
 const SHARE_ERROR: f64 = 1e-6;
 
-/// A cause is clear if losses are on average so many times the error of the clocks …
+/// A cause is clear if the mean loss is more than this many times the error of the clocks …
 const CLEAR: i64 = 20;
-/// … and there are so many: in single ones, two ranks may have been late alike.
+/// … and there are at least this many losses: in a single one, two ranks may have been late alike.
 const MANY: u64 = 100;
 
-/// Reports of up to so many locations list all.
+/// Reports of up to this many locations list all.
 const ALL_LISTED: usize = 1024;
 
 /// A finding in a few words.
@@ -23,7 +23,7 @@ fn title(pattern: &str, at: &Place) -> String {
     format!("{pattern} in {} at {}:{}", at.operation, at.file, at.line)
 }
 
-/// A pattern, with all late senders as one.
+/// The pattern, with all kinds of late senders as one.
 fn without_order(pattern: &str) -> &str {
     match pattern.starts_with("late_sender") {
         true => "late_sender",
@@ -36,12 +36,12 @@ fn ns(seconds: f64) -> i64 {
     (seconds * 1e9).round() as i64
 }
 
-/// Expected ns as a report can tell them: sums of more than 2⁵³ ns do not fit its numbers.
+/// Expected ns as a report tells them: its numbers cannot hold sums of more than 2⁵³ ns exactly.
 fn told(expected: u64) -> i64 {
     ns(expected as f64 / 1e9)
 }
 
-/// Where a finding of a report is.
+/// The place of a finding in a report.
 pub fn place_of(found: &Bottleneck) -> Place {
     place(&found.operation, &found.location)
 }
@@ -55,8 +55,8 @@ fn place(operation: &str, location: &SourceLocation) -> Place {
     }
 }
 
-/// All that a report of an analysis with `--all` says otherwise than expected, one line
-/// each; empty if it is right.
+/// Everything in a report of an analysis with `--all` that differs from the expectation, one line
+/// each. Empty if the report is right.
 pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
     let mut check = Check {
         error: expected.run.clock_error_ns as i64,
@@ -67,8 +67,7 @@ pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
         check.found.push(text.to_owned());
     }
     check.accounts(report);
-    // Calls of these programs take as long as they were made to: what of that is their cost is
-    // found, not expected.
+    // Only the analysis can tell which part of a call is its own cost.
     let report = &explained(report);
     check.run(expected, report);
     if check.is_exact() {
@@ -81,7 +80,7 @@ pub fn differences(expected: &Expected, report: &Report) -> Vec<String> {
     check.found
 }
 
-/// The report without what is unexplained.
+/// The report without unexplained time.
 fn explained(report: &Report) -> Report {
     let mut report = report.clone();
     report.bottlenecks.retain(|found| !found.is_unexplained());
@@ -89,9 +88,9 @@ fn explained(report: &Report) -> Report {
     report
 }
 
-/// A comparison, and what it found.
+/// A comparison and the differences so far.
 struct Check {
-    /// By so much an instance may be off, ns.
+    /// Error allowed in each instance, ns.
     error: i64,
     found: Vec<String>,
 }
@@ -104,7 +103,7 @@ impl Check {
         }
     }
 
-    /// Times that add up so many instances.
+    /// Compares times that are sums over this many instances.
     fn time(&mut self, what: &str, instances: u64, expected: u64, reported: f64) {
         let allowed = self.error.saturating_mul(instances.max(1) as i64);
         let off = ns(reported) - told(expected);
@@ -147,7 +146,7 @@ impl Check {
         }
     }
 
-    /// What was lost to ranks on other hosts, by pattern and over the run.
+    /// Time lost to ranks on other hosts, by pattern and over the run.
     fn other_hosts(&mut self, expected: &Expected, report: &Report) {
         let is_single = expected.run.hosts.len() <= 1;
         let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -167,7 +166,7 @@ impl Check {
         self.same("waiting for other hosts", wanted(all), reported);
     }
 
-    /// Time in calls is what patterns charge, what is unexplained and what calls cost.
+    /// Time in calls is charged to patterns, unexplained, or the cost of calls.
     fn accounts(&mut self, report: &Report) {
         let Some(calls) = report.sums().in_calls else {
             self.found
@@ -219,8 +218,8 @@ impl Check {
         }
     }
 
-    /// Where clocks are inexact, which message was there first may look otherwise, and
-    /// who came last of those who came at about the same time.
+    /// Inexact clocks may change which message was there first, and which of nearly simultaneous
+    /// ranks came last.
     fn inexact_findings(&mut self, expected: &Expected, report: &Report) {
         let mut sums: BTreeMap<(&str, Place), [(u64, i64); 2]> = BTreeMap::new();
         for finding in &expected.findings {
@@ -338,7 +337,7 @@ impl Check {
             .collect();
         let listed = wanted.all_causes.min(LISTED as u64) as usize;
         self.same(&format!("{what}: number of causes"), listed, reported.len());
-        // Of equal causes either may come first, or be the one that is not listed.
+        // Of equal causes either may come first, or the list may omit either.
         let least = expected.iter().map(|cause| cause.2).min().unwrap_or(0);
         let is_cut = wanted.all_causes > LISTED as u64;
         for causes in [&mut expected, &mut reported] {
@@ -362,7 +361,7 @@ impl Check {
     fn locations(&mut self, expected: &Expected, report: &Report) {
         let wanted = &expected.locations;
         let ranks = wanted.wall_ns.len();
-        // Of large runs only some are listed.
+        // Reports of large runs list only some.
         if ranks <= ALL_LISTED {
             self.same("locations listed", ranks, report.locations.len());
         }
@@ -402,7 +401,7 @@ impl Check {
             );
             let reported = location.wall_s.unwrap_or_default();
             self.time(&format!("wall time of rank {number}"), 1, wall, reported);
-            // Reports take it from a profile in ticks, where every call is rounded.
+            // Reports take it from a profile in ticks, which rounds every call.
             let off = (ns(location.computation_s) - told(computation)).unsigned_abs();
             let ppm = 1.0 + 2.0 * expected.run.clock_wander_ppm;
             let rounding = 2 * expected.run.calls + (wall as f64 * ppm / 1e6) as u64;
@@ -435,7 +434,7 @@ impl Check {
             };
             let row = rows.remove(known);
             self.same(&format!("{} of {at}", wanted.id), wanted.count, row.count);
-            // One message stands for all of a place.
+            // One message stands for all at a place.
             let is_named = wanted.messages.iter().any(|(from, to, tag, bytes)| {
                 row.detail
                     .starts_with(&format!("rank {from} -> {to}, tag {tag}, {bytes} bytes"))
@@ -447,7 +446,7 @@ impl Check {
                 ));
             }
         }
-        // Where clocks are inexact messages may seem to travel back in time.
+        // With inexact clocks messages may seem to travel back in time.
         let is_exact = self.is_exact();
         for row in rows {
             if is_exact || row.id != "clock_violation" {

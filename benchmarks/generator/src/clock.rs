@@ -1,15 +1,14 @@
 //! The clocks of the hosts.
 //!
-//! Simulated time is ns of the reference clock. Every host has a counter of its own,
-//! about [`TICKS_PER_S`] fast, that started at another moment and runs at a slightly
-//! other rate. Counters are faster than one tick per ns and their rates are of the form
-//! (whole number)/2²² ns per tick, so that a time that is converted to ticks, and back
-//! with the rate that the clock points tell, is the same to the ns: expected
-//! severities need no tolerance.
+//! Simulated time is ns of the reference clock. Every host has a counter of its own, about
+//! [`TICKS_PER_S`] fast. It started at another moment and runs at a slightly different rate.
+//! Counters are faster than one tick per ns. Their rates have the form (whole number)/2²² ns per
+//! tick. So a time that is converted to ticks, and back with the rate of the clock points, is the
+//! same to the ns: expected severities need no tolerance.
 //!
-//! A rate may wander: then it is another one every so often, after a whole number of 2²²
-//! ticks. With measurements at all these moments times still come back exactly; with fewer,
-//! or none, by how much they do not is known.
+//! A rate may wander: it then changes every so often, after a whole number of 2²² ticks. With
+//! measurements at all these moments times still come back exactly. With fewer, or none,
+//! [`HostClock::bend`] bounds the error.
 
 use std::cell::{Cell, Ref, RefCell};
 
@@ -20,23 +19,23 @@ pub const TICKS_PER_S: u64 = 2_500_000_000;
 /// Wall clock when the runs start: 2025-01-01.
 pub const START_UNIX_NS: u64 = 1_735_689_600_000_000_000;
 
-/// A clock's rate is told per 2^SHIFT ticks.
+/// Rates are in ns per 2^SHIFT ticks.
 const SHIFT: u32 = 22;
 /// ns that 2^SHIFT ticks take at the nominal rate.
 const NOMINAL: f64 = (1u64 << SHIFT) as f64 * 1e9 / TICKS_PER_S as f64;
-/// Where counters start, but for their offset: far from zero, so that an offset fits.
+/// Where counters start, before their offset: far from zero, so that any offset fits.
 const START: u64 = 1 << 60;
-/// Larger offsets, s, do not fit, and larger drifts, parts per million, nobody believes.
+/// Largest offset that fits, s, and largest plausible drift, parts per million.
 const LARGEST: (f64, f64) = (1e8, 1e5);
 /// The reference clock when the run starts, ns: the host has been up for a while.
 const REFERENCE_START: i64 = 5_000_000_000_000;
-/// Less between two measurements says nothing about a rate, ns.
+/// A shorter span between two measurements says nothing about a rate, ns.
 const SHORTEST_SPAN: u64 = 10_000_000;
 
-/// How often a rate that wanders changes, ns, if that is not said.
+/// Default interval between changes of a wandering rate, ns.
 const CHANGES: u64 = 50_000_000;
 
-/// How far clocks are from each other, and what the measurements say of it.
+/// How far clocks differ, and how well they are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Skew {
     /// Largest offset of a host's counter, s.
@@ -45,9 +44,9 @@ pub struct Skew {
     pub drift_ppm: f64,
     /// Largest error of a measurement, ns: half of its round trip.
     pub error_ns: u64,
-    /// By how much a rate changes at most from its average, parts per million.
+    /// Largest change of a rate from its average, parts per million.
     pub wander_ppm: f64,
-    /// About how often it changes, ns; 0 = as usual.
+    /// About how often it changes, ns; 0 = the default.
     pub wander_ns: u64,
     /// About how often clocks are measured during the run, ns; 0 = at start and end only.
     pub sync_ns: u64,
@@ -58,7 +57,7 @@ pub struct Skew {
 struct Stretch {
     /// Simulated time at which it begins, ns.
     ns: u64,
-    /// The counter then.
+    /// The counter at that time.
     ticks: u64,
     /// ns per 2^SHIFT ticks.
     rate: u64,
@@ -84,24 +83,24 @@ pub struct HostClock {
     host: u32,
     seed: u64,
     drift_ppm: f64,
-    /// As far as they have been needed.
+    /// Those needed so far.
     stretches: RefCell<Vec<Stretch>>,
-    /// The one that was used last.
+    /// The one used last.
     latest: Cell<Stretch>,
-    /// When that ends, ns.
+    /// Its end, ns.
     latest_end: Cell<u64>,
-    /// Length of the stretches, about, ns; 0 = there is one.
+    /// Approximate length of the stretches, ns; 0 = only one.
     length: u64,
-    /// Measurements are at the beginning of every so manieth stretch; 0 = never.
+    /// Every n-th stretch begins with a measurement; 0 = none does.
     every: u64,
-    /// What is wrong with the measurements at start and end, ns.
+    /// Errors of the measurements at start and end, ns.
     wrong: [i64; 2],
-    /// What they say of themselves, ns.
+    /// The error that measurements report, ns.
     error_ns: u64,
 }
 
 impl HostClock {
-    /// The clock of a host; that of the first is the reference and measured exactly.
+    /// The clock of a host. The first host's is the reference, and measured exactly.
     pub fn new(skew: &Skew, host: u32, seed: u64) -> HostClock {
         let mut random = Random::part(seed, 0xc10c << 32 | u64::from(host));
         let mut signed = || signed(&mut random);
@@ -157,13 +156,12 @@ impl HostClock {
         clock
     }
 
-    /// Its own random numbers about a stretch.
+    /// Random numbers of this clock for a stretch.
     fn random(&self, what: u64, stretch: usize) -> Random {
         let part = Random::part(self.seed, what << 32 | u64::from(self.host)).next();
         Random::part(part, stretch as u64)
     }
 
-    /// The rate in a stretch.
     fn rate(&self, stretch: usize) -> u64 {
         let wander = match self.skew.wander_ppm > 0.0 {
             true => signed(&mut self.random(0xa4de, stretch)) * self.skew.wander_ppm,
@@ -201,7 +199,7 @@ impl HostClock {
         }
     }
 
-    /// The stretch of a moment.
+    /// The stretch that contains a moment.
     #[inline]
     fn stretch(&self, ns: u64) -> Stretch {
         let latest = self.latest.get();
@@ -231,7 +229,7 @@ impl HostClock {
         self.measurement(0, self.wrong[0])
     }
 
-    /// When clocks are measured up to `end`, ns, and what is wrong then.
+    /// Moments up to `end` at which clocks are measured, and the error of each measurement, ns.
     fn moments(&self, end: u64) -> Vec<(u64, i64)> {
         if self.every == 0 {
             return Vec::new();
@@ -247,7 +245,7 @@ impl HostClock {
         measured.map(|(at, s)| (s.ns, wrong(at))).collect()
     }
 
-    /// Those during a run up to its end at about `ns`.
+    /// The measurements during a run that ends at about `ns`.
     pub fn measurements(&self, ns: u64) -> Vec<Measurement> {
         let moments = self.moments(ns).into_iter();
         moments
@@ -255,8 +253,8 @@ impl HostClock {
             .collect()
     }
 
-    /// The one at an end about `ns`. It is taken a whole number of 2^SHIFT ticks after the
-    /// rate changed last, since only then measurements tell the rate exactly.
+    /// The measurement at an end at about `ns`. It is a whole number of 2^SHIFT ticks after the
+    /// last change of rate: only then do measurements tell the rate exactly.
     pub fn last_measurement(&self, ns: u64) -> Measurement {
         self.measurement(self.last_moment(ns), self.wrong[1])
     }
@@ -273,8 +271,8 @@ impl HostClock {
         (self.ticks(ns), reference + wrong, self.error_ns)
     }
 
-    /// By how much times may be off that are taken from straight lines through the
-    /// measurements of a run up to `end`, ns, if these are right.
+    /// Largest error of times from straight lines through exact measurements of a run up to `end`,
+    /// ns.
     pub fn bend(&self, end: u64) -> u64 {
         let mut moments = vec![0];
         moments.extend(self.moments(end).iter().map(|moment| moment.0));
@@ -307,7 +305,7 @@ fn signed(random: &mut Random) -> f64 {
 mod tests {
     use super::*;
 
-    /// As the analysis converts: a rate with 40 bits behind the point, from both measurements.
+    /// Converts as the analysis does: a rate with 40 fractional bits, from both measurements.
     fn convert(clock: &HostClock, ticks: u64, end: u64) -> i64 {
         let mut points = vec![clock.first_measurement()];
         points.extend(clock.measurements(end));

@@ -1,8 +1,8 @@
-//! What an analysis of a generated trace must find, as a file beside it.
+//! The findings that an analysis of a generated trace must report, as a file beside it.
 //!
-//! `expected.json` lies in the trace directory. All times are ns, whole numbers, except
-//! where a name says otherwise; percentages and texts are not in it, since they follow
-//! from the rest. Lists are as in a report: largest first, cut where a report cuts them.
+//! `expected.json` lies in the trace directory. All times are whole ns, except where a name says
+//! otherwise. It has no percentages and texts, since they follow from the rest. Lists are as in a
+//! report: largest first, cut where a report cuts them.
 
 use std::fs;
 use std::io;
@@ -19,9 +19,9 @@ use super::world::World;
 
 /// The file, beside the location files.
 pub const FILE: &str = "expected.json";
-/// What `schema` says.
+/// Value of `schema`.
 pub const SCHEMA: &str = "laggard-expected/1";
-/// Ranks and causes that are listed of a finding.
+/// Ranks and causes listed per finding.
 pub const LISTED: usize = 32;
 
 /// Everything that is expected of a trace.
@@ -52,21 +52,21 @@ pub struct Run {
     pub hosts: Vec<String>,
     /// Steps of the program.
     pub steps: u64,
-    /// What was put in.
+    /// Faults in it.
     pub faults: Vec<Fault>,
     /// Calls of all ranks.
     pub calls: u64,
     /// Messages that were received.
     pub messages: u64,
-    /// Bytes of these.
+    /// Bytes of these messages.
     pub message_bytes: u64,
     /// From the first call's enter to the last one's leave, of all ranks.
     pub wall_ns: u64,
-    /// By so much a time of one host may seem to be off against one of another, because
-    /// clocks are not measured exactly. 0 = every severity is exact.
+    /// Largest error of a time on one host against one on another, because clocks are measured with
+    /// errors. 0 = every severity is exact.
     pub clock_error_ns: u64,
-    /// By so much the rates of clocks change, parts per million: where only sums of ticks are
-    /// known, as in profiles, sums of times are off by that.
+    /// Largest change of a clock's rate, parts per million. Sums of times are off by this where
+    /// only sums of ticks are known, as in profiles.
     #[serde(default)]
     pub clock_wander_ppm: f64,
 }
@@ -97,13 +97,13 @@ pub struct Finding {
     pub inter_host_ns: u64,
     /// Ranks that lost time, as ranges.
     pub rank_set: String,
-    /// The worst ranks; equal ones by number.
+    /// The worst ranks; ties by number.
     pub ranks: Vec<RankShare>,
-    /// Whom they waited for, the largest share first; equal ones by rank.
+    /// The ranks they waited for, largest share first; ties by rank.
     pub causes: Vec<Cause>,
-    /// How many there are, those that are not listed included.
+    /// Number of causes, including those not listed.
     pub all_causes: u64,
-    /// The call that lost most, of equal ones the first, then that of the lowest rank.
+    /// The call that lost most; of ties the first, then the lowest rank's.
     pub worst: Worst,
 }
 
@@ -134,9 +134,9 @@ pub struct Cause {
 pub struct Worst {
     /// World rank.
     pub rank: u32,
-    /// Since the first call of all ranks.
+    /// Enter, since the first call of all ranks.
     pub start_ns: u64,
-    /// Likewise.
+    /// Leave, since the first call of all ranks.
     pub end_ns: u64,
     /// Time lost.
     pub severity_ns: u64,
@@ -162,7 +162,8 @@ pub struct Locations {
     pub waiting_ns: Vec<u64>,
     /// Outside of calls, from the first call to the last.
     pub computation_ns: Vec<u64>,
-    /// Between start-up and shut-down: from MPI_Init's leave until the last rank enters MPI_Finalize.
+    /// Between start-up and shut-down: from MPI_Init's leave until the last rank enters
+    /// MPI_Finalize.
     pub wall_ns: Vec<u64>,
 }
 
@@ -226,7 +227,7 @@ impl Finding {
 }
 
 impl Expected {
-    /// What the simulation of a program says.
+    /// The expectations that follow from a simulation.
     pub(super) fn new(world: &World, steps: u64) -> Option<Expected> {
         let ledger = world.ledger.as_ref()?;
         let settings = world.settings;
@@ -246,7 +247,7 @@ impl Expected {
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity_ns));
         let times = || world.ranks.iter().map(|rank| rank.times);
-        // Measured until the last rank comes to the end.
+        // Wall time lasts until the last rank reaches MPI_Finalize.
         let stopped = times().map(|times| times.stopped).max().unwrap_or(0);
         let skew = &settings.skew;
         Some(Expected {
@@ -261,7 +262,7 @@ impl Expected {
                 messages: world.messages,
                 message_bytes: world.message_bytes,
                 wall_ns: end - start,
-                // Each of two hosts may be off, at the start, the end and between.
+                // Both hosts may be off, at the start, the end and between.
                 clock_error_ns: if settings.hosts() > 1 {
                     2 * (skew.error_ns + world.bend(end))
                 } else {
@@ -292,7 +293,7 @@ impl Expected {
     /// Reads the file of a trace directory.
     ///
     /// # Errors
-    /// It is not there, or not one of these.
+    /// The file is missing, or has another schema.
     pub fn read(directory: &Path) -> io::Result<Expected> {
         let path = directory.join(FILE);
         let name =

@@ -1,4 +1,4 @@
-//! Faults that are put into a program, and how long its ranks compute with them.
+//! Faults, and how long ranks compute with them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -14,60 +14,60 @@ use super::random::Random;
 pub enum Fault {
     /// A rank computes longer all the time.
     SlowRank {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// By so much, per cent.
+        /// How much longer, per cent.
         percent: u64,
     },
     /// A rank computes longer for some steps.
     SlowPhase {
-        /// Which.
+        /// The rank.
         rank: u32,
         /// The first of the steps, from 0.
         first: u64,
-        /// The last of them.
+        /// The last of these steps.
         last: u64,
-        /// By so much, per cent.
+        /// How much longer, per cent.
         percent: u64,
     },
-    /// A rank is held up once; those who need its data are late for others in turn.
+    /// A rank is held up once; ranks that need its data are late for others in turn.
     LateChain {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// In this step, from 0.
+        /// The step, from 0.
         step: u64,
-        /// For so long.
+        /// How long.
         microseconds: u64,
     },
     /// Even ranks compute longer in even steps, odd ranks in odd steps.
     Alternating {
-        /// By so much, per cent.
+        /// How much longer, per cent.
         percent: u64,
     },
     /// A rank sends a message that nobody receives.
     LostMessage {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// In this step, from 0.
+        /// The step, from 0.
         step: u64,
     },
-    /// A rank posts a receive that nothing is sent to.
+    /// A rank posts a receive that nobody sends to.
     LostReceive {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// In this step, from 0.
+        /// The step, from 0.
         step: u64,
     },
     /// Every computation of every rank takes longer by a random time.
     Noise {
-        /// By so much at most, per cent.
+        /// How much longer at most, per cent.
         percent: u64,
     },
     /// Some computations, at random, take longer, as if something held the rank up.
     Bursts {
-        /// One in so many, on average.
+        /// One in this many, on average.
         one_in: u64,
-        /// By so much, per cent.
+        /// How much longer, per cent.
         percent: u64,
     },
 }
@@ -84,7 +84,7 @@ Faults (each may be given several times, and all may be combined; steps count fr
   noise=PERCENT                       every computation takes longer by up to so much
   bursts=N:PERCENT                    one computation in N, at random, takes longer";
 
-/// Longest computation that a fault may make of a shorter one, as a multiple in per cent.
+/// Largest factor by which a fault may lengthen a computation, per cent.
 const MOST_PERCENT: u64 = 100_000;
 
 impl FromStr for Fault {
@@ -167,7 +167,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// The rank that it is about, if it is about one.
+    /// The rank that it affects, if it affects only one.
     pub fn rank(&self) -> Option<u32> {
         match *self {
             Fault::SlowRank { rank, .. }
@@ -204,7 +204,7 @@ impl Fault {
     }
 }
 
-/// What a computation of `ns` takes with all faults.
+/// Duration of a computation of `ns` with all faults, ns.
 pub fn computation(faults: &[Fault], rank: u32, step: u64, ns: u64, random: &mut Random) -> u64 {
     let delays = faults
         .iter()

@@ -1,9 +1,8 @@
-//! What the simulated program loses, booked as it happens: the other side of what an
-//! analysis finds.
+//! The losses of the simulated program, booked as they happen.
 //!
-//! The simulation knows both ends of every message and all members of every collective,
-//! and the formulas here are written from the catalogue's specification, not shared with
-//! the analyzer: what both agree on has been worked out twice.
+//! The simulation knows both ends of every message and all members of every collective. The
+//! formulas follow the catalogue's specification and share no code with the analyzer, so agreement
+//! is between two independent derivations.
 
 use rustc_hash::FxHashMap;
 
@@ -42,7 +41,6 @@ pub enum Pattern {
     WaitAtCommManagement,
 }
 
-/// Patterns.
 const PATTERNS: usize = Pattern::WaitAtCommManagement as usize + 1;
 
 impl Pattern {
@@ -84,7 +82,7 @@ impl Pattern {
         }
     }
 
-    /// Whether its time was spent waiting for another rank, not in the library.
+    /// Whether the time was spent waiting for another rank, not in the library.
     pub fn is_wait(self) -> bool {
         !matches!(
             self,
@@ -101,15 +99,15 @@ pub type Late = (u32, SiteId);
 pub struct Loss {
     /// What it is.
     pub pattern: Pattern,
-    /// ns; nothing is booked unless it is above zero.
+    /// ns; zero is not booked.
     pub severity: u64,
-    /// Who lost it.
+    /// The rank that lost it.
     pub rank: u32,
-    /// In which call.
+    /// The call.
     pub site: SiteId,
     /// The call's enter and leave, ns.
     pub times: (u64, u64),
-    /// Whom it waited for, if for anybody.
+    /// The rank it waited for, if any.
     pub late: Option<Late>,
 }
 
@@ -193,7 +191,7 @@ impl Ledger {
 }
 
 impl Loss {
-    /// The earlier of equal ones counts, then that of the lower rank.
+    /// Whether this loss is worse. The earlier of equal ones counts, then the lower rank's.
     fn is_worse(&self, other: &Loss) -> bool {
         let key = |loss: &Loss| {
             let first = std::cmp::Reverse((loss.times.0, loss.rank));
@@ -214,25 +212,23 @@ pub struct Member {
     pub leave: u64,
 }
 
-/// Time from `enter` to the begin of something that others do at `event`, but not more
-/// than up to `leave`.
+/// Time from `enter` until another rank's `event`, at most until `leave`.
 fn until(event: u64, enter: u64, leave: u64) -> u64 {
     event.min(leave).saturating_sub(enter)
 }
 
-/// The member that entered last; of several at once the one with the lowest rank.
+/// The member that entered last; of ties the one with the lowest rank.
 fn last(members: impl Iterator<Item = Member>) -> Option<Member> {
     members.max_by_key(|member| (member.enter, std::cmp::Reverse(member.rank)))
 }
 
 impl Ledger {
-    /// A receive that entered at `times.0` and got a message whose send was entered at
-    /// `sent`; gives what it lost.
+    /// Time that a receive lost. It entered at `times.0`; its message's send was entered at `sent`.
     pub fn late_sender(times: (u64, u64), sent: u64) -> u64 {
         until(sent, times.0, times.1)
     }
 
-    /// A blocked send whose receive was posted at `posted`; gives what it lost.
+    /// Time that a blocked send lost. Its receive was posted at `posted`.
     pub fn late_receiver(times: (u64, u64), posted: u64) -> u64 {
         match posted < times.1 {
             true => posted.saturating_sub(times.0),
@@ -240,7 +236,7 @@ impl Ledger {
         }
     }
 
-    /// A collective in which all wait for the last one; then, in some, for the library.
+    /// A collective in which all wait for the last member, and some then for the library.
     pub fn all_to_all(
         &mut self,
         site: SiteId,
@@ -272,7 +268,7 @@ impl Ledger {
         }
     }
 
-    /// A member that needs data of the root.
+    /// A member that needs the root's data.
     pub fn one_to_all(&mut self, site: SiteId, member: &Member, root: &Member) {
         self.book(Loss {
             pattern: Pattern::LateBroadcast,
@@ -284,7 +280,7 @@ impl Ledger {
         });
     }
 
-    /// A root that needs data of all others.
+    /// A root that needs the data of all others.
     pub fn all_to_one(&mut self, site: SiteId, root: &Member, others: &[Member]) {
         let first = others
             .iter()

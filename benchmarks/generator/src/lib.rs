@@ -1,17 +1,17 @@
-//! Traces of programs that never ran, as the collector would have written them, and
-//! beside them what an analysis must find.
+//! Traces of programs that never ran, as the collector would write them, and beside them the
+//! findings that an analysis must report.
 //!
-//! *How.* [`Program`]s are scripts of calls for each rank; a simulation runs them all in
-//! the order of time, with [`Fault`]s put in, and knows both ends of every message and
-//! all members of every collective. Calls go to the files through the same crate that the
-//! collector writes with; losses are booked from the catalogue's specification, and
-//! become [`Expected`]. The same [`Settings`] give the same bytes.
+//! *How.* A [`Program`] is a script of calls for each rank. A simulation runs all ranks in the
+//! order of time, with [`Fault`]s. It knows both ends of every message and all members of every
+//! collective. Calls go to the files through the crate that the collector writes with. Losses are
+//! booked from the catalogue's specification, and become [`Expected`]. The same [`Settings`] give
+//! the same bytes.
 //!
-//! *Size.* Any number of ranks: files are open only while a buffer is written to them,
-//! and memory is bounded by the number of ranks, not of calls.
+//! *Size.* Any number of ranks. Files are open only while a buffer is written to them, and memory
+//! grows with the ranks, not with the calls.
 //!
-//! *Not simulated.* What networks and libraries really do: a message travels for a fixed
-//! time and one per byte; larger ones than the eager limit wait for their receive.
+//! *Not simulated.* Real networks and libraries. A message takes a fixed time plus a time per byte.
+//! Messages larger than the eager limit wait for their receive.
 
 mod check;
 mod clock;
@@ -51,9 +51,9 @@ use world::World;
 /// How long the program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many steps.
+    /// Steps of the program.
     Steps(u64),
-    /// Calls of all ranks together; it becomes the nearest number of whole steps.
+    /// Calls of all ranks together, rounded to whole steps.
     Calls(u64),
 }
 
@@ -66,32 +66,32 @@ pub struct Settings {
     pub ranks: u32,
     /// Ranks on each host; 0 = all on one.
     pub ranks_per_host: u32,
-    /// For how long.
+    /// How long the program is.
     pub length: Length,
     /// Bytes of a message.
     pub message_bytes: u64,
-    /// A message's way, but for its bytes, ns.
+    /// Time of a message without the part for its bytes, ns.
     pub latency_ns: u64,
-    /// Messages up to so many bytes are buffered, the sender of others waits.
+    /// Messages up to this many bytes are buffered. The sender of a larger one waits.
     pub eager_limit: u64,
     /// What a rank computes in a step, ns.
     pub computation_ns: u64,
     /// Whether halo exchanges have no borders.
     pub periodic: bool,
-    /// What is wrong.
+    /// Faults.
     pub faults: Vec<Fault>,
     /// How clocks differ.
     pub skew: Skew,
-    /// Another seed, other times.
+    /// Another seed gives other times.
     pub seed: u64,
-    /// Whether to write down what an analysis must find.
+    /// Whether to write the expectations.
     pub expectations: bool,
     /// Whether ranks of a host share a file.
     pub file_per_node: bool,
 }
 
 impl Settings {
-    /// So many ranks of a program that makes so many calls, with nothing special.
+    /// Default settings for a program on this many ranks.
     pub fn new(program: Program, ranks: u32, length: Length) -> Settings {
         Settings {
             program,
@@ -111,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// Ranks that share a host, at most.
+    /// Largest number of ranks that share a host.
     fn ranks_on_host(&self) -> u32 {
         match self.ranks_per_host {
             0 => self.ranks,
@@ -123,7 +123,7 @@ impl Settings {
         self.ranks.div_ceil(self.ranks_on_host())
     }
 
-    /// What is asked for that cannot be.
+    /// Why the settings are impossible, if they are.
     fn problem(&self) -> Option<String> {
         let ranks = self.ranks;
         if ranks == 0 {
@@ -144,11 +144,11 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes a trace into `directory`, which is made and must not hold a trace.
+/// Writes a trace into `directory`, which is created and must not hold a trace.
 ///
 /// # Errors
-/// What the file system says, settings that contradict themselves, or a program that
-/// comes to a standstill with them (sends that wait for each other).
+/// What the file system says, contradicting settings, or a program that comes to a standstill with
+/// them (sends that wait for each other).
 pub fn generate(settings: &Settings, directory: &Path) -> io::Result<Written> {
     if let Some(problem) = settings.problem() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));

@@ -22,17 +22,16 @@ pub const NOBODY: Endpoint = Endpoint {
     tag: 0,
     bytes: 0,
 };
-/// Bytes of the windows of all files together, about, if there are not too many files.
+/// About this many bytes for the windows of all files together, if there are not too many files.
 const ALL_WINDOWS: usize = 256 << 20;
-/// Bytes of a window at most.
+/// Largest window, bytes.
 const LARGEST_WINDOW: usize = 1 << 20;
-/// Signatures of a location, as the collector bounds them; the calls after these share
-/// fallback signatures.
+/// Most signatures of a location, the collector's bound. Later calls share fallback signatures.
 const MAX_SIGNATURES: usize = 65_536;
 
 /// What all files of a run have in common.
 pub struct Run<'a> {
-    /// Where they go.
+    /// Directory of the trace.
     pub directory: &'a Path,
     /// Name of the program.
     pub program: &'a str,
@@ -40,7 +39,7 @@ pub struct Run<'a> {
     pub ranks: u32,
     /// The run's identity.
     pub id: [u8; 16],
-    /// The places that it makes calls from.
+    /// The places that the program makes calls from.
     pub sites: &'a [Site],
     /// Whether ranks of a host share a file.
     pub file_per_node: bool,
@@ -48,11 +47,11 @@ pub struct Run<'a> {
 
 /// A call to be written; times in ns.
 pub struct Call<'a> {
-    /// Where it is.
+    /// Its place.
     pub site: SiteId,
     /// Enter and leave, ns.
     pub times: (u64, u64),
-    /// Of its signature.
+    /// Flags of its signature.
     pub flags: u16,
     /// The communicator, 0 = none.
     pub group: u64,
@@ -62,7 +61,7 @@ pub struct Call<'a> {
     pub receive: Endpoint,
     /// The communicator that it made, 0 = none.
     pub object: u64,
-    /// Requests that it completed: post number and, of a wildcard, what was received.
+    /// Requests that it completed: post number and, for a wildcard, the received signature.
     pub completes: &'a [(u64, Option<Signature>)],
 }
 
@@ -72,10 +71,10 @@ pub struct Location {
     /// `CLOCK_MONOTONIC` of the host, for the blocks' headers.
     now: Rc<Cell<u64>>,
     clock: Rc<HostClock>,
-    /// Whether it measures the host's clock during the run.
+    /// Whether it records the measurements of the host's clock during the run.
     leads_host: bool,
     signatures: FxHashMap<Signature, u32>,
-    /// The latest of each place: the next call there is most likely the same.
+    /// The latest signature of each place: the next call there most likely has the same.
     latest: Vec<(Signature, u32)>,
     /// Ids of signatures so far.
     ids: u32,
@@ -143,7 +142,7 @@ impl Location {
         }
     }
 
-    /// Properties, places, the world, the clock. Ids of places and their texts are the
+    /// Defines properties, places, the world and the clock. Ids of places and their texts are the
     /// same in all files.
     fn define_run(&mut self, run: &Run, rank: u32, host: u32) {
         let mut texts: Vec<String> = Vec::new();
@@ -196,7 +195,7 @@ impl Location {
         self.clock_point(0, self.clock.first_measurement());
     }
 
-    /// Tells of a communicator.
+    /// Defines a communicator.
     pub fn communicator(&mut self, communicator: Communicator) {
         self.writer
             .define(&[Definition::Communicator(communicator)]);
@@ -255,7 +254,7 @@ impl Location {
         entry.bytes += call.send.bytes + call.receive.bytes;
     }
 
-    /// Writes a call that is not the same as the one before at its place.
+    /// Writes a call that differs from the one before at its place.
     fn push_other(
         &mut self,
         signature: &Signature,
@@ -292,7 +291,7 @@ impl Location {
         id
     }
 
-    /// A call whose signature says what and where only; the record says the rest.
+    /// A call whose signature holds operation and place only; the record holds the rest.
     #[cold]
     fn push_fallback(
         &mut self,
@@ -337,9 +336,9 @@ impl Location {
         self.writer.push_extended(&extensions, enter, leave, id);
     }
 
-    /// What a call completed: how many posts ago it was posted, and the signature that
-    /// tells the source of a wildcard's message. These are not bounded: a record could not
-    /// say it otherwise.
+    /// For each request that a call completed: how many posts ago it was posted, and the signature
+    /// that holds the source of a wildcard's message. These signatures are not bounded, since a
+    /// record has no other way to hold the source.
     fn completed(&mut self, call: &Call) -> Vec<(u32, u32)> {
         let entries = call.completes.iter().map(|(post, outcome)| {
             let outcome = outcome.as_ref().map_or(0, |outcome| {
@@ -351,7 +350,7 @@ impl Location {
         entries.collect()
     }
 
-    /// The id of a list; 0 = nothing.
+    /// The id of a list; 0 = empty.
     fn completion_list(&mut self, entries: &[(u32, u32)]) -> u32 {
         if entries.is_empty() {
             return 0;
@@ -366,7 +365,7 @@ impl Location {
         id
     }
 
-    /// Ends the file at `end`, ns; gives its bytes.
+    /// Ends the file at `end`, ns, and returns its bytes.
     pub fn close(mut self, end: u64) -> io::Result<u64> {
         if self.leads_host {
             for measurement in self.clock.measurements(end) {

@@ -9,7 +9,7 @@ use super::site::SiteId;
 pub enum Peer {
     /// A rank of the world.
     Rank(u32),
-    /// Whoever sends: `MPI_ANY_SOURCE`.
+    /// Any source: `MPI_ANY_SOURCE`.
     Any,
     /// No process, beyond a border: `MPI_PROC_NULL`.
     Nobody,
@@ -24,7 +24,7 @@ impl From<Option<u32>> for Peer {
 }
 
 impl Peer {
-    /// As in a trace.
+    /// The number in a trace.
     pub fn number(self) -> i32 {
         match self {
             Peer::Rank(rank) => rank as i32,
@@ -37,11 +37,11 @@ impl Peer {
 /// One half of a message on the world.
 #[derive(Clone, Copy, Debug)]
 pub struct Half {
-    /// To whom or from whom.
+    /// The other end.
     pub peer: Peer,
     /// Tag; [`TAG_ANY`] fits any.
     pub tag: i32,
-    /// Bytes that are sent, or room for them.
+    /// Bytes sent, or room for them.
     pub bytes: u64,
 }
 
@@ -52,7 +52,7 @@ impl Half {
         Half { peer, tag, bytes }
     }
 
-    /// Whether a message from `source` with `tag` fits a receive like this.
+    /// Whether a message from `source` with `tag` matches this receive.
     pub fn fits(&self, source: u32, tag: i32) -> bool {
         let peer = self.peer == Peer::Any || self.peer == Peer::Rank(source);
         peer && (self.tag == TAG_ANY || self.tag == tag)
@@ -79,13 +79,13 @@ pub enum Among {
 /// One thing that a rank does.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// Computes for so long, ns, longer with faults.
+    /// Computes for this long, ns, longer with faults.
     Compute(u64),
-    /// Computes for exactly so long, ns.
+    /// Computes for exactly this long, ns.
     Pause(u64),
     /// Sends and waits until the buffer can be used again.
     Send(SiteId, Half),
-    /// Sends what nobody will receive.
+    /// Sends a message that nobody will receive.
     SendLost(SiteId, Half),
     /// Receives and waits.
     Recv(SiteId, Half),
@@ -103,11 +103,11 @@ pub enum Op {
     Waitall(SiteId),
     /// A collective operation with bytes per member.
     Collective {
-        /// Where.
+        /// The place.
         site: SiteId,
-        /// Who takes part.
+        /// The members.
         among: Among,
-        /// Root, world rank; of no meaning where the operation has none.
+        /// Root, world rank; without meaning for operations that have none.
         root: u32,
         /// Bytes to or from each member.
         bytes: u64,

@@ -20,7 +20,7 @@ use super::site::{self, Site, SiteId};
 const REDUCTION_INTERVAL: u64 = 10;
 /// Tag of messages that nobody receives.
 const LOST_MESSAGE_TAG: i32 = 4711;
-/// Tag of receives that nothing is sent to: they must not meet those.
+/// Tag of receives that nobody sends to. It must not match lost messages.
 const LOST_RECEIVE_TAG: i32 = 4712;
 
 /// The programs.
@@ -64,8 +64,8 @@ pub trait Script {
     /// What a rank does before the first step.
     fn begin(&self, _rank: u32, _ops: &mut VecDeque<Op>) {}
 
-    /// What it does in a step, from 0; `last_tag` is that of the message that it received
-    /// last. `false` = nothing, the rank has ended.
+    /// What it does in a step, from 0. `last_tag` is the tag of the message that it received last.
+    /// `false` = nothing, the rank has ended.
     fn step(&self, rank: u32, step: u64, last_tag: i32, ops: &mut VecDeque<Op>) -> bool;
 
     /// Whether the rank goes on, whatever the number of steps, until a message ends it.
@@ -73,7 +73,7 @@ pub trait Script {
         false
     }
 
-    /// Calls of all ranks in the first ten steps, about.
+    /// Approximate number of calls of all ranks in the first ten steps.
     fn calls_of_ten_steps(&self, ranks: u32) -> u64 {
         let mut ops = VecDeque::new();
         let calls = (0..ranks).map(|rank| {
@@ -87,7 +87,7 @@ pub trait Script {
     }
 }
 
-/// What all programs are told.
+/// Parameters of all programs.
 #[derive(Clone, Debug)]
 struct Shape {
     ranks: u32,
@@ -123,8 +123,8 @@ impl Program {
         Program::value_variants()
     }
 
-    /// What the programs that measure speed have if nothing else is asked for, so that
-    /// messages are late in a realistic share of the calls.
+    /// Default faults of the programs that measure speed, so that messages are late in a realistic
+    /// share of the calls.
     pub fn usual_faults(self, ranks: u32) -> Vec<Fault> {
         match self {
             Program::Stencil | Program::Ring | Program::Collectives | Program::Pingpong => vec![
@@ -142,7 +142,7 @@ impl Program {
         }
     }
 
-    /// How its ranks are arranged.
+    /// The grid of its ranks.
     pub(super) fn grid(self, settings: &Settings) -> Grid {
         let dimensions = match self {
             Program::Halo3d => 3,
@@ -161,7 +161,7 @@ impl Program {
         Grid::new(settings.ranks, dimensions, is_periodic)
     }
 
-    /// What its ranks do in so many steps.
+    /// The script of its ranks for this many steps.
     pub(super) fn script(self, settings: &Settings, steps: u64) -> Box<dyn Script> {
         let shape = Shape {
             ranks: settings.ranks,
@@ -186,7 +186,7 @@ impl Program {
         }
     }
 
-    /// Steps that give about so many calls, at least one.
+    /// Steps that give about this many calls, at least one.
     pub(super) fn steps(self, settings: &Settings, calls: u64) -> u64 {
         // Init and Finalize are calls, too.
         let calls = calls.saturating_sub(2 * u64::from(settings.ranks));
@@ -213,7 +213,7 @@ fn collective(site: SiteId, among: Among, bytes: u64) -> Op {
     }
 }
 
-/// The messages without a partner of a rank in a step.
+/// The messages without a partner that a rank has in a step.
 pub fn lost(faults: &[Fault], rank: u32, step: u64, settings: &Settings) -> Vec<Op> {
     let half = |tag| Half::new((rank + 1) % settings.ranks, tag, settings.message_bytes);
     let lost = faults.iter().filter_map(|fault| match *fault {

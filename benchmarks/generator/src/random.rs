@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same every time.
+//! Pseudo-random numbers, the same in every run.
 
 /// An xorshift generator with multiplied output (Vigna, "An experimental exploration of
 /// Marsaglia's xorshift generators, scrambled").
@@ -11,10 +11,10 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A generator for a part of what `seed` is for; parts differ from the first number on.
+    /// A generator for one part of a simulation with `seed`; parts differ from the first number on.
     pub fn part(seed: u64, part: u64) -> Random {
         let mut mixed = Random::new(seed ^ part.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        // What the first numbers have in common wears off.
+        // The first numbers of similar seeds are correlated.
         (0..4).for_each(|_| {
             mixed.next();
         });

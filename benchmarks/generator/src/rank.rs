@@ -13,7 +13,7 @@ use super::site::SiteId;
 pub struct Rank {
     /// Its time, ns.
     pub now: u64,
-    /// What it does before it asks its script again.
+    /// Operations before it asks its script again.
     pub ops: VecDeque<Op>,
     /// How far its script is.
     pub progress: Progress,
@@ -21,11 +21,11 @@ pub struct Rank {
     pub call: Option<OpenCall>,
     /// Requests in the order of their posting.
     pub requests: VecDeque<Request>,
-    /// Messages that no receive was posted for.
+    /// Messages without a posted receive.
     pub inbox: VecDeque<Envelope>,
-    /// Receives that no message came for, in the order of their posting.
+    /// Receives without a message, in the order of their posting.
     pub posted: Vec<Posted>,
-    /// Requests made so far, those inside blocking calls included.
+    /// Requests made so far, including those inside blocking calls.
     pub made: u32,
     /// Collectives so far on the world, the row and the column.
     pub collectives: [u64; 3],
@@ -35,7 +35,7 @@ pub struct Rank {
     pub random: Random,
     /// Its file, until it is closed.
     pub location: Option<Location>,
-    /// What became of it.
+    /// Its times.
     pub times: Times,
 }
 
@@ -50,7 +50,7 @@ pub enum Progress {
     Ending,
 }
 
-/// What a rank spent, ns.
+/// Times of a rank, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Outside of calls, between the first and the last.
@@ -66,23 +66,23 @@ pub struct Times {
 /// A call under way, or over and not booked yet.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCall {
-    /// Where.
+    /// Its place.
     pub site: SiteId,
     /// ns.
     pub enter: u64,
     /// ns, once it is known.
     pub leave: Option<u64>,
-    /// What it takes by itself, ns.
+    /// Its own duration without waiting, ns.
     pub overhead: u64,
-    /// When what it waits for is there, as far as known. ns.
+    /// When it has everything it waits for, as far as known, ns.
     pub ready: u64,
-    /// Things that it still waits for.
+    /// Number of things that it still waits for.
     pub needs: u32,
     /// The requests that it completes: position of the first, and how many.
     pub covers: (usize, usize),
-    /// Whether these are requests of the program, or only inside the call.
+    /// Whether they are the program's requests, not only inside the call.
     pub completes: bool,
-    /// Of the signature.
+    /// Flags of its signature.
     pub flags: u16,
     /// Communicator, 0 = none.
     pub group: u64,
@@ -99,11 +99,11 @@ pub struct OpenCall {
 pub struct Request {
     /// Its number at this rank.
     pub id: u32,
-    /// Its post number in the trace; of no meaning inside a blocking call.
+    /// Its post number in the trace; without meaning inside a blocking call.
     pub post: u64,
     /// Whether it sends.
     pub sends: bool,
-    /// As it was posted.
+    /// Its half of the message.
     pub half: Half,
     /// When it is done, ns.
     pub done: Option<u64>,
@@ -118,7 +118,7 @@ pub struct Partner {
     pub rank: u32,
     /// Its call.
     pub site: SiteId,
-    /// When it entered that, ns.
+    /// When that rank entered the call, ns.
     pub time: u64,
     /// The message's tag.
     pub tag: i32,
@@ -150,7 +150,7 @@ pub struct Envelope {
 pub struct Posted {
     /// The rank's request.
     pub request: u32,
-    /// What fits.
+    /// The messages that match.
     pub half: Half,
     /// The posting call.
     pub site: SiteId,
@@ -178,22 +178,21 @@ impl Rank {
         }
     }
 
-    /// The message that a receive gets, if it is there: the one sent first.
+    /// Takes the message that a receive gets, if there is one: the one sent first.
     pub fn take_message(&mut self, half: &Half) -> Option<Envelope> {
         let fits = |message: &Envelope| half.fits(message.source, message.tag);
         let at = self.inbox.iter().position(fits)?;
         self.inbox.remove(at)
     }
 
-    /// The receive that a message fulfils, if it is there: the one posted first.
+    /// Takes the receive that a message fulfils, if there is one: the one posted first.
     pub fn take_posted(&mut self, source: u32, tag: i32) -> Option<Posted> {
         let fits = |posted: &Posted| posted.half.fits(source, tag);
         let at = self.posted.iter().position(fits)?;
         Some(self.posted.remove(at))
     }
 
-    /// Something happened to a request; gives whether the call that the rank is in now has
-    /// all that it waits for.
+    /// Settles a request. Returns whether the rank's current call now has everything it waits for.
     pub fn settle(&mut self, id: u32, done: u64, partner: Partner) -> bool {
         let Some(at) = self.requests.iter().position(|request| request.id == id) else {
             // A buffered send whose call is long over.

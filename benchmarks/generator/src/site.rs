@@ -17,7 +17,7 @@ pub struct Site {
     pub frames: &'static [(&'static str, u32)],
 }
 
-/// How a place is told beside the trace, as reports tell it.
+/// A place as reports show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// Name of the call.
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 impl Site {
-    /// Its text.
+    /// The place as text.
     pub fn place(&self) -> Place {
         let frame = |(function, line): &(&str, u32)| format!("{function} {}:{line}", self.file);
         Place {
@@ -53,7 +53,7 @@ pub const SPLIT_ROWS: SiteId = 2;
 pub const SPLIT_COLUMNS: SiteId = 3;
 /// A send that nobody receives.
 pub const LOST_SEND: SiteId = 4;
-/// A receive that nothing is sent to.
+/// A receive that nobody sends to.
 pub const LOST_RECEIVE: SiteId = 5;
 /// Number of the first place that is the program's own.
 pub const FIRST: SiteId = 6;

@@ -1,4 +1,4 @@
-//! Where a file's bytes go until there are enough of them to write.
+//! Buffers between locations and files.
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use laggard_trace::{NodePlace, Space};
 
-/// Bytes of the first window: enough for a location that makes few calls.
+/// Bytes of the first window: enough for a location with few calls.
 const FIRST_WINDOW: usize = 8 << 10;
 
 /// Where the bytes of one location are appended.
 pub enum Sink {
-    /// To this file, which is not there yet.
+    /// To this file, which does not exist yet.
     Own(PathBuf),
     /// To a place in the file of its host.
     Shared(Box<Shared>),
@@ -24,7 +24,7 @@ pub enum Sink {
 pub struct Shared {
     place: NodePlace,
     path: PathBuf,
-    /// Where the next byte goes, and how many more there.
+    /// Where the next byte goes, and how many more fit there.
     next: (u64, usize),
 }
 
@@ -56,25 +56,25 @@ impl Shared {
     }
 }
 
-/// A file that is appended to, window by window, and open only meanwhile.
+/// A file that is appended to, window by window, and is open only meanwhile.
 ///
-/// The collector maps its one file; a process that writes the files of 65,536 ranks at
-/// once has neither as many mappings nor as many descriptors.
+/// The collector maps its one file. A process that writes the files of 65,536 ranks at once has
+/// neither that many mappings nor descriptors.
 pub struct Buffered {
     sink: Sink,
     window: Vec<u64>,
     /// Bytes of the next window.
     size: usize,
-    /// Bytes of a window at most.
+    /// Largest window, bytes.
     largest: usize,
-    /// Bytes of the windows that are in the file.
+    /// Bytes of the windows already in the file.
     written: u64,
     /// `CLOCK_MONOTONIC` of the host now, ns.
     now: Rc<Cell<u64>>,
 }
 
 impl Buffered {
-    /// Windows of up to `largest` bytes, which go there.
+    /// Windows of up to `largest` bytes, written to `sink`.
     pub fn new(sink: Sink, largest: usize, now: Rc<Cell<u64>>) -> Buffered {
         Buffered {
             sink,
@@ -86,7 +86,7 @@ impl Buffered {
         }
     }
 
-    /// Bytes that were written.
+    /// Bytes written.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -95,7 +95,7 @@ impl Buffered {
     fn write(&mut self, length: usize) -> io::Result<()> {
         if length > 0 {
             let words = &self.window[..length.div_ceil(8)];
-            // SAFETY: all bytes of the words are initialised, and any value will do.
+            // SAFETY: all bytes of the words are initialised, and bytes may have any value.
             let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), length) };
             match &mut self.sink {
                 Sink::Own(path) => {
@@ -113,7 +113,7 @@ impl Buffered {
 
 impl Space for Buffered {
     fn prepare(&mut self, _minimum: usize) -> io::Result<()> {
-        // Memory can be had; a full disk shows when the window is written.
+        // Nothing to reserve: a full disk shows when the window is written.
         Ok(())
     }
 

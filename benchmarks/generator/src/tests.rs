@@ -9,7 +9,7 @@ fn settings(program: Program, ranks: u32) -> Settings {
     }
 }
 
-/// Calls, sends, receives and collectives of a rank, after checking that time goes on.
+/// Counts calls, sends, receives and collectives of a rank. Checks that time goes on.
 fn count(directory: &Path, rank: u32) -> [u64; 4] {
     let location = Read::open(&directory.join(file_name(rank, 0))).unwrap();
     assert!(location.damage.is_empty());
@@ -58,7 +58,7 @@ fn every_program_writes_what_was_asked_for() {
                 .collect();
             let sum = |i: usize| counts.iter().map(|counts| counts[i]).sum::<u64>();
             assert_eq!(sum(0), written.calls);
-            // Without a border, a worker or a successor there is nothing to do.
+            // Without a border, a worker or a successor a rank has nothing to do.
             let is_idle = ranks == 1 && written.calls < 100;
             assert!(
                 is_idle || (2850..3150).contains(&written.calls),

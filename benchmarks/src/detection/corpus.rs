@@ -1,4 +1,4 @@
-//! Programs that are clean, and programs with every fault at many strengths.
+//! Clean programs, and programs with every fault at many strengths.
 
 use std::fs;
 use std::io;
@@ -6,33 +6,32 @@ use std::path::Path;
 
 use laggard_generator::{self as generator, Fault, Length, Program, Settings};
 
-/// Ranks of all programs.
 const RANKS: u32 = 8;
 /// Steps of all programs: enough for waves and pipelines to fill.
 const STEPS: u64 = 1000;
 /// What a rank computes in a step, ns.
 const COMPUTATION_NS: u64 = 1_000_000;
-/// By how much computations differ at random, per cent.
+/// Largest random addition to a computation, per cent.
 const NOISE: u64 = 1;
-/// Bytes of messages: calls that take next to nothing, and calls that take a tenth to a half of
-/// the time.
+/// Bytes of messages: calls take next to nothing with the first, and a tenth to a half of the time
+/// with the second.
 const BYTES: [u64; 2] = [4 << 10, 1 << 20];
 /// The rank that is late.
 const LATE: u32 = 3;
-/// How much longer the run gets with a fault, per cent of it.
+/// How much a fault lengthens the run, per cent.
 pub const STRENGTHS: [f64; 7] = [0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0];
 
-/// What a program has that has noise only.
+/// Name of no fault but noise.
 pub const NO_FAULT: &str = "none";
 
 /// A program of the corpus.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is generated.
+    /// The generator's settings.
     pub settings: Settings,
     /// Kind of the fault, or [`NO_FAULT`].
     pub fault: &'static str,
-    /// How much longer the run gets with the fault, about, per cent; 0 if it does not.
+    /// About how much the fault lengthens the run, per cent; 0 if it does not.
     pub strength: f64,
 }
 
@@ -54,9 +53,10 @@ impl Case {
 
     /// Whether nothing is wrong: no fault but noise, and all ranks do the same at the same time.
     ///
-    /// A token goes round one rank at a time, a master has nothing to do but to wait, and so has
-    /// who gathers: these wait by their nature. Where messages are so large that sends wait for
-    /// their receives, so do roots of collectives, and both ends of waves and pipelines.
+    /// Some programs wait by their nature. A token goes round one rank at a time. A master has
+    /// nothing to do but wait, and so has a rank that gathers. If messages are so large that sends
+    /// wait for their receives, roots of collectives wait, too, and both ends of waves and
+    /// pipelines.
     pub fn is_clean(&self) -> bool {
         use Program::{Collectives, MasterWorker, OrderedGather, Pipeline, Ring, Wavefront};
         let (program, settings) = (self.settings.program, &self.settings);
@@ -69,7 +69,7 @@ impl Case {
         self.fault == NO_FAULT && !waits
     }
 
-    /// What tells it apart from all others.
+    /// A unique name.
     pub fn name(&self) -> String {
         let faults: Vec<String> = self.settings.faults.iter().map(Fault::to_string).collect();
         format!(
@@ -80,7 +80,7 @@ impl Case {
         )
     }
 
-    /// Writes its trace, and what must be found in it, in place of what is there.
+    /// Writes its trace and expectations, and replaces any that are there.
     ///
     /// # Errors
     /// What the file system says.
@@ -92,7 +92,7 @@ impl Case {
     }
 }
 
-/// Every program with nothing wrong but noise: what its ranks wait, it waits by its nature.
+/// Every program with noise only. Waiting in these is natural.
 pub fn without_faults() -> Vec<Case> {
     let programs = Program::all().iter();
     let cases = programs.flat_map(|&program| {
@@ -118,7 +118,6 @@ pub fn with_faults() -> Vec<Case> {
     cases
 }
 
-/// Name of a fault's kind.
 fn fault_name(fault: &Fault) -> &'static str {
     match fault {
         Fault::SlowRank { .. } => "slow rank",
@@ -132,7 +131,7 @@ fn fault_name(fault: &Fault) -> &'static str {
     }
 }
 
-/// All faults at all strengths; those that are told in whole per cent have no half ones.
+/// All faults at all strengths. Faults in whole per cent have no half ones.
 fn faults(program: Program) -> Vec<(Fault, f64)> {
     let rank = LATE;
     let step = STEPS / 2;
@@ -140,7 +139,7 @@ fn faults(program: Program) -> Vec<(Fault, f64)> {
         (Fault::LostMessage { rank, step }, 0.0),
         (Fault::LostReceive { rank, step }, 0.0),
     ];
-    // Of these the computation of a step is one of several.
+    // A step of this program has several computations.
     let parts = match program {
         Program::Collectives => 5,
         _ => 1,
@@ -151,7 +150,7 @@ fn faults(program: Program) -> Vec<(Fault, f64)> {
         let (percent, microseconds) = (times(1.0), (run_us * strength / 100.0) as u64);
         let (first, last) = (step - STEPS / 10, step - 1);
         let mut add = |fault| faults.push((fault, strength));
-        // A tenth of the steps takes ten times as much longer.
+        // A tenth of the steps is slowed by ten times the strength.
         add(Fault::SlowPhase {
             rank,
             first,
@@ -163,7 +162,7 @@ fn faults(program: Program) -> Vec<(Fault, f64)> {
             step,
             microseconds,
         });
-        // One computation in a hundred takes a hundred times as much longer.
+        // One computation in a hundred is slowed by a hundred times the strength.
         add(Fault::Bursts {
             one_in: 100,
             percent: times(100.0),

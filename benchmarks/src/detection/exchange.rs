@@ -1,5 +1,5 @@
-//! What the filters save: the same traces analysed by two agents with and without them, generated
-//! ones and those of programs that run here.
+//! What the filters save: two agents analyse the same traces with and without them, both generated
+//! traces and recorded ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,6 @@ const AGENTS: usize = 2;
 /// Calls of generated traces.
 const CALLS: u64 = 1_000_000;
 
-/// A trace to analyse.
 struct Trace {
     name: String,
     directory: PathBuf,
@@ -130,8 +129,8 @@ fn generated(directory: &Path, program: Program, ranks: u32, is_clean: bool) -> 
     })
 }
 
-/// Programs that run here: a balanced one of our own, without and with a slow rank, and those of
-/// other people that are installed.
+/// Programs to record: a balanced one of our own, without and with a slow rank, and installed
+/// programs of others.
 fn recorded(directory: &Path) -> Result<Vec<Trace>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let inputs = sources.join("../tests/programs/real");

@@ -1,5 +1,4 @@
-//! The table of baselines of the machine that generated programs run on: what calls take there
-//! when nobody is late.
+//! The table of baselines of the simulated machine: the time of each call when nobody is late.
 
 use std::fs;
 use std::path::Path;
@@ -7,22 +6,21 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-/// Largest messages that the table tells of, bytes: 2 to this power.
+/// Largest messages in the table, bytes: 2 to this power.
 const LARGEST: u32 = 27;
-/// Sizes of groups.
 const GROUPS: [u32; 3] = [2, 4, 8];
-/// What a call takes by itself on average, ns.
+/// Average duration of a call without waiting, ns.
 const CALL: f64 = 150.0;
-/// A message's way, and what a byte adds to it, ns.
+/// Time of a message, and what each byte adds, ns.
 const WAY: (f64, f64) = (1_500.0, 0.1);
 
-/// How long a call of so many bytes takes, ns; `eager_limit` in bytes.
+/// Duration of a call with this many bytes, ns; `eager_limit` in bytes.
 fn time_ns(operation: &str, bytes: u64, eager_limit: u64) -> f64 {
     let way = |bytes: u64| CALL + WAY.0 + bytes as f64 * WAY.1;
     match operation {
         "MPI_Irecv" | "MPI_Isend" => CALL,
         "MPI_Send" if bytes <= eager_limit => CALL,
-        // Half of the bytes come, half of them go.
+        // Half of the bytes arrive, half leave.
         "MPI_Sendrecv" | "MPI_Allreduce" | "MPI_Alltoall" => way(bytes / 2),
         _ => way(bytes),
     }

@@ -1,28 +1,27 @@
-//! A report with filters, held against what its trace was made to say: what was reported though
-//! there is nothing, and what should have been and was not.
+//! Compares a filtered report with its trace's expectations: false alarms and misses.
 
 use laggard_report::{Bottleneck, Report};
 
 use laggard_generator::{Expected, Finding, place_of};
 
-/// Percent of its time that a rank loses from which on that must be found.
+/// From this share of a rank's time on, percent, a loss must be found.
 pub const MUCH: f64 = 2.0;
-/// Of causes that are due to nearly as much as the first one, each may come first: not every
+/// A cause that is due to at least this share of the first one's time may come first: not every
 /// instance was looked at.
 const AS_MUCH: f64 = 0.9;
 
-/// What an analysis of a trace must find.
+/// The findings that an analysis of a trace must report.
 pub struct Oracle<'e> {
     expected: &'e Expected,
-    /// The largest part of its time that a rank lost, percent.
+    /// Largest share of its time that a rank lost, percent.
     pub lost: f64,
     /// The findings that a report must have.
     must: Vec<&'e Finding>,
 }
 
 impl<'e> Oracle<'e> {
-    /// From what the generator knows: every finding that cost a rank [`MUCH`]; and, where a rank
-    /// lost so much at several places together, the one that cost it most.
+    /// The expected findings: every one that cost a rank [`MUCH`] and, where a rank lost that much
+    /// only at several places together, the one that cost it most.
     pub fn new(expected: &'e Expected) -> Oracle<'e> {
         let times = &expected.locations;
         let part = |rank: usize, ns: u64| 100.0 * ns as f64 / times.wall_ns[rank].max(1) as f64;
@@ -53,12 +52,12 @@ impl<'e> Oracle<'e> {
         }
     }
 
-    /// Whether there is something that must be found.
+    /// Whether there is something to find.
     pub fn is_faulty(&self) -> bool {
         !self.must.is_empty() || !self.expected.unmatched.is_empty()
     }
 
-    /// What a report must have and has not, a line each.
+    /// Expected findings that a report lacks, a line each.
     pub fn missed(&self, report: &Report) -> Vec<String> {
         let mut missed = Vec::new();
         for wanted in &self.must {
@@ -91,7 +90,7 @@ impl<'e> Oracle<'e> {
         missed
     }
 
-    /// What a report has and nobody lost time in; of a clean program, everything that it has. A
+    /// Findings of a report in which nobody lost time; for a clean program, all its findings. A
     /// line each.
     pub fn false_alarms(&self, report: &Report, is_clean: bool) -> Vec<String> {
         let findings = &self.expected.findings;
@@ -106,12 +105,12 @@ impl<'e> Oracle<'e> {
     }
 }
 
-/// Whether a finding of a report is one that the generator knows of.
+/// Whether a finding of a report is this expected one.
 fn is_at(found: &Bottleneck, wanted: &Finding) -> bool {
     found.pattern == wanted.pattern && place_of(found) == wanted.at
 }
 
-/// Whether a rank may be the first cause; findings that are due to nobody have none.
+/// Whether a rank may be the first cause. Findings that are due to nobody have none.
 fn may_come_first(wanted: &Finding, rank: Option<u32>) -> bool {
     let Some(first) = wanted.causes.first() else {
         return rank.is_none();

@@ -1,4 +1,4 @@
-//! Less memory than a program wants.
+//! Runs programs with less memory than they want.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,12 +9,12 @@ use std::process::Command;
 /// A control group with a limit of memory, page cache included.
 pub struct Limit {
     group: PathBuf,
-    /// File with the largest use so far.
+    /// File with the peak so far.
     peak: &'static str,
 }
 
 impl Limit {
-    /// Of either version of control groups; `None` where this user may make none.
+    /// In either version of control groups; `None` where this user may create none.
     pub fn new(bytes: u64) -> Option<Limit> {
         let versions = [
             (
@@ -34,7 +34,7 @@ impl Limit {
         })
     }
 
-    /// Most bytes that its processes used at once.
+    /// Peak of its processes, bytes.
     pub fn peak(&self) -> Option<u64> {
         let text = fs::read_to_string(self.group.join(self.peak)).ok()?;
         text.trim().parse().ok()
@@ -43,12 +43,12 @@ impl Limit {
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        // Refused as long as a process is in it.
+        // Refused while a process is in it.
         let _ = fs::remove_dir(&self.group);
     }
 }
 
-/// The command within the limit: in a control group, else with so much data.
+/// The command within the limit: in a control group, else with a limit of its data segment.
 pub fn limited(limit: Option<&Limit>, bytes: u64) -> Command {
     let mut command = Command::new("sh");
     match limit {
@@ -65,8 +65,8 @@ pub fn limited(limit: Option<&Limit>, bytes: u64) -> Command {
     command
 }
 
-/// Takes a directory's files out of the page cache: who reads them pays for it. How many
-/// bytes these are.
+/// Takes a directory's files out of the page cache, so that their reader pays for them. Returns
+/// their bytes.
 pub fn forget(directory: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
@@ -78,7 +78,7 @@ pub fn forget(directory: &Path) -> io::Result<u64> {
         let file = File::open(path)?;
         file.sync_all()?;
         bytes += file.metadata()?.len();
-        // SAFETY: a file of ours that is open; the call changes no memory of this process.
+        // SAFETY: the file is ours and open; the call changes no memory of this process.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     }
     Ok(bytes)

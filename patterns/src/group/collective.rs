@@ -1,4 +1,4 @@
-//! Collective data movement: who needs whose data.
+//! Collective data movement: which member needs which data.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -79,8 +79,8 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
     unit: Unit::Seconds,
 };
 
-/// Late broadcast: `min(enter(root), leave) - enter`, ns, at a member that is not
-/// the root and gets data (both for the caller to check).
+/// Late broadcast: `min(enter(root), leave) - enter`, ns. Only for a member that is not the root
+/// and gets data, which the caller checks.
 #[inline]
 pub fn late_broadcast(own: Interval, root_enter: i64) -> i64 {
     own.before(root_enter)
@@ -92,8 +92,8 @@ pub fn early_reduce(root: Interval, earliest_other: i64) -> i64 {
     root.before(earliest_other)
 }
 
-/// Late contribution: `min(last, leave) - enter - early_reduce`, ns, at the root:
-/// what it waited beyond [`early_reduce`] for the last of the others.
+/// Late contribution: `min(last, leave) - enter - early_reduce`, ns, at the root: its wait for the
+/// last of the others beyond [`early_reduce`].
 #[inline]
 pub fn late_reduce_contribution(root: Interval, latest_other: i64, early_reduce: i64) -> i64 {
     root.clip(root.before(latest_other).saturating_sub(early_reduce))
@@ -124,7 +124,7 @@ mod tests {
         let early = early_reduce(root, 40);
         assert_eq!(early, 30);
         assert_eq!(late_reduce_contribution(root, 90, early), 50);
-        // One other member: the first is the last.
+        // With one other member, the first is the last.
         assert_eq!(late_reduce_contribution(root, 40, early), 0);
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let root = Interval::new(95, 100);
         assert_eq!(early_reduce(root, 40), 0);
         assert_eq!(late_reduce_contribution(root, 90, 0), 0);
-        // The near miss: somebody was there before the root, somebody came after it.
+        // The near miss: one member was there before the root, one came after it.
         assert_eq!(late_reduce_contribution(root, 97, 0), 2);
     }
 

@@ -1,4 +1,4 @@
-//! Meetings: everybody waits for the last.
+//! Synchronisation: all members wait for the last one.
 
 use crate::Interval;
 use crate::pattern::{Pattern, Unit};
@@ -127,8 +127,8 @@ pub fn wait_before_last(own: Interval, last_enter: i64) -> i64 {
     own.before(last_enter)
 }
 
-/// Completion: `leave - max(first_out, last)`, ns: the time in the operation after
-/// everybody was there and somebody was through.
+/// Completion: `leave - max(first_out, last)`, ns: time in the operation after all were there and
+/// the first had left.
 #[inline]
 pub fn completion(own: Interval, first_out: i64, last_enter: i64) -> i64 {
     own.clip(own.leave.saturating_sub(first_out.max(last_enter)))
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn completion_begins_with_the_first_out() {
         assert_eq!(completion(Interval::new(0, 130), 110, 100), 20);
-        // Somebody left before the last entered: it begins with the last.
+        // A member left before the last entered: completion begins with the last.
         assert_eq!(completion(Interval::new(0, 130), 60, 100), 30);
         assert_eq!(completion(Interval::new(0, 110), 110, 100), 0);
         assert_eq!(completion(Interval::new(0, 105), 105, 110), 0);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::{Facts, Hint, Kind, Rule, read};
 use crate::PatternId;
 
-/// What the product brings: rules that promise something, and general advice.
+/// The product's rules: rules that promise a gain, and general advice.
 const PRODUCT: [&str; 2] = [
     include_str!("../../rules.toml"),
     include_str!("../../advice.toml"),
@@ -26,12 +26,12 @@ pub struct RuleBase {
 }
 
 impl RuleBase {
-    /// The rules that the product brings.
+    /// The product's rules.
     pub fn built_in() -> &'static RuleBase {
         &BUILT_IN
     }
 
-    /// These and more; one with the same id takes the other's place.
+    /// These rules and more. A rule with the same id replaces the old one.
     pub fn with(&self, more: Vec<Rule>) -> RuleBase {
         let mut rules = self.rules.clone();
         for rule in more {
@@ -43,7 +43,7 @@ impl RuleBase {
         RuleBase { rules }
     }
 
-    /// All.
+    /// All rules.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
@@ -53,8 +53,8 @@ impl RuleBase {
         self.rules.iter().find(|rule| rule.id == id)
     }
 
-    /// What the rules say of a finding, those that promise most first, general advice last. Of
-    /// rules that exclude each other the first speaks. `show` writes numbers.
+    /// Hints for a finding: rules that promise most first, general advice last. Of rules that
+    /// exclude each other the first counts. `show` formats numbers.
     pub fn hints(
         &self,
         pattern: PatternId,
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(of(PatternId::LateSender, &some), 0);
         // Not worth it.
         assert_eq!(of(PatternId::LateReceiver, &none), 0);
-        // Never more than there is.
+        // Never more than all there is.
         let hints = rules
             .hints(PatternId::LateReceiver, &facts(5.0), &show)
             .len();
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(RuleBase::built_in().iter().count(), ids.len());
     }
 
-    /// Facts of a finding of which all is known, and all numbers are the same.
+    /// Facts of a finding that are all known, with the same number everywhere.
     fn known(number: f64) -> Facts {
         let mut facts = Facts::default();
         for &fact in Fact::ALL {
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn nothing_is_promised_where_nothing_is_left() {
-        // All the time of the calls is lost, all of it while the late ones compute, and what the
-        // rank needs next comes no earlier.
+        // All time of the calls is lost while the late ranks compute, and the data that the rank
+        // needs next comes no earlier.
         let mut facts = known(0.5);
         for (fact, value) in [
             (Fact::Left, 0.0),
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(all(["", "general"]), ["other", "isend"]);
     }
 
-    /// What some rules tell to do and others tell not to do.
+    /// Rules that advise an action, and rules that advise against it.
     const OPPOSITES: [(&[&str], &[&str]); 2] = [
         (
             &[
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// General advice against a pattern in a call of this type, of a model.
+    /// General advice for a pattern in a call of this type, of a model.
     fn general(pattern: PatternId, call: GenericType, late: Late, model: &str) -> Vec<String> {
         let mut facts = Facts::default();
         facts.text(Fact::OperationType, call.name());

@@ -5,18 +5,18 @@
 //! min(rank_loss, 0.5 * severity)
 //! ```
 //!
-//! Names and types are checked when an expression is read, so that a mistake in a rule shows at
-//! once and not when a finding happens to need it.
+//! Names and types are checked when an expression is read. So a mistake in a rule shows at once,
+//! not only when a finding needs it.
 
 use super::facts::{Fact, Facts, Value};
 use super::parse::parse;
 
-/// What an expression gives.
+/// Type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A number.
     Number,
-    /// Words.
+    /// Text.
     Text,
     /// Yes or no.
     Truth,
@@ -32,12 +32,12 @@ impl Type {
     }
 }
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Bytes before the place.
+    /// Position in bytes.
     pub at: usize,
-    /// What it is.
+    /// The error.
     pub why: String,
 }
 
@@ -45,7 +45,7 @@ pub struct Wrong {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression(Node);
 
-/// What an expression is made of.
+/// A node of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Number(f64),
@@ -63,7 +63,7 @@ pub(super) enum Node {
     Most(Vec<Node>),
 }
 
-/// A value while an expression is worked out.
+/// A value during evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Given<'a> {
     Number(f64),
@@ -72,7 +72,7 @@ enum Given<'a> {
 }
 
 impl Expression {
-    /// Reads an expression that gives `wanted`.
+    /// Reads an expression of type `wanted`.
     ///
     /// # Errors
     /// What is wrong, and where.
@@ -80,12 +80,12 @@ impl Expression {
         parse(text, wanted).map(Expression)
     }
 
-    /// A condition that holds whatever is known, and how it is written.
+    /// A condition that always holds, and its text.
     pub fn always() -> (Expression, String) {
         (Expression(Node::Truth(true)), "true".to_owned())
     }
 
-    /// The number that a formula gives; `None` if a fact that it needs is not known.
+    /// The number that a formula gives; `None` if it needs an unknown fact.
     pub fn number(&self, facts: &Facts) -> Option<f64> {
         match self.0.value(facts)? {
             Given::Number(number) => Some(number).filter(|n| n.is_finite()),
@@ -93,7 +93,7 @@ impl Expression {
         }
     }
 
-    /// Whether a condition holds; `None` if that depends on facts that are not known.
+    /// Whether a condition holds; `None` if that depends on unknown facts.
     pub fn holds(&self, facts: &Facts) -> Option<bool> {
         match self.0.value(facts)? {
             Given::Truth(truth) => Some(truth),
@@ -151,7 +151,7 @@ impl Node {
                     _ => order.is_ge(),
                 })
             }
-            // What is not known does not matter where the other side decides.
+            // An unknown side does not matter if the other one decides.
             Node::And(one, other) => match (truth(one), truth(other)) {
                 (Some(false), _) | (_, Some(false)) => Given::Truth(false),
                 (one, other) => Given::Truth(one? && other?),

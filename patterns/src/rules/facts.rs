@@ -1,17 +1,17 @@
-//! What rules may ask about a finding: names, units, and what they mean.
+//! Facts about a finding that rules may use: names, units, and meanings.
 
-/// What kind of value a fact is.
+/// Kind of a fact's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Seconds.
     Time,
     /// Bytes.
     Bytes,
-    /// A number of something.
+    /// A count.
     Count,
-    /// A part of a whole, 0..=1.
+    /// A fraction, 0..=1.
     Share,
-    /// Words.
+    /// Text.
     Text,
 }
 
@@ -33,24 +33,24 @@ impl Kind {
 pub enum Value {
     /// A number, in the unit of its kind.
     Number(f64),
-    /// Words.
+    /// Text.
     Text(String),
 }
 
 /// One row of the list of facts.
 #[derive(Debug)]
 pub struct FactRow {
-    /// In rules.
+    /// Name in rules.
     pub name: &'static str,
     /// Unit.
     pub kind: Kind,
-    /// What it is.
+    /// Meaning.
     pub meaning: &'static str,
 }
 
 macro_rules! facts {
     ($($name:ident = $text:literal $kind:ident $meaning:literal;)*) => {
-        /// Something that is known of a finding, or may be.
+        /// A fact about a finding, known or unknown.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)]
         pub enum Fact { $($name,)* }
@@ -148,7 +148,7 @@ impl Fact {
         all.find(|fact| fact.row().name == name)
     }
 
-    /// The fact whose name is most like this text, which is none.
+    /// The fact name most similar to an unknown name.
     pub fn like(name: &str) -> &'static str {
         let closeness = |fact: &&Fact| {
             let own = fact.row().name;
@@ -166,7 +166,7 @@ impl Fact {
     }
 }
 
-/// What is known of one finding.
+/// The known facts of one finding.
 #[derive(Clone, Debug)]
 pub struct Facts(Vec<Option<Value>>);
 
@@ -177,7 +177,7 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// Sets a number; one that is none is not known.
+    /// Sets a number; NaN and infinity count as unknown.
     pub fn number(&mut self, fact: Fact, value: f64) {
         debug_assert!(fact.row().kind != Kind::Text, "{fact:?}");
         self.0[fact as usize] = value.is_finite().then_some(Value::Number(value));
@@ -189,7 +189,7 @@ impl Facts {
         self.0[fact as usize] = Some(Value::Text(value.into()));
     }
 
-    /// The value, if it is known.
+    /// The value, if known.
     pub fn get(&self, fact: Fact) -> Option<&Value> {
         self.0[fact as usize].as_ref()
     }

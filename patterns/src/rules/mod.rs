@@ -1,8 +1,8 @@
-//! The rule base: hints as data. A rule says for which patterns and under which conditions it
-//! holds, a sentence with places for facts, and at most how much shorter the run gets.
+//! The rule base: hints as data. A rule has patterns and conditions, a sentence with places for
+//! facts, and an upper bound for the time it saves.
 //!
-//! The rules that the product brings are in `rules.toml`, and those that promise nothing, general
-//! advice, in `advice.toml`; users add their own (`RULES.md`).
+//! The product's rules are in `rules.toml`. Those that promise no gain, general advice, are in
+//! `advice.toml`. Users add their own (`RULES.md`).
 
 mod base;
 mod expression;
@@ -22,29 +22,29 @@ use crate::wrapped::wrap;
 /// A hint and when it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// In reports and on the command line.
+    /// Id in reports and on the command line.
     pub id: String,
-    /// Findings of these patterns are looked at.
+    /// Patterns of findings that it applies to.
     pub patterns: Vec<PatternId>,
     /// When it holds.
     pub when: Expression,
-    /// The condition as it was written.
+    /// The text of the condition.
     pub when_text: String,
-    /// What to try.
+    /// The advice.
     pub say: Template,
-    /// The same as it was written.
+    /// The text of the advice.
     pub say_text: String,
-    /// By how much the run gets shorter, at most. s
+    /// Largest gain of the run, s.
     pub gain: Option<Expression>,
-    /// The formula as it was written.
+    /// The text of the formula.
     pub gain_text: String,
     /// Why it helps, for the manual.
     pub about: String,
-    /// Where more is said; empty: on the rule's page.
+    /// Further reading; empty: the rule's page.
     pub link: String,
-    /// Names of rules that need not speak beside it.
+    /// Ids of rules that it makes superfluous.
     pub replaces: Vec<String>,
-    /// Names of rules that say the opposite.
+    /// Ids of rules that say the opposite.
     pub excludes: Vec<String>,
 }
 
@@ -56,29 +56,29 @@ pub struct Template(Vec<Part>);
 enum Part {
     Text(String),
     Fact(Fact),
-    /// Of a number: words for one, and for any other.
+    /// For a number: words for one, and for any other.
     Plural(Fact, String, String),
 }
 
-/// What a rule says of a finding.
+/// A rule's hint for a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint<'r> {
-    /// Which rule.
+    /// The rule.
     pub rule: &'r Rule,
     /// The sentence.
     pub text: String,
-    /// By how much the run gets shorter, at most. s
+    /// Largest gain of the run, s.
     pub gain: Option<f64>,
 }
 
-/// A promise of less than this part of the run is not worth a hint.
+/// A smaller share of the run is not worth a hint.
 const LEAST_GAIN: f64 = 0.0005;
 
 impl Template {
     /// Reads a sentence with facts in braces.
     ///
     /// # Errors
-    /// What is wrong, and after how many bytes.
+    /// What is wrong, and its position in bytes.
     pub fn parse(text: &str) -> Result<Template, (usize, String)> {
         let mut parts = Vec::new();
         let mut at = 0;
@@ -111,7 +111,7 @@ impl Template {
         Ok(Template(parts))
     }
 
-    /// The sentence; `None` if a fact in it is not known. `show` writes numbers.
+    /// The sentence; `None` if it needs an unknown fact. `show` formats numbers.
     pub fn fill(&self, facts: &Facts, show: &dyn Fn(Kind, f64) -> String) -> Option<String> {
         let part = |part: &Part| match part {
             Part::Text(text) => Some(text.clone()),
@@ -125,7 +125,7 @@ impl Template {
             },
         };
         let parts: Option<Vec<String>> = self.0.iter().map(part).collect();
-        // It may have been written on several lines.
+        // The text may span several lines.
         let sentence = parts?.concat();
         let words: Vec<&str> = sentence.split_whitespace().collect();
         Some(words.join(" "))
@@ -133,7 +133,7 @@ impl Template {
 }
 
 impl Rule {
-    /// What it says of a finding of a pattern, if it holds there.
+    /// The rule's hint for a finding of a pattern, if it holds there.
     pub fn hint(
         &self,
         pattern: PatternId,
@@ -168,12 +168,12 @@ impl Rule {
         self.excludes.contains(&other.id) || other.excludes.contains(&self.id)
     }
 
-    /// Whether it promises nothing, and no more is said of it than its sentence.
+    /// Whether it promises nothing and has no explanation beyond its sentence.
     pub fn is_general(&self) -> bool {
         self.gain.is_none() && self.about.is_empty() && self.link.is_empty()
     }
 
-    /// What it is about, in a sentence.
+    /// Its subject, in a sentence.
     pub fn summary(&self) -> &str {
         let text = if self.about.is_empty() {
             &self.say_text

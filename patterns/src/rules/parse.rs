@@ -1,10 +1,9 @@
-//! Reads expressions: what binds how, and which types go together.
+//! Reads expressions: precedence and types.
 
 use super::expression::{Node, Type, Wrong};
 use super::facts::{Fact, Kind};
 use super::tokens::{SIGNS, Token, tokens};
 
-/// Reads an expression that gives `wanted`.
 pub(super) fn parse(text: &str, wanted: Type) -> Result<Node, Wrong> {
     let tokens = tokens(text)?;
     if tokens.len() > LONGEST {
@@ -28,9 +27,9 @@ pub(super) fn parse(text: &str, wanted: Type) -> Result<Node, Wrong> {
     Ok(node)
 }
 
-/// Words, numbers and signs of an expression; nobody writes more.
+/// Most tokens of an expression: a guard, since nobody writes more.
 const LONGEST: usize = 1000;
-/// Parentheses and signs within each other; nobody writes more.
+/// Deepest nesting of parentheses and signs: a guard, since nobody writes more.
 const DEEPEST: usize = 64;
 
 struct Reader<'t> {
@@ -62,7 +61,7 @@ impl Reader<'_> {
         Wrong { at, why }
     }
 
-    /// Whether the next token is this sign or word, which is then read.
+    /// Takes the next token if it is this sign or word.
     fn take(&mut self, wanted: &str) -> bool {
         let is_it = match self.peek() {
             Token::Sign(sign) => *sign == wanted,
@@ -80,7 +79,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What was read from `at` on has this type.
+    /// Checks that the expression at `at` has this type.
     fn must(at: usize, given: Type, wanted: Type) -> Result<(), Wrong> {
         if given == wanted {
             return Ok(());

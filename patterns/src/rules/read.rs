@@ -1,4 +1,4 @@
-//! Reads rules from a TOML text. What is wrong with one does not spoil the others.
+//! Reads rules from a TOML text. A mistake in one does not spoil the others.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use super::expression::{Expression, Type, Wrong};
 use super::{Rule, Template};
 use crate::{GROUPS, PatternId};
 
-/// Something that is wrong with a text of rules.
+/// A mistake in a text of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// From 1.
     pub line: usize,
-    /// What it is.
+    /// The mistake.
     pub text: String,
 }
 
@@ -24,9 +24,9 @@ const KEYS: [&str; 8] = [
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// The rules of a text that are sound, in their order, and what is wrong with the others.
+/// The sound rules of a text, in their order, and the complaints about the others.
 ///
-/// A line that begins with `[` begins a rule, so that one with a mistake ends where the next begins.
+/// A line that begins with `[` begins a rule, so that a broken rule ends where the next one begins.
 pub fn read(text: &str) -> (Vec<Rule>, Vec<Complaint>) {
     let mut rules: Vec<Rule> = Vec::new();
     let mut complaints = Vec::new();
@@ -62,7 +62,7 @@ pub fn read(text: &str) -> (Vec<Rule>, Vec<Complaint>) {
     (rules, complaints)
 }
 
-/// The parts of a text that begin with a line that begins with `[`, and what comes before.
+/// The parts of a text that begin with a `[` line, and the part before them.
 fn sections(text: &str) -> Vec<&str> {
     let begins = text.match_indices("\n[").map(|(at, _)| at + 1);
     let bounds: Vec<usize> = begins.chain([text.len()]).collect();
@@ -74,7 +74,7 @@ fn sections(text: &str) -> Vec<&str> {
     parts.collect()
 }
 
-/// A complaint with the name of the rule that it is about, if the rule has one.
+/// A complaint with the name of its rule, if the rule has one.
 fn named(section: &str, text: &str) -> String {
     let heading = section.lines().next().unwrap_or_default();
     let name = heading
@@ -86,7 +86,7 @@ fn named(section: &str, text: &str) -> String {
     }
 }
 
-/// Bytes before what is wrong, and what it is.
+/// Position in bytes, and the mistake.
 type Mistake = (usize, String);
 
 fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule, Mistake> {
@@ -147,7 +147,7 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
     })
 }
 
-/// The patterns with these ids, and those of groups with these ids.
+/// The patterns with these ids, and those in groups with these ids.
 fn patterns(value: &Value) -> Result<Vec<PatternId>, Mistake> {
     let mut patterns = Vec::new();
     for (at, name) in strings(value)? {
@@ -169,7 +169,7 @@ fn patterns(value: &Value) -> Result<Vec<PatternId>, Mistake> {
     }
 }
 
-/// What a pattern is part of, the nearest first.
+/// The groups and patterns that enclose a pattern, the nearest first.
 fn ancestors(pattern: PatternId) -> impl Iterator<Item = &'static str> {
     let above = |id: &&'static str| {
         let pattern = PatternId::from_id(id).map(|pattern| pattern.row().parent);
@@ -203,18 +203,18 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text whose lines are counted.
+/// A text with numbered lines.
 struct Lines<'t>(&'t str);
 
 impl Lines<'_> {
-    /// The line that this place is in, from 1.
+    /// The line of a position, from 1.
     fn of(&self, at: usize) -> usize {
         let before = &self.0.as_bytes()[..at.min(self.0.len())];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// The place of what comes `at` bytes after the start of a string's value. Where the
-    /// string is written otherwise than it reads, its start.
+    /// The position `at` bytes into a string's value. If the string's source differs from its
+    /// value, the start of the string.
     fn within(&self, span: Range<usize>, value: &str, at: usize) -> usize {
         let written = self.0.get(span.clone()).unwrap_or_default();
         match written.find(value).filter(|_| !value.is_empty()) {
@@ -231,7 +231,7 @@ mod tests {
     const GOOD: &str =
         "[good]\npatterns = 'late_sender'\nwhen = 'true'\nsay = 'x {place}'\ngain = '1'\n";
 
-    /// The ids of what is read, and the complaints, of a bad rule between two good ones.
+    /// The ids read and the complaints for a bad rule between two good ones.
     fn between(bad: &str) -> (Vec<String>, Vec<Complaint>) {
         let text = format!("{GOOD}{bad}\n{}", GOOD.replace("good", "better"));
         let (rules, complaints) = read(&text);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a file holds, there are rules and complaints.
+        /// Any file gives rules and complaints.
         #[test]
         fn any_text_is_read(text in "(\\[|\\]|=|'|\"|when|say|patterns|true|\n| |[a-z]|\\PC){0,60}") {
             let lines = text.lines().count();

@@ -1,13 +1,13 @@
-//! The words, numbers and signs that expressions are made of.
+//! The words, numbers and signs of expressions.
 
 use super::expression::Wrong;
 
 /// The smallest part of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// With its unit worked in.
+    /// Multiplied by its unit.
     Number(f64),
-    /// What stood in quotes.
+    /// Text in quotes.
     Text(String),
     /// A fact, or a word such as `and`.
     Word(String),
@@ -17,12 +17,12 @@ pub(super) enum Token {
     End,
 }
 
-/// Signs; those that compare come first, and longer ones before what they begin with.
+/// Signs; comparisons come first, and longer signs before their prefixes.
 pub(super) const SIGNS: [&str; 13] = [
     "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "(", ")", ",",
 ];
 
-/// Units that may stand behind a number, and what they multiply it by.
+/// Units after a number, with their factors.
 const UNITS: [(&str, f64); 10] = [
     ("s", 1.0),
     ("ms", 1e-3),
@@ -36,7 +36,7 @@ const UNITS: [(&str, f64); 10] = [
     ("%", 0.01),
 ];
 
-/// The parts of a text, each with the bytes before it.
+/// The tokens of a text, each with its position in bytes.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;

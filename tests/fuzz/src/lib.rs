@@ -1,15 +1,15 @@
 //! Hostile input for everything that reads files.
 //!
-//! *Purpose.* A [`Target`] is a reader as a function of bytes. It must come back soon, with
-//! whatever it says, and without a panic, whatever the bytes.
+//! *Purpose.* A [`Target`] is a reader as a function of bytes. For any bytes it must return soon
+//! and without a panic.
 //!
-//! *Data flow.* The fuzzer (`main.rs`, guided by coverage, built by `run.sh`) and the ordinary
-//! test (`tests/replay.rs`, on any compiler) run the same targets, begin with the same
-//! inputs (`corpus/TARGET/`), and change them with the same [`Target::mutate`], which knows
-//! how traces are built: most changes get past the checksums.
+//! *Data flow.* The fuzzer (`main.rs`, guided by coverage, built by `run.sh`) and the ordinary test
+//! (`tests/replay.rs`, on any compiler) run the same targets. Both begin with the inputs in
+//! `corpus/TARGET/`, and change them with [`Target::mutate`], which knows how traces are built:
+//! most changes get past the checksums.
 //!
-//! *Where to add.* A reader: a file in `targets/`, a row in [`TARGETS`], a directory in
-//! `corpus/`. An input that broke something stays in the corpus under a name that says what.
+//! *Where to add.* A reader: a file in `targets/`, a row in [`TARGETS`], a directory in `corpus/`.
+//! An input that broke something stays in the corpus under a name that describes it.
 
 pub mod random;
 pub mod records;
@@ -19,22 +19,22 @@ mod targets;
 use random::Random;
 use shape::{File, Scramble};
 
-/// A reader to be attacked.
+/// A reader to attack.
 pub struct Target {
-    /// Its name, also of its corpus.
+    /// Its name, and its corpus's.
     pub name: &'static str,
-    /// Reads.
+    /// The reader.
     pub run: fn(&[u8]),
-    /// What the input is.
+    /// Structure of the input.
     pub input: Input,
     /// Longest input that makes sense, bytes.
     pub limit: usize,
 }
 
-/// What a target's input is made of.
+/// Structure of a target's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Bytes without a structure that mutations know.
+    /// Bytes without a structure known to mutations.
     Plain,
     /// A location's file.
     Location,
@@ -114,7 +114,7 @@ pub fn target(name: &str) -> Option<&'static Target> {
 }
 
 impl Target {
-    /// Another input, of at most `limit` bytes. `scramble` changes plain bytes.
+    /// Returns a changed input of at most `limit` bytes. `scramble` changes plain bytes.
     pub fn mutate(
         &self,
         input: &[u8],
@@ -124,7 +124,7 @@ impl Target {
     ) -> Vec<u8> {
         let changed = match self.input {
             Input::Plain => None,
-            // Kinds and numbers that nobody thought of are plain bytes' business.
+            // Only plain changes give kinds and numbers that nobody thought of.
             Input::Records if random.once_in(16) => None,
             Input::Records => Some(records::mutate(input, random)),
             Input::Location => mutate_location(input, random, scramble),
@@ -146,7 +146,7 @@ fn mutate_location(
     random: &mut Random,
     scramble: &mut Scramble<'_>,
 ) -> Option<Vec<u8>> {
-    // Checksums are read by somebody, too.
+    // Readers must also cope with wrong checksums.
     if random.once_in(16) {
         return None;
     }

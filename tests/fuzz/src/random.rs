@@ -1,10 +1,10 @@
-//! Numbers for mutations: the same ones for the same seed.
+//! Random numbers for mutations: the same seed gives the same numbers.
 
 /// A xorshift generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// Values at which readers' arithmetic has its borders.
+/// Boundary values of readers' arithmetic.
 const INTERESTING: [u64; 14] = [
     0,
     1,
@@ -23,7 +23,7 @@ const INTERESTING: [u64; 14] = [
 ];
 
 impl Random {
-    /// A generator that depends on `seed` alone.
+    /// A generator that depends only on `seed`.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -57,7 +57,7 @@ impl Random {
         }
     }
 
-    /// Changes some bytes: how plain mutations go where nothing is known of a structure.
+    /// Changes some bytes: the mutation for inputs without a known structure.
     pub fn scramble(&mut self, bytes: &mut Vec<u8>, limit: usize) {
         for _ in 0..1 + self.below(4) {
             let at = self.below(bytes.len());

@@ -1,18 +1,18 @@
-//! Inputs that are records of one size, and changes that leave them records.
+//! Inputs of fixed-size records, and mutations that keep them records.
 
 use crate::random::{Random, set_field};
 
 /// Bytes of a record.
 pub const SIZE: usize = 12;
 
-/// A record: what it means is its reader's business.
+/// A record. Its meaning is up to its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// What it is.
+    /// Its kind.
     pub kind: u8,
-    /// Where it is.
+    /// Its place.
     pub at: u8,
-    /// Time since the one before.
+    /// Time since the previous record.
     pub delta: i16,
     /// A number.
     pub x: u16,
@@ -22,7 +22,7 @@ pub struct Record {
     pub z: u32,
 }
 
-/// The records of an input; a rest that is none is left out.
+/// The records of an input, without an incomplete last one.
 pub fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
     bytes.chunks_exact(SIZE).map(|r| Record {
         kind: r[0],
@@ -34,10 +34,10 @@ pub fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
     })
 }
 
-/// Where the fields of a record are.
+/// Start and length of each field.
 const FIELDS: [(usize, usize); 6] = [(0, 1), (1, 2), (2, 4), (4, 6), (6, 8), (8, 12)];
 
-/// Leaves out, repeats, moves and changes records.
+/// Removes, repeats, moves and changes records.
 pub fn mutate(input: &[u8], random: &mut Random) -> Vec<u8> {
     let mut all: Vec<[u8; SIZE]> = input
         .chunks_exact(SIZE)
@@ -55,7 +55,7 @@ pub fn mutate(input: &[u8], random: &mut Random) -> Vec<u8> {
             }
             3 => {
                 let mut new = [0; SIZE];
-                // Small numbers are references to something.
+                // Small numbers are valid references.
                 new.iter_mut()
                     .step_by(2)
                     .for_each(|byte| *byte = random.below(32) as u8);

@@ -1,4 +1,4 @@
-//! What a trace file is made of, so that mutations get past its checksums.
+//! The structure of a trace file, so that mutations get past its checksums.
 
 use laggard_trace::{
     BLOCK_ALIGN, BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, FileHeader, PAGE, SEALED, align,
@@ -7,7 +7,6 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::random::{Random, set_field};
 
-/// Bytes of a file header.
 const HEADER: usize = size_of::<FileHeader>();
 
 /// A location's file in parts.
@@ -15,7 +14,7 @@ const HEADER: usize = size_of::<FileHeader>();
 pub struct File {
     header: [u8; HEADER],
     blocks: Vec<Block>,
-    /// What follows the last block that was understood.
+    /// Bytes after the last block that was understood.
     rest: Vec<u8>,
 }
 
@@ -25,7 +24,7 @@ struct Block {
     payload: Vec<u8>,
 }
 
-/// Changes bytes, to at most so many.
+/// Changes bytes, to at most the given number.
 pub type Scramble<'a> = dyn FnMut(&mut Vec<u8>, usize) + 'a;
 
 impl File {
@@ -52,7 +51,7 @@ impl File {
         })
     }
 
-    /// Puts a file together; lengths and checksums are right again.
+    /// Puts a file together, with correct lengths and checksums.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.header.to_vec();
         if let Ok(mut header) = FileHeader::read_from_bytes(&self.header) {
@@ -78,14 +77,14 @@ impl File {
         bytes
     }
 
-    /// Changes something: a header's field, a record, a definition, the order of blocks.
-    /// `scramble` changes plain bytes.
+    /// Changes a header's field, a record, a definition, or the order of blocks. `scramble` changes
+    /// plain bytes.
     pub fn mutate(&mut self, random: &mut Random, scramble: &mut Scramble<'_>) {
         let count = self.blocks.len();
         let at = random.below(count);
         match random.below(16) {
             0 => {
-                // Ranks, clock and start; what comes before only makes it another file.
+                // Ranks, clock and start; earlier fields only make it another file.
                 let field = 32 + random.below(13) * 4;
                 set_field(&mut self.header[field..field + 4], random);
             }
@@ -138,7 +137,7 @@ impl Block {
         }
     }
 
-    /// Sets the count that belongs to the payload, where that follows from its size.
+    /// Sets the payload's count, if it follows from the size.
     fn count_entries(&mut self) {
         let size = match self.header.kind {
             kind if kind == BlockKind::Records as u16 => 12,
@@ -197,7 +196,7 @@ impl Block {
         let mut before = self.payload[start..start + 8].to_vec();
         match random.below(10) {
             0 => {
-                // Once more, with whatever id it has.
+                // A copy, with whatever id it has.
                 let copy = self.payload[start..end].to_vec();
                 self.payload.splice(start..start, copy);
                 self.header.count += 1;
@@ -227,7 +226,7 @@ impl Block {
     }
 }
 
-/// Where the definitions of a payload begin and end.
+/// Begin and end of each definition in a payload.
 fn definitions(payload: &[u8]) -> Vec<(usize, usize)> {
     let mut spans = Vec::new();
     let mut at = 0;

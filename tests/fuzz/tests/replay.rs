@@ -1,5 +1,5 @@
-//! Every input of the corpus, and changes of it that are the same ones in each run: on any
-//! compiler, in seconds. What guided search (`run.sh`) found is run as it is.
+//! Replays every input of the corpus and fixed changes of it, on any compiler, in seconds. Inputs
+//! found by guided search (`run.sh`) are run unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ fn alone() -> MutexGuard<'static, ()> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay");
     // SAFETY: under the lock, before anything of this process reads it.
     unsafe { std::env::set_var("LAGGARD_FUZZ_DIR", directory) };
-    // One thread of its own for all tests: an analysis would take that of its test, which ends.
+    // One thread pool for all tests: an analysis would take its test's thread, which ends.
     let _ = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .build_global();
     lock
 }
 
-/// Inputs of a target by name: of `corpus`, made by hand or real ones, or of `found`, which
-/// has none before a search was run.
+/// Inputs of a target by name: of `corpus`, made by hand or real, or of `found`, which is empty
+/// before a search.
 fn inputs(kind: &str, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(kind).join(name);
     if kind == "found" && !directory.exists() {
@@ -42,8 +42,8 @@ fn inputs(kind: &str, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Runs the corpus, and `changes` changed inputs. An input that breaks the target is the one
-/// in the file `last-NAME` below cargo's directory for tests.
+/// Runs the corpus, and `changes` changed inputs. An input that breaks the target is in the file
+/// `last-NAME` below cargo's directory for tests.
 fn replay(name: &str, changes: u64) {
     let _lock = alone();
     let target = target(name).expect("a target");
@@ -65,7 +65,7 @@ fn replay(name: &str, changes: u64) {
     let mut input = Vec::new();
     for n in 0..changes {
         let mut random = Random::new(n);
-        // Some changes add up: behind a first one there may be another's place.
+        // Some changes add up: after the first one another may become possible.
         if n % 4 == 0 {
             input = inputs[random.below(inputs.len())].1.clone();
         }
@@ -127,7 +127,7 @@ fn symbols() {
     replay("symbols", 2000);
 }
 
-/// Mutations of a trace are worth something: many are still traces, and other ones.
+/// Mutations of a trace are useful: many are still traces, and different ones.
 #[test]
 fn changes_get_past_the_checksums() {
     let target = target("location").expect("a target");

@@ -1,14 +1,14 @@
-//! Compares what two builds of `laggard` say of the same traces, byte for byte: for changes after
-//! which nothing that a user sees may differ.
+//! Compares two builds of `laggard` on the same traces, byte for byte: for changes after which
+//! nothing that a user sees may differ.
 //!
 //! ```text
 //! golden BEFORE AFTER DIRECTORY...
 //! ```
 //!
-//! Every trace and every OTF2 archive below the directories is analysed by both builds with the
-//! default filters by one agent and with `--all` by three, and exported as a time line. What is
-//! compared: exit codes, what is printed, and the files, but for `agents` in reports. The corpus
-//! is real programs, generated traces, and those of the test suite, which keeps them where
+//! Both builds analyse every trace and every OTF2 archive below the directories: with the default
+//! filters and one agent, and with `--all` and three. They also export it as a time line. Exit
+//! codes, printed text, and files are compared, except `agents` in reports. The corpus is real
+//! programs, generated traces, and the traces of the test suite, which keeps them if
 //! `LAGGARD_TEST_KEEP` names a directory.
 
 use std::env;
@@ -22,7 +22,7 @@ use laggard_tests::report::without_agents;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Something to analyse: the files of one directory, or an archive.
+/// Finds traces to analyse: the files of one directory, or an archive.
 fn traces_below(directory: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
@@ -44,7 +44,7 @@ fn traces_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What one build makes of a trace: each part with its name.
+/// The output of one build for a trace: each part with its name.
 fn said_of(laggard: &Path, trace: &Path, work: &Path) -> Vec<(&'static str, String)> {
     let _ = fs::remove_dir_all(work);
     fs::create_dir_all(work).expect("a directory to work in");
@@ -52,7 +52,7 @@ fn said_of(laggard: &Path, trace: &Path, work: &Path) -> Vec<(&'static str, Stri
     let mut said = Vec::new();
     let mut keep = |names: [&'static str; 3], command: &mut Command| {
         let outcome = run(command, PATIENCE, &work.join("log"));
-        // Launchers number their jobs.
+        // Leaves out how launchers number their jobs.
         let told = outcome.stderr.lines();
         let told: Vec<_> = told
             .filter(|line| !line.contains("Process name:"))
@@ -89,7 +89,7 @@ fn said_of(laggard: &Path, trace: &Path, work: &Path) -> Vec<(&'static str, Stri
         if name.ends_with("report") {
             *text = without_agents(text);
         } else if name.ends_with("text") {
-            // But for who read it, and how fast.
+            // Leaves out who read it, and how fast.
             let lines = text.lines().filter(|line| !line.starts_with("   Trace "));
             *text = lines.collect::<Vec<_>>().join("\n");
         }
@@ -111,7 +111,7 @@ fn main() -> ExitCode {
         eprintln!("golden: no trace in {directories:?}");
         return ExitCode::from(2);
     }
-    // The same paths for both: they are in what is said.
+    // The same paths for both, since they are part of the output.
     let work = env::temp_dir().join(format!("laggard-golden-{}", std::process::id()));
     let mut different = 0;
     for trace in &traces {

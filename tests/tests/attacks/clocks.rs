@@ -1,4 +1,4 @@
-//! Clocks that are compared while the program runs, whatever its ranks do together.
+//! Clocks are compared while the program runs, whatever its ranks do together.
 
 use std::ffi::OsStr;
 
@@ -6,7 +6,7 @@ use laggard_tests::attack::{Attack, assert_same};
 use laggard_tests::product::Bench;
 use laggard_tests::report::Report;
 
-/// Runs with a short `LAGGARD_SYNC_INTERVAL_S`, as if every rank had a host of its own; gives the
+/// Runs with a short `LAGGARD_SYNC_INTERVAL_S`, as if every rank had a host of its own. Returns the
 /// kinds of each rank's clock points, in the order of time.
 fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
     let bench = Bench::sharing(&format!("periodic-{how}-{ranks}"));
@@ -33,7 +33,7 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         let Ok(location) = laggard_trace::Location::open(&path) else {
             return Vec::new();
         };
-        // Those of the other threads: any of them may have been in the collective.
+        // The points of the other threads: any of them may have been in the collective.
         let others = (1..8).filter_map(|thread| {
             let path = laggard_trace::file_name(rank, thread);
             laggard_trace::Location::open(&attack.trace().join(path)).ok()
@@ -43,8 +43,8 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
         points.sort_by_key(|point| point.local);
         let times = points.windows(2);
         let is_forward = |two: &[laggard_trace::ClockPoint]| {
-            // Never more often than that, but for the error of clocks; the first interval begins
-            // before the clocks are compared at the start, which may take some of it.
+            // Never more often than that, up to the error of clocks. The first interval begins
+            // before the comparison at the start, which may take some of it.
             let is_periodic = two[0].kind == 2 && two[1].kind == 2;
             let least = if is_periodic {
                 990_000 * interval_ms
@@ -82,7 +82,7 @@ fn clocks_are_compared_at_collectives_of_any_thread() {
     assert_compared_meanwhile(&clocks_compared("threads", 2));
 }
 
-/// Clocks are compared where it is sure that all ranks come, nowhere else.
+/// Clocks are compared only where all ranks surely come.
 #[test]
 fn clocks_are_not_compared_at_collectives_of_some() {
     let points = clocks_compared("others", 3);
@@ -91,7 +91,7 @@ fn clocks_are_not_compared_at_collectives_of_some() {
     assert!(points.iter().all(|kinds| *kinds == [0, 1]), "{points:?}");
 }
 
-/// A rank that counts other collectives than the rest costs measurements, nothing else.
+/// If one rank counts other collectives than the rest, only measurements are lost.
 #[test]
 fn clocks_are_compared_although_a_rank_counts_differently() {
     let points = clocks_compared("uneven", 3);

@@ -24,7 +24,7 @@ fn library_loaded_and_unloaded() {
     );
 }
 
-/// All calls of `dlopen_mpi.c` and `ctypes_mpi.py`, no more and no less.
+/// Exactly the calls of `dlopen_mpi.c` and `ctypes_mpi.py`.
 #[track_caller]
 fn assert_all_calls(attack: &Attack) {
     let dump = attack.bench.dump(&attack.trace());
@@ -73,14 +73,14 @@ fn mpi_is_loaded_with_its_own_functions_first() {
     loading_mpi("deepbind");
 }
 
-/// What was looked up still leads somewhere after MPI was closed and loaded again.
+/// Looked-up functions still work after MPI was closed and loaded again.
 #[test]
 fn mpi_is_loaded_again() {
     loading_mpi("again");
 }
 
 fn python_without_a_module(scope: &str) {
-    // The script has Open MPI's handles.
+    // The script uses Open MPI's handles.
     if Mpi::is_left_out(Mpi::Mpich, "ctypes_mpi.py") {
         return;
     }
@@ -110,8 +110,8 @@ fn python_with_ctypes_and_mpi_for_all() {
     python_without_a_module("global");
 }
 
-/// Another tool looks up what it passes on to in the MPI library: before or behind the collector,
-/// under a program that is linked with MPI or one that looks it up itself.
+/// Another tool looks up the next function in the MPI library. It is loaded before or after the
+/// collector, and the program is linked with MPI or looks it up itself.
 fn tool_by_handle(test: &str, is_first: bool, is_linked: bool) {
     let attack = match is_linked {
         true => Attack::new(test, "wrapped.c", &[]),
@@ -127,7 +127,7 @@ fn tool_by_handle(test: &str, is_first: bool, is_linked: bool) {
         run.expect_orderly().expect_success()
     };
     let plain = run(tool.clone());
-    // In front of the collector the tool's function is the one that calls.
+    // Before the collector, the tool's function is the caller.
     let report = three_rounds("", || {
         attack.forget_trace();
         let traced = run(match is_first {
@@ -163,7 +163,7 @@ fn behind_a_tool_that_looks_up_by_handle_as_the_program_does() {
     tool_by_handle("behind-handle-tool-unlinked", true, false);
 }
 
-/// Lookups that depend on who asks, and what dlerror() says of them, are as ever.
+/// Lookups that depend on the caller, and the resulting dlerror(), are as usual.
 #[test]
 fn lookups_of_the_program_and_a_plugin() {
     let mut attack = Attack::unlinked("dlsym", "dlsym.c", &[]);
@@ -173,7 +173,7 @@ fn lookups_of_the_program_and_a_plugin() {
     let found = |line: &str| outcome.stdout.lines().filter(|l| *l == line).count();
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert_eq!(outcome.stderr, "");
-    // The program does depend on it, or the comparison would show nothing.
+    // The program does depend on the caller, or the comparison would show nothing.
     let plugins = "plugin, default only_in_plugin: dlsym_plugin, no error";
     assert_eq!(found(plugins), 2, "{outcome}");
     assert_eq!(
@@ -191,7 +191,7 @@ fn assert_says_other_mpi(outcome: &Outcome) {
     assert!(lines.len() == 1 && lines[0].starts_with(start), "{outcome}");
 }
 
-/// Looked up by handle or not: another family's handles mean nothing here.
+/// Another family's handles mean nothing here, even if looked up by handle.
 #[test]
 fn mpi_of_another_family_is_loaded() {
     let mut attack = Attack::unlinked("other-mpi", "other_mpi.c", &[]);
@@ -202,7 +202,7 @@ fn mpi_of_another_family_is_loaded() {
     assert!(!attack.trace().exists(), "a trace of another MPI");
 }
 
-/// What cannot be seen is said.
+/// Calls that cannot be recorded are reported.
 #[test]
 fn mpi_that_no_preloaded_library_sees() {
     let mut attack = Attack::unlinked("deepbind", "deepbind.c", &[]);

@@ -1,4 +1,4 @@
-//! A report says what somebody else wanted it to say.
+//! Reports with hostile texts.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What must stay text wherever it stands.
+/// Texts that must stay text everywhere.
 const ATTACKS: &[&str] = &[
     "<script>window.broken = 1</script>",
     "\"><img src=x onerror=\"window.broken = 2\">",
@@ -20,7 +20,7 @@ const ATTACKS: &[&str] = &[
     "&lt;b&gt;&#60;",
 ];
 
-/// A report with the attacks as every text, and so many findings.
+/// A report with the attacks as every text, and this many findings.
 fn report(findings: usize) -> Value {
     let text = include_str!("../../../formats/report/tests/example.json");
     let mut report: Value = serde_json::from_str(text).expect("JSON");
@@ -40,7 +40,7 @@ fn report(findings: usize) -> Value {
     report
 }
 
-/// Puts an attack into every text but those that say what follows.
+/// Puts an attack into every text except `schema` and `severity`, which tell how to read the rest.
 fn attack(value: &mut Value, key: &str, next: &mut usize) {
     match value {
         Value::String(text) if key != "schema" && key != "severity" => {
@@ -90,7 +90,7 @@ fn texts_of_a_report_do_nothing() {
         "[...document.links].filter((one) => !one.getAttribute('href').startsWith('#')).length";
     assert_eq!(browser.value(links), 0);
     assert_eq!(column(&mut browser, 0).len(), 100);
-    // What a page must not do is forbidden, not only left out.
+    // The page must forbid foreign scripts, not only lack them.
     browser.value(
         "(() => { const other = document.createElement('script'); \
          other.textContent = 'window.broken = 8'; document.body.append(other); })()",
@@ -153,7 +153,7 @@ fn only_sources_are_shown() {
     files.push((&good, u32::MAX));
     let page = shown(&files, 4e9);
     assert!(!page.contains("secret"), "{page}");
-    // As it was compiled, or as seen from here.
+    // The compiled name, or a relative one.
     for name in [good.as_str(), "good.c"] {
         let page = shown(&[(name, 3)], 4e9);
         assert!(
@@ -186,7 +186,7 @@ fn other_files_are_left_alone() {
     refused(&report, &bench.dir, "directory");
     refused(&report, &bench.path("missing/page.html"), "cannot write");
     refused(&report, &report, "is not a page");
-    // A report that is none leaves the page of another one as it is.
+    // A file that is no report does not change another one's page.
     let page = page(&bench, &report);
     let before = fs::read(&page).expect("a page");
     let broken = bench.path("broken.json");

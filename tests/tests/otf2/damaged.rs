@@ -1,4 +1,4 @@
-//! What is wrong with an archive is an error that says what, or an anomaly and the rest.
+//! Damage of an archive is an error that describes it, or an anomaly and the rest.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use laggard_tests::product::Bench;
 
 use super::{patterns, refused, reported};
 
-/// Two ranks, one of which waits 40 ms for the other.
+/// Two ranks; one waits 40 ms for the other.
 fn late_sender() -> Archive {
     let mut archive = Archive::new(2);
     archive.line("region main app.c 3");
@@ -26,7 +26,7 @@ fn late_sender() -> Archive {
 fn without_the_library_its_package_is_named() {
     let bench = Bench::beside("otf2-no-library");
     let anchor = late_sender().write(&bench, "archive");
-    // Found before the real one, and no library.
+    // Found before the real library, but not a library.
     let empty = bench.path("libraries");
     fs::create_dir(&empty).expect("a directory");
     for name in LIBRARY_NAMES {
@@ -55,10 +55,10 @@ fn without_the_library_its_package_is_named() {
 fn times_that_go_backward_are_told_and_taken_for_simultaneous() {
     let bench = Bench::beside("otf2-backward");
     let mut archive = late_sender();
-    // The end of the receive, before its beginning.
+    // Moves the end of the receive before its beginning.
     archive.line("moved 1 41010000 500000");
     let report = reported(&bench, &archive.write(&bench, "archive"));
-    // What it received, too.
+    // The received message, too.
     assert_eq!(report.anomaly("times_backward"), 2);
     assert_eq!(report.run.operations, 2);
 }
@@ -97,12 +97,12 @@ fn files_of_locations_that_are_not_defined_are_told() {
 fn anchors_that_lead_elsewhere_or_promise_too_much_are_refused() {
     let bench = Bench::beside("otf2-anchor");
     let anchor = late_sender().write(&bench, "archive");
-    // Its files would be those of the directory above.
+    // Its files would be those of the parent directory.
     let inside = anchor.with_file_name("traces").join("...otf2");
     fs::copy(&anchor, &inside).expect("a copy");
     refused(&bench, &inside, &["...otf2", "leads out of"]);
     let mut bytes = fs::read(&anchor).expect("an anchor file");
-    // Three texts, which are empty here, begin at 46.
+    // Three texts, empty here, begin at 46.
     for count in [u32::MAX, 1 << 31, 12] {
         bytes[49..53].copy_from_slice(&count.to_le_bytes());
         fs::write(&anchor, &bytes).expect("written");
@@ -110,7 +110,7 @@ fn anchors_that_lead_elsewhere_or_promise_too_much_are_refused() {
     }
 }
 
-/// Whatever bytes are wrong, it is told or does not matter, and does not take long.
+/// Any wrong bytes are reported or do not matter, and do not take long.
 #[test]
 fn any_byte_of_any_file_may_be_wrong() {
     let bench = Bench::beside("otf2-bytes");

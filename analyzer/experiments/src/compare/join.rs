@@ -1,27 +1,27 @@
-//! Things of all runs, in rows: repeats first, then revisions.
+//! Joins items of all runs into rows: repeats first, then revisions.
 
 use laggard_report::Report;
 
 use super::{Experiment, Matched, Sample, State, sample};
 use crate::matching::{Identity, Pair};
 
-/// One thing over all revisions.
+/// One item over all revisions.
 pub struct Joined<'a, T> {
     /// By revision and run.
     found: Vec<Vec<Option<&'a T>>>,
-    /// By revision but the first.
+    /// By revision except the first.
     pub matched: Vec<Option<Matched>>,
 }
 
 impl<'a, T> Joined<'a, T> {
-    /// A number by revision, 0 in runs that do not have it.
+    /// A number by revision, 0 in runs that lack the item.
     pub fn samples(&self, value: impl Fn(&T) -> f64) -> Vec<Sample> {
         let of_run = |found: &Option<&T>| found.map_or(0.0, &value);
         let of_revision = |runs: &Vec<Option<&T>>| sample(runs.iter().map(of_run).collect());
         self.found.iter().map(of_revision).collect()
     }
 
-    /// By revision, what the run with the largest value has.
+    /// By revision, a value of the run in which `value` is largest.
     pub fn worst<V>(&self, value: impl Fn(&T) -> f64, of: impl Fn(&T) -> V) -> Vec<Option<V>> {
         let of_revision = |runs: &Vec<Option<&'a T>>| {
             let found = runs.iter().flatten();
@@ -31,12 +31,12 @@ impl<'a, T> Joined<'a, T> {
         self.found.iter().map(of_revision).collect()
     }
 
-    /// The first that there is.
+    /// The item of the first run that has it.
     pub fn any(&self) -> Option<&'a T> {
         self.found.iter().flatten().flatten().next().copied()
     }
 
-    /// By revision but the first.
+    /// By revision except the first.
     pub fn states(&self) -> Vec<State> {
         let is_in = |runs: &Vec<Option<&T>>| runs.iter().any(Option::is_some);
         let first = is_in(&self.found[0]);
@@ -52,8 +52,8 @@ impl<'a, T> Joined<'a, T> {
     }
 }
 
-/// Joins what `items` finds in reports: `pairs` matches two lists of identities, told whether
-/// they are of one revision.
+/// Joins the `items` of reports. `pairs` matches two lists of identities, and is told whether they
+/// are of one revision.
 pub fn join<'a, T>(
     experiments: &'a [Experiment],
     items: fn(&'a Report) -> Vec<&'a T>,
@@ -94,7 +94,7 @@ pub fn join<'a, T>(
     rows.collect()
 }
 
-/// What the runs of one revision have, by run.
+/// The items of one revision's runs, by run.
 fn union<'a, T>(
     experiment: &'a Experiment,
     items: fn(&'a Report) -> Vec<&'a T>,
@@ -122,7 +122,7 @@ fn union<'a, T>(
     union
 }
 
-/// Joins what has the same name.
+/// Joins items with the same name.
 pub fn by_name<'a, T>(
     experiments: &'a [Experiment],
     items: fn(&'a Report) -> Vec<&'a T>,

@@ -21,12 +21,12 @@ pub use text::render;
 /// The schema of [`Comparison`].
 pub const COMPARE_SCHEMA: &str = "laggard-compare/1";
 
-/// What is asked for.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Programs may have different names.
     pub any_program: bool,
-    /// Without repeats: what a difference has to reach, in percent.
+    /// Without repeats: least difference that counts, percent.
     pub threshold_percent: f64,
 }
 
@@ -39,41 +39,41 @@ impl Default for Options {
     }
 }
 
-/// Revisions, side by side. Lists of values have one for each revision; lists of changes have
-/// one for each but the first, against the first. Times are those of all ranks together, but for
-/// the wall time.
+/// Revisions, side by side. Lists of values have one entry per revision. Lists of changes have one
+/// per revision except the first, against the first. Times are of all ranks together, except the
+/// wall time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// [`COMPARE_SCHEMA`].
     pub schema: &'static str,
-    /// What a difference is held against.
+    /// The noise to compare differences with.
     pub noise: Noise,
-    /// In the order that they were given in.
+    /// In the user's order.
     pub revisions: Vec<Revision>,
     /// Numbers of the whole run.
     pub totals: Vec<Total>,
-    /// Findings, those that lost most in some revision first.
+    /// Findings, the largest loss in any revision first.
     pub bottlenecks: Vec<BottleneckRow>,
-    /// Regions of the program, those that took most first.
+    /// Regions of the program, the longest first.
     pub regions: Vec<RegionRow>,
-    /// Functions of MPI and OpenSHMEM, those that took most first.
+    /// Functions of MPI and OpenSHMEM, the longest first.
     pub operations: Vec<OperationRow>,
-    /// What must be known beside the numbers.
+    /// Caveats about the numbers.
     pub notes: Vec<String>,
 }
 
-/// What a difference is held against.
+/// The noise to compare differences with.
 #[derive(Clone, Debug, Serialize)]
 pub struct Noise {
-    /// The weakest of what tells differences of two revisions.
+    /// The weakest evidence of any two revisions.
     pub evidence: Evidence,
     /// The same in words.
     pub text: String,
-    /// Of tests: differences that chance alone gives more often are noise.
+    /// For tests: differences that chance alone gives more often are noise.
     pub alpha: f64,
-    /// Without repeats: percent of the larger value that a difference has to reach…
+    /// Without repeats: least difference in percent of the larger value …
     pub threshold_percent: f64,
-    /// … and percent of all time.
+    /// … and in percent of all time.
     pub least_percent: f64,
 }
 
@@ -84,7 +84,7 @@ pub struct Revision {
     pub label: String,
     /// The reports of its runs.
     pub reports: Vec<String>,
-    /// The program as it was started, in the first run.
+    /// The program as started in the first run.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
@@ -95,7 +95,7 @@ pub struct Revision {
 /// A number of the whole run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Total {
-    /// Its name, with the unit as its end; efficiencies have none.
+    /// Its name, which ends in the unit; efficiencies have none.
     pub id: &'static str,
     /// In words.
     pub name: &'static str,
@@ -105,7 +105,7 @@ pub struct Total {
     pub changes: Vec<Change>,
 }
 
-/// Whether something is in a revision, compared with the first.
+/// Whether an item is in a revision and in the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -115,7 +115,7 @@ pub enum State {
     New,
     /// Not in this one.
     Gone,
-    /// In neither, but in another one.
+    /// In neither, but in another revision.
     Neither,
 }
 
@@ -124,16 +124,16 @@ pub enum State {
 pub struct Place {
     /// Where.
     pub location: SourceLocation,
-    /// Calls, in the run that it is taken from: the one that lost most.
+    /// Calls, in the run that lost most. The other fields are from that run, too.
     pub calls: u64,
-    /// Those that lost time.
+    /// Calls that lost time.
     pub instances: u64,
     /// Share of all time of that run.
     pub percent: f64,
-    /// The rank that was waited for most, if any.
+    /// The rank that it waited for most, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause_rank: Option<u32>,
-    /// What it did, in words.
+    /// That rank's activity, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -147,14 +147,14 @@ pub struct BottleneckRow {
     pub name: String,
     /// The call that lost the time.
     pub operation: String,
-    /// By revision; null where it is not found.
+    /// By revision; null if not found there.
     pub places: Vec<Option<Place>>,
-    /// By revision but the first: how it was matched with the revision before that has it; null
-    /// where it is not found, or first.
+    /// By revision except the first: how it was matched with the previous revision that has it;
+    /// null if not found there, or found for the first time.
     pub matched: Vec<Option<Matched>>,
-    /// By revision but the first.
+    /// By revision except the first.
     pub states: Vec<State>,
-    /// Time lost, by revision; 0 in runs that do not have it.
+    /// Time lost, by revision; 0 in runs that lack it.
     pub lost_s: Vec<Sample>,
     /// Against the first.
     pub changes: Vec<Change>,
@@ -163,13 +163,13 @@ pub struct BottleneckRow {
 /// A region over all revisions.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegionRow {
-    /// By revision; null where there is none.
+    /// By revision; null if there is none.
     pub names: Vec<Option<String>>,
     /// `region`, `phase` or `function`.
     pub kind: String,
-    /// How it was matched, as of bottlenecks.
+    /// How it was matched, as for bottlenecks.
     pub matched: Vec<Option<Matched>>,
-    /// By revision but the first.
+    /// By revision except the first.
     pub states: Vec<State>,
     /// From begin to end, by revision.
     pub inclusive_s: Vec<Sample>,
@@ -179,7 +179,7 @@ pub struct RegionRow {
     pub exclusive_s: Vec<Sample>,
     /// The same against the first.
     pub exclusive_changes: Vec<Change>,
-    /// Of the location with most, times the mean.
+    /// The largest location over the mean.
     pub imbalance: Vec<Sample>,
 }
 
@@ -188,7 +188,7 @@ pub struct RegionRow {
 pub struct OperationRow {
     /// Its name.
     pub operation: String,
-    /// By revision but the first.
+    /// By revision except the first.
     pub states: Vec<State>,
     /// Calls, by revision.
     pub calls: Vec<Sample>,
@@ -196,11 +196,11 @@ pub struct OperationRow {
     pub total_s: Vec<Sample>,
     /// The same against the first.
     pub changes: Vec<Change>,
-    /// Of it, what patterns charged as waiting.
+    /// Waiting charged to patterns within it.
     pub wait_s: Vec<Sample>,
 }
 
-/// Compares revisions, each given as the runs of it.
+/// Compares revisions, each given as its runs.
 ///
 /// # Errors
 /// If they cannot be compared; see [`Error`].
@@ -265,7 +265,7 @@ fn noise_in_words(evidence: Evidence, experiments: &[Experiment], options: &Opti
     }
 }
 
-/// Holds times of all ranks together against the noise.
+/// Compares times of all ranks together with the noise.
 struct Judge {
     limits: Limits,
 }
@@ -340,7 +340,7 @@ fn totals(experiments: &[Experiment], options: &Options) -> Vec<Total> {
         let values = experiments.iter().map(|e| sample(e.values(of)));
         let values: Vec<Sample> = values.collect();
         let limits = match (id, aim) {
-            // It is all time itself.
+            // The wall time is all time itself.
             ("wall_time_s", _) => Limits {
                 least: 0.0,
                 ..judge.limits
@@ -444,7 +444,7 @@ fn operations(experiments: &[Experiment], judge: &Judge) -> Vec<OperationRow> {
     largest_first(rows.collect(), |row| &row.total_s)
 }
 
-/// Sorts by the largest median of all revisions; what is equal stays in its order.
+/// Sorts by the largest median of all revisions; ties keep their order.
 fn largest_first<R>(mut rows: Vec<R>, values: impl Fn(&R) -> &Vec<Sample>) -> Vec<R> {
     let most = |row: &R| values(row).iter().map(|v| v.median).fold(0.0, f64::max);
     rows.sort_by(|a, b| most(b).total_cmp(&most(a)));

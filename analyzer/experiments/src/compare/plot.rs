@@ -8,11 +8,11 @@ use super::Comparison;
 use crate::noise::Sample;
 use crate::plot::{Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, label, legend, svg};
 
-/// Of the picture.
+/// Width of the picture.
 const WIDTH: u32 = 960;
-/// From the left edge to where bars begin.
+/// From the left edge to the bars.
 const NAMES: u32 = 330;
-/// Of a bar.
+/// Height of a bar.
 const BAR: u32 = 16;
 /// Around a group of bars.
 const GAP: u32 = 14;
@@ -27,7 +27,7 @@ const LEAST: f64 = 0.01;
 /// A group of bars: its name in lines, and a value for each revision.
 type Group = (Vec<String>, Vec<Sample>);
 
-/// Wall time and time by kind, and what bottlenecks lost, by revision, as SVG.
+/// Wall time, time by kind, and losses of bottlenecks, by revision, as SVG.
 ///
 /// # Errors
 /// If the drawing library fails.
@@ -142,7 +142,7 @@ fn panel(area: &Area<'_>, title: &str, groups: &[Group]) -> Drawn {
             chart.draw_series([bar])?;
             let middle = (upper + lower) / 2.0;
             if value.runs.len() > 1 {
-                // From the fastest to the slowest of the repeats.
+                // A whisker from the fastest to the slowest repeat.
                 let line = vec![(value.min, middle), (value.max, middle)];
                 chart.draw_series([PathElement::new(line, INK)])?;
             }

@@ -1,25 +1,25 @@
-//! What became slower, for those who want a test to fail then.
+//! Regressions, for tests that should fail on them.
 
 use laggard_report::layout::{GLUE, duration, place};
 
 use super::{BottleneckRow, Comparison, RegionRow};
 use crate::noise::{Change, LEAST_PERCENT, Sample, Verdict};
 
-/// Something that takes longer than in the first revision: by more than the repeats differ, and
-/// by so much that it matters.
+/// Something slower than in the first revision: beyond the noise of the repeats, and by enough to
+/// matter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regression {
     /// Position of the slower revision.
     pub revision: usize,
-    /// What it is, with both times, in words.
+    /// Its name, with both times, in words.
     pub what: String,
 }
 
 impl Comparison {
-    /// What became slower: the wall time of the run, a bottleneck, or a region. A difference
-    /// counts if it is worse beyond the noise, `percent` of the first revision's time or more,
-    /// and, of a bottleneck or region, [`LEAST_PERCENT`] of all time or more: every row is
-    /// tested by itself, and of many small ones some would seem to have changed.
+    /// Regressions: of the wall time, a bottleneck, or a region. A difference counts if it is worse
+    /// beyond the noise and by `percent` of the first revision's time or more. For a bottleneck or
+    /// region it must also be [`LEAST_PERCENT`] of all time or more: every row is tested by itself,
+    /// and of many small ones some would seem to have changed.
     ///
     /// In order of revisions, whole runs first.
     pub fn regressions(&self, percent: f64) -> Vec<Regression> {
@@ -55,7 +55,7 @@ impl Comparison {
         later.flat_map(of_revision).collect()
     }
 
-    /// Time of all ranks together in the first revision. s
+    /// Time of all ranks together in the first revision, s.
     fn all_time(&self) -> f64 {
         let wall = self.totals.iter().find(|total| total.id == "wall_time_s");
         let ranks = self.revisions.first().map_or(0, |first| first.ranks);
@@ -69,7 +69,7 @@ struct Row<'c> {
     name: String,
     values: &'c [Sample],
     changes: &'c [Change],
-    /// What a difference has to reach. s
+    /// Least difference that counts, s.
     least: f64,
 }
 
@@ -78,7 +78,7 @@ impl Row<'_> {
         let change = &self.changes[at - 1];
         change.verdict == Verdict::Worse
             && change.difference >= self.least
-            // What was not there before is more than any percentage of it.
+            // A new time exceeds any percentage of zero.
             && change.percent.is_none_or(|more| more >= percent)
     }
 
@@ -91,7 +91,7 @@ impl Row<'_> {
     }
 }
 
-/// A bottleneck by its name and place in a revision, or where it was last seen.
+/// A bottleneck by its name and place in a revision, or its last place.
 fn bottleneck(row: &BottleneckRow, at: usize) -> String {
     let of = row.places.get(at).and_then(Option::as_ref);
     let of = of.or_else(|| row.places.iter().flatten().next_back());
@@ -113,7 +113,7 @@ mod tests {
     use crate::set::Run;
     use crate::testing::{add_region, add_wait, run};
 
-    /// Repeats of a run of so many seconds, of which a barrier lost some and a region took some.
+    /// Repeats of a run with these wall times, s, with a loss in a barrier and time in a region.
     fn repeats(name: &str, walls: &[f64], lost: f64, solve: f64) -> Vec<Run> {
         let runs = walls.iter().enumerate().map(|(at, &wall)| {
             let mut run = run(&format!("{name}-{at}.json"), wall);

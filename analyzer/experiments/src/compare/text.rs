@@ -10,7 +10,7 @@ use crate::layout::TextOptions;
 use crate::matching::Matched;
 use crate::noise::{Change, Evidence, Sample, Verdict};
 
-/// Share of all time, in percent, that something has in some revision if it is listed.
+/// Least share of all time, percent, that a listed item must have in some revision.
 const NEGLIGIBLE_PERCENT: f64 = 0.05;
 /// Revisions beside the first in one table.
 const BESIDE: usize = 3;
@@ -77,7 +77,7 @@ impl Text<'_> {
         );
     }
 
-    /// Columns of the chosen revisions: the first, and each of the others with its change.
+    /// Columns of the chosen revisions: the first, and each other one with its change.
     fn columns(&self, chosen: &[usize]) -> Vec<Column<'_>> {
         let number = |title| Column {
             title,
@@ -115,7 +115,7 @@ impl Text<'_> {
         table(out, &columns, &rows, self.screen, self.style);
     }
 
-    /// Time in percent of which something is too little to be listed.
+    /// Time below which an item is not listed.
     fn negligible(&self) -> f64 {
         let id = |id: &str| self.comparison.totals.iter().find(move |t| t.id == id);
         let parts = [
@@ -129,7 +129,7 @@ impl Text<'_> {
         all * NEGLIGIBLE_PERCENT / 100.0
     }
 
-    /// Title, table, and how many rows are left out.
+    /// Title, table, and the number of rows left out.
     fn listing(
         &self,
         out: &mut String,
@@ -209,7 +209,7 @@ impl Text<'_> {
         );
     }
 
-    /// Where it was before, and who was waited for.
+    /// Where it was before, and the rank that it waited for.
     fn note_of(&self, row: &BottleneckRow, chosen: &[usize]) -> String {
         let mut notes = Vec::new();
         for &at in chosen {
@@ -229,7 +229,7 @@ impl Text<'_> {
                 place(&now.location)
             ));
         }
-        // Who was late where it is now, or where it was last.
+        // The late rank at its current place, or at its last one.
         let last = row.places.iter().flatten().next_back();
         if let Some(cause) = last.and_then(|found| found.cause.as_ref()) {
             let was = match row.places.last() {
@@ -303,7 +303,7 @@ impl Text<'_> {
     }
 }
 
-/// What is shown of a row.
+/// The cells of a row.
 struct RowOf<'a> {
     values: &'a [Sample],
     changes: &'a [Change],
@@ -320,7 +320,7 @@ fn word(title: &str, least: Option<usize>) -> Column<'_> {
     }
 }
 
-/// What became of the wall time, in one line.
+/// The change of the wall time, in one line.
 fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (String, Tone) {
     let (before, after) = (&wall.values[0], &wall.values[at]);
     let change = &wall.changes[at - 1];
@@ -371,7 +371,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// A time of a revision; a dash where there is none.
+/// A time of a revision; a dash if there is none.
 fn shown_time(values: &[Sample], at: usize) -> String {
     match values[at].max {
         most if most <= 0.0 => "–".to_owned(),
@@ -379,7 +379,7 @@ fn shown_time(values: &[Sample], at: usize) -> String {
     }
 }
 
-/// The median, and how far repeats are from it.
+/// The median, and the range of the repeats.
 fn shown(sample: &Sample, is_time: bool) -> String {
     let median = match is_time {
         true => duration(sample.median),
@@ -396,7 +396,7 @@ fn shown(sample: &Sample, is_time: bool) -> String {
     }
 }
 
-/// What became of it: `-12.3 %`, `gone`, `new`, or `~` where nothing is known to have.
+/// Its change: `-12.3 %`, `gone`, `new`, or `~` if none is known.
 fn changed(change: &Change, state: State) -> (String, Tone) {
     let tone = match change.verdict {
         Verdict::Better => Tone::Strong,

@@ -1,13 +1,13 @@
-//! On what rank-seconds were lost, so that the shares add up to the loss.
+//! Where rank-seconds were lost, in shares that add up to the loss.
 //!
-//! All time of all ranks is computation, or inside of a call, or start-up or shut-down, or before
-//! the first call or after the last one of a rank that began late or ended early. Inside of calls it was waiting, which
-//! findings tell, or not. Each of these in the larger run, less `k` times the same in the smallest
-//! one, is what was lost with it; some may have got less.
+//! All time of all ranks is computation, time inside of calls, start-up and shut-down, or outside:
+//! before the first or after the last call of a rank that began late or ended early. Inside of
+//! calls it is waiting, according to the findings, or not. The loss of each part is its time in the
+//! larger run less `k` times its time in the smallest one. Some parts may shrink.
 //!
-//! Waiting is *load imbalance* as far as those who were waited for computed meanwhile, as the
-//! causes of findings say, and other waiting else: for those that waited themselves, did I/O, or
-//! nobody knows what.
+//! Waiting is *load imbalance* as far as the awaited ranks computed meanwhile, according to the
+//! causes of findings. The rest is other waiting: the awaited ranks waited themselves, did I/O, or
+//! it is unknown.
 
 use std::collections::BTreeMap;
 
@@ -25,21 +25,21 @@ pub struct Part {
     /// (these three: inside of calls, without waiting), `startup_shutdown` or `outside` (before the
     /// first call of a rank, after its last one).
     pub id: &'static str,
-    /// Rank-seconds that it would take, were scaling ideal.
+    /// Rank-seconds with ideal scaling.
     pub expected_s: f64,
     /// Rank-seconds that it took.
     pub observed_s: f64,
-    /// What was lost with it.
+    /// Rank-seconds lost.
     pub lost_s: f64,
-    /// Of all that was lost; 0 if nothing was.
+    /// Share of the whole loss; 0 if nothing was lost.
     pub share: f64,
 }
 
-/// What a cost is.
+/// Kind of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Outside of calls: in a region of the program, or, without a name, in none.
+    /// Outside of calls, in a region of the program or, without a name, in none.
     Computation,
     /// A finding of waiting.
     Bottleneck,
@@ -52,12 +52,12 @@ pub enum Kind {
     Outside,
 }
 
-/// What one thing costs.
+/// The cost of one item.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Of the region, pattern or function; "" if it has none.
+    /// Name of the region, pattern or function; "" if it has none.
     pub name: String,
     /// Pattern id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,20 +65,20 @@ pub struct Cost {
     /// The call of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// Where it is, in the larger run if it is in that.
+    /// Its place, in the larger run if that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<SourceLocation>,
-    /// Rank-seconds that it would take, were scaling ideal.
+    /// Rank-seconds with ideal scaling.
     pub expected_s: f64,
     /// Rank-seconds that it took.
     pub observed_s: f64,
-    /// What was lost with it; negative if it got less.
+    /// Rank-seconds lost; negative if it shrank.
     pub lost_s: f64,
-    /// Of all that was lost; 0 if nothing was.
+    /// Share of the whole loss; 0 if nothing was lost.
     pub share: f64,
-    /// Of `lost_s`, what was lost since those that were waited for computed.
+    /// The part of `lost_s` during which the awaited ranks computed.
     pub to_computation_s: f64,
-    /// Its scaling factor, expected_s / observed_s; absent where it took no time in one of them.
+    /// Its scaling factor, expected_s / observed_s; absent if it took no time in one of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
 }
@@ -92,30 +92,30 @@ pub struct RegionFactor {
     pub reference_s: f64,
     /// In this run.
     pub observed_s: f64,
-    /// The scaling factor of the time in it; absent where it takes none.
+    /// The scaling factor of its time; absent if it takes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
 }
 
-/// All time of all ranks, or threads where there are more.
+/// All time of all ranks, or of threads if there are more.
 pub fn rank_seconds(report: &Report) -> f64 {
     let locations = report.run.locations.max(report.run.ranks);
     f64::from(locations) * report.run.wall_time_s
 }
 
-/// Of that, start-up and shut-down; 0 in reports that do not tell them apart.
+/// Start-up and shut-down within it; 0 in reports that do not separate them.
 pub fn start_and_end(report: &Report) -> f64 {
     let sums = report.sums();
     sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0)
 }
 
-/// Whether a pattern's time is waiting; those that this version does not know are.
+/// Whether a pattern's time is waiting. Unknown patterns count as waiting.
 fn is_waiting(finding: &Bottleneck) -> bool {
     PatternId::from_id(&finding.pattern).is_none_or(PatternId::is_waiting)
 }
 
-/// Of a finding's time, that in which those who were waited for computed. Of many causes the
-/// largest are listed; the rest is taken to be like them.
+/// The part of a finding's time during which the awaited ranks computed. Reports list only the
+/// largest of many causes; the rest is taken to be like them.
 fn to_computation(finding: &Bottleneck) -> f64 {
     let causes = finding.causes.iter();
     let (of, known) = causes.fold((0.0, 0.0), |(of, known), cause| {
@@ -130,7 +130,7 @@ fn to_computation(finding: &Bottleneck) -> f64 {
     }
 }
 
-/// Inside of the calls of a kind, without waiting.
+/// Classes of time inside of calls, without waiting.
 const CLASSES: [&str; 3] = ["communication", "synchronization", "io"];
 
 /// A run, and the smallest one.
@@ -141,7 +141,7 @@ pub struct Losses<'a> {
 }
 
 impl<'a> Losses<'a> {
-    /// Of `report` against the smallest run, with so many times the work.
+    /// Compares `report` with the smallest run, with `work` times its work.
     pub fn new(smallest: &'a Report, report: &'a Report, work: f64) -> Losses<'a> {
         Losses {
             smallest,
@@ -150,7 +150,7 @@ impl<'a> Losses<'a> {
         }
     }
 
-    /// Rank-seconds.
+    /// The loss in rank-seconds.
     pub fn lost(&self) -> f64 {
         rank_seconds(self.report) - self.work * rank_seconds(self.smallest)
     }
@@ -159,7 +159,7 @@ impl<'a> Losses<'a> {
         laggard_report::ratio(lost, self.lost())
     }
 
-    /// By what the time went by with.
+    /// The loss by kind of time.
     pub fn parts(&self) -> Vec<Part> {
         let (before, after) = (Account::new(self.smallest), Account::new(self.report));
         let parts = before.parts().into_iter().zip(after.parts());
@@ -176,7 +176,7 @@ impl<'a> Losses<'a> {
         parts.collect()
     }
 
-    /// By region, finding and function, the most first; what neither lost nor gained is left out.
+    /// By region, finding and function, the largest first; items without loss or gain are left out.
     pub fn costs(&self) -> Vec<Cost> {
         let mut costs = self.computation();
         costs.extend(self.waiting());
@@ -209,7 +209,7 @@ impl<'a> Losses<'a> {
         }
     }
 
-    /// Regions that are no operations, and what is in none.
+    /// Regions other than operations, and time outside of regions.
     fn computation(&self) -> Vec<Cost> {
         let of = |report: &'a Report| -> Vec<&'a Region> {
             let regions = report.regions.iter();
@@ -235,7 +235,7 @@ impl<'a> Losses<'a> {
         costs
     }
 
-    /// Findings, and waiting that is in none of those that are listed.
+    /// Findings, and waiting beyond the listed ones.
     fn waiting(&self) -> Vec<Cost> {
         let of = |report: &'a Report| -> Vec<&'a Bottleneck> {
             let findings = report.bottlenecks.iter();
@@ -295,12 +295,12 @@ impl<'a> Losses<'a> {
     }
 }
 
-/// Where the time of a run went. Rank-seconds.
+/// Time of a run by kind, rank-seconds.
 struct Account {
     computation: f64,
     imbalance: f64,
     other_waiting: f64,
-    /// As [`CLASSES`].
+    /// By class of [`CLASSES`].
     inside: [f64; 3],
     ends: f64,
     outside: f64,
@@ -320,7 +320,7 @@ impl Account {
         for (at, class) in CLASSES.iter().enumerate() {
             let rows = report.operations.iter().filter(|row| row.time == *class);
             let waiting: f64 = rows.map(|row| row.wait_s).sum();
-            // A report that does not tell in which calls the waiting was: by their time.
+            // The report does not say which calls waited: shared out by their time.
             let rest = laggard_report::ratio(classes[at], all) * (sums.wait_s - known);
             inside[at] = classes[at] - waiting - rest;
         }
@@ -348,7 +348,7 @@ impl Account {
     }
 }
 
-/// Things of two runs of one program, matched by their places.
+/// Joins items of two runs of one program by place.
 fn joined<'a, T>(
     before: &'a [&'a T],
     after: &'a [&'a T],
@@ -372,7 +372,7 @@ fn joined<'a, T>(
         .collect()
 }
 
-/// Regions of the program and how each of them scales.
+/// Regions of the program with their scaling.
 pub fn regions(smallest: &Report, report: &Report, work: f64) -> Vec<RegionFactor> {
     fn of(report: &Report) -> Vec<&Region> {
         report.regions.iter().collect()
@@ -382,7 +382,7 @@ pub fn regions(smallest: &Report, report: &Report, work: f64) -> Vec<RegionFacto
     let rows = pairs.into_iter().filter_map(|(one, other)| {
         let time = |region: Option<&&Region>| region.map_or(0.0, |r| r.inclusive_s);
         let (reference, observed) = (time(one), time(other));
-        // As T: what all ranks spent in it, by the ranks.
+        // As T: the time of all ranks in it, divided by the ranks.
         let factor = work * reference / observed;
         Some(RegionFactor {
             region: other.or(one)?.region.clone(),

@@ -1,10 +1,10 @@
 //! What a program loses as it runs on more ranks.
 //!
-//! With `n0` ranks of the smallest run and `T` the wall time, the *scaling factor* is
-//! `(T(n0)/T(n)) / (n/n0)` where the problem stays the same (strong scaling), `T(n0)/T(n)` where
-//! it grows with the ranks (weak scaling): 1 is ideal. What is lost are rank-seconds,
-//! `n·T(n) − k·n0·T(n0)`, where `k` is 1 (strong) or `n/n0` (weak). [`Part`]s
-//! and [`Cost`]s say on what, and add up to that.
+//! Let `n0` be the ranks of the smallest run and `T` the wall time. If the problem stays the same
+//! (strong scaling), the *scaling factor* is `(T(n0)/T(n)) / (n/n0)`. If the problem grows with the
+//! ranks (weak scaling), it is `T(n0)/T(n)`. 1 is ideal. The loss in rank-seconds is `n·T(n) −
+//! k·n0·T(n0)`, where `k` is 1 (strong) or `n/n0` (weak). [`Part`]s and [`Cost`]s divide it, and
+//! add up to it.
 
 mod costs;
 mod plot;
@@ -30,7 +30,7 @@ pub const SCALE_SCHEMA: &str = "laggard-scale/1";
 pub enum Growth {
     /// Not at all.
     Strong,
-    /// As they do.
+    /// With the ranks.
     Weak,
 }
 
@@ -44,12 +44,12 @@ impl Growth {
     }
 }
 
-/// What is asked for.
+/// Options of scaling.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Programs may have different names.
     pub any_program: bool,
-    /// How the problem grows; `None`: as its computation does.
+    /// How the problem grows; `None`: guessed from its computation.
     pub growth: Option<Growth>,
 }
 
@@ -62,24 +62,24 @@ pub struct Scaling {
     pub program: String,
     /// How the problem grows.
     pub scaling: Growth,
-    /// Whether that is guessed.
+    /// Whether `scaling` is guessed.
     pub assumed: bool,
-    /// What it is guessed from.
+    /// The reason for the guess.
     pub because: String,
     /// By ranks, the smallest first.
     pub sizes: Vec<Size>,
-    /// What must be known beside the numbers.
+    /// Caveats about the numbers.
     pub notes: Vec<String>,
 }
 
-/// The run of one size; of repeats the one with the median wall time.
+/// The run of one size; with repeats, the one with the median wall time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Size {
     /// Ranks.
     pub ranks: u32,
-    /// The report that all but the extremes is from.
+    /// The report of all values except the extremes.
     pub report: String,
-    /// Repeats, with this one.
+    /// Number of repeats, including this one.
     pub runs: usize,
     /// Wall time.
     pub wall_time_s: f64,
@@ -87,11 +87,11 @@ pub struct Size {
     pub wall_time_min_s: f64,
     /// Longest of all repeats.
     pub wall_time_max_s: f64,
-    /// What it would be, were scaling ideal.
+    /// Wall time with ideal scaling.
     pub ideal_wall_time_s: f64,
     /// Against the smallest run: T(n0)/T(n), for weak scaling times n/n0.
     pub speedup: f64,
-    /// What it would be, were scaling ideal: n/n0.
+    /// Speedup with ideal scaling: n/n0.
     pub ideal_speedup: f64,
     /// speedup / ideal_speedup.
     pub factor: f64,
@@ -101,21 +101,21 @@ pub struct Size {
     pub load_balance: f64,
     /// Of this run alone (POP).
     pub communication_efficiency: f64,
-    /// Computation that there would be, were scaling ideal, over what there is (POP).
+    /// Computation with ideal scaling over actual computation (POP).
     pub computation_scaling: f64,
     /// Rank-seconds lost against the smallest run; negative if it is better than ideal.
     pub lost_s: f64,
     /// The same in percent of this run's rank-seconds.
     pub lost_percent: f64,
-    /// What these were lost with: adds up to `lost_s`.
+    /// The loss by kind of time: adds up to `lost_s`.
     pub parts: Vec<Part>,
-    /// The same by operation, bottleneck and region, the most first: adds up to `lost_s`.
+    /// The loss by operation, bottleneck and region, the largest first: adds up to `lost_s`.
     pub costs: Vec<Cost>,
-    /// Regions of the program and how each of them scales.
+    /// Regions of the program with their scaling.
     pub regions: Vec<RegionFactor>,
 }
 
-/// Compares sizes, each given as the runs of it, in any order.
+/// Compares sizes, each given as its runs, in any order.
 ///
 /// # Errors
 /// If they cannot be compared; see [`Error`].
@@ -146,7 +146,7 @@ pub fn scale(sizes: Vec<Vec<Run>>, options: &Options) -> Result<Scaling, Error> 
     })
 }
 
-/// The run with the median wall time, of two in the middle the faster one.
+/// The run with the median wall time; of two in the middle the faster one.
 fn median_run(experiment: &Experiment) -> &Run {
     let mut runs: Vec<&Run> = experiment.runs.iter().collect();
     let wall = |run: &Run| run.report.run.wall_time_s;
@@ -154,8 +154,8 @@ fn median_run(experiment: &Experiment) -> &Run {
     runs[(runs.len() - 1) / 2]
 }
 
-/// Whether the problem grew: as the computation of all ranks together did, from the smallest
-/// to the largest run.
+/// Guesses whether the problem grew: as the computation of all ranks together did, from the
+/// smallest to the largest run.
 fn guess(experiments: &[Experiment]) -> (Growth, String) {
     let (first, last) = (&experiments[0], &experiments[experiments.len() - 1]);
     let computation = |e: &Experiment| median_run(e).report.sums().computation_s;
@@ -185,7 +185,6 @@ fn size(experiment: &Experiment, smallest: &Report, growth: Growth) -> Size {
     let wall = report.run.wall_time_s;
     let ideal_speedup = f64::from(report.run.ranks) / f64::from(smallest.run.ranks.max(1));
     let reference = smallest.run.wall_time_s;
-    // By how much more work there is.
     let work = match growth {
         Growth::Strong => 1.0,
         Growth::Weak => ideal_speedup,
@@ -255,7 +254,7 @@ mod tests {
         vec![Run { source, report }]
     }
 
-    /// 1, 2 and 4 ranks: 8 s, 5 s, 4 s, of which 8 rank-seconds are computation.
+    /// 1, 2 and 4 ranks: 8 s, 5 s, 4 s, with 8, 8 and 8.8 rank-seconds of computation.
     fn strong() -> Vec<Vec<Run>> {
         let one = testing::report(1, 8.0, 8.0);
         let mut two = testing::report(2, 5.0, 8.0);

@@ -1,4 +1,4 @@
-//! Scaling as a picture: speedup, observed against ideal, and where the time went.
+//! Scaling as a picture: observed against ideal speedup, and time by part.
 
 use laggard_report::layout::base_name;
 use plotters::prelude::*;
@@ -7,10 +7,9 @@ use plotters::style::text_anchor::HPos;
 use super::{Growth, Scaling, Size};
 use crate::plot::{Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, label, legend, svg};
 
-/// Of the picture.
 const SIZE: (u32, u32) = (1080, 520);
 
-/// Parts in their order, with their colours and words.
+/// Parts in order, with their colours and words.
 const PARTS: [(&str, &str); 8] = [
     ("computation", "computation"),
     ("load_imbalance", "load imbalance"),
@@ -22,7 +21,7 @@ const PARTS: [(&str, &str); 8] = [
     ("outside", "outside"),
 ];
 
-/// Speedup observed against ideal, and time by part, as SVG.
+/// Observed against ideal speedup, and time by part, as SVG.
 ///
 /// # Errors
 /// If the drawing library fails.
@@ -107,7 +106,7 @@ fn speedup(area: &Area<'_>, scaling: &Scaling) -> Drawn {
     Ok(())
 }
 
-/// As few digits as tell it.
+/// With as few digits as suffice.
 fn number(value: f64) -> String {
     match value {
         v if v >= 10.0 => format!("{v:.0}"),

@@ -140,7 +140,7 @@ fn lost(seconds: f64) -> String {
     }
 }
 
-/// What a part is in words.
+/// A part in words.
 fn words_of(part: &Part) -> &'static str {
     match part.id {
         "computation" => "More computation",
@@ -164,7 +164,7 @@ fn parts(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
         .map(|s| plural(s.ranks.into(), "rank"))
         .collect();
     let titles: Vec<String> = titles.iter().map(|t| t.replace('\u{a0}', " ")).collect();
-    // As many of the largest as there is room for.
+    // As many of the largest sizes as fit.
     let room = screen.saturating_sub(48) / 20;
     let skipped = larger.len().saturating_sub(room.max(1));
     let mut columns = vec![Column {
@@ -199,7 +199,7 @@ fn parts(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
     table(out, &columns, &rows, screen, style);
 }
 
-/// What it is, in words, and where.
+/// The cost in words, and its place.
 fn what(cost: &Cost) -> (String, String) {
     let at = cost.location.as_ref().map(place).unwrap_or_default();
     let operation = cost.operation.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Runs of a program that solves the heat equation, made of the example of a report.
+//! Runs of a program that solves the heat equation, made from the example of a report.
 
 #![allow(dead_code)]
 
@@ -23,8 +23,8 @@ pub fn run(source: &str, report: Report) -> Run {
     }
 }
 
-/// A revision that sends earlier: the late sender lost a tenth of the time, at a line that has
-/// moved; a function has got another name, and there is a new finding.
+/// A revision that sends earlier. The late sender lost a tenth of the time, at a line that moved. A
+/// function is renamed, and there is a new finding.
 pub fn improved() -> Report {
     let mut report = example();
     report.run.wall_time_s = 8.7;
@@ -56,7 +56,7 @@ pub fn improved() -> Report {
     report
 }
 
-/// Runs like this one, each a little slower than the one before.
+/// Runs like this one, each a little slower than the previous one.
 pub fn repeats(name: &str, report: &Report, count: usize) -> Vec<Run> {
     let repeat = |number: usize| {
         let mut report = report.clone();

@@ -1,4 +1,4 @@
-//! What happens within a call: messages, requests, collectives, transfers.
+//! Events within a call: messages, requests, collectives, transfers.
 
 use anyhow::Result;
 use laggard_otf2::definitions::UNDEFINED;
@@ -11,7 +11,7 @@ use crate::groups::{On, SYMMETRIC, is_on_symmetric};
 use crate::operation::operation;
 
 impl Writer<'_> {
-    /// One half of a message; `None` if it is for nobody of this run.
+    /// One half of a message; `None` if its peer is no rank of this run.
     fn message(&self, group: u64, half: Endpoint) -> Option<Message> {
         let rank = self.traced.location.header.rank;
         let (comm, peer) = self.groups.peer(group, half.peer, rank)?;
@@ -39,19 +39,19 @@ impl Writer<'_> {
         })
     }
 
-    /// A request's number: threads of a rank complete those of others.
+    /// A request's number. Threads of a rank may complete each other's requests.
     fn request(&self, post: u64) -> u64 {
         u64::from(self.traced.location.header.thread) << 40 | post & ((1 << 40) - 1)
     }
 
-    /// A request that is not done. Which ones a test looked at is not recorded: the first.
+    /// The first request that is not done. The trace does not record which ones a test looked at.
     pub(super) fn under_way(&self, state: &State) -> Option<u64> {
         let mut posts = state.posts.iter();
         let at = posts.position(|posted| !matches!(posted, Posted::Nothing))?;
         Some(self.request(state.first + at as u64))
     }
 
-    /// What happens when a call begins: sends, and requests posted.
+    /// Events at a call's begin: sends, and posted requests.
     pub(super) fn begin(
         &mut self,
         state: &mut State,
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.put(time, &event)
     }
 
-    /// What a wildcard receive got.
+    /// The message that a wildcard receive got.
     fn outcome(&self, outcome: u32) -> Option<Message> {
         let signatures = self.traced.location.definitions.signatures();
         let found = signatures.get(outcome as usize).filter(|_| outcome != 0)?;
@@ -180,7 +180,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What happens when a call ends.
+    /// Events at a call's end.
     pub(super) fn finish(
         &mut self,
         state: &mut State,
@@ -250,7 +250,7 @@ impl Writer<'_> {
         self.put(time, &event)
     }
 
-    /// What a call does to an epoch: MPI_Win_post and MPI_Win_start name the other side.
+    /// The effect of a call on an epoch: MPI_Win_post and MPI_Win_start name the other side.
     fn epoch(
         &mut self,
         state: &mut State,
@@ -307,7 +307,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a call moves data to or from the memory of another.
+/// Whether a call moves data to or from another rank's memory.
 fn is_transfer(operation: u16) -> bool {
     let generic = calls::call(operation).map(|call| call.generic);
     matches!(
@@ -316,7 +316,7 @@ fn is_transfer(operation: u16) -> bool {
     )
 }
 
-/// What a receive took as it came.
+/// The wildcards of a receive.
 fn left_open(signature: &Signature) -> Any {
     Any {
         source: signature.has(flags::ANY_SOURCE),
@@ -324,7 +324,7 @@ fn left_open(signature: &Signature) -> Any {
     }
 }
 
-/// Whether a collective has events of its own: beginning and end of MPI have not.
+/// Whether a collective has events of its own; start and end of MPI have none.
 fn has_events(signature: &Signature) -> bool {
     let shape = calls::call(signature.operation).map(|call| call.shape);
     let is_silent = matches!(shape, Some(Shape::Init | Shape::Finalize));

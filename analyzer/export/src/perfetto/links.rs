@@ -1,4 +1,4 @@
-//! What is joined of several calls, and drawn between them and inside of them.
+//! Data joined from several calls, drawn between and inside of them.
 
 use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
@@ -13,29 +13,29 @@ pub enum FlowEnd {
     From,
     /// Received, by a call that began after it was sent.
     To,
-    /// Received, by a call that had begun before: a flow to that one would go back.
+    /// Received by a call that had begun before it was sent: an arrow to that call would go back.
     Late,
 }
 
-/// What is drawn between calls and inside of them.
+/// Flows between calls and losses inside of them.
 pub struct Links<'e> {
     selection: &'e Selection,
     drawn: &'e [Drawn],
     ranks: Vec<u32>,
-    /// Messages whose both ends are drawn.
+    /// Messages with both ends drawn.
     pub messages: u64,
-    /// Of each location: number of a call, and the flow that begins or ends there.
+    /// By location: number of a call, and the flow that begins or ends there.
     pub flows: Vec<Vec<(u64, u64, FlowEnd)>>,
-    /// Of each location: what its calls lost, in their order.
+    /// By location: losses of its calls, in their order.
     pub waits: Vec<Vec<Wait>>,
-    /// Changes of the messages in flight: time, by how many.
+    /// Changes of the number of messages in flight: time, difference.
     pub in_flight: Vec<(i64, i64)>,
-    /// Changes of the locations that wait.
+    /// Changes of the number of waiting locations: time, difference.
     pub waiting: Vec<(i64, i64)>,
 }
 
 impl<'e> Links<'e> {
-    /// Nothing yet, for what is `drawn`.
+    /// Empty, for the calls in `drawn`.
     pub fn new(events: &Events, selection: &'e Selection, drawn: &'e [Drawn]) -> Links<'e> {
         let ranks = (0..events.locations()).map(|at| events.place(at).rank);
         Links {
@@ -50,7 +50,7 @@ impl<'e> Links<'e> {
         }
     }
 
-    /// Calls come in the order in which they ended.
+    /// Sorts by the order in which calls ended.
     pub fn sort(&mut self) {
         self.flows
             .iter_mut()
@@ -117,7 +117,7 @@ impl Joined for Links<'_> {
     }
 }
 
-/// When a call waited. What is lost after all have come is at its end.
+/// When a call waited. A loss after all members have come is at the call's end.
 pub fn span(wait: &Wait) -> (i64, i64) {
     let lost = wait.lost.clamp(0, wait.leave - wait.enter);
     match PatternId::from_number(wait.pattern) {
@@ -128,15 +128,15 @@ pub fn span(wait: &Wait) -> (i64, i64) {
     }
 }
 
-/// What belongs to the calls of a location that are still to come.
+/// The links of a location's next calls.
 pub struct Cursor<'l> {
     flows: &'l [(u64, u64, FlowEnd)],
     waits: &'l [Wait],
     /// The flows of the last call, by their end.
     pub from: Vec<u64>,
-    /// As above.
+    /// Received by it.
     pub to: Vec<u64>,
-    /// As above.
+    /// Received late by it.
     pub late: Vec<u64>,
 }
 
@@ -152,7 +152,7 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// Finds the messages that a call, or the parts that it is made of, sent and received.
+    /// Finds the messages that a call, or its parts, sent and received.
     pub fn find_flows(&mut self, number: u64) {
         let all = [&mut self.from, &mut self.to, &mut self.late];
         all.into_iter().for_each(Vec::clear);
@@ -168,7 +168,7 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// What a call lost, in the order of time.
+    /// Losses of a call, in the order of time.
     pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l Wait> {
         let mut here = Vec::new();
         while let [wait, rest @ ..] = self.waits

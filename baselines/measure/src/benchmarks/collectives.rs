@@ -1,5 +1,5 @@
-//! Collectives, on communicators and on neighbourhoods: blocking, and non-blocking and waited for
-//! at once. Both forms have the same arguments but for the request.
+//! Collectives, on communicators and on neighbourhoods: blocking, or non-blocking and waited for at
+//! once. Both forms have the same arguments except for the request.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,7 +10,6 @@ use super::Volume::{Blocks, Fixed, Sized};
 use super::requests::{none, wait};
 use super::{Benchmark, Site, Steps, Volume, byte, call, constant};
 
-/// Rank of roots.
 const ROOT: c_int = 0;
 /// Neighbours of each member of a ring.
 const NEIGHBOURS: usize = 2;
@@ -29,14 +28,14 @@ pub const fn row(
     }
 }
 
-/// What arguments are made of.
+/// Arguments of the calls.
 struct Given {
     outgoing: *mut c_void,
     incoming: *mut c_void,
-    /// Of a message or block: elements, and their type.
+    /// Elements of a message or block, and their type.
     count: c_int,
     datatype: MPI_Datatype,
-    /// The same for each party, and where their blocks begin, bytes.
+    /// The same count for each party, and where their blocks begin, bytes.
     counts: Vec<c_int>,
     begins: Vec<c_int>,
     offsets: Vec<MPI_Aint>,
@@ -46,7 +45,7 @@ struct Given {
 }
 
 impl Given {
-    /// Bytes for so many parties of a communicator.
+    /// Memory for this many parties of a communicator.
     fn new(site: &Site, parties: usize, comm: MPI_Comm) -> Given {
         let (counts, begins) = site.counts(parties);
         Given {
@@ -74,7 +73,7 @@ fn of_group(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
     Given::new(site, site.size as usize, site.comm).steps(timed)
 }
 
-/// Elements that can be added up, as many for all members.
+/// Elements that can be added up, the same number for all members.
 fn of_elements(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
     let (count, datatype, op) = site.elements();
     let given = Given {
@@ -101,8 +100,8 @@ fn of_ring(site: &Site, timed: impl FnMut(&Given) + 'static) -> Steps {
     })
 }
 
-/// Two rows for each collective: what is moved, the blocking form and the one with a request, on
-/// what, and their arguments.
+/// Two rows for each collective: the volume, the blocking form and the one with a request, the kind
+/// of communicator, and their arguments.
 macro_rules! collectives {
     ($($volume:ident $call:ident $start:ident $on:ident |$given:ident| $arguments:tt;)*) => {
         /// Two rows each.

@@ -1,4 +1,4 @@
-//! What makes and frees communicators and windows.
+//! Calls that make and free communicators and windows.
 
 use std::cell::Cell;
 use std::ffi::c_int;

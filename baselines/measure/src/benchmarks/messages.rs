@@ -87,7 +87,7 @@ fn bsend(site: &Site) -> Steps {
     one_way(site, |site| send_by!(MPI_Bsend, site)).release(detach)
 }
 
-/// Attaches a buffer for buffered sends; what it returns takes it back.
+/// Attaches a buffer for buffered sends. The result detaches it.
 pub fn attach(site: &Site) -> impl FnMut() + 'static {
     // MPI_BSEND_OVERHEAD is 128 in Open MPI and 96 in MPICH; a few messages may be under way.
     let mut room = vec![0u8; 8 * (site.bytes + 1024)];
@@ -150,7 +150,7 @@ fn probe(site: &Site) -> Steps {
             call!(MPI_Probe(site.other(), TAG, site.comm, &mut status));
         }
     });
-    // Of a message that is there: no measure of receives.
+    // The message is already there, so this measures no receive.
     steps.after(move || {
         if !site.is_first() {
             receive(&site);

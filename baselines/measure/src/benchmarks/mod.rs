@@ -1,8 +1,8 @@
-//! What is measured: one row per benchmark.
+//! The benchmarks, one row each.
 //!
-//! A benchmark is a few calls that belong together, as `MPI_Send` and `MPI_Recv` do. Which
-//! calls it makes is what the collector records of it, so a row names them only for those who
-//! choose. What a repetition needs besides is called before and after the part that is timed.
+//! A benchmark is a few calls that belong together, as `MPI_Send` and `MPI_Recv` do. The collector
+//! records which calls it makes; a row names them only so that users can choose. Further calls of a
+//! repetition come before and after the timed part.
 
 mod collectives;
 mod management;
@@ -21,8 +21,8 @@ pub use shmem::Shmem;
 /// Calls a function of the MPI library.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        // SAFETY: the arguments are communicators, windows and requests that are alive, and
-        // buffers of a `Site`, which have room for what its members exchange. Errors are fatal.
+        // SAFETY: the arguments are live communicators, windows and requests, and buffers of a
+        // `Site`, which have room for the data that its members exchange. Errors are fatal.
         let code = unsafe { mpi::ffi::$function($($argument),*) };
         debug_assert_eq!(code, 0, stringify!($function));
     }};
@@ -32,13 +32,13 @@ pub(super) use call;
 /// A constant of the MPI library.
 macro_rules! constant {
     ($name:ident) => {{
-        // SAFETY: written by the library, if at all, before it was initialised.
+        // SAFETY: the library writes it, if at all, before it is initialised.
         unsafe { mpi::ffi::$name }
     }};
 }
 pub(super) use constant;
 
-/// Who takes part.
+/// The members of a benchmark's groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A rank and another one.
@@ -51,10 +51,10 @@ pub enum Kind {
     Everybody,
 }
 
-/// How much is moved.
+/// How many bytes a benchmark moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volume {
-    /// Nothing, or always the same.
+    /// None, or always the same number.
     Fixed,
     /// Messages of all sizes.
     Sized,
@@ -68,9 +68,9 @@ pub enum Volume {
 
 /// One benchmark.
 pub struct Benchmark {
-    /// What it measures, by the names of calls.
+    /// The calls that it measures.
     pub calls: &'static [&'static str],
-    /// Who takes part.
+    /// Its members.
     pub kind: Kind,
     /// How much is moved.
     pub volume: Volume,
@@ -78,16 +78,16 @@ pub struct Benchmark {
     pub prepare: fn(&Site) -> Steps,
 }
 
-/// Where a benchmark runs: its members, and memory for what they exchange.
+/// Where a benchmark runs: its members, and memory for their data.
 #[derive(Clone, Copy)]
 pub struct Site {
-    /// Of its members alone.
+    /// Communicator of its members only.
     pub comm: MPI_Comm,
     /// This rank in it.
     pub rank: c_int,
     /// Members.
     pub size: c_int,
-    /// Of a message or block.
+    /// Bytes of a message or block.
     pub bytes: usize,
     /// Room for a block to each member.
     pub outgoing: *mut c_void,
@@ -122,7 +122,7 @@ impl Site {
         (counts, begins.collect())
     }
 
-    /// What is reduced: how many elements of which type, and how.
+    /// Elements of a reduction: count, type, and operation.
     pub fn elements(&self) -> (c_int, MPI_Datatype, MPI_Op) {
         let (size, datatype) = match self.bytes {
             0 => (8, constant!(RSMPI_DOUBLE)),
@@ -135,30 +135,30 @@ impl Site {
     }
 }
 
-/// The type of what is not reduced.
+/// The type outside of reductions.
 pub fn byte() -> MPI_Datatype {
     constant!(RSMPI_UINT8_T)
 }
 
-/// Nothing to be told of a window.
+/// No hints for a window.
 pub fn no_info() -> MPI_Info {
     constant!(RSMPI_INFO_NULL)
 }
 
-/// A repetition in three parts, of which the second begins on all members at once.
+/// A repetition in three parts. The second begins on all members at once.
 pub struct Steps {
-    /// What has to be there before.
+    /// Preparation.
     pub before: Box<dyn FnMut()>,
     /// The calls that are measured.
     pub timed: Box<dyn FnMut()>,
-    /// What is left to be done.
+    /// Clean-up.
     pub after: Box<dyn FnMut()>,
-    /// Gives back what `prepare` made, once there are no more repetitions. Collective.
+    /// Frees everything that `prepare` made, after the last repetition. Collective.
     pub release: Box<dyn FnMut()>,
 }
 
 impl Steps {
-    /// Calls that need nothing else.
+    /// Calls without preparation.
     pub fn new(timed: impl FnMut() + 'static) -> Steps {
         Steps {
             before: Box::new(|| ()),
@@ -168,26 +168,26 @@ impl Steps {
         }
     }
 
-    /// What has to be there before.
+    /// Sets the preparation.
     pub fn before(mut self, before: impl FnMut() + 'static) -> Steps {
         self.before = Box::new(before);
         self
     }
 
-    /// What is left to be done.
+    /// Sets the clean-up.
     pub fn after(mut self, after: impl FnMut() + 'static) -> Steps {
         self.after = Box::new(after);
         self
     }
 
-    /// What gives back what was made.
+    /// Sets the part that frees everything.
     pub fn release(mut self, release: impl FnMut() + 'static) -> Steps {
         self.release = Box::new(release);
         self
     }
 }
 
-/// All benchmarks, those of OpenSHMEM if the job has it.
+/// All benchmarks; with OpenSHMEM if the job has it.
 pub fn all(with_shmem: bool) -> Vec<&'static Benchmark> {
     let mut lists = vec![
         messages::ROWS,

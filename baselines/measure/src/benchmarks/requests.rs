@@ -16,7 +16,7 @@ pub const ROWS: &[Benchmark] = &[
     row(&["MPI_Startall", "MPI_Waitall"], startall),
 ];
 
-/// The handle of no request.
+/// The null request.
 pub fn none() -> MPI_Request {
     constant!(RSMPI_REQUEST_NULL)
 }
@@ -95,7 +95,7 @@ fn ibsend(site: &Site) -> Steps {
     one_way(site, send, wait_any).release(detach)
 }
 
-/// `send` where the receive was posted before.
+/// `send` after the receive was posted.
 fn ready(site: &Site, send: fn(&Site), complete: fn(&mut MPI_Request)) -> Steps {
     let site = *site;
     let posted = std::rc::Rc::new(std::cell::Cell::new(none()));

@@ -1,4 +1,4 @@
-//! OpenSHMEM, whose library is loaded when it is asked for.
+//! OpenSHMEM. Its library is loaded only if OpenSHMEM is measured.
 //!
 //! Functions are looked up in the whole process, where the collector's come first.
 
@@ -9,11 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use super::{Benchmark, Kind, Site, Steps, Volume};
 
-/// Files of the library.
 const LIBRARIES: [&str; 2] = ["liboshmem.so.40", "liboshmem.so"];
-/// Elements of a work array, at least what any collective wants.
+/// Elements of a work array, enough for any collective.
 const SYNC_SIZE: usize = 64;
-/// What they are between collectives.
+/// Their value between collectives.
 const SYNC_VALUE: c_long = -1;
 /// `SHMEM_CMP_GE`.
 const AT_LEAST: c_int = 5;
@@ -102,14 +101,14 @@ const fn everybody(calls: &'static [&'static str], prepare: fn(&Site) -> Steps) 
 
 /// The library, and memory that all PEs have at the same place.
 pub struct Shmem {
-    /// Room for a block to each PE, and as much for one of each.
+    /// Room for a block to each PE, and the same for a block from each.
     outgoing: usize,
     incoming: usize,
     /// Work array, as large as the blocks.
     work: usize,
     /// `SYNC_SIZE` elements.
     sync: usize,
-    /// A lock, and a word that somebody waits for.
+    /// A lock, and a word that a PE waits for.
     lock: usize,
     word: usize,
 }
@@ -128,14 +127,14 @@ macro_rules! function {
     ($name:ident($($argument:ty),* $(,)?) $(-> $result:ty)?) => {{
         let found = address(stringify!($name));
         assert!(!found.is_null(), "no function {}", stringify!($name));
-        // SAFETY: the type with which shmem.h declares it; what is passed is symmetric memory
-        // of `Shmem` with room for what is moved.
+        // SAFETY: the type is shmem.h's declaration; the arguments are symmetric memory of `Shmem`
+        // with room for the data.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn($($argument),*) $(-> $result)?>(found) }
     }};
 }
 
 impl Shmem {
-    /// Loads the library and starts it, after MPI; `room` is what blocks may take. Collective.
+    /// Loads the library and starts it, after MPI; `room` is the size of all blocks. Collective.
     ///
     /// # Errors
     /// There is no library, or no memory.
@@ -162,7 +161,7 @@ impl Shmem {
                 0..3 => (room, 0),
                 _ => (64, 0),
             };
-            // SAFETY: so many bytes were allocated; all bits make SYNC_VALUE.
+            // SAFETY: this many bytes were allocated; all bits set make SYNC_VALUE.
             unsafe { place.cast::<u8>().write_bytes(value, bytes) };
         }
         debug_assert_eq!(SYNC_VALUE.to_ne_bytes(), [0xff; size_of::<c_long>()]);
@@ -175,12 +174,12 @@ impl Shmem {
             lock,
             word,
         };
-        // Nobody begins before the others' work arrays are ready.
+        // No PE begins before the others' work arrays are ready.
         function!(shmem_barrier_all())();
         LOADED.set(memory).ok().context("OpenSHMEM runs already")
     }
 
-    /// What [`Shmem::start`] has started.
+    /// The library, if [`Shmem::start`] has started it.
     pub fn loaded() -> Option<&'static Shmem> {
         LOADED.get()
     }
@@ -225,7 +224,7 @@ impl Site {
     }
 }
 
-/// What the first PE does to the other's memory while that one is in the library.
+/// The first PE accesses the other's memory while the other is in the library.
 fn alone(site: &Site, mut what: impl FnMut() + 'static) -> Steps {
     let is_first = site.is_first();
     let steps = Steps::new(move || {
@@ -279,7 +278,7 @@ macro_rules! strided {
 strided!(iput, shmem_long_iput, shmem_fence);
 strided!(iget, shmem_long_iget);
 
-/// An operation on a word: what stands before the PE in its arguments.
+/// An operation on a word: the arguments before the PE.
 macro_rules! on_word {
     ($name:ident, $function:ident, ($($value:expr),*)) => {
         fn $name(site: &Site) -> Steps {
@@ -318,7 +317,7 @@ fn lock(site: &Site) -> Steps {
     })
 }
 
-/// The first writes what the other waits for.
+/// The first PE writes the value that the other waits for.
 fn wait_until(site: &Site) -> Steps {
     let (is_first, pe, word) = (site.is_first(), site.peer, site.symmetric().word);
     let write = function!(shmem_long_p(*mut c_long, c_long, c_int));
@@ -331,8 +330,7 @@ fn wait_until(site: &Site) -> Steps {
             false => wait(word, AT_LEAST, turn),
         }
     });
-    // The next cell begins from 0 again.
-    // SAFETY: this PE's word, which nobody writes between cells.
+    // The next cell begins from 0 again. SAFETY: this PE's word, which no PE writes between cells.
     steps.release(move || unsafe { word.write(0) })
 }
 

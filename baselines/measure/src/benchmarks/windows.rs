@@ -1,4 +1,4 @@
-//! One-sided communication: the first of a pair reaches into the memory of the other.
+//! One-sided communication: the first of a pair accesses the memory of the other.
 
 use mpi::ffi::{MPI_Aint, MPI_Datatype, MPI_Group, MPI_Op, MPI_Request, MPI_Win};
 
@@ -63,7 +63,7 @@ pub const ROWS: &[Benchmark] = &[
     of_one(&["MPI_Win_sync"], sync),
 ];
 
-/// A benchmark of a pair, of an element.
+/// A benchmark of a pair, with one element.
 const fn of_one(calls: &'static [&'static str], prepare: fn(&Site) -> Steps) -> Benchmark {
     Benchmark {
         calls,
@@ -73,7 +73,6 @@ const fn of_one(calls: &'static [&'static str], prepare: fn(&Site) -> Steps) -> 
     }
 }
 
-/// Rank of the one whose memory it is.
 const TARGET: i32 = 1;
 /// `MPI_LOCK_SHARED` and `MPI_LOCK_EXCLUSIVE` of this library.
 const SHARED: i32 = mpi::ffi::MPI_LOCK_SHARED as i32;
@@ -126,7 +125,7 @@ macro_rules! transfer {
     };
 }
 
-/// One that adds elements to those in the window, and may fetch what was there before.
+/// Adds elements to those in the window, and may fetch the old ones.
 macro_rules! accumulation {
     ($function:ident, $own:expr, [$($result:expr)?], $window:expr $(, $request:expr)?) => {{
         let (count, datatype, op) = $own.elements();
@@ -188,8 +187,8 @@ fn other(site: &Site) -> MPI_Group {
     other
 }
 
-/// What the first does to the other's memory while that one is in the library, so that what
-/// needs the target's help gets it.
+/// The first accesses the other's memory while the other is in the library, so that accesses that
+/// need the target's help get it.
 fn passive(site: &Site, window: MPI_Win, mut origin: impl FnMut() + 'static) -> Steps {
     let site = *site;
     let steps = Steps::new(move || {
@@ -200,7 +199,7 @@ fn passive(site: &Site, window: MPI_Win, mut origin: impl FnMut() + 'static) -> 
     steps.after(over(site)).release(free(window))
 }
 
-/// The first tells the other, who waits for that, that it is done.
+/// The first tells the waiting target that it is done.
 pub fn over(site: Site) -> impl FnMut() + 'static {
     move || {
         let nothing = site.outgoing;
@@ -269,7 +268,7 @@ fn get_accumulate(site: &Site) -> Steps {
     })
 }
 
-/// Room for what was in the target's memory.
+/// Room for the target's old values.
 fn result(site: &Site) -> Vec<u64> {
     vec![0; site.bytes.div_ceil(8).max(1)]
 }
@@ -339,7 +338,7 @@ fn flushed(site: &Site, mut start: impl FnMut(MPI_Win) + 'static) -> Steps {
     in_epoch(steps, window, own)
 }
 
-/// The type of the element, and how it is changed.
+/// The type of the element, and the operation.
 fn element() -> (MPI_Datatype, MPI_Op) {
     (constant!(RSMPI_INT64_T), constant!(RSMPI_SUM))
 }

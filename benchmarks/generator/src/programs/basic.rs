@@ -8,7 +8,6 @@ use super::super::op::{Among, Half, Op};
 use super::super::site::{FIRST, Site};
 use super::{Script, Shape};
 
-/// A place.
 const fn at(operation: u16, file: &'static str, frames: &'static [(&'static str, u32)]) -> Site {
     Site {
         operation,
@@ -95,7 +94,7 @@ impl Script for Collectives {
     }
 }
 
-/// Pairs of ranks play.
+/// Messages forth and back between pairs of ranks.
 pub struct Pingpong(pub Shape);
 
 impl Script for Pingpong {
@@ -116,7 +115,7 @@ impl Script for Pingpong {
     }
 
     fn step(&self, rank: u32, _: u64, _: i32, ops: &mut VecDeque<Op>) -> bool {
-        // The last of an odd number of ranks has nobody but itself.
+        // The last of an odd number of ranks plays with itself.
         let partner = (rank ^ 1).min(self.0.ranks - 1);
         let half = Half::new(partner, 3, self.0.bytes);
         let (send, receive) = (Op::Send(FIRST, half), Op::Recv(FIRST + 1, half));

@@ -1,4 +1,4 @@
-//! Data that flows from rank to rank, each of which can only begin when it is there.
+//! Data that flows from rank to rank; each rank begins when its data is there.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use super::super::site::{FIRST, Site, SiteId};
 use super::{Script, Shape};
 
 impl Shape {
-    /// Receives from the ranks before in all dimensions, computes, and sends to those
-    /// after. Places: the receives, then the sends.
+    /// Receives from the previous rank in each dimension, computes, and sends to the next ones.
+    /// Places: the receives, then the sends.
     fn pass_on(&self, rank: u32, ops: &mut VecDeque<Op>) {
         let dimensions = self.grid.sizes().len();
         for dimension in 0..dimensions {

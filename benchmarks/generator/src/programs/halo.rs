@@ -32,7 +32,7 @@ fn tag(dimension: usize, up: bool) -> i32 {
     1 + 2 * dimension as i32 + i32::from(up)
 }
 
-/// Adds the sum of the residuals, where it is time for it.
+/// Adds the sum of the residuals in the steps that have one.
 fn reduce(site: SiteId, step: u64, ops: &mut VecDeque<Op>) {
     if (step + 1).is_multiple_of(REDUCTION_INTERVAL) {
         ops.push_back(collective(site, Among::World, RESIDUAL));
@@ -48,8 +48,8 @@ impl Shape {
         Half::new(peer, tag, self.bytes)
     }
 
-    /// Irecv, then Isend, to all neighbours that there are. Places: for each dimension
-    /// before and after, first the receives.
+    /// Irecv, then Isend, for all neighbours that exist. Places: for each dimension before and
+    /// after, first the receives.
     fn begin_exchange(&self, rank: u32, ops: &mut VecDeque<Op>) {
         let dimensions = self.grid.sizes().len();
         let ways = (0..dimensions).flat_map(|d| [(d, false), (d, true)]);
@@ -109,7 +109,7 @@ impl Script for Stencil {
     }
 }
 
-/// Two dimensions, everything non-blocking; half of the computation meanwhile.
+/// Two dimensions, everything non-blocking, with half of the computation meanwhile.
 pub struct NonBlocking(pub Shape);
 
 impl Script for NonBlocking {
@@ -211,7 +211,7 @@ impl Script for Blocking {
     }
 }
 
-/// Three dimensions; for each way an Irecv, a Send and the Wait for what comes.
+/// Three dimensions; for each direction an Irecv, a Send and the Wait for the receive.
 pub struct Mixed(pub Shape);
 
 impl Script for Mixed {
@@ -282,7 +282,7 @@ impl Script for Mixed {
     }
 }
 
-/// Two dimensions, receives that take what comes first.
+/// Two dimensions, with receives from any source.
 pub struct Wildcard(pub Shape);
 
 impl Script for Wildcard {

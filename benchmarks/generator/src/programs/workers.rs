@@ -9,7 +9,6 @@ use super::super::op::{Half, Op, Peer};
 use super::super::site::{FIRST, Site};
 use super::{Script, Shape, on_world};
 
-/// Rank 0.
 const MASTER: u32 = 0;
 /// Tag of a result.
 const RESULT: i32 = 1;
@@ -17,20 +16,20 @@ const RESULT: i32 = 1;
 const TASK: i32 = 2;
 /// Tag of the message after which a worker ends.
 const STOP: i32 = 3;
-/// The master computes so much of what a task takes between two messages, as a divisor.
+/// Between two messages the master computes for this fraction of a task's time, as a divisor.
 const MASTERS_PART: u64 = 200;
 
-/// Rank 0 takes results from whoever has one, and gives the next task for it. Workers
-/// begin with a task of their own; the slower ones do fewer.
+/// Rank 0 takes results from any worker and replies with the next task. Workers begin with a task
+/// of their own; slower ones do fewer.
 pub struct MasterWorker {
     shape: Shape,
     workers: u64,
-    /// Results, all workers together.
+    /// Results of all workers together.
     tasks: u64,
 }
 
 impl MasterWorker {
-    /// As many tasks as there are workers in each step.
+    /// In each step as many tasks as workers.
     pub fn new(shape: Shape, steps: u64) -> MasterWorker {
         let workers = u64::from(shape.ranks) - 1;
         MasterWorker {
@@ -68,7 +67,7 @@ impl Script for MasterWorker {
             if step >= self.tasks {
                 return false;
             }
-            // The workers' first tasks are given already.
+            // The workers have their first tasks already.
             let tag = if step + self.workers < self.tasks {
                 TASK
             } else {
@@ -94,13 +93,13 @@ impl Script for MasterWorker {
     }
 
     fn calls_of_ten_steps(&self, _: u32) -> u64 {
-        // Two of the master and two of a worker for each task.
+        // Two calls of the master and two of a worker for each task.
         4 * 10 * self.workers
     }
 }
 
-/// All compute and send to rank 0, which receives in the order of ranks, whoever is
-/// there already.
+/// All compute and send to rank 0. It receives in the order of ranks, even if others are there
+/// earlier.
 pub struct OrderedGather(pub Shape);
 
 impl Script for OrderedGather {

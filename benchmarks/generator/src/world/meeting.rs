@@ -1,4 +1,4 @@
-//! Collectives: who waits for whom, and what it costs.
+//! Collectives: which member waits for which, and the losses.
 
 use laggard_trace::calls::{self, Shape, number};
 use laggard_trace::{Communicator, Endpoint, PEER_ANY, WORLD, flags};
@@ -12,11 +12,11 @@ use crate::site::SiteId;
 /// A collective that not all members have entered.
 #[derive(Debug, Default)]
 pub struct Meeting {
-    /// Who has entered, and when.
+    /// Members that have entered, and when.
     entered: Vec<Member>,
-    /// The root, once it has.
+    /// The root, once it has entered.
     root: Option<Member>,
-    /// Those who wait for the root's data.
+    /// Members that wait for the root's data.
     waiting: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl World<'_> {
             parent: WORLD,
             size: self.grid.size(among),
             local_rank: local_rank.unwrap_or(0) as u32,
-            // Once in the run is enough.
+            // The first member defines it for all.
             members: match local_rank {
                 Some(0) => members.collect(),
                 _ => Vec::new(),
@@ -64,7 +64,7 @@ impl World<'_> {
         self.enter(rank, Among::World, 0, 0);
     }
 
-    /// Counts a rank in, and lets those go on who have what they wait for.
+    /// Counts a rank in, and releases the members that now have everything they wait for.
     fn enter(&mut self, rank: u32, among: Among, root: u32, bytes: u64) {
         let size = self.grid.size(among) as usize;
         let own = &mut self.ranks[rank as usize];
@@ -109,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// All are there.
+    /// All members have entered.
     fn conclude_meeting(&mut self, site: SiteId, root: u32, mut members: Vec<Member>, way: u64) {
         let last = members.iter().map(|member| member.enter).max();
         let ready = last.unwrap_or(0) + way;
@@ -161,7 +161,7 @@ impl World<'_> {
         }
     }
 
-    /// A member has what it needs at `ready`.
+    /// A member has everything it needs at `ready`.
     fn release(&mut self, member: Member, ready: u64) -> Member {
         if let Some(call) = &mut self.ranks[member.rank as usize].call {
             call.needs = 0;
@@ -180,7 +180,7 @@ fn shape(operation: u16) -> Shape {
     calls::call(operation).map_or(Shape::Single, |call| call.shape)
 }
 
-/// Bytes that a member sends and receives, where each gives the other `bytes`.
+/// Bytes that a member sends and receives, if each gives each other member `bytes`.
 fn volume(operation: u16, is_root: bool, bytes: u64, size: u64) -> (u64, u64) {
     match operation {
         number::MPI_Bcast if is_root => (bytes, 0),

@@ -1,4 +1,4 @@
-//! Messages: how sends and receives find each other, and what calls lose to them.
+//! Messages: how sends and receives match, and what calls lose to them.
 
 use std::cmp::Reverse;
 
@@ -14,18 +14,18 @@ use crate::site::SiteId;
 /// A message without its other end.
 #[derive(Clone, Copy, Debug)]
 pub struct Unmatched {
-    /// Who called.
+    /// The calling rank.
     pub rank: u32,
-    /// Where.
+    /// Its place.
     pub site: SiteId,
-    /// What the call was about.
+    /// Its half of the message.
     pub half: Half,
-    /// Whether it sent.
+    /// Whether it is a send.
     pub sends: bool,
 }
 
 impl World<'_> {
-    /// Waits for the last `count` requests, which were made inside the call.
+    /// Waits for the last `count` requests, which the call made itself.
     pub(super) fn wait_inside(&mut self, rank: u32, count: usize) {
         let first = self.ranks[rank as usize].requests.len() - count;
         self.cover(rank, (first, count));
@@ -60,7 +60,7 @@ impl World<'_> {
         call.send = endpoint(&half);
         call.flags |= flags::SENDS;
         let (site, sent) = (call.site, call.enter);
-        // However large, it must be buffered: the sender would wait for ever.
+        // Buffered whatever its size, or the sender would wait for ever.
         self.request(rank, true, half, Some(sent));
         self.unmatched.push(Unmatched {
             rank,
@@ -151,7 +151,7 @@ impl World<'_> {
         own.made
     }
 
-    /// A message and its receive have found each other.
+    /// Matches a message with its receive.
     fn match_up(&mut self, message: &Envelope, receiver: u32, posted: &Posted) {
         let begin = match message.is_synchronous {
             true => message.sent.max(posted.time),
@@ -202,8 +202,8 @@ impl World<'_> {
     }
 }
 
-/// What a call lost to its messages: the largest late sender, else the largest late
-/// receiver; of equal ones the first message, and the receiver with the lowest rank.
+/// The loss of a call to its messages: to the largest late sender, else to the largest late
+/// receiver. Of ties the first message counts, or the receiver with the lowest rank.
 fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall) -> Option<Loss> {
     let times = (call.enter, call.leave?);
     let (first, count) = call.covers;
@@ -232,10 +232,9 @@ fn loss_in_messages(own: &Rank, rank: u32, call: &OpenCall) -> Option<Loss> {
     Some(loss(Pattern::LateReceiver, severity, &receiver))
 }
 
-/// Which late sender it is: whether a message that was sent before the late one is
-/// still there, to be received later. One of another rank counts only where the program
-/// chose the order: not if the receive took any source, and not if the call took a message
-/// of that rank as well.
+/// The kind of late sender. The order is wrong if an older message than the late one is still
+/// there, to be received later. A message of another rank counts only where the program chose the
+/// order: the receive named its source, and the call took no message of that rank.
 fn order(own: &Rank, late: &Partner, call: &OpenCall) -> Pattern {
     let (first, count) = call.covers;
     let (before, from_here) = (own.requests.range(..first), own.requests.range(first..));
@@ -267,7 +266,7 @@ fn order(own: &Rank, late: &Partner, call: &OpenCall) -> Pattern {
     pattern
 }
 
-/// A half as in the trace.
+/// A half as it is in the trace.
 pub(super) fn endpoint(half: &Half) -> Endpoint {
     Endpoint {
         peer: half.peer.number(),

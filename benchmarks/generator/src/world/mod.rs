@@ -1,10 +1,9 @@
 //! The simulation: ranks that call, in the order of time.
 //!
-//! The rank whose next moment is the earliest is always the next one, so that whatever
-//! it does, all that happened before is known: which message a wildcard gets, which
-//! messages had been sent when another one was late. A call that waits leaves when what
-//! it waits for is there; it is booked when its rank goes on, since until then others may
-//! still do something that counts for it.
+//! The rank with the earliest next moment always comes next. So everything before that moment is
+//! known: which message a wildcard gets, which messages had been sent when another one was late. A
+//! waiting call leaves when everything it waits for is there. It is booked when its rank goes on,
+//! since others may still do something that counts for it until then.
 
 mod meeting;
 pub mod messages;
@@ -30,22 +29,22 @@ use crate::rank::{OpenCall, Progress, Rank};
 use crate::site::{self, Site, SiteId};
 use crate::{Settings, Written};
 
-/// What a call takes by itself at least, and by how much more at most, ns.
+/// Least duration of a call without waiting, and largest random addition, ns.
 const CALL: u64 = 100;
 /// Bytes that travel in a ns.
 pub const BYTES_PER_NS: u64 = 10;
-/// What ranks do before MPI_Init, ns.
+/// Computation before MPI_Init, ns.
 const START: u64 = 1_000_000;
-/// By how much longer at most, ns.
+/// Largest random addition to it, ns.
 const START_SPREAD: u64 = 200_000;
 
-/// The ranks of a program, and what is between them.
+/// The ranks of a program, and the messages and collectives between them.
 pub struct World<'a> {
-    /// What was asked for.
+    /// The settings.
     pub settings: &'a Settings,
     /// What the ranks do.
     pub script: Box<dyn Script>,
-    /// Steps of it.
+    /// Its steps.
     pub steps: u64,
     /// How the ranks are arranged.
     pub grid: Grid,
@@ -55,7 +54,7 @@ pub struct World<'a> {
     pub ranks: Vec<Rank>,
     /// Collectives that not all members have entered, by communicator and number.
     pub meetings: FxHashMap<(u64, u64), Meeting>,
-    /// What was lost, if anybody wants to know.
+    /// The losses, if expectations are wanted.
     pub ledger: Option<Ledger>,
     /// Calls at each place.
     pub calls: Vec<u64>,
@@ -63,7 +62,7 @@ pub struct World<'a> {
     pub unmatched: Vec<Unmatched>,
     /// Messages that were received.
     pub messages: u64,
-    /// Bytes of these.
+    /// Bytes of these messages.
     pub message_bytes: u64,
     /// Calls and bytes in the files.
     pub written: Written,
@@ -104,7 +103,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// By how much the straight lines between measurements are off at most, ns.
+    /// Largest error of the straight lines between measurements, ns.
     pub fn bend(&self, end: u64) -> u64 {
         let (skew, seed) = (&self.settings.skew, self.settings.seed);
         if skew.wander_ppm <= 0.0 {
@@ -137,7 +136,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets a rank go on as long as it is the earliest; gives whether it has ended.
+    /// Lets a rank go on while it is the earliest; returns whether it has ended.
     fn resume(&mut self, rank: u32) -> io::Result<bool> {
         loop {
             self.conclude(rank);
@@ -285,7 +284,7 @@ impl<'a> World<'a> {
         let own = &mut self.ranks[rank as usize];
         let ns = length(&mut own.random);
         own.now += ns;
-        // The first call is the beginning.
+        // A rank's time begins with its first call.
         if own.times.start > 0 {
             own.times.computation += ns;
         }
@@ -315,8 +314,8 @@ impl<'a> World<'a> {
         })
     }
 
-    /// A call that a rank is in has all that it waits for: writes it down, and lets the
-    /// rank go on when it has left.
+    /// A rank's call has everything it waits for. Writes the call, and lets the rank go on after
+    /// its leave.
     pub fn leave(&mut self, rank: u32) -> (u64, u64) {
         let own = &mut self.ranks[rank as usize];
         let (Some(call), Some(location)) = (&mut own.call, &mut own.location) else {

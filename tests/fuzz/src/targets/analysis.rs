@@ -12,7 +12,6 @@ use zerocopy::FromBytes;
 use super::scratch;
 use crate::shape::unpack;
 
-/// Files of a directory at most.
 const MOST_FILES: usize = 8;
 
 /// Options, by bit.
@@ -20,7 +19,7 @@ const ALL: u8 = 1;
 const SHORT_ROUNDS: u8 = 2;
 const COMMANDS: u8 = 4;
 
-/// Writes the files, analyses them, and looks at the report.
+/// Writes the files, analyses them, and checks the report.
 pub fn analysis(bytes: &[u8]) {
     let Some((options, packed)) = bytes.split_first() else {
         return;
@@ -29,7 +28,7 @@ pub fn analysis(bytes: &[u8]) {
     write(&directory, &unpack(packed));
     let mut settings = AnalyzeOptions {
         threads: Some(1),
-        // Debug information of what happens to be installed here is another target's.
+        // Installed debug information is the business of another target.
         debug_roots: Some(Vec::new()),
         round_records: (options & SHORT_ROUNDS != 0).then_some(16),
         ..AnalyzeOptions::default()
@@ -50,7 +49,7 @@ pub fn analysis(bytes: &[u8]) {
     }
 }
 
-/// Files under the names that their headers say.
+/// Writes files under the names in their headers.
 pub(super) fn write(directory: &PathBuf, files: &[Vec<u8>]) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).expect("a directory");
@@ -62,7 +61,7 @@ pub(super) fn write(directory: &PathBuf, files: &[Vec<u8>]) {
     }
 }
 
-/// Whatever was read, a report is one: times are times, and it can be shown and read.
+/// Any report must be sound: times are times, and it can be shown and read.
 fn look_at(report: &Report) {
     for found in &report.bottlenecks {
         assert!(found.severity_s >= 0.0, "{} s", found.severity_s);

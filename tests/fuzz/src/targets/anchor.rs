@@ -1,8 +1,8 @@
-//! What is looked at in an archive's anchor file before the library reads it.
+//! Checks of an archive's anchor file before the library reads it.
 
 use laggard_otf2::check_anchor;
 
-/// Judges the file, in one way or the other.
+/// Accepts or rejects the file.
 pub fn anchor(bytes: &[u8]) {
     let _ = check_anchor(bytes);
 }

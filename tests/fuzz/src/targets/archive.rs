@@ -1,4 +1,4 @@
-//! Events of an archive, in any order, as locations of a trace: without the library that
+//! Events of an archive, in any order, become locations of a trace. Leaves out the library that
 //! reads archives, which is not ours.
 
 use std::path::Path;
@@ -15,15 +15,14 @@ use laggard_trace::calls::CALLS;
 use super::location::look_at;
 use crate::records::{Record, records};
 
-/// Locations at most.
 const MOST_LOCATIONS: usize = 8;
-/// Events are told so many at once.
+/// Events per batch.
 const BATCH: usize = 16;
 /// Records of this kind and above are definitions.
 const DEFINITIONS: u8 = 0x80;
 
-/// What stands for an archive: definitions as most archives have them, changed and added to
-/// by some records, and the events that the others are.
+/// A made-up archive: typical definitions, changed and extended by some records, and events from
+/// the others.
 struct Memory {
     definitions: Definitions,
     events: Vec<(u8, u64, Event)>,
@@ -45,7 +44,7 @@ pub fn archive(bytes: &[u8]) {
             continue;
         };
         look_at(&read.location, read.location.size() as usize);
-        // What is written is what the format promises, and follows from the events.
+        // The output keeps the format's promises, and follows from the events.
         assert!(read.location.damage.is_empty());
         let ends = read.channels();
         let ends: u64 = ends.values().map(|(sent, received)| sent + received).sum();
@@ -62,7 +61,7 @@ pub fn archive(bytes: &[u8]) {
     }
 }
 
-/// A reference: those without a meaning, or with one of their own, are the largest.
+/// A reference. The largest numbers are those without a meaning, or with a special one.
 fn reference(number: u16) -> u32 {
     match number {
         0xff00.. => UNDEFINED - u32::from(u16::MAX - number),
@@ -250,7 +249,7 @@ fn usual() -> Definitions {
 
 fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
     let (first, second) = (reference(x), reference(y));
-    // Few numbers, so that they meet.
+    // Few numbers, so that requests match.
     let request = u64::from(z % 8);
     let (tag, bytes) = (z >> 3, u64::from(z) << 1);
     let message = Message {
@@ -364,7 +363,7 @@ impl Source for Memory {
     }
 }
 
-/// Events of a location, some at a time.
+/// Events of a location, in batches.
 struct Told {
     events: Batch,
     batch: Batch,

@@ -1,4 +1,4 @@
-//! Every format that a trace is exported to, but for OTF2, whose library is not ours.
+//! All export formats except OTF2, whose library is not ours.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::analysis::write;
 use super::scratch;
 use crate::shape::unpack;
 
-/// Writes the files, and exports them. The options choose nothing here: all formats are written.
+/// Writes the files, and exports them in all formats. The options have no effect.
 pub fn exports(bytes: &[u8]) {
     let Some((_, packed)) = bytes.split_first() else {
         return;
@@ -37,7 +37,7 @@ pub fn exports(bytes: &[u8]) {
 
 fn all(events: &Events, report: &Report, out: &Path) {
     let write = |result: &mut dyn FnMut() -> anyhow::Result<String>| {
-        // What was written before is a directory, or a file.
+        // The last output is a directory, or a file.
         let _ = fs::remove_dir_all(out);
         let _ = fs::remove_file(out);
         let written = result();

@@ -1,10 +1,10 @@
-//! A location's file: everything in it is read.
+//! Reads everything in a location's file.
 
 use std::path::Path;
 
 use laggard_trace::{Decoder, Frame, Location};
 
-/// Opens a file from its bytes and reads everything that it has.
+/// Opens a file from its bytes and reads all of it.
 pub fn location(bytes: &[u8]) {
     let Ok(location) = Location::from_bytes(Path::new("fuzzed"), bytes) else {
         return;
@@ -12,14 +12,14 @@ pub fn location(bytes: &[u8]) {
     look_at(&location, bytes.len());
 }
 
-/// Reads everything that a location of so many bytes has.
+/// Reads everything in a location of `size` bytes.
 pub fn look_at(location: &Location, size: usize) {
     let definitions = &location.definitions;
     let signatures = definitions.signatures();
     let (mut calls, mut known) = (0u64, 0u64);
     for chunk in &location.chunks {
         let records = location.records(chunk);
-        // A chunk that is not in the file cannot have records.
+        // A chunk outside of the file cannot have records.
         assert!(size_of_val(records) <= size);
         let _ = location.verify(chunk);
         let mut decoder = Decoder::new(records, chunk.base);
@@ -48,7 +48,7 @@ pub fn look_at(location: &Location, size: usize) {
     for key in ["program", "argument", "host", "mpi_library"] {
         let _ = definitions.properties(key);
     }
-    // What is kept follows from what is in the file, not from numbers in it.
+    // Memory follows from the file's content, not from numbers in it.
     let kept = location.profile.len() + location.clock.len() + location.damage.len();
     assert!(kept <= size);
 }

@@ -21,8 +21,8 @@ pub use texts::{baseline, report, rules};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A directory for readers that take files: `LAGGARD_FUZZ_DIR`, else one of this process's
-/// own, which stays.
+/// A directory for readers that take files: `LAGGARD_FUZZ_DIR`, else one of this process, which is
+/// not removed.
 fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
     SCRATCH.get_or_init(|| {

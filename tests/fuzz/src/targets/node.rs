@@ -1,4 +1,4 @@
-//! A node file: which locations it has, and everything in them.
+//! A node file: its locations, and everything in them.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -10,20 +10,19 @@ use laggard_trace::{
 use super::location::look_at;
 use super::scratch;
 
-/// Locations of the file that is changed, and the calls of each: two extents or three.
+/// Locations of the original file, and the calls of each: two extents or three.
 const LOCATIONS: u32 = 3;
 const CALLS: u64 = 7_000;
 
-/// Bytes of a change.
 const CHANGE: usize = 8;
-/// Where the header's checksum, the index's first block and a location's entries are, see the
+/// Offsets of the header's checksum, the index's first block and a location's entries; see the
 /// description of the format.
 const HEADER: usize = 64;
 const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
 const FIRST_ENTRIES: usize = 128;
 
-/// Writes a node file with changes, and reads everything that it still has.
+/// Writes a node file with changes, and reads everything that is left.
 pub fn node(bytes: &[u8]) {
     let (path, whole) = whole();
     let mut file = whole.clone();
@@ -46,7 +45,7 @@ pub fn node(bytes: &[u8]) {
     assert!(!bytes.is_empty() || (locations, opened.unusable) == (LOCATIONS, 0));
 }
 
-/// Where a node file is written, and what is in it.
+/// The path of a node file, and its bytes.
 fn whole() -> &'static (PathBuf, Vec<u8>) {
     static WHOLE: OnceLock<(PathBuf, Vec<u8>)> = OnceLock::new();
     WHOLE.get_or_init(|| {
@@ -92,7 +91,7 @@ fn whole() -> &'static (PathBuf, Vec<u8>) {
     })
 }
 
-/// A change: what (1 byte), how (1), where (2), to what (4).
+/// A change: target (1 byte), kind (1), place (2), value (4).
 fn apply(file: &mut Vec<u8>, change: [u8; CHANGE]) {
     let [what, how, ..] = change;
     let at = usize::from(u16::from_le_bytes([change[2], change[3]]));
@@ -115,7 +114,7 @@ fn apply(file: &mut Vec<u8>, change: [u8; CHANGE]) {
             }
         }
         2 => {
-            // The end, the number of entries, and where the index goes on.
+            // The end, the number of entries, and the next part of the index.
             let at = [64, 128, 256 + at % 16 * 8][usize::from(how % 3)];
             set(file, at, &long.to_le_bytes());
         }
@@ -142,7 +141,7 @@ fn apply(file: &mut Vec<u8>, change: [u8; CHANGE]) {
     }
 }
 
-/// Makes an entry's checksum right again; it may be that so many bytes are in `used`.
+/// Corrects an entry's checksum; `used` also sets the number of used bytes.
 fn seal(file: &mut [u8], entry: usize, used: Option<u32>) {
     let Some(bytes) = file.get_mut(entry..entry + ENTRY) else {
         return;
@@ -154,7 +153,7 @@ fn seal(file: &mut [u8], entry: usize, used: Option<u32>) {
     bytes[28..32].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Writes bytes, where the file has room for them.
+/// Writes bytes, as far as the file has room.
 fn set(file: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = file.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);

@@ -6,7 +6,7 @@ use laggard_engine::symbols::Symbols;
 
 use super::scratch;
 
-/// Addresses looked up beside those in the file's own tables.
+/// Addresses to look up beside those in the file's own tables.
 const ADDRESSES: [u64; 6] = [0, 0x1000, 0x1139, 0x40_1136, 1 << 40, u64::MAX];
 
 /// Looks up some addresses in a file: fixed ones, the entry point, and words of the file.
@@ -14,7 +14,7 @@ pub fn symbols(bytes: &[u8]) {
     let path = scratch().join("module");
     fs::write(&path, bytes).expect("a file");
     let path = path.to_str().expect("a path that is text");
-    // Separate debug files are looked for here, and are the same file.
+    // Separate debug files are searched here, and are the same file.
     let mut symbols = Symbols::with_debug_roots(vec![scratch().to_owned()]);
     let word = |at: usize| {
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());

@@ -1,4 +1,4 @@
-//! Files that are JSON or TOML.
+//! Files in JSON or TOML.
 
 use laggard_baselines::{Baseline, Span, Table};
 use laggard_experiments::compare::{self, TextOptions};
@@ -9,7 +9,7 @@ use laggard_patterns::rules::{Fact, Facts, Kind, RuleBase, read};
 use laggard_report::{RenderOptions, Report, render_text};
 use laggard_trace::operations::OperationMap;
 
-/// A baseline's table: read, asked, written again, and joined with itself.
+/// A baseline's table: read, queried, written again, and merged with itself.
 pub fn baseline(bytes: &[u8]) {
     let Ok(table) = Table::from_json(bytes, "baseline.json".as_ref()) else {
         return;
@@ -34,7 +34,7 @@ pub fn baseline(bytes: &[u8]) {
     if let Ok(again) = again {
         assert!(again == table, "written otherwise than read");
     }
-    // Fitting takes as long as there are points.
+    // The time of a fit grows with the points.
     let points = table.entries.iter().map(|entry| entry.points.len());
     if points.max().unwrap_or(0) <= 40 {
         let both = [table.clone(), table].map(|table| ("baseline.json".into(), table));
@@ -46,8 +46,8 @@ pub fn baseline(bytes: &[u8]) {
     }
 }
 
-/// Rules for hints: read, explained, and asked about a finding of which everything is known, and
-/// one of which nothing is. Operation maps are TOML, too.
+/// Rules for hints: read, explained, and applied to a finding with all facts known, and one with
+/// none. Operation maps are TOML, too.
 pub fn rules(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -83,7 +83,7 @@ pub fn rules(bytes: &[u8]) {
     }
 }
 
-/// A report: read, shown in some widths and as a page, and written again; and beside others.
+/// A report: read, shown in some widths and as a page, written again, and compared with others.
 pub fn report(bytes: &[u8]) {
     let Ok(report) = Report::from_json(bytes, "report.json".as_ref()) else {
         return;
@@ -116,7 +116,7 @@ pub fn report(bytes: &[u8]) {
     );
     let json = report.to_json();
     let again = Report::from_json(json.as_bytes(), "report.json".as_ref());
-    // Numbers beyond what JSON can say become null, which is no number.
+    // Numbers beyond JSON's range become null, which is no number.
     if let Ok(again) = again {
         assert!(again.to_json() == json, "written otherwise the second time");
     }
