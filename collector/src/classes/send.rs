@@ -12,7 +12,7 @@ use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
 use crate::stream::Stream;
 
-/// What is sent, and to whom.
+/// A message to send, and its destination.
 #[derive(Clone, Copy)]
 pub struct Message {
     /// Elements.
@@ -41,7 +41,7 @@ impl Message {
     }
 }
 
-/// The subject of a call that waits for a rank of a communicator.
+/// The subject of a call that waits for a rank.
 #[inline(always)]
 pub fn subject_of(stream: &mut Stream, comm: MPI_Comm, peer: c_int, tag: c_int) -> Subject {
     match stream.known_communicator(comm) {
@@ -125,7 +125,7 @@ impl Operation for Isend {
     }
 }
 
-/// Enters the request that a call posts; the call is recorded right after.
+/// Registers the request that a call posts; the call is recorded right after.
 #[inline(always)]
 pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *const MPI_Request, extra: u8) {
     let (stream, _, thread) = call.parts();
@@ -207,7 +207,7 @@ impl Operation for Start {
             }
             bare.flags |= flags::POSTS | flags::PERSISTENT;
             for i in 0..self.count as usize {
-                // SAFETY: the program's array of so many requests.
+                // SAFETY: the program's array of `count` requests.
                 let handle = unsafe { *self.requests.add(i) }.bits();
                 let is_last = i + 1 == self.count as usize;
                 started(call, bare, handle, is_last);
@@ -216,10 +216,10 @@ impl Operation for Start {
     }
 }
 
-/// Records the start of one request; of several, all but the last are parts.
+/// Records the start of one request. Of several, only the last is not a part.
 fn started(call: &mut Call, bare: Raw, handle: usize, is_last: bool) {
     let Some(mut entry) = request::find(handle, 0) else {
-        // Made by a call that was not seen: nothing is known but that it was started.
+        // The call that made the request was not seen: only its start is known.
         let unknown = Raw {
             flags: bare.flags & !flags::POSTS,
             ..bare
