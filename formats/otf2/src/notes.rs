@@ -1,8 +1,8 @@
-//! What an archive lacks or has wrong, and what was made of it.
+//! Faults and gaps of an archive, and their treatment.
 
 use std::collections::BTreeMap;
 
-/// How much it matters.
+/// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Good to know.
