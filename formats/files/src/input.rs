@@ -152,7 +152,7 @@ mod tests {
         let endless = Path::new("/proc/self/maps");
         assert_eq!(kind(read(endless, 8)), io::ErrorKind::FileTooLarge);
         assert!(!read(endless, 1 << 20).unwrap().is_empty());
-        // A sparse file: its content takes no disk space.
+        // A sparse file must not cost memory for its hole.
         fs::File::options()
             .write(true)
             .open(&path)
