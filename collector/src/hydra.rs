@@ -13,7 +13,6 @@
 //! *Not supported.* Launchers other than MPICH's (Hydra). Slurm's, for one, offers a socket
 //! under the same name. It applies the protocol version of the first request to all later ones,
 //! so the collector must not ask it.
-//! for first as that of all: it is not asked.
 
 use std::ffi::c_int;
 

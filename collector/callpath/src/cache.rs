@@ -31,7 +31,6 @@
 //! address follows from the shared checks. Each key has a radix tree: a node is a run of
 //! checks, then either a path or a slot whose value chooses the next node. If fifty places call
 //! a layer that wraps the MPI call, a look-up costs one choice, not fifty comparisons of paths.
-//! called from fifty places costs one choice, not fifty comparisons of paths.
 
 use crate::paths::PathId;
 use crate::site::CallSite;

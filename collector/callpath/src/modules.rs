@@ -78,7 +78,6 @@ static UNLOADS: AtomicU32 = AtomicU32::new(0);
 ///
 /// Call it in a `dlclose` wrapper, after the real function. Otherwise the tracer notices at the
 /// next new path, or within a few thousand captures.
-/// next path that is not remembered, and every few thousand captures.
 pub fn note_unload() {
     UNLOADS.fetch_add(1, Ordering::Release);
 }

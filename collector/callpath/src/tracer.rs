@@ -31,7 +31,7 @@ pub struct Stats {
 #[repr(C)]
 pub struct Tracer {
     // The fields that every call reads come first.
-    // Value of the unload counter that `cache` is valid for.
+    /// Value of the unload counter that `cache` is valid for.
     unloads: u32,
     until_look: u32,
     /// Depth with which the paths in `cache` were captured.

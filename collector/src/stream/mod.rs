@@ -245,7 +245,6 @@ impl Stream {
 
     /// Records a call on symmetric memory. An address that repeats becomes part of the
     /// signature; any other goes into an extension record.
-    /// the signature; any other is in an extension record.
     #[inline(always)]
     pub fn record_on_memory(
         &mut self,

@@ -190,7 +190,6 @@ pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Re
 ///
 /// # Safety
 /// Only other maps of the same thread change this part of the file while the map exists.
-/// maps of the same thread's.
 pub(crate) unsafe fn map_page(file: &File, offset: u64) -> io::Result<Mapped> {
     // SAFETY: as the caller states.
     let map = unsafe { MmapOptions::new().offset(offset).len(PAGE).map_mut(file)? };
@@ -247,7 +246,6 @@ impl Space for FileSpace {
     fn first_page(&mut self) -> io::Result<*mut u8> {
         let file = open_again(&self.path, self.identity)?;
         // SAFETY: as above. A window may map the same page, but one thread uses both.
-        // are used by one thread.
         let map = unsafe { map_page(&file, 0)? };
         Ok(self.first.insert(map).as_mut_ptr())
     }

@@ -23,6 +23,7 @@ const MAX_EXTENSIONS: usize = (u32::MAX as usize - PAGE) / size_of::<Record>();
 /// [`push`](Self::push) is the hot path: a subtraction, two compares and three stores. No
 /// method fails towards the caller: if the space refuses more, records are counted as lost
 /// ([`lost`](Self::lost), [`limits`](Self::limits)).
+// The fields that every call reads come first.
 #[repr(C)]
 pub struct LocationWriter<S: Space> {
     cursor: *mut Record,

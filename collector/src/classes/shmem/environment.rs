@@ -81,7 +81,6 @@ pub fn pes_are_others() -> bool {
 /// Whether this PE's number equals this rank, and both numbers of processes are equal. An
 /// OpenSHMEM that does not use the program's MPI may number processes differently, or run on
 /// fewer of them.
-/// them only.
 fn pes_are_ranks(call: &mut Call) -> bool {
     let Some(settings) = run::settings() else {
         return true;

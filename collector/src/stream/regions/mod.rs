@@ -8,7 +8,6 @@
 //!
 //! A named region is a frame in the call paths of the calls inside it. The open ones form a
 //! chain of numbered *nodes*, so two numbers identify a path within them.
-//! chain of *nodes*, which are numbered, so that a path within them is found by two numbers.
 
 mod functions;
 mod stack;
