@@ -1,4 +1,4 @@
-//! The course of a recorded call: what a wrapper does around the real function.
+//! The course of a recorded call: the work of a wrapper around the real function.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -15,10 +15,9 @@ use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 
-/// A call in progress: what the wrapper knows beside the arguments.
+/// A call in progress: the wrapper's data beside the arguments.
 pub struct Call {
     thread: *mut Thread,
-    /// Call site.
     pub site: CallSite,
     /// Number of the call.
     pub number: u16,

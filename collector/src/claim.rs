@@ -233,7 +233,6 @@ fn run_file(run_id: RunId, size: i32) -> String {
     )
 }
 
-/// A JSON string.
 fn json(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -140,7 +140,6 @@ pub fn pair() -> (u64, u64) {
     (best.1, best.2)
 }
 
-/// A duration in ticks.
 pub fn ticks(duration: std::time::Duration) -> u64 {
     let ticks = duration
         .as_nanos()

@@ -36,7 +36,6 @@ pub fn constants() -> &'static laggard_constants {
 
 /// An MPI handle as a number: a pointer in Open MPI, an integer in MPICH.
 pub trait Handle: Copy {
-    /// The number.
     fn bits(self) -> usize;
 }
 

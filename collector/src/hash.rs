@@ -44,9 +44,7 @@ impl Hasher for FastHasher {
 
 /// Builds [`FastHasher`]s.
 pub type BuildFast = BuildHasherDefault<FastHasher>;
-/// A map with the fast hash.
 pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildFast>;
-/// A set with the fast hash.
 pub type FastSet<K> = std::collections::HashSet<K, BuildFast>;
 
 /// An identity made of numbers; equal numbers give equal identities on all ranks.

@@ -48,7 +48,7 @@ pub struct Options {
     pub paused: bool,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
-    /// Operation map: names regions of which all instances are recorded.
+    /// Operation map: all instances of its regions are recorded.
     pub operation_map: Option<PathBuf>,
     /// Most detailed level of messages shown.
     pub log: Level,

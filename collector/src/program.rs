@@ -101,7 +101,6 @@ pub fn may_speak() -> bool {
     rank.is_none_or(|rank| rank == "0")
 }
 
-/// Name of this host.
 pub fn host_name() -> Vec<u8> {
     let mut name = [0u8; 256];
     // SAFETY: the buffer is valid, and its last byte stays zero.

@@ -55,7 +55,6 @@ impl<F: Copy> Slot<F> {
 }
 
 impl Target {
-    /// Its name.
     pub fn name(&self) -> &'static CStr {
         CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or(c"")
     }
@@ -171,7 +170,7 @@ fn loaded_objects() -> Vec<std::ffi::CString> {
         0
     }
     let mut list: Vec<std::ffi::CString> = Vec::new();
-    // SAFETY: `visit` matches what is passed.
+    // SAFETY: `visit` expects the data pointer passed here.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
 }

@@ -314,7 +314,7 @@ fn exits() {
     }
 }
 
-/// Reports a program that used MPI of which the collector saw no call. Preloading cannot
+/// Reports a program that used MPI although the collector saw no call. Preloading cannot
 /// intercept calls within one binary, calls in libraries loaded with RTLD_DEEPBIND, or
 /// functions that a program finds in the MPI library's symbol table itself.
 fn note_unseen() {

@@ -26,7 +26,6 @@ macro_rules! wrapper {
             type T = $t;
             #[allow(dead_code)]
             const SIZE: usize = size_of::<T>();
-            /// Bytes of `elements` elements.
             #[allow(dead_code)]
             fn bytes(elements: usize) -> usize {
                 each(SIZE, elements)

@@ -1,4 +1,4 @@
-//! Signatures: what repeats from call to call, found by the raw arguments.
+//! Signatures: the part of a call that repeats, found by the raw arguments.
 //!
 //! Usually the hot path compares seven words with one line of a table. Only a new call is
 //! translated (world ranks, identities). A program with a new tag for every message reads one
@@ -69,7 +69,6 @@ impl Raw {
         ]
     }
 
-    /// The group.
     #[inline(always)]
     pub fn group(&self) -> Option<&'static Group> {
         // SAFETY: groups live as long as anything refers to them.
@@ -138,7 +137,6 @@ impl Half {
         self.who as i32
     }
 
-    /// Tag.
     #[inline(always)]
     pub const fn tag(self) -> i32 {
         (self.who >> 32) as i32
@@ -239,7 +237,7 @@ fn shift(lines: usize) -> u32 {
 }
 
 /// The signatures of one location.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[repr(C)]
 pub struct Signatures {
     /// By index of the statistics.

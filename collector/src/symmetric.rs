@@ -82,7 +82,7 @@ pub fn find_data() {
         // The executable comes first, and nothing else is needed.
         1
     }
-    // SAFETY: `visit` matches what is passed.
+    // SAFETY: `visit` expects the data pointer passed here.
     unsafe { libc::dl_iterate_phdr(Some(visit), std::ptr::null_mut()) };
 }
 

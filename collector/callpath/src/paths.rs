@@ -50,7 +50,7 @@ pub enum Frame {
 }
 
 /// Strings and paths, each stored once. Paths are numbered from 1.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[repr(C)]
 pub(crate) struct PathTable {
     paths: Vec<Box<[Frame]>>,

@@ -154,7 +154,6 @@ pub fn record_with_object(call: &mut Call, raw: &Raw, object: Option<&'static Gr
     );
 }
 
-/// Frees a communicator.
 pub struct CommFree {
     comm: *const MPI_Comm,
     group: Option<&'static Group>,
@@ -222,7 +221,6 @@ impl Operation for CommFree {
     }
 }
 
-/// Names a communicator.
 pub struct SetName(MPI_Comm, *const c_char);
 
 /// Names a communicator.

@@ -79,7 +79,6 @@ fn on_world() -> Subject {
     }
 }
 
-/// MPI_Finalize.
 pub struct Finalize {
     enter: u64,
 }
@@ -123,10 +122,8 @@ impl Operation for Finalize {
     }
 }
 
-/// MPI_Abort.
 pub struct Abort(c_int);
 
-/// MPI_Abort.
 pub fn abort(_comm: MPI_Comm, code: c_int) -> Abort {
     Abort(code)
 }
@@ -177,7 +174,6 @@ impl Operation for Pcontrol {
     }
 }
 
-/// A call that only manages handles.
 pub struct Setup;
 
 /// A call that only manages handles.
@@ -195,7 +191,6 @@ impl Operation for Setup {
 /// Frees a datatype. Not recorded, but the size remembered for its handle must go.
 pub struct TypeFree;
 
-/// Frees a datatype.
 pub fn type_free(_datatype: *mut MPI_Datatype) -> TypeFree {
     TypeFree
 }

@@ -13,10 +13,8 @@ use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
 use crate::signature::Half;
 
-/// Opens a file.
 pub struct Open(MPI_Comm, *const MPI_File);
 
-/// Opens a file.
 pub fn file_open(comm: MPI_Comm, _name: *const c_char, file: *mut MPI_File) -> Open {
     Open(comm, file)
 }
@@ -28,7 +26,6 @@ impl Operation for Open {
     }
 }
 
-/// Closes a file.
 pub fn file_close(file: *mut MPI_File) -> Release {
     Release::new(Freed::File(file))
 }

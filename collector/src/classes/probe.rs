@@ -143,7 +143,6 @@ mod messages {
     }
 }
 
-/// Receives a message that an Mprobe took.
 pub struct Mrecv {
     message: *mut MPI_Message,
     handle: Option<usize>,

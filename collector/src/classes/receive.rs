@@ -170,7 +170,6 @@ pub fn arrived(status: &MPI_Status) -> Half {
     Half::new(peer, tag, status_bytes(status))
 }
 
-/// A blocking receive.
 pub struct Recv(Wanted, Status);
 
 /// A blocking receive.
@@ -205,7 +204,6 @@ impl Operation for Recv {
     }
 }
 
-/// A send and a receive in one call.
 pub struct Sendrecv(Message, Wanted, Status);
 
 /// A send and a receive in one call.
@@ -263,7 +261,6 @@ impl Operation for Sendrecv {
     }
 }
 
-/// A non-blocking receive.
 pub struct Irecv {
     count: c_int,
     datatype: MPI_Datatype,

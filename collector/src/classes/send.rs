@@ -21,7 +21,6 @@ pub struct Message {
     pub datatype: MPI_Datatype,
     /// Rank in the communicator.
     pub peer: c_int,
-    /// Tag.
     pub tag: c_int,
     /// Communicator.
     pub comm: MPI_Comm,
@@ -55,7 +54,6 @@ pub fn subject_of(stream: &mut Stream, comm: MPI_Comm, peer: c_int, tag: c_int) 
     }
 }
 
-/// A blocking send.
 pub struct Send(Message);
 
 /// A blocking send.
@@ -87,7 +85,6 @@ impl Operation for Send {
     }
 }
 
-/// A non-blocking send.
 pub struct Isend(Message, *mut MPI_Request);
 
 /// A non-blocking send.
@@ -138,7 +135,6 @@ pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *const MPI_Reque
     request::insert(request, entry);
 }
 
-/// A persistent send, not started yet.
 pub struct SendInit(Message, *mut MPI_Request);
 
 /// A persistent send, not started yet.

@@ -197,11 +197,8 @@ pub fn typed(buffer: impl Buffer, counts: *const c_int, datatypes: *const MPI_Da
     }
 }
 
-/// Significant at the root only.
 pub struct AtRoot(Plain);
-/// Significant at all but the root.
 pub struct NotAtRoot(Plain);
-/// The first volume, or the second if the first's data is in place.
 pub struct InPlace(Plain, Plain);
 
 /// Significant at the root only.

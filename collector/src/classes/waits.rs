@@ -20,7 +20,6 @@ pub struct One {
     status: Status,
 }
 
-/// Waits for a request.
 #[inline(always)]
 pub fn wait(request: *mut MPI_Request, status: *mut *mut MPI_Status) -> One {
     One {
@@ -30,7 +29,6 @@ pub fn wait(request: *mut MPI_Request, status: *mut *mut MPI_Status) -> One {
     }
 }
 
-/// Tests a request.
 #[inline(always)]
 pub fn test(request: *mut MPI_Request, flag: *mut c_int, status: *mut *mut MPI_Status) -> One {
     One {
@@ -301,7 +299,6 @@ impl Operation for Some_ {
     }
 }
 
-/// Tests a request, which stays.
 pub struct GetStatus {
     request: MPI_Request,
     flag: *const c_int,
@@ -343,7 +340,6 @@ impl Operation for GetStatus {
     }
 }
 
-/// Frees a request without waiting for it.
 pub struct Free {
     request: *mut MPI_Request,
     /// Status of a cancelled request that has ended: nothing else would tell whether it took a
@@ -406,10 +402,8 @@ impl Operation for Free {
     }
 }
 
-/// Cancels a request.
 pub struct Cancel(*mut MPI_Request);
 
-/// Cancels a request.
 pub fn cancel(request: *mut MPI_Request) -> Cancel {
     Cancel(request)
 }

@@ -123,9 +123,7 @@ pub fn attach(
 
 /// The program's variable of the handle that it frees.
 pub enum Freed {
-    /// A window.
     Window(*const MPI_Win),
-    /// A file.
     File(*const MPI_File),
 }
 
@@ -222,7 +220,6 @@ fn assertion(given: c_int) -> i64 {
     bits.fold(0, |all, (bit, _)| all | 1 << bit) << 32
 }
 
-/// A fence.
 pub fn win_fence(assert: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
         parameter: assertion(assert),
@@ -294,7 +291,6 @@ impl Operation for OnWindow {
     }
 }
 
-/// A one-sided transfer.
 pub struct Transfer {
     count: c_int,
     datatype: MPI_Datatype,
@@ -341,7 +337,6 @@ pub fn rma_atomic(
     }
 }
 
-/// An atomic with a request.
 pub fn rma_atomic_request(
     count: c_int,
     datatype: MPI_Datatype,

@@ -28,7 +28,7 @@ use topology::Topology;
 /// Stands for a root: the collective has none.
 pub const NO_ROOT: i32 = i32::MIN;
 
-/// What kind of handle a [`Group`] is.
+/// Kind of handle of a [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -36,14 +36,12 @@ pub enum Kind {
     Intra,
     /// Intercommunicator.
     Inter,
-    /// Window.
     Window,
-    /// File.
     File,
 }
 
 /// A communicator, window or file.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {

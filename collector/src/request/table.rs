@@ -1,4 +1,4 @@
-//! The table of requests by handle, and what is known of each.
+//! The table of requests by handle, with an entry for each.
 
 use super::shared::Shared;
 use crate::constants::constants;

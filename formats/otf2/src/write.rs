@@ -288,7 +288,7 @@ impl ArchiveWriter {
         if any == Any::default() {
             return ptr::null_mut();
         }
-        // SAFETY: a new list, of which only a pointer is kept. If memory is short, the event is
+        // SAFETY: a new list; only a pointer to it is kept. If memory is short, the event is
         // written without attributes.
         unsafe {
             let list = (self.call.attributes_new)();

@@ -34,7 +34,6 @@ struct Entry {
 /// Start address of an entry that is being filled in.
 const CLAIMED: usize = 1;
 
-/// All entries.
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 fn entries() -> impl Iterator<Item = &'static Entry> {

@@ -25,7 +25,6 @@ use crate::run;
 use crate::symmetric;
 use crate::thread::{STATE, state};
 
-/// shmem_init, shmem_init_thread and start_pes.
 pub struct PeInit;
 
 /// shmem_init, shmem_init_thread and start_pes.

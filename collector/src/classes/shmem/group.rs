@@ -13,7 +13,6 @@ use crate::signature::Half;
 use crate::stream::Stream;
 use crate::symmetric;
 
-/// All PEs.
 #[inline(always)]
 pub fn everybody() -> Pes {
     Pes::All

@@ -16,7 +16,6 @@ use crate::call::Call;
 /// An argument or result of an OpenSHMEM function as one word: integers with their sign,
 /// floating-point numbers as their bits, addresses.
 pub trait Word {
-    /// The word.
     fn word(self) -> u64;
 }
 
@@ -63,7 +62,6 @@ pub fn each<N: TryInto<usize>>(bytes: usize, count: N) -> usize {
     bytes.saturating_mul(count.try_into().unwrap_or(0))
 }
 
-/// A call that moves no data and synchronises with no PE.
 pub struct Plain;
 
 /// A call that moves no data and synchronises with no PE.

@@ -44,7 +44,7 @@ const MOST_PATHS: usize = 65_536;
 /// Longest name, bytes.
 pub const LONGEST_NAME: usize = 255;
 
-/// What a region is.
+/// Kind of region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {

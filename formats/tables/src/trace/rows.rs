@@ -316,7 +316,7 @@ tables! {
         cause_line: Option<u32>,
         /// Share of the lost time due to this cause, 0 to 1.
         cause_share: Option<f64>,
-        /// What that rank did instead.
+        /// Activity of that rank instead.
         because: Option<String>,
         /// Rank of the call that lost most.
         worst_rank: Option<u32>,

@@ -52,7 +52,7 @@ pub fn number(name: &str, generic: GenericType) -> Option<u16> {
     Some(number)
 }
 
-/// Dependencies between ranks in an operation of the program, of which only the type is known.
+/// Dependencies between ranks in an operation of the program, derived from its type alone.
 fn shape(generic: GenericType) -> Shape {
     match generic {
         GenericType::GroupSync => Shape::Barrier,
