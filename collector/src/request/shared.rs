@@ -114,8 +114,8 @@ impl Shared {
         self.take(variable, before).map(|entry| f(&entry))
     }
 
-    /// Takes a request out: `before`, which was found earlier, if nobody else has taken it
-    /// since, else the one that is meant by a variable.
+    /// Removes a request: `before`, found earlier, unless it was removed since; else the one that
+    /// `variable` means.
     pub fn take(&mut self, variable: usize, before: Option<&Entry>) -> Option<Entry> {
         // `before` was the oldest of its variable, and stays so until it is removed.
         if let Some(before) = before {

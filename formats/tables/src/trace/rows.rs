@@ -253,7 +253,7 @@ tables! {
         thread: u32,
         /// Name of the region.
         region: String,
-        /// Source of the region: name, function or phase.
+        /// `region`, `function` or `phase`.
         region_kind: Key,
         /// Call path of its first begin; for a function its entry.
         call_path: u32,
