@@ -1,5 +1,5 @@
-//! Makes the types and declarations of `mpi.h` available, and compiles the C shim
-//! that knows the constants which C can name and Rust cannot.
+//! Generates Rust bindings of `mpi.h`, and compiles the C shim for the constants that only C
+//! can name.
 
 use std::env;
 use std::path::PathBuf;
@@ -69,11 +69,11 @@ fn require_frame_pointers() {
     );
 }
 
-/// `cfg(dlsym_exported)`, where the collector has a `dlsym` of its own (`src/lookup.rs`):
-/// where it knows the machine's instructions and how to find the C library's.
+/// Sets `cfg(dlsym_exported)` on targets where the collector exports its own `dlsym`
+/// (`src/lookup.rs`). It needs the instruction set and a way to find the C library's `dlsym`.
 ///
-/// Exported is what the compiler knows as a Rust function; what must be called are the
-/// instructions. The linker gives the one's name to the other.
+/// The compiler exports a Rust function, but callers must reach hand-written instructions. The
+/// linker gives the function's name to them.
 fn export_dlsym() {
     println!("cargo:rustc-check-cfg=cfg(dlsym_exported)");
     let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
@@ -133,9 +133,9 @@ fn declare_conversions(bindings: &mut String) {
     }
 }
 
-/// `cfg(open_mpi)` or `cfg(mpich)`: where a status keeps its count. And whether the library has
-/// persistent collectives: `cfg(persistent_collectives)` those of MPI 4,
-/// `cfg(persistent_extensions)` some of its own.
+/// Sets `cfg(open_mpi)` or `cfg(mpich)`: the two store the count of a status differently. Also
+/// sets `cfg(persistent_collectives)` for the persistent collectives of MPI 4, or
+/// `cfg(persistent_extensions)` for the library's own variants.
 fn choose_implementation(bindings: &str) {
     println!("cargo:rustc-check-cfg=cfg(open_mpi, mpich)");
     println!("cargo:rustc-check-cfg=cfg(persistent_collectives, persistent_extensions)");

@@ -1,4 +1,4 @@
-//! The course of a recorded call: what a wrapper does around the real function.
+//! The course of a recorded call: the work of a wrapper around the real function.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -15,29 +15,28 @@ use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 
-/// A call on its way: what the wrapper knows of it beside its arguments.
+/// A call in progress: the wrapper's data beside the arguments.
 pub struct Call {
     thread: *mut Thread,
-    /// Where it was called from.
     pub site: CallSite,
     /// Number of the call.
     pub number: u16,
-    /// Ticks at which the real function was entered.
+    /// Entry of the real function, ticks.
     pub enter: u64,
-    /// Ticks at which it returned.
+    /// Return of the real function, ticks.
     pub leave: u64,
-    /// What it returned; what the wrapper will return.
+    /// Return value of the real function and of the wrapper.
     pub result: i32,
     state: u32,
-    /// Its call path, once that is known.
+    /// Call path, or `UNKNOWN_PATH`.
     path: u32,
 }
 
-/// In place of a call path that is not known yet.
+/// Stands for a call path that is not known yet.
 const UNKNOWN_PATH: u32 = u32::MAX;
 
 impl Call {
-    /// Begins a call, if it is to be recorded.
+    /// Begins a call; `None` if it is not to be recorded.
     #[inline(always)]
     pub fn begin(site: CallSite, number: u16) -> Option<Call> {
         let state = STATE.load(Ordering::Relaxed);
@@ -69,8 +68,8 @@ impl Call {
         })
     }
 
-    /// A call without a thread's state: MPI_Init, and MPI_Finalize of a process that is
-    /// not recorded any more.
+    /// A call without thread state: MPI_Init, or MPI_Finalize of a process that no longer
+    /// records.
     pub fn outside(site: CallSite, number: u16) -> Call {
         Call {
             thread: ptr::null_mut(),
@@ -84,12 +83,12 @@ impl Call {
         }
     }
 
-    /// Whether the call has no thread's state.
+    /// Whether the call has no thread state.
     pub fn is_outside(&self) -> bool {
         self.thread.is_null()
     }
 
-    /// Lets a call that began outside go on with its thread's state.
+    /// Gives a call that began outside the state of its thread.
     pub fn adopt(&mut self) -> bool {
         // SAFETY: the slot belongs to this thread.
         self.thread = unsafe { *slot() };
@@ -100,8 +99,8 @@ impl Call {
         self.claim()
     }
 
-    /// Takes the time before the real call, and notes in the trace that it is under way, in
-    /// case that it never returns.
+    /// Takes the time before the real call and marks the call as open in the trace, in case it
+    /// never returns.
     #[inline(always)]
     pub fn enter(&mut self, subject: impl FnOnce(&mut Stream) -> Subject) {
         if self.thread.is_null() || !self.claim() {
@@ -137,14 +136,14 @@ impl Call {
         is_recorded
     }
 
-    /// Makes the stream this thread's to write, if recording goes on.
+    /// Claims the stream for this thread, if the process still records.
     #[inline(always)]
     pub fn claim(&mut self) -> bool {
         // SAFETY: the thread's own state.
         let thread = unsafe { &mut *self.thread };
         thread.busy.store(true, Ordering::Relaxed);
-        // The processor may still let the load below pass the store: who closes
-        // streams issues a `membarrier` in between, which costs nothing here.
+        // The processor may still move the load below ahead of the store. The thread that
+        // closes streams therefore issues a `membarrier` in between, which costs nothing here.
         compiler_fence(Ordering::SeqCst);
         self.state = STATE.load(Ordering::Relaxed);
         if self.state & state::RECORDING == 0 {
@@ -174,12 +173,10 @@ impl Call {
         thread.active = 0;
     }
 
-    /// The thread's state.
-    ///
-    /// Between `returned` and `finish` its stream may be used.
+    /// The thread's state. Its stream may be used between `returned` and `finish`.
     #[inline(always)]
     pub fn thread(&mut self) -> &mut Thread {
-        // SAFETY: the thread's own state, and a call borrows it once at a time.
+        // SAFETY: the thread's own state; a call borrows it once at a time.
         unsafe { &mut *self.thread }
     }
 
@@ -241,7 +238,7 @@ impl Call {
         self.stream().record(raw, enter, leave);
     }
 
-    /// Records a call about symmetric memory, unless recording is paused.
+    /// Records a call on symmetric memory, unless recording is paused.
     #[inline(always)]
     pub fn record_on_memory(&mut self, raw: &Raw, address: u64, value: Option<u64>) {
         let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
@@ -253,7 +250,7 @@ impl Call {
         }
     }
 
-    /// Records a call that found nothing done.
+    /// Records a call that completed nothing, such as a test without success.
     pub fn record_unsuccessful(&mut self, raw: &Raw) {
         let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
         let stream = self.stream();
@@ -264,7 +261,7 @@ impl Call {
         }
     }
 
-    /// Records a call that nothing else has to be matched with.
+    /// Records a call that needs no matching with other calls, unless recording is paused.
     pub fn record_unless_paused(&mut self, raw: &Raw) {
         if self.is_paused() {
             self.stream().skip();
@@ -273,14 +270,14 @@ impl Call {
         }
     }
 
-    /// Runs what may fail inside; a panic ends the recording, not the program.
+    /// Runs `f`. A panic ends the recording, not the program.
     #[inline]
     pub fn guarded(&mut self, f: impl FnOnce(&mut Call)) {
         guarded(|| f(self));
     }
 }
 
-/// Runs what may fail inside; a panic ends the recording, not the program.
+/// Runs `f`. A panic ends the recording, not the program.
 #[inline]
 pub fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {

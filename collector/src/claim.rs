@@ -25,16 +25,16 @@ pub type RunId = [u8; 16];
 /// The superuser.
 const ROOT: libc::uid_t = 0;
 
-/// Names tried for a directory.
+/// Number of directory names tried.
 const MAX_TRIES: u32 = 10_000;
 
-/// Whether the job has several programs, of which some may not be recorded.
+/// Whether the job has several programs; some may not be recorded.
 pub fn is_mixed_job() -> bool {
     let contexts = std::env::var("OMPI_NUM_APP_CTX");
     contexts.is_ok_and(|n| n.trim().parse::<u32>().is_ok_and(|n| n > 1))
 }
 
-/// Rank 0 claims the directory and tells the others; `None` = nothing is recorded.
+/// Rank 0 claims the directory and tells the others. `None`: nothing is recorded.
 pub fn together(
     options: &Options,
     comm: MPI_Comm,
@@ -56,7 +56,7 @@ pub fn together(
     (length > 0).then(|| (PathBuf::from(std::ffi::OsString::from_vec(path)), run_id))
 }
 
-/// Rank 0's interval between measurements of the clocks, for all.
+/// Broadcasts rank 0's interval between clock measurements.
 pub fn agreed(comm: MPI_Comm, interval: Duration) -> Option<Duration> {
     let mut ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
     broadcast(comm, (&raw mut ns).cast(), 8)?;
@@ -64,13 +64,13 @@ pub fn agreed(comm: MPI_Comm, interval: Duration) -> Option<Duration> {
 }
 
 fn broadcast(comm: MPI_Comm, buffer: *mut c_void, bytes: i32) -> Option<()> {
-    // SAFETY: `buffer` has so many bytes on every rank.
+    // SAFETY: `buffer` has `bytes` bytes on every rank.
     let result = unsafe { real::MPI_Bcast(buffer, bytes, constants().byte, 0, comm) };
     (result == crate::constants::SUCCESS).then_some(())
 }
 
-/// The same without a message, for a job of which not all ranks are recorded: all derive
-/// the run's identity from the job's, and whoever comes first claims the directory for it.
+/// Claims the directory without a message, for a job in which some ranks are not recorded. All
+/// ranks derive the run's identity from the job's; the first to arrive claims the directory.
 pub fn alone(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)> {
     if options.mode == Mode::Off {
         return None;
@@ -102,8 +102,9 @@ fn at_rank_0(options: &Options, run_id: RunId, size: i32) -> Option<(PathBuf, Ru
     }
 }
 
-/// Finds a directory without a trace and claims it, and says so if it is not the wanted
-/// one. `shared`: a claim with the same run id is as good as ours, and has been told.
+/// Finds a directory without a trace and claims it. Reports a name that differs from the wanted
+/// one. `shared`: another process's claim with the same run id counts as ours, and has been
+/// reported.
 fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<PathBuf> {
     let wanted = std::path::absolute(wanted)?;
     for n in 0..MAX_TRIES {
@@ -140,19 +141,20 @@ fn claim(wanted: &Path, run_id: RunId, size: i32, shared: bool) -> io::Result<Pa
     )))
 }
 
-/// Makes a directory, for the user alone, and those above it, where missing.
+/// Makes a directory and its missing parents, for the user alone.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     if let Some(above) = directory.parent() {
         fs::create_dir_all(above)?;
     }
     match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(directory) {
-        // Whoever made it chose who may look into it.
+        // An existing directory keeps the permissions that its owner chose.
         Err(_) if directory.is_dir() => refuse_foreign_link(directory),
         made => made,
     }
 }
 
-/// A link to a directory leads where its owner wants: that must be the user, or root.
+/// Refuses a link to a directory unless the user or root owns it: its owner decides where it
+/// leads.
 fn refuse_foreign_link(directory: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(directory)?;
     // SAFETY: a plain system call.
@@ -163,7 +165,7 @@ fn refuse_foreign_link(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file for the user alone, which is not there yet under any kind of name.
+/// Creates a file for the user alone; fails if the name exists in any form, such as a link.
 fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(PRIVATE_FILE);
@@ -183,21 +185,21 @@ fn holds_trace(directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes the run file under another name and links it to its own: it is there with
-/// all its content or not at all, and only the first link succeeds.
+/// Writes the run file under another name and links it to its own. The file therefore appears
+/// complete or not at all, and only the first link succeeds.
 fn write_run_file(directory: &Path, run_id: RunId, size: i32) -> io::Result<()> {
     let path = directory.join(RUN_FILE);
-    // Other hosts have processes with the same number.
+    // A random name: process ids repeat on other hosts.
     let draft = directory.join(format!(".{RUN_FILE}.{}", hex(random_id())));
     let text = run_file(run_id, size);
     let linked = create_private(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::hard_link(&draft, &path));
-    // Left behind where it cannot be removed: it harms nobody.
+    // A draft that cannot be removed does no harm.
     let _ = fs::remove_file(&draft);
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // A file system without links.
+            // The file system has no hard links.
             create_private(&path)?.write_all(text.as_bytes())
         }
         other => other,
@@ -231,7 +233,6 @@ fn run_file(run_id: RunId, size: i32) -> String {
     )
 }
 
-/// A JSON string.
 fn json(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -257,7 +258,7 @@ fn random_id() -> RunId {
     id
 }
 
-/// An identity that all processes of the job know.
+/// An identity that all processes of the job derive alike.
 fn job_id() -> RunId {
     const NAMES: [&str; 6] = [
         "PMIX_NAMESPACE",
@@ -272,7 +273,7 @@ fn job_id() -> RunId {
         let value = std::env::var_os(name).unwrap_or_default();
         let mut bytes = value.as_bytes();
         if name == "PMIX_ID" {
-            // namespace.rank: the rank differs.
+            // The value is namespace.rank, and the rank differs.
             bytes = bytes
                 .rsplitn(2, |&byte| byte == b'.')
                 .last()
@@ -311,7 +312,7 @@ mod tests {
         let third = claim(&wanted, [3; 16], 2, true).unwrap();
         assert_eq!(third, base.join("trace.2"));
         assert_eq!(fs::read_dir(&third).unwrap().count(), 1);
-        // For the user alone, but for what was there before, and above.
+        // New directories are the user's alone; existing ones keep their mode.
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&third), mode(&third.join(RUN_FILE))), (0o700, 0o600));
         let shared = base.join("shared");

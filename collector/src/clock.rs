@@ -1,10 +1,10 @@
-//! Time: the processor's counter where it is a clock, else `CLOCK_MONOTONIC`.
+//! Time: the processor's counter where it serves as a clock, else `CLOCK_MONOTONIC`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use laggard_trace::Clock;
 
-/// A [`Clock`] as a number.
+/// The chosen [`Clock`] as a number.
 static CHOSEN: AtomicU32 = AtomicU32::new(Clock::Monotonic as u32);
 static TICKS_PER_S: AtomicU64 = AtomicU64::new(1_000_000_000);
 /// Counter and `CLOCK_MONOTONIC` when the library was loaded.
@@ -67,20 +67,20 @@ pub fn ticks_per_s() -> u64 {
     TICKS_PER_S.load(Ordering::Relaxed)
 }
 
-/// Notes the time when the library is loaded: the longer ago, the better the rate.
+/// Notes the time at which the library is loaded. An earlier start gives a better rate.
 pub fn loaded() {
     LOADED[0].store(counter(), Ordering::Relaxed);
     LOADED[1].store(monotonic_ns(), Ordering::Relaxed);
 }
 
-/// Chooses the clock, once, before the time at which MPI_Init was entered is taken.
+/// Chooses the clock, once, before the entry time of MPI_Init is taken.
 pub fn choose() {
     if let Some(clock) = counter_clock() {
         CHOSEN.store(clock as u32, Ordering::Relaxed);
     }
 }
 
-/// Finds out the rate of the clock chosen; the later, the better.
+/// Measures the rate of the chosen clock. A later call gives a better rate.
 pub fn measure_rate() {
     if CHOSEN.load(Ordering::Relaxed) != Clock::Monotonic as u32 {
         TICKS_PER_S.store(counter_rate(), Ordering::Relaxed);
@@ -110,8 +110,8 @@ fn counter_rate() -> u64 {
     rate
 }
 
-/// The counter's rate against `CLOCK_MONOTONIC` since the library was loaded. It only
-/// matters for traces that were cut off: others have two clock points.
+/// The counter's rate against `CLOCK_MONOTONIC` since the library was loaded, Hz. Only traces
+/// that were cut off use it: others have two clock points.
 #[cfg(target_arch = "x86_64")]
 fn counter_rate() -> u64 {
     const ENOUGH_NS: u64 = 5_000_000;
@@ -126,7 +126,7 @@ fn counter_rate() -> u64 {
     }
 }
 
-/// Ticks and `CLOCK_MONOTONIC` at the same moment, as close as several tries give.
+/// Ticks and `CLOCK_MONOTONIC` (ns) at the same moment; the closest of several tries.
 pub fn pair() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -140,7 +140,6 @@ pub fn pair() -> (u64, u64) {
     (best.1, best.2)
 }
 
-/// A duration in ticks.
 pub fn ticks(duration: std::time::Duration) -> u64 {
     let ticks = duration
         .as_nanos()

@@ -1,4 +1,4 @@
-//! Constants of the MPI library that are only known at run time.
+//! Constants of the MPI library whose values exist only at run time.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -13,12 +13,12 @@ pub const SUCCESS: i32 = 0;
 
 struct Constants(UnsafeCell<MaybeUninit<laggard_constants>>);
 
-// SAFETY: written once by `fill`, before anything is recorded, and only read after.
+// SAFETY: `fill` writes once, before recording begins; afterwards all access is reading.
 unsafe impl Sync for Constants {}
 
 static CONSTANTS: Constants = Constants(UnsafeCell::new(MaybeUninit::zeroed()));
 
-/// Looks the constants up; `false` if this is not the MPI that was built for.
+/// Looks the constants up; `false` if the MPI library differs from the one built for.
 ///
 /// # Safety
 /// Only from MPI_Init, before recording begins.
@@ -30,13 +30,12 @@ pub unsafe fn fill() -> bool {
 /// The constants; all zero before [`fill`].
 #[inline(always)]
 pub fn constants() -> &'static laggard_constants {
-    // SAFETY: zeroed at first (all fields are pointers and integers), then filled.
+    // SAFETY: zeroed at first, which is valid for pointers and integers; then filled.
     unsafe { (*CONSTANTS.0.get()).assume_init_ref() }
 }
 
 /// An MPI handle as a number: a pointer in Open MPI, an integer in MPICH.
 pub trait Handle: Copy {
-    /// The number.
     fn bits(self) -> usize;
 }
 
@@ -54,7 +53,7 @@ impl Handle for i32 {
     }
 }
 
-/// Bytes that a status says were received.
+/// Received bytes according to a status.
 #[inline(always)]
 pub fn status_bytes(status: &MPI_Status) -> u64 {
     #[cfg(open_mpi)]
@@ -65,7 +64,7 @@ pub fn status_bytes(status: &MPI_Status) -> u64 {
     #[cfg(not(any(open_mpi, mpich)))]
     {
         let mut count = 0;
-        // SAFETY: a valid status of a completed receive.
+        // SAFETY: the status of a completed receive is valid.
         unsafe { crate::exports::real::MPI_Get_count(status, constants().byte, &mut count) };
         count.max(0) as u64
     }

@@ -1,11 +1,11 @@
 //! The exported functions: `MPI_x` and `PMPI_x` for every row of the table of calls.
 //!
-//! The macros here only lay out the calls; what a call means is in
-//! [`crate::classes`], an ordinary type for each class of the table.
+//! The macros here only lay out the calls. [`crate::classes`] says what a call means, with one
+//! type for each class of the table.
 
 use crate::resolve::Target;
 
-/// What the wrappers pass on to, `MPI_x` and `PMPI_x` of every call.
+/// The real functions behind the wrappers, as pairs of `MPI_x` and `PMPI_x`.
 pub fn targets() -> impl Iterator<Item = (&'static Target, &'static Target)> {
     #[cfg(not(persistent_extensions))]
     const EXTENSIONS: &[(&Target, &Target)] = &[];
@@ -29,7 +29,7 @@ macro_rules! wrapper {
     ($slots:ident, $number:literal $name:ident $symbol:expr, pass() ($($p:ident: $t:ty),*) -> $r:ty) => {
         #[unsafe(export_name = $symbol)]
         unsafe extern "C-unwind" fn $name($($p: Passed<$t>),*) -> Passed<$r> {
-            // SAFETY: the caller's arguments, to the function that it meant.
+            // SAFETY: passes the caller's arguments to the function it called.
             unsafe { super::$slots::$name.get()($($p),*) }
         }
     };
@@ -54,7 +54,7 @@ macro_rules! wrapper {
             };
             operation.before(&mut call);
             call.enter(|stream| operation.subject(stream));
-            // SAFETY: as above; `before` replaced no argument but an ignored status.
+            // SAFETY: as above; `before` replaces only an ignored status.
             let result = unsafe { super::$slots::$name.get()($($p.passed(whole.$p)),*) };
             if call.returned(Argument::seen(result)) {
                 call.guarded(|call| operation.after(call));
@@ -105,12 +105,12 @@ macro_rules! exports {
             )*
         }
 
-        /// What every row's two wrappers, `MPI_x` and `PMPI_x`, pass on to.
+        /// The real functions of every row, as pairs of `MPI_x` and `PMPI_x`.
         pub static TARGETS: &[(&Target, &Target)] = &[
             $((mpi_slots::$name.target(), pmpi_slots::$name.target())),*
         ];
 
-        /// What programs call.
+        /// The names that programs call.
         #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
         mod mpi {
             use super::types::*;
@@ -120,7 +120,7 @@ macro_rules! exports {
                 $class($($meaning)*) ($($p: $t),*) -> $r })*
         }
 
-        /// What Open MPI's Fortran bindings and tools call.
+        /// The names that Open MPI's Fortran bindings and tools call.
         #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
         mod pmpi {
             use super::types::*;
@@ -130,7 +130,7 @@ macro_rules! exports {
                 $class($($meaning)*) ($($p: $t),*) -> $r })*
         }
 
-        /// Every row has the type that `mpi.h` declares.
+        /// Checks that every row has the type that `mpi.h` declares.
         mod declared {
             use super::types::*;
             $(check! { $class $name ($($t),*) -> $r })*
@@ -139,7 +139,7 @@ macro_rules! exports {
 }
 
 macro_rules! check {
-    // Declared with an ellipsis, which is not passed on.
+    // `mpi.h` declares an ellipsis, which the wrapper does not pass on.
     (pcontrol $name:ident ($($t:ty),*) -> $r:ty) => {};
     ($class:ident $name:ident ($($t:ty),*) -> $r:ty) => {
         const _: unsafe extern "C-unwind" fn($($t),*) -> $r = crate::ffi::$name;
@@ -148,7 +148,7 @@ macro_rules! check {
 
 laggard_trace::mpi_calls!(exports);
 
-/// What this MPI library has beyond `mpi.h`.
+/// Functions of this MPI library that `mpi.h` does not declare.
 #[cfg(persistent_extensions)]
 mod extensions {
     use super::types;

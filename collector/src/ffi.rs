@@ -1,6 +1,6 @@
-//! `mpi.h` as bindgen sees it, and the shim. Types and declarations only: the
-//! functions declared here are *ours* at link time and must not be called; the real
-//! ones are in [`crate::resolve`].
+//! `mpi.h` as bindgen sees it, and the shim: types and declarations only. At link time these
+//! functions are *the collector's* and must not be called. The real ones are in
+//! [`crate::resolve`].
 
 #![allow(
     missing_docs,

@@ -1,28 +1,28 @@
-//! SIGBUS: what a store through a map does where somebody has cut the file off, or the device
-//! fails. The program must not end by it, since the file is ours.
+//! Guards against SIGBUS. A store through a map raises it if somebody has truncated the file or
+//! the device fails. The trace file is the collector's, so the program must not die of it.
 //!
-//! The handler knows our maps ([`laggard_trace::replace_map`]) and puts memory in their place. Any
-//! other SIGBUS is the program's: its own action is put back and the instruction faults again, so
-//! that all is as without us, the stack and a core included. A program that sets an action
-//! after us has it, and nothing guards it.
+//! The handler knows the collector's maps ([`laggard_trace::replace_map`]) and puts memory in
+//! their place. Any other SIGBUS is the program's: the handler restores the program's own
+//! action and the instruction faults again. Stack and core are then as without the collector.
+//! An action that the program sets later wins, and the collector has no guard.
 
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The program's action; leaked, since the handler reads it.
+/// The program's action; never freed, because the handler reads it.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Guards the process from here on.
+/// Installs the handler for this process.
 pub fn install() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         let Some(before) = action() else {
             return;
         };
-        // Programs that this one starts would not ignore it any more.
+        // An ignored signal must stay ignored: child programs inherit that.
         if before.sa_sigaction == libc::SIG_IGN {
             return;
         }
@@ -35,9 +35,9 @@ pub fn install() {
     });
 }
 
-/// The action of the process.
+/// The current action of the process.
 fn action() -> Option<libc::sigaction> {
-    // SAFETY: all zeros are an action, and the call fills it in.
+    // SAFETY: all zeros are a valid action, and the call fills it in.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         (libc::sigaction(libc::SIGBUS, ptr::null(), &mut action) == 0).then_some(action)
@@ -50,13 +50,13 @@ fn set(action: &libc::sigaction) {
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the calling thread's; what was interrupted may be about to read it.
+    // SAFETY: the calling thread's errno; the interrupted code may be about to read it.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };
-    // SAFETY: the kernel's, which says of faults where they are.
+    // SAFETY: the kernel's info, which gives the address of a fault.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr()) };
-    // Positive: a fault; else somebody sent it.
+    // A positive code is a fault; otherwise a process sent the signal.
     if code <= 0 || !laggard_trace::replace_map(address as usize) {
         pass_on(signal, info, context, code > 0);
     }
@@ -64,15 +64,15 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     unsafe { *errno = before };
 }
 
-/// Leaves a signal to the program's own action.
+/// Passes a signal on to the program's own action.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void, is_fault: bool) {
-    // SAFETY: set before this was the handler, and never freed.
+    // SAFETY: set before this handler was installed, and never freed.
     let before = unsafe { &*BEFORE.load(Ordering::Acquire) };
     let is_ours = action().is_some_and(|now| now.sa_sigaction == on_fault as Handler as usize);
     if is_ours || before.sa_sigaction == libc::SIG_DFL {
         set(before);
         if !is_fault {
-            // SAFETY: to this thread, with what it came with; it waits until this returns.
+            // SAFETY: sent to this thread with its own info; stays pending until this returns.
             unsafe {
                 let (process, thread) = (libc::getpid(), libc::gettid());
                 libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info)
@@ -80,8 +80,8 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void, 
         }
         return;
     }
-    // The program's later action calls this one, as one that it knows from before.
-    // SAFETY: the function that the program gave, as it gave it.
+    // The program has a later action, which calls this one as its predecessor.
+    // SAFETY: the program's function, called with the signature it was registered with.
     unsafe {
         if before.sa_flags & libc::SA_SIGINFO != 0 {
             std::mem::transmute::<usize, Handler>(before.sa_sigaction)(signal, info, context);

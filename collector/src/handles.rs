@@ -1,9 +1,9 @@
-//! What handles mean, of those that a thread used lately.
+//! Values of recently used handles.
 
-/// What each of the handles that a thread used lately means.
+/// The values of the handles that a thread used recently.
 ///
-/// The last one is apart, next to what else each call reads: most programs use one communicator
-/// and one datatype for a long time.
+/// The last handle is stored apart, next to the other data that each call reads: most programs
+/// use one communicator and one datatype for a long time.
 pub struct Handles<V> {
     last: Known<V>,
     /// By a hash of the handle.
@@ -13,7 +13,7 @@ pub struct Handles<V> {
 #[derive(Clone, Copy)]
 struct Known<V> {
     handle: usize,
-    /// When this was true; epochs begin at 1.
+    /// The epoch in which this was true; epochs begin at 1.
     epoch: u32,
     means: V,
 }
@@ -21,7 +21,7 @@ struct Known<V> {
 const PLACES_LOG2: u32 = 6;
 
 impl<V: Copy> Handles<V> {
-    /// None yet; `nothing` stands where nothing is known.
+    /// An empty table; `nothing` fills the free places.
     pub fn new(nothing: V) -> Self {
         let unknown = Known {
             handle: 0,
@@ -34,7 +34,7 @@ impl<V: Copy> Handles<V> {
         }
     }
 
-    /// What a handle means in this epoch.
+    /// The value of a handle in this epoch.
     #[inline(always)]
     pub fn find(&mut self, handle: usize, epoch: u32) -> Option<V> {
         if self.last.handle != handle || self.last.epoch != epoch {
@@ -47,7 +47,7 @@ impl<V: Copy> Handles<V> {
         Some(self.last.means)
     }
 
-    /// Notes what a handle means in this epoch.
+    /// Notes the value of a handle in this epoch.
     pub fn note(&mut self, handle: usize, epoch: u32, means: V) {
         self.last = Known {
             handle,

@@ -1,11 +1,11 @@
-//! Two hashes: a fast one for tables of this process, and one that gives the same
-//! identity on every rank.
+//! Two hashes: a fast one for tables of this process, and one that gives equal identities on
+//! all ranks.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Multiplies and rotates; for keys that nobody chooses with ill will.
+/// Multiplies and rotates; for keys that no attacker chooses.
 #[derive(Clone, Copy, Default)]
 pub struct FastHasher(u64);
 
@@ -44,17 +44,15 @@ impl Hasher for FastHasher {
 
 /// Builds [`FastHasher`]s.
 pub type BuildFast = BuildHasherDefault<FastHasher>;
-/// A map with the fast hash.
 pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildFast>;
-/// A set with the fast hash.
 pub type FastSet<K> = std::collections::HashSet<K, BuildFast>;
 
-/// An identity made of numbers: equal on all ranks that feed it equal numbers.
+/// An identity made of numbers; equal numbers give equal identities on all ranks.
 #[derive(Clone, Copy)]
 pub struct Identity(u64);
 
 impl Identity {
-    /// Starts with a domain, so that things of different kinds never look alike.
+    /// Starts with a domain, so that objects of different kinds get different identities.
     pub fn new(domain: u64) -> Self {
         Identity(0).with(domain)
     }
@@ -70,7 +68,7 @@ impl Identity {
         Identity(h ^ h >> 33)
     }
 
-    /// Adds ranks, their number first.
+    /// Adds ranks, preceded by their number.
     #[must_use]
     pub fn with_ranks(self, ranks: &[i32]) -> Self {
         let counted = self.with(ranks.len() as u64);
@@ -88,7 +86,7 @@ impl Identity {
             .fold(counted, |identity, &byte| identity.with(u64::from(byte)))
     }
 
-    /// The identity; small numbers are reserved for what is known beforehand.
+    /// The identity; small numbers are reserved for predefined objects.
     pub fn id(self) -> u64 {
         match self.0 {
             small if small < 1 << 32 => small | 1 << 63,

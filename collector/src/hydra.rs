@@ -1,42 +1,43 @@
-//! The store of MPICH's launcher: lines of text over a socket that each process inherits.
+//! The key-value store of MPICH's launcher: lines of text over a socket that each process
+//! inherits.
 //!
-//! MPICH's processes tell each other where they are by this store (PMI, version 1) while MPI
-//! starts: each puts what it has, all meet at a barrier, each gets what others put. What is put
-//! before MPI_Init is there for all after it. The socket is the MPI library's: it is used here
-//! only around MPI_Init, when the library does not, and every question is answered before the
-//! next.
+//! MPICH's processes exchange their addresses through this store (PMI, version 1) while MPI
+//! starts. Each process puts its data, all meet at a barrier, and each gets the data of others.
+//! A value put before MPI_Init is visible to all afterwards. The socket belongs to the MPI
+//! library. The collector uses it only around MPI_Init, when the library does not, and reads
+//! every answer before it asks again.
 //!
-//! *Constraint.* An answer that is not waited for would be taken by the MPI library for that to
-//! a question of its own. So every answer is waited for, as the library waits for its own.
+//! *Constraint.* The MPI library would take an unread answer for the answer to its own
+//! question. So the collector waits for every answer, as the library does.
 //!
-//! *Not supported.* Launchers other than MPICH's (Hydra): nothing is known then. Slurm's, for one,
-//! hands out a socket under the same name and takes the version of the protocol that is asked
-//! for first as that of all: it is not asked.
+//! *Not supported.* Launchers other than MPICH's (Hydra). Slurm's, for one, offers a socket
+//! under the same name. It applies the protocol version of the first request to all later ones,
+//! so the collector must not ask it.
 
 use std::ffi::c_int;
 
-/// Longest answer: keys and values are shorter.
+/// Longest answer, bytes; keys and values are shorter.
 const LONGEST: usize = 4096;
 
-/// Hydra tells each process how many there are on its host; Slurm does not.
+/// Hydra gives each process the number of processes on its host; Slurm does not.
 const OF_HYDRA: &str = "MPI_LOCALNRANKS";
 
-/// The store, for this process.
+/// The store as this process sees it.
 pub struct Store {
     socket: c_int,
-    /// What the job's part of the store is called; no two jobs have the same.
+    /// Name of the job's part of the store, unique among jobs.
     pub name: String,
-    /// Number of this process in the job.
+    /// Rank of this process in the job.
     pub rank: i32,
 }
 
 impl Store {
-    /// The store of a job of several processes; `None` if there is none.
+    /// Opens the store of a job of several processes; `None` if there is none.
     pub fn open() -> Option<Store> {
         Store::of(|name| std::env::var(name).ok())
     }
 
-    /// The same for a process with this environment.
+    /// As [`open`](Self::open), for a process with this environment.
     fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Store> {
         let number = |name| variable(name)?.trim().parse::<i32>().ok();
         number(OF_HYDRA)?;
@@ -50,7 +51,7 @@ impl Store {
             name: String::new(),
             rank,
         };
-        // What is put before this is lost. That the MPI library says it again does no harm.
+        // The store drops values that come before this. The MPI library may repeat it.
         let answer = store.ask("cmd=init pmi_version=1 pmi_subversion=1\n")?;
         value(&answer, "rc").filter(|&code| code == "0")?;
         let answer = store.ask("cmd=get_my_kvsname\n")?;
@@ -58,14 +59,14 @@ impl Store {
         Some(store)
     }
 
-    /// Puts a value of one word in; whether it is.
+    /// Puts a one-word value; returns whether the store accepted it.
     pub fn put(&self, key: &str, word: &str) -> bool {
         let name = &self.name;
         let answer = self.ask(&format!("cmd=put kvsname={name} key={key} value={word}\n"));
         answer.is_some_and(|answer| value(&answer, "rc") == Some("0"))
     }
 
-    /// Whether somebody put a value in; `None` if there is no answer.
+    /// Whether the key has a value; `None` without an answer.
     pub fn has(&self, key: &str) -> Option<bool> {
         let name = &self.name;
         let answer = self.ask(&format!("cmd=get kvsname={name} key={key}\n"))?;
@@ -75,7 +76,7 @@ impl Store {
     fn ask(&self, question: &str) -> Option<String> {
         let mut rest = question.as_bytes();
         while !rest.is_empty() {
-            // SAFETY: the bytes of the question. No signal, should the launcher be gone.
+            // SAFETY: the bytes of the question. No signal if the launcher is gone.
             let sent = unsafe {
                 libc::send(
                     self.socket,
@@ -90,12 +91,12 @@ impl Store {
                 sent => rest = rest.get(sent as usize..)?,
             }
         }
-        // One line, and nothing behind it: nothing else was asked for.
+        // Exactly one line follows: there is no other question.
         let mut answer = [0u8; LONGEST];
         let mut length = 0;
         while length < LONGEST {
             let room = &mut answer[length..];
-            // SAFETY: there is so much room.
+            // SAFETY: `room` is valid for its length.
             let got = unsafe { libc::recv(self.socket, room.as_mut_ptr().cast(), room.len(), 0) };
             match got {
                 ..0 if is_interrupted() => {}
@@ -110,8 +111,8 @@ impl Store {
         None
     }
 
-    /// Waits until there is something to read, if that is all that is missing: the socket may be
-    /// one that does not wait.
+    /// Waits for input if the last error says that there is none yet: the socket may be
+    /// non-blocking.
     fn waits_for_more(&self) -> bool {
         if std::io::Error::last_os_error().kind() != std::io::ErrorKind::WouldBlock {
             return false;
@@ -131,7 +132,7 @@ fn is_interrupted() -> bool {
     std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
 }
 
-/// The word behind `key=`.
+/// The word after `key=`.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let mut words = line.split_whitespace();
     words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(store.has("k0"), None);
     }
 
-    /// Slurm takes the first version of the protocol that it is asked for as that of all.
+    /// Slurm applies the protocol version of the first request to all later ones.
     #[test]
     fn launchers_other_than_hydra_are_not_asked() {
         let (here, mut there) = UnixStream::pair().unwrap();

@@ -1,19 +1,18 @@
-//! The preloaded library that records what every call did.
+//! The preloaded library that records every call.
 //!
-//! *Data flow.* A program's `MPI_x` comes to the wrapper of that name (`exports`),
-//! (`lookup` for a program that asks `dlsym` for it), `shmem_x` to one of `shmem`,
-//! which calls the real function (`resolve`) between two readings of the clock
-//! (`clock`). The call's class (`classes`) then says what it did: a
-//! `signature` that repeats, and a record of twelve bytes in the location's
-//! `stream`.
+//! *Data flow.* A program's `MPI_x` reaches the wrapper of that name (`exports`; `lookup` if
+//! the program asks `dlsym` for it), and `shmem_x` reaches one in `shmem`. The wrapper calls
+//! the real function (`resolve`) between two readings of the clock (`clock`). The call's class
+//! (`classes`) then describes it: a `signature` that repeats, and a record of twelve bytes in
+//! the location's `stream`.
 //!
-//! *Constraints.* The program must not notice: nothing here ends, blocks or changes
-//! it. Nothing is linked against MPI, so that the library can be preloaded into
-//! whatever else `mpirun` starts. A call costs some tens of nanoseconds; whatever
-//! costs more happens the first time something is seen.
+//! *Constraints.* The program must not notice the collector: nothing here ends, blocks or
+//! changes it. Nothing links against MPI, so the library can be preloaded into any process that
+//! `mpirun` starts. A call costs some tens of nanoseconds; more expensive work happens once per
+//! new item.
 //!
-//! *Not supported.* User-level threads that move between system threads inside MPI
-//! calls; MPI 4 sessions.
+//! *Not supported.* User-level threads that move between system threads inside MPI calls; MPI 4
+//! sessions.
 
 mod call;
 mod claim;

@@ -1,31 +1,32 @@
-//! Completion lists: which requests a Wait or Test completed, each list once.
+//! Completion lists: the requests that a Wait or Test completed; each distinct list is stored
+//! once.
 
 use std::hash::BuildHasher;
 
 use crate::hash::{BuildFast, FastMap};
 
-/// Entries of a list at most; longer ones go into extension records.
+/// Most entries of a list; longer ones go into extension records.
 pub const MAX_ENTRIES: usize = 4096;
-/// Lists of one location at most.
+/// Most lists of one location.
 const MAX_LISTS: usize = 8192;
-/// Entries of all lists of one location at most.
+/// Most entries of all lists of one location.
 const MAX_ALL_ENTRIES: usize = 1 << 18;
-/// From this length on a list takes less room than extension records, even if it comes
-/// only once. Shorter ones are lists from the second time on.
+/// A list of at least this many entries takes less room than extension records, even if it
+/// occurs only once. Shorter ones become lists at their second occurrence.
 const WORTH_IT: usize = 32;
-/// Short lists that came once are remembered in so many places.
+/// Number of places for short lists that occurred once.
 const REMEMBERED: usize = 1024;
 
-/// Lists used lately are found in so many places.
+/// Number of places for recently used lists.
 const RECENT: usize = 256;
 
 /// The completion lists of one location.
 pub struct Lists {
-    /// Ids of lists used lately, by hash; 0 = none.
+    /// Ids of recently used lists, by hash; 0 = none.
     recent: Box<[u32; RECENT]>,
-    /// Hashes of short lists that came once.
+    /// Hashes of short lists that occurred once.
     once: Box<[u64; REMEMBERED]>,
-    /// Entries of all lists.
+    /// Number of entries in all lists.
     entries: usize,
     /// Lists of one entry, the usual case.
     single: FastMap<(u32, u32), u32>,
@@ -48,8 +49,8 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// The id of the list with these (delta, outcome) entries and whether it is new;
-    /// `None` if they take less room in extension records, or there are too many.
+    /// The id of the list with these (delta, outcome) entries, and whether it is new. `None` if
+    /// extension records take less room, or if there are too many lists.
     #[inline]
     pub fn intern(&mut self, entries: &[(u32, u32)]) -> Option<(u32, bool)> {
         if entries.is_empty() {
@@ -96,7 +97,7 @@ impl Lists {
         Some(id)
     }
 
-    /// Whether a list came before, or is worth a definition all the same.
+    /// Whether a list occurred before, or deserves a definition at its first occurrence.
     fn comes_again(&mut self, entries: &[(u32, u32)]) -> bool {
         if entries.len() >= WORTH_IT {
             return true;
@@ -106,7 +107,7 @@ impl Lists {
         std::mem::replace(place, hash) == hash
     }
 
-    /// The entries of a list; none for 0.
+    /// The entries of a list; empty for 0.
     #[inline]
     pub fn entries(&self, id: u32) -> &[(u32, u32)] {
         let at = (id as usize).wrapping_sub(1);
@@ -114,7 +115,7 @@ impl Lists {
     }
 }
 
-/// Where a list is, if it was used lately.
+/// Place of a list in the table of recently used ones.
 #[inline]
 fn place(entries: &[(u32, u32)]) -> usize {
     let hash = entries.iter().fold(0u64, |hash, &(delta, outcome)| {

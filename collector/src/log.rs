@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
-/// How important a message is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
     /// The recording is damaged.
     Error,
-    /// Something was not as asked for.
+    /// A request of the user could not be met.
     Warn,
-    /// What was chosen.
+    /// The choices made.
     Info,
     /// For developers.
     Debug,
@@ -39,7 +39,7 @@ pub fn write(level: Level, text: std::fmt::Arguments<'_>) {
         rank if rank < 0 => format!("laggard: {text}\n"),
         rank => format!("laggard[{rank}]: {text}\n"),
     };
-    // One write, so that lines of several ranks do not mix. Nobody to tell if it fails.
+    // One write, so that lines of several ranks do not mix. A failure cannot be reported.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

@@ -1,19 +1,19 @@
-//! `dlsym`: a program that looks a function of MPI or OpenSHMEM up in a library by itself gets ours.
+//! `dlsym`: gives our wrapper to a program that looks up a function of MPI or OpenSHMEM itself.
 //!
-//! Interpreters and plugins are not linked with MPI. They load it (`dlopen`) and ask for
-//! its functions by handle, where no preloaded library is asked: Python's ctypes, Julia,
-//! Java and Rust programs, and libraries that choose among several MPIs at run time. So
-//! `dlsym` is exported, too, and such a lookup finds our wrapper instead of the function
-//! that the wrapper passes on to.
+//! Interpreters and plugins are not linked with MPI. They load it (`dlopen`) and ask for its
+//! functions by handle, which bypasses preloaded libraries. Python's ctypes, Julia, Java and
+//! Rust programs do so, and libraries that choose among several MPIs at run time. The collector
+//! therefore exports `dlsym`, too. Such a lookup finds our wrapper instead of the function that
+//! the wrapper calls.
 //!
-//! *Constraint.* For `RTLD_NEXT` and `RTLD_DEFAULT` the C library takes the library that
-//! called from the return address, so there must be no frame of ours between it and the
-//! caller: what is exported is a few instructions that jump on with all arguments in
-//! place. `RTLD_DEFAULT` needs nothing else, as it finds a preloaded library first.
+//! *Constraint.* For `RTLD_NEXT` and `RTLD_DEFAULT` the C library derives the calling library
+//! from the return address. No frame of ours may stand between it and the caller: the exported
+//! function is a few instructions that jump on with all arguments in place. `RTLD_DEFAULT`
+//! needs nothing else, because it finds a preloaded library first.
 //!
-//! *Safety.* Our wrapper stands for one function only, the one that it passes on to. A
-//! tool's library may have functions of these names as well; whichever is found is called,
-//! and none is called twice or calls itself.
+//! *Safety.* A wrapper replaces only the one function that it calls. A tool's library may
+//! define functions of these names, too. Whichever definition is found gets called, none is
+//! called twice, and none calls itself.
 //!
 //! *Not supported.* `dlvsym`: no MPI library has symbol versions.
 
@@ -23,20 +23,21 @@ use crate::exports;
 use crate::resolve::{Target, own_function};
 use crate::shmem;
 
-/// The C library's `dlsym`, or that of another tool behind this library.
+/// The C library's `dlsym`, or the next tool's.
 pub type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The wrapper for what a handle gives under a name of MPI's or OpenSHMEM's, or what it gives.
+/// Looks up a name of MPI or OpenSHMEM by handle; returns our wrapper if it calls the function
+/// found.
 ///
 /// # Safety
 /// As `dlsym`.
 #[cfg_attr(not(dlsym_exported), allow(dead_code))]
 unsafe extern "C" fn by_handle(handle: *mut c_void, name: *const c_char) -> *mut c_void {
-    // SAFETY: a string, or the C library could not do its work either.
+    // SAFETY: a C string: the C library needs one, too.
     let wanted = unsafe { CStr::from_ptr(name) };
     let candidates = Candidates::of(wanted);
-    // After all lookups of ours: what dlerror() says next is about the program's.
-    // SAFETY: the arguments are the caller's.
+    // Runs after our own lookups, so that dlerror() speaks of the program's.
+    // SAFETY: the caller's arguments.
     let found = unsafe { real()(handle, name) };
     if found.is_null() {
         return found;
@@ -44,20 +45,20 @@ unsafe extern "C" fn by_handle(handle: *mut c_void, name: *const c_char) -> *mut
     candidates.wrapper_of(found).unwrap_or(found)
 }
 
-/// The wrappers that can stand for what is found under a name.
+/// The wrappers that may replace a function of one name.
 struct Candidates([Option<Candidate>; 2]);
 
 struct Candidate {
     target: &'static Target,
-    /// What it would pass on to now.
+    /// Address of the function that it calls now.
     address: *mut c_void,
     wrapper: *mut c_void,
 }
 
 impl Candidates {
-    /// The wrapper with this name, and for `MPI_x` that of `PMPI_x`, too: where a tool
-    /// behind this library has an `MPI_x`, ours passes on to the tool's. In the MPI
-    /// library both names are one function, which `PMPI_x` of ours passes on to.
+    /// The wrappers of this name and, for `MPI_x`, also of `PMPI_x`. If a tool behind this
+    /// library has an `MPI_x`, our `MPI_x` calls that. In the MPI library both names are one
+    /// function, which our `PMPI_x` calls.
     fn of(name: &CStr) -> Self {
         let twin = exports::targets().find(|(mpi, pmpi)| mpi.name() == name || pmpi.name() == name);
         let Some((mpi, pmpi)) = twin else {
@@ -70,7 +71,7 @@ impl Candidates {
 
     fn wrapper_of(&self, found: *mut c_void) -> Option<*mut c_void> {
         let mut candidates = self.0.iter().flatten();
-        // From here on it passes on to this and nothing else.
+        // Fixes the wrapper's target to this function.
         let stands = |c: &&Candidate| c.address == found && c.target.settle(found) == found;
         candidates.find(stands).map(|c| c.wrapper)
     }
@@ -89,7 +90,7 @@ impl Candidate {
 
 #[cfg(not(dlsym_exported))]
 mod stub {
-    //! The C library's own is not known to be found from behind an exported one.
+    //! No known way to find the C library's `dlsym` from behind an exported one.
 
     use std::ffi::c_void;
     use std::ptr;
@@ -113,11 +114,11 @@ mod stub {
 
     use super::Dlsym;
 
-    /// The real function, once it is known; read by the instructions below.
+    /// The real function, or null; the instructions below read it.
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-    /// Under which version the C library has it: since it exists on this architecture,
-    /// and since libdl became a part of libc.
+    /// Symbol versions of `dlsym`: the first on this architecture, and the one since libdl
+    /// became part of libc.
     #[cfg(target_arch = "x86_64")]
     const VERSIONS: [&CStr; 2] = [c"GLIBC_2.2.5", c"GLIBC_2.34"];
     #[cfg(target_arch = "aarch64")]
@@ -127,22 +128,21 @@ mod stub {
         fn laggard_dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     }
 
-    /// Brings the name into the list of what is exported, which the compiler makes of Rust
-    /// functions only. The linker is told to give it to `laggard_dlsym` (see `build.rs`).
+    /// Puts the name `dlsym` into the list of exports, which the compiler builds from Rust
+    /// functions only. The linker then gives the name to `laggard_dlsym` (see `build.rs`).
     ///
     /// # Safety
     /// As the C library's function.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
-        // SAFETY: passed on.
+        // SAFETY: passes the caller's arguments on.
         unsafe { laggard_dlsym(handle, name) }
     }
 
-    /// Finds the real function: when this library is loaded, or before, where another
-    /// one's constructor comes first. Neither allocates nor locks anything of ours.
+    /// Finds the real function when this library is loaded, or earlier if another library's
+    /// constructor runs first. It takes no memory and no lock of ours.
     ///
-    /// Asked for with a version, which is another function and not exported here: it finds
-    /// the next definition after this library.
+    /// `dlvsym` is not exported here, so it finds the next definition after this library.
     pub extern "C" fn find() -> *mut c_void {
         for version in VERSIONS {
             // SAFETY: a lookup by name.
@@ -169,16 +169,17 @@ mod stub {
         unsafe { mem::transmute::<*mut c_void, Dlsym>(real) }
     }
 
-    /// A C library that has no `dlsym` of the versions above cannot load what is linked
-    /// with it on this architecture. As the instructions below do then.
+    /// Stands for a missing `dlsym`. A C library without the versions above cannot load
+    /// programs of this architecture. The instructions below behave the same in this case.
     unsafe extern "C" fn nothing(_: *mut c_void, _: *const c_char) -> *mut c_void {
         ptr::null_mut()
     }
 
-    // Handles that are neither RTLD_DEFAULT (0) nor RTLD_NEXT (-1), and names that begin
-    // with MPI_, MPIX, PMPI_, PMPIX, sh or star go to `by_handle`, all else to the real function;
-    // by jumps, so that both return to the caller. Names are read byte by byte: the next
-    // page may not be there. Not hidden: linkers give `dlsym` the visibility of this.
+    // Calls go to `by_handle` if the handle is neither RTLD_DEFAULT (0) nor RTLD_NEXT (-1) and
+    // the name begins with MPI_, MPIX, PMPI_, PMPIX, sh or star. All others go to the real
+    // function. Both are jumps, so both return to the caller. Names are read byte by byte: the
+    // next page may be unmapped. The symbol is not hidden, because linkers give `dlsym` its
+    // visibility.
 
     #[cfg(target_arch = "x86_64")]
     global_asm!(
@@ -336,12 +337,12 @@ mod stub {
     );
 }
 
-/// The real function: for lookups in this library, which must not come to its own.
+/// The real function, for lookups in this library, which must bypass its own `dlsym`.
 pub fn real() -> Dlsym {
     stub::real()
 }
 
-/// This library is loaded. Where nothing is found yet, it is asked for again.
+/// Runs when this library is loaded. A failed search is repeated later.
 pub fn loaded() {
     stub::find();
 }

@@ -1,9 +1,8 @@
-//! The collector's memory: what happens when there is none.
+//! The collector's allocator, which copes with failed allocations.
 //!
-//! Rust ends the process when memory cannot be had, but the program may well cope with
-//! a `malloc` that fails, and its end would be the collector's doing. At the first
-//! failure recording stops, and the call on its way is finished with memory that was
-//! set aside.
+//! Rust ends the process if an allocation fails. The program may handle a failed `malloc`, so
+//! the collector must not end it. At the first failure recording stops, and a reserve serves
+//! the call in progress.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -13,23 +12,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::log;
 use crate::run;
 
-/// Bytes set aside: more than the largest table of a location needs to grow. Untouched,
-/// they are a range of addresses only.
+/// Size of the reserve, bytes: more than the largest table of a location needs to grow.
+/// Untouched, it occupies addresses only.
 const RESERVE: usize = 64 << 20;
 
-/// Where the reserve begins; 0 = there is none.
+/// Address of the reserve; 0 = none.
 static START: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of it that were given out.
+/// Bytes of the reserve in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Recording was stopped for want of memory.
+/// Recording stopped for lack of memory.
 static SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Sets memory aside.
+/// Maps the reserve.
 pub fn set_aside() -> io::Result<()> {
     if START.load(Ordering::Relaxed) != 0 {
         return Ok(());
     }
-    // SAFETY: a mapping of our own.
+    // SAFETY: a new mapping.
     let start = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -47,18 +46,18 @@ pub fn set_aside() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether recording was stopped for want of memory.
+/// Whether recording stopped for lack of memory.
 pub fn is_short() -> bool {
     SHORT.load(Ordering::Relaxed)
 }
 
-/// The system's memory, and the reserve behind it.
+/// The system's memory, then the reserve.
 struct Memory;
 
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-// SAFETY: blocks are the system's, or parts of the reserve that are given out once.
+// SAFETY: blocks come from the system, or are parts of the reserve that are given out once.
 unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -75,7 +74,7 @@ unsafe impl GlobalAlloc for Memory {
         // SAFETY: passed on.
         let block = unsafe { System.alloc_zeroed(layout) };
         if block.is_null() {
-            // Zero as it was mapped: no part is given out twice.
+            // Zero as mapped: no part is given out twice.
             return from_reserve(layout);
         }
         block
@@ -102,9 +101,9 @@ unsafe impl GlobalAlloc for Memory {
         let moved =
             from_reserve(unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         if !moved.is_null() {
-            // SAFETY: a block of its own, and both have as much.
+            // SAFETY: separate blocks, both at least this long.
             unsafe { ptr::copy_nonoverlapping(block, moved, layout.size().min(size)) };
-            // SAFETY: the old block, whose content is in the new one.
+            // SAFETY: the old block, whose content has been copied.
             unsafe { self.dealloc(block, layout) };
         }
         moved
@@ -149,7 +148,7 @@ mod tests {
     fn the_reserve_serves_when_the_system_does_not() {
         set_aside().unwrap();
         let layout = Layout::from_size_align(100, 64).unwrap();
-        // SAFETY: blocks are used as long as they are, and within their sizes.
+        // SAFETY: blocks are used while they are allocated, within their sizes.
         unsafe {
             let (one, two) = (from_reserve(layout), from_reserve(layout));
             assert!(is_reserve(one) && is_reserve(two) && (one as usize).is_multiple_of(64));

@@ -1,8 +1,8 @@
-//! Regions that an operation map names: all of their instances are recorded, however short, since
-//! ranks' instances can be matched only where none is missing.
+//! Regions that an operation map names. All of their instances are recorded, however short:
+//! instances of different ranks match only if none is missing.
 //!
-//! Functions are told by their addresses. Their names stand in the symbol tables of the files
-//! that they come from, each of which is looked through once.
+//! Functions are identified by their addresses. Their names come from the symbol tables of the
+//! loaded files; each file is searched once.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -14,7 +14,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use laggard_trace::operations::OperationMap;
 
 static MAP: OnceLock<OperationMap> = OnceLock::new();
-/// Where each library is loaded whose functions are known, and those that the map names.
+/// The number of unloaded libraries so far, and each searched library with its mapped
+/// functions.
 static MODULES: Mutex<(u32, Vec<Module>)> = Mutex::new((0, Vec::new()));
 
 struct Module {
@@ -22,10 +23,10 @@ struct Module {
     functions: Vec<u64>,
 }
 
-/// Reads the map, before anything is recorded.
+/// Reads the map, before recording begins.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the map's fault.
 pub fn read(path: &Path) -> Result<(), String> {
     let map = OperationMap::read(path)?;
     MAP.get_or_init(|| map);
@@ -38,12 +39,12 @@ pub fn is_named(name: &[u8]) -> bool {
     map.is_some_and(|map| map.get(&String::from_utf8_lossy(name)).is_some())
 }
 
-/// Whether the map has the function that begins here.
+/// Whether the map has the function at this address.
 pub fn is_function(address: u64) -> bool {
     let Some(map) = MAP.get().filter(|map| !map.is_empty()) else {
         return false;
     };
-    // SAFETY: all zero is valid, and what is left where dladdr fails.
+    // SAFETY: all zero is valid, and remains if dladdr fails.
     let info = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         match libc::dladdr(address as *const c_void, &mut info) {
@@ -55,7 +56,7 @@ pub fn is_function(address: u64) -> bool {
     let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     let unloads = laggard_callpath::unloads();
     if modules.0 != unloads {
-        // Another library may be there now.
+        // Another library may have these addresses now.
         *modules = (unloads, Vec::new());
     }
     let at = match modules.1.iter().position(|module| module.base == base) {
@@ -69,11 +70,11 @@ pub fn is_function(address: u64) -> bool {
     modules.1[at].functions.binary_search(&address).is_ok()
 }
 
-/// The file that is loaded here. The program's own name may be that of another file by now.
+/// The loaded file. The program's own name may belong to another file by now.
 fn file_of(info: &libc::Dl_info) -> PathBuf {
-    // SAFETY: a look at what the kernel passed to the program.
+    // SAFETY: reads a value that the kernel passed to the program.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    // SAFETY: all zero is valid; the name is a string for as long as the library is loaded.
+    // SAFETY: all zero is valid; the name is a C string while the library is loaded.
     unsafe {
         let mut own: libc::Dl_info = std::mem::zeroed();
         let is_known = libc::dladdr(headers as *const c_void, &mut own) != 0;
@@ -90,7 +91,7 @@ fn file_of(info: &libc::Dl_info) -> PathBuf {
     }
 }
 
-/// A file in memory, while it is read.
+/// A file mapped for reading.
 struct Mapped {
     start: *mut c_void,
     length: usize,
@@ -100,7 +101,7 @@ impl Mapped {
     fn open(path: &Path) -> Option<Mapped> {
         let file = File::open(path).ok()?;
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-        // SAFETY: a new mapping of a file, which nobody writes to.
+        // SAFETY: a new mapping of a file that nobody writes to.
         let start = unsafe {
             let (access, kind) = (libc::PROT_READ, libc::MAP_PRIVATE);
             libc::mmap(
@@ -116,20 +117,20 @@ impl Mapped {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes are mapped, for as long as `self` lives. A loaded file is not
-        // made shorter while it runs.
+        // SAFETY: `length` bytes are mapped while `self` lives. A loaded file does not shrink
+        // while it runs.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: mapped in `open`, and used no more.
+        // SAFETY: mapped in `open`, and no longer used.
         unsafe { libc::munmap(self.start, self.length) };
     }
 }
 
-/// Addresses of the functions of a loaded file that the map names, ascending.
+/// Addresses of the mapped functions in a loaded file, ascending.
 fn functions(path: &Path, base: u64, map: &OperationMap) -> Option<Vec<u64>> {
     let file = Mapped::open(path)?;
     let mut found = Vec::new();
@@ -143,14 +144,14 @@ fn functions(path: &Path, base: u64, map: &OperationMap) -> Option<Vec<u64>> {
     Some(found)
 }
 
-/// Whether the map has a function with this symbol, as compilers make them of names.
+/// Whether the map names the function of this symbol, which the compiler mangled.
 fn is_mapped(symbol: &[u8], map: &OperationMap) -> bool {
     let Ok(symbol) = std::str::from_utf8(symbol) else {
         return false;
     };
     let last = |name: &'_ str| name.rsplit("::").next().unwrap_or_default().to_owned();
     let mut names = map.entries().map(|(name, _)| last(name));
-    // Most are none, and demangling takes long.
+    // Demangling is slow, and most symbols cannot match.
     if !names.any(|name| symbol.contains(name.split('(').next().unwrap_or_default())) {
         return false;
     }
@@ -163,23 +164,23 @@ fn is_mapped(symbol: &[u8], map: &OperationMap) -> bool {
         || demangled(symbol).is_some_and(|name| has(&name))
 }
 
-/// The name of a function of C++, where the program has the library that knows it.
+/// The demangled name of a C++ function, if the program has the C++ library.
 fn demangled(symbol: &str) -> Option<String> {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
     if !symbol.starts_with("_Z") {
         return None;
     }
-    // SAFETY: a lookup by name, where the program itself would find it.
+    // SAFETY: a lookup by name, in the program's own scope.
     let function = unsafe { crate::lookup::real()(libc::RTLD_DEFAULT, c"__cxa_demangle".as_ptr()) };
     if function.is_null() {
-        // A failed lookup of ours is not what the program's next dlerror() is about.
+        // The program's next dlerror() must not report our failed lookup.
         // SAFETY: may be called at any time.
         unsafe { libc::dlerror() };
         return None;
     }
     let symbol = CString::new(symbol).ok()?;
-    // SAFETY: the function of the C++ ABI of this type; what it gives is a string to be freed.
+    // SAFETY: the function of the C++ ABI; it returns a C string to be freed.
     unsafe {
         let demangle: Demangle = std::mem::transmute(function);
         let mut status = 0;
@@ -194,26 +195,26 @@ fn demangled(symbol: &str) -> Option<String> {
     }
 }
 
-/// Offset of the table of sections in the header of a file, size of an entry, their number; type
-/// of the file.
+/// Offsets in an ELF header: section table, size of an entry, number of entries, file type.
 const HEADER: (usize, usize, usize, usize) = (0x28, 0x3a, 0x3c, 0x10);
-/// A file that is loaded where it says.
+/// File type of an executable with fixed addresses.
 const EXECUTABLE: u16 = 2;
-/// A section that is a table of all symbols.
+/// Section type of the full symbol table.
 const ALL_SYMBOLS: u32 = 2;
-/// Bytes of a symbol.
+/// Size of a symbol, bytes.
 const SYMBOL: usize = 24;
-/// A symbol that is a function.
+/// Symbol type of a function.
 const FUNCTION: u8 = 2;
 
-/// Gives the functions in a file's table of symbols: where, whether that is an address or an
-/// offset from where it is loaded, and the name. `None` if it is no such file, or ends early.
+/// Calls `give` for each function in a file's symbol table, with its value, whether that is an
+/// absolute address rather than an offset from the load address, and its name. `None` if the
+/// file is not of this kind, or is truncated.
 fn symbols(file: &[u8], mut give: impl FnMut(u64, bool, &[u8])) -> Option<()> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(file.get(at..at + 2)?.try_into().ok()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
     let u64_at = |at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
     let place = |at: usize| usize::try_from(u64_at(at)?).ok();
-    // Of 64 bits, the least significant byte first.
+    // ELF, 64 bit, little endian.
     if file.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
     }
@@ -278,7 +279,7 @@ mod tests {
         let address = laggard_test_of_symbols as *const c_void;
         // SAFETY: all zero is valid.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: a look at what is loaded.
+        // SAFETY: only queries loaded files.
         assert_ne!(unsafe { libc::dladdr(address, &mut info) }, 0);
         let base = info.dli_fbase.addr() as u64;
         let found = functions(&file_of(&info), base, &map).unwrap();

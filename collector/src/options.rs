@@ -1,4 +1,4 @@
-//! What the user can choose: one table of environment variables.
+//! The user's choices: one table of environment variables.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ pub enum Mode {
     Off,
 }
 
-/// What a file of the trace holds.
+/// Scope of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilePer {
     /// One location.
@@ -32,25 +32,25 @@ pub enum FilePer {
 /// The choices made for this run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the trace goes.
+    /// Directory of the trace.
     pub trace_dir: PathBuf,
-    /// Frames kept for each call.
+    /// Most frames of a call path.
     pub callpath_depth: usize,
     /// What is recorded.
     pub mode: Mode,
-    /// Bytes of a location's file at most.
+    /// Most bytes of a location's file.
     pub max_trace_bytes: Option<u64>,
     /// Bytes of a location's memory.
     pub buffer: usize,
-    /// What shares a file.
+    /// Scope of a trace file.
     pub file_per: FilePer,
     /// Start paused.
     pub paused: bool,
-    /// Time between measurements of the clocks; zero = only at the start and the end.
+    /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
-    /// What names regions of which all instances are recorded.
+    /// Operation map: all instances of its regions are recorded.
     pub operation_map: Option<PathBuf>,
-    /// Messages shown.
+    /// Most detailed level of messages shown.
     pub log: Level,
 }
 
@@ -71,7 +71,7 @@ impl Default for Options {
     }
 }
 
-/// One variable: its name, what values it takes, how it is set and shown.
+/// One variable: its name, its values, and how it is set and shown.
 struct Row {
     name: &'static str,
     values: &'static str,
@@ -79,7 +79,7 @@ struct Row {
     show: fn(&Options) -> String,
 }
 
-/// Longer intervals are longer than any run, s.
+/// Upper limit of the interval, s; longer than any run.
 const LONGEST_INTERVAL_S: f64 = 1e9;
 
 const ROWS: &[Row] = &[
@@ -207,7 +207,7 @@ const ROWS: &[Row] = &[
 ];
 
 impl Options {
-    /// The choices in the environment, and what is wrong with them.
+    /// Reads the environment; returns the options and the complaints.
     pub fn from_environment() -> (Options, Vec<String>) {
         Options::from_values(|name| env::var_os(name))
     }
@@ -219,7 +219,7 @@ impl Options {
                 continue;
             };
             let mut changed = options.clone();
-            // A directory's name may be anything but a zero byte.
+            // A directory's name may hold any byte but zero.
             let trimmed = OsStr::from_bytes(value.as_bytes().trim_ascii());
             if (row.set)(&mut changed, trimmed).is_some() {
                 options = changed;

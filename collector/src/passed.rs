@@ -1,27 +1,25 @@
-//! How arguments travel through the wrappers: whole, also where they are wider than `mpi.h`
-//! says.
+//! Passes arguments through the wrappers whole, even those wider than `mpi.h` says.
 //!
-//! Handles are `int` in MPICH and addresses in Open MPI. A collector that was built for MPICH
-//! and is preloaded into a program of Open MPI records nothing, and yet the program's calls
-//! come through its wrappers. If these took an `int` for a handle, half of the address would
-//! be lost. So an `int` is passed on with the word that it came in, of which a callee that
-//! wants an `int` reads the lower half: that is how the calling conventions of 64-bit Linux
-//! pass integers, in registers and on the stack.
+//! Handles are `int` in MPICH and addresses in Open MPI. A collector built for MPICH and
+//! preloaded into an Open MPI program records nothing, but the program's calls still pass its
+//! wrappers. A wrapper that took an `int` would lose half of the address. It therefore passes
+//! the whole word on, and a callee that wants an `int` reads the lower half. The calling
+//! conventions of 64-bit Linux pass integers that way, in registers and on the stack.
 //!
-//! Built for Open MPI, where handles are words anyway, nothing is different.
+//! A build for Open MPI behaves as usual: its handles are words.
 
-/// What an argument of the type `T` is passed on as.
+/// The type in which a `T` is passed on.
 pub type Passed<T> = <T as Argument>::Passed;
 
 /// A type of arguments and results of MPI's functions.
 pub trait Argument: Copy {
-    /// As which it is passed on.
+    /// The type in which it is passed on.
     type Passed: Copy;
-    /// What `mpi.h` says it is.
+    /// The value as `mpi.h` types it.
     fn seen(passed: Self::Passed) -> Self;
-    /// This, to be passed on in the place of what came: the same, or a pointer.
+    /// This value in the form of the argument that came: the same value, or a pointer.
     fn passed(self, came: Self::Passed) -> Self::Passed;
-    /// The same where nothing came.
+    /// This value in passed form, if no argument came.
     fn whole(self) -> Self::Passed;
 }
 

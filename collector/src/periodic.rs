@@ -1,16 +1,15 @@
 //! Measurements of the clocks while the program runs (`LAGGARD_SYNC_INTERVAL_S`).
 //!
-//! *When.* All ranks make the same blocking collectives on `MPI_COMM_WORLD`, in the same
-//! order, whatever else they do; so their number is the one thing that all know without a
-//! message. After those in which everybody waits for everybody, the leaders of the hosts
-//! count; every so many they *meet*: rank 0 tells the others whether it is time to measure
-//! and when to meet next, which it chooses so that there are few meetings in an interval.
-//! Other ranks do nothing.
+//! *When.* All ranks make the same blocking collectives on `MPI_COMM_WORLD` in the same order.
+//! Their number is therefore known to all ranks without a message. The leader of each host
+//! counts the collectives in which every rank waits for every other. At agreed counts the
+//! leaders *meet*: rank 0 tells the others whether to measure now and when to meet next. It
+//! chooses few meetings per interval. Other ranks do nothing.
 //!
-//! *No harm.* Rank 0 leaves such a collective when the others do, so nobody waits long,
-//! and the time is between two calls of the program. Should ranks have counted differently
-//! all the same (a tool that makes collectives on some ranks only, a process that is
-//! stopped), nobody waits longer than [`PATIENCE`]: who does measures no more.
+//! *No harm.* Rank 0 leaves such a collective when the others do, so nobody waits long. The
+//! time falls between two calls of the program. Ranks may still count differently: a tool makes
+//! collectives on some ranks only, or a process is stopped. Then no rank waits longer than
+//! [`PATIENCE`], and the rank that waited measures no more.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,20 +25,20 @@ use crate::log::info;
 use crate::sync::{self, Talk};
 use crate::thread;
 
-/// Rank 0 waits so long for a leader, leaders four times as long for rank 0: others may be
-/// served before.
+/// Rank 0 waits this long for a leader. Leaders wait four times as long for rank 0, which may
+/// serve others first.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Exchanges with each leader.
 const ROUNDS: usize = 10;
-/// The number of collectives between two meetings grows at most so fast: a program may
+/// Largest growth factor of the number of collectives between two meetings: a program may
 /// become slower.
 const GROWTH: u64 = 4;
 /// `ClockPoint::kind`.
 const KIND: u32 = 2;
 
-/// This rank leads a host, and clocks are to be compared.
+/// This rank leads a host and takes part in the measurements.
 static ON: AtomicBool = AtomicBool::new(false);
-/// Collectives up to the next meeting.
+/// Collectives left up to the next meeting.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 static MEETINGS: Mutex<Option<Meetings>> = Mutex::new(None);
 
@@ -49,27 +48,27 @@ struct Meetings {
     rank: i32,
     /// In ticks.
     interval: u64,
-    /// When the last measurement and the last meeting were, ticks.
+    /// Times of the last measurement and of the last meeting, ticks.
     measured: u64,
     met: u64,
     /// Collectives from the last meeting to this one.
     step: u64,
-    /// For rank 0: the leaders that did not give up, with room for what is sent to them.
-    /// For the others: the room for what is sent to rank 0.
+    /// Rank 0: the leaders that have not given up, with their send buffers. Other leaders: the
+    /// send buffer for rank 0.
     peers: Vec<Peer>,
 }
 
-// SAFETY: a handle, and memory of its own.
+// SAFETY: a handle and memory that it owns.
 unsafe impl Send for Meetings {}
 
 struct Peer {
     rank: i32,
     is_lost: bool,
-    /// What is being sent: stays where it is, also if the library never lets go of it.
+    /// The message being sent. It must not move, even if the library never releases it.
     outgoing: &'static mut [u64; 2],
 }
 
-/// Begins to count, if this rank leads a host. `leaders` is null where it does not.
+/// Begins to count if this rank leads a host; `leaders` is null on other ranks.
 pub fn start(leaders: MPI_Comm, interval: Duration) {
     if interval.is_zero() || leaders.bits() == constants().comm_null.bits() {
         return;
@@ -98,7 +97,7 @@ pub fn start(leaders: MPI_Comm, interval: Duration) {
     }
 }
 
-/// No more meetings: MPI ends, or this is another process now.
+/// Ends the meetings: MPI ends, or this is a forked child.
 pub fn stop() {
     ON.store(false, Ordering::Relaxed);
 }
@@ -109,14 +108,14 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// After a collective in which all members waited for all, which has been recorded.
+/// Called after a recorded collective in which all members waited for all.
 #[cold]
 #[inline(never)]
 pub fn after(call: &mut Call, comm: MPI_Comm) {
     if !is_turn(comm) {
         return;
     }
-    // The stream may be closed meanwhile.
+    // Another thread may close the stream during the meeting.
     call.release();
     let point = meet();
     if call.claim()
@@ -126,11 +125,11 @@ pub fn after(call: &mut Call, comm: MPI_Comm) {
     }
 }
 
-/// After one that is not recorded: the other leaders count it, too.
+/// Called after a collective that is not recorded: the other leaders count it, too.
 #[cold]
 #[inline(never)]
 pub fn after_unrecorded(comm: MPI_Comm) {
-    // One inside another call: the library's own, or the same once more.
+    // A nested one is the library's own, or the same collective again.
     if !thread::is_inside() && is_turn(comm) {
         guarded(meet);
     }
@@ -140,9 +139,9 @@ fn is_turn(comm: MPI_Comm) -> bool {
     comm.bits() == constants().comm_world.bits() && LEFT.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
-/// Meets the other leaders; gives the point if clocks were compared.
+/// Meets the other leaders; returns the clock point if clocks were compared.
 fn meet() -> Option<ClockPoint> {
-    // Collectives on one communicator follow one another, so nobody else is here.
+    // Collectives on one communicator do not overlap, so no other thread is here.
     let mut meetings = MEETINGS.try_lock().ok()?;
     let meetings = meetings.as_mut()?;
     let outcome = match meetings.rank {
@@ -160,7 +159,7 @@ fn meet() -> Option<ClockPoint> {
 }
 
 impl Meetings {
-    /// Rank 0: tells the others, and answers them in turn.
+    /// Rank 0: informs the other leaders and answers them in turn.
     fn lead(&mut self) -> (u64, Option<[u64; 3]>) {
         let now = clock::now();
         let since = now.wrapping_sub(self.measured);
@@ -190,13 +189,13 @@ impl Meetings {
         }
         self.met = clock::now();
         if is_due {
-            // When the last leader was answered: intervals count from there for all of them.
+            // The time of the last answer: intervals count from here for all leaders.
             self.measured = self.met;
         }
         (step, measured)
     }
 
-    /// Another leader; `None` if rank 0 does not come.
+    /// Any other leader; `None` if rank 0 does not come.
     fn follow(&mut self) -> Option<(u64, Option<[u64; 3]>)> {
         let talk = Talk::bounded(self.leaders, 4 * PATIENCE);
         let [is_due, step] = talk.receive(0)?;
@@ -208,8 +207,9 @@ impl Meetings {
     }
 }
 
-/// After how many collectives to meet again, when the last `step` took `elapsed` ticks and
-/// it is time to measure in `ahead` ticks: a little before that.
+/// Number of collectives up to the next meeting, which should fall just before the next
+/// measurement. The last `step` collectives took `elapsed` ticks; the measurement is due in
+/// `ahead` ticks.
 fn next_step(step: u64, elapsed: u64, ahead: u64) -> u64 {
     let fitting = u128::from(step) * u128::from(ahead) / u128::from(elapsed.max(1));
     let most = step.saturating_mul(GROWTH).min(1 << 32);
@@ -247,7 +247,7 @@ mod tests {
         let (meetings, points) = simulate(|_| 10, 100_000_000, 1_000_000);
         assert!((95..=100).contains(&points.len()), "{}", points.len());
         assert!(meetings < 100 * 25, "{meetings}");
-        // Collectives rarer than measurements are wanted.
+        // Collectives come less often than the wanted measurements.
         let (meetings, points) = simulate(|_| 3_000_000, 100_000_000, 1_000_000);
         assert_eq!(meetings, points.len() as u64);
     }

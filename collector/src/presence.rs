@@ -1,12 +1,11 @@
-//! Which processes of the job are recorded: all of them know, and no message was sent.
+//! Finds out which processes of the job are recorded, without a message.
 //!
-//! What all ranks do together must not be begun where some ranks have no collector, or
-//! it would wait for them for ever. While MPI starts, each process puts what others
-//! must know of it into PMIx, the store of the job's launcher, and a fence hands
-//! everything to everybody before MPI_Init returns. The collector adds one word to its
-//! process's share when the library commits it: everybody sees the same words, on any
-//! number of hosts, and comes to the same conclusion. MPICH's launcher has a store of its own
-//! ([`crate::hydra`]), in which the word stands before MPI_Init begins.
+//! A collective of the collector would hang if some ranks had no collector. While MPI starts,
+//! each process puts its contact data into PMIx, the key-value store of the job's launcher. A
+//! fence hands everything to everybody before MPI_Init returns. The collector adds one word
+//! when the library commits its data. All ranks then see the same words, on any number of
+//! hosts, and draw the same conclusion. MPICH's launcher has its own store ([`crate::hydra`]),
+//! which holds the word before MPI_Init begins.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem;
@@ -61,11 +60,11 @@ const SUCCESS: c_int = 0;
 const ERROR: c_int = -1;
 /// `PMIX_BOOL`.
 const BOOL: u16 = 1;
-/// `PMIX_GLOBAL`: for processes of all hosts.
+/// `PMIX_GLOBAL`: visible to processes on all hosts.
 const EVERYWHERE: u8 = 3;
 
 const PRESENT: Key = key("laggard.present");
-/// What is at hand is the answer: nobody is asked, and nothing waited for.
+/// Return what is available locally; ask no server and wait for nothing.
 const OPTIONAL: Key = key("pmix.optional");
 
 const fn key(text: &str) -> Key {
@@ -83,15 +82,15 @@ const TRUE: Value = Value {
     data: [u64::from_ne_bytes([1; 8]), 0, 0],
 };
 
-/// MPI_Init of this process goes through its wrapper.
+/// MPI_Init of this process is in its wrapper.
 static STARTING: AtomicBool = AtomicBool::new(false);
-/// This process has said that it is here.
+/// This process has published its word.
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// The store of MPICH's launcher, once this process has said there that it is here.
+/// The store of MPICH's launcher, once this process has published its word there.
 static STORE: OnceLock<Store> = OnceLock::new();
 
-/// MPI_Init begins or ends.
+/// Marks the begin or end of MPI_Init.
 pub fn set_starting(starting: bool) {
     STARTING.store(starting, Ordering::Relaxed);
     if starting && cfg!(mpich) && STORE.get().is_none() {
@@ -110,12 +109,12 @@ fn say_to_hydra() {
     }
 }
 
-/// The word of a rank in the store of MPICH's launcher.
+/// Key of a rank's word in the store of MPICH's launcher.
 fn word_of(rank: i32) -> String {
     format!("laggard-present-{rank}")
 }
 
-/// What the job is called in the store of MPICH's launcher.
+/// Name of the job in the store of MPICH's launcher.
 pub fn job_name() -> Option<&'static str> {
     STORE.get().map(|store| store.name.as_str())
 }
@@ -123,14 +122,14 @@ pub fn job_name() -> Option<&'static str> {
 /// Ranks with a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Present {
-    /// How many.
+    /// Number of ranks.
     pub total: i32,
-    /// The first of them.
+    /// Lowest rank.
     pub lowest: i32,
 }
 
 impl Present {
-    /// One more, in ascending order.
+    /// Adds a rank; ranks come in ascending order.
     fn add(&mut self, rank: i32) {
         if self.total == 0 {
             self.lowest = rank;
@@ -139,8 +138,8 @@ impl Present {
     }
 }
 
-/// The ranks of a job of `size` that will do their part of what all do together; `None`
-/// where the job's launcher has nothing to tell.
+/// The ranks of a job of `size` that take part in the collector's collectives. `None` if the
+/// launcher's store does not tell.
 pub fn count(size: i32) -> Option<Present> {
     let mut present = Present {
         total: 0,
@@ -168,14 +167,14 @@ pub fn count(size: i32) -> Option<Present> {
     };
     let namespace = std::env::var_os("PMIX_NAMESPACE")?;
     let namespace = namespace.as_bytes();
-    // The last byte stays zero.
+    // The last byte stays zero: it terminates the name.
     process.namespace[..255]
         .get_mut(..namespace.len())?
         .copy_from_slice(namespace);
     if get.is_null() {
         return None;
     }
-    // SAFETY: the function with this name, which the library that committed has too.
+    // SAFETY: PMIx's function of this name, from the library that committed.
     let get: Get = unsafe { mem::transmute::<*mut c_void, Get>(get) };
     let optional = Info {
         key: OPTIONAL,
@@ -185,7 +184,7 @@ pub fn count(size: i32) -> Option<Present> {
     for rank in 0..size {
         process.rank = rank as u32;
         let mut value: *mut Value = ptr::null_mut();
-        // SAFETY: all arguments are as PMIx declares them; what it gives is freed.
+        // SAFETY: arguments as PMIx declares them; its result is freed.
         let result = unsafe {
             let result = get(&process, PRESENT.as_ptr().cast(), &optional, 1, &mut value);
             libc::free(value.cast());
@@ -198,14 +197,14 @@ pub fn count(size: i32) -> Option<Present> {
     Some(present)
 }
 
-/// The MPI library hands over what other processes may know: one word more.
+/// Adds one word to the data that the MPI library publishes to other processes.
 ///
 /// # Safety
 /// As PMIx demands.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn PMIx_Commit() -> c_int {
-    // A program that did not come here through our MPI_Init will not be recorded, and
-    // one with another library's handles neither.
+    // A program that did not enter our MPI_Init will not be recorded. Nor will one whose
+    // library has other handles.
     if STARTING.load(Ordering::Relaxed) && !SAID.load(Ordering::Relaxed) {
         let said = guarded(|| program::is_expected_library() && say()).unwrap_or(false);
         SAID.store(said, Ordering::Relaxed);
@@ -214,14 +213,14 @@ unsafe extern "C-unwind" fn PMIx_Commit() -> c_int {
     if commit.is_null() {
         return ERROR;
     }
-    // SAFETY: the function that the caller meant.
+    // SAFETY: the function that the caller called.
     unsafe { mem::transmute::<*mut c_void, Commit>(commit)() }
 }
 
 fn say() -> bool {
     let put = symbol_of_pmix(c"PMIx_Put");
     let mut value = TRUE;
-    // SAFETY: the function with this name, its arguments as PMIx declares them.
+    // SAFETY: PMIx's function of this name, with arguments as PMIx declares them.
     !put.is_null()
         && unsafe {
             let put: Put = mem::transmute::<*mut c_void, Put>(put);

@@ -1,4 +1,4 @@
-//! What is known of the program and its machine.
+//! Facts about the program and its machine.
 
 use std::ffi::CStr;
 use std::fs;
@@ -21,14 +21,14 @@ pub fn command_line() -> Vec<Vec<u8>> {
     text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// What the MPI library tells of itself, in lines.
+/// Version text of the MPI library, several lines.
 fn library_version() -> String {
-    // Longer than MPI_MAX_LIBRARY_VERSION_STRING of the libraries known (MPICH: 8192).
+    // Exceeds MPI_MAX_LIBRARY_VERSION_STRING of the known libraries (MPICH: 8192).
     let mut text = vec![0 as std::ffi::c_char; 16384];
     let mut length = 0;
-    // SAFETY: the buffer is as long as the library's texts; MPI is initialised.
+    // SAFETY: the buffer holds the longest text of the library; MPI is initialised.
     unsafe { real::MPI_Get_library_version(text.as_mut_ptr(), &mut length) };
-    // SAFETY: terminated, at the latest by the zeros it was filled with.
+    // SAFETY: the buffer was zeroed, so the text is terminated.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) };
     text.to_string_lossy().into_owned()
 }
@@ -39,7 +39,7 @@ pub fn mpi_library() -> String {
     text.lines().next().unwrap_or("").trim().to_owned()
 }
 
-/// What MPICH was built for, such as ch4:ucx; empty where the library does not say.
+/// The device of MPICH, such as ch4:ucx; empty if the library does not say.
 fn mpi_device() -> String {
     let text = library_version();
     let mut lines = text.lines();
@@ -47,7 +47,7 @@ fn mpi_device() -> String {
     device.unwrap_or("").trim().to_owned()
 }
 
-/// Settings of MPI libraries that say how messages are sent, and which of these wait for their
+/// Settings of MPI libraries that choose the transport and which messages wait for their
 /// receive.
 const SETTINGS: [&str; 6] = [
     "OMPI_MCA_pml",
@@ -57,10 +57,10 @@ const SETTINGS: [&str; 6] = [
     "OMPI_MCA_btl_tcp_eager_limit",
     "UCX_RNDV_THRESH",
 ];
-/// Longer values are left out, bytes.
+/// Longest setting kept, bytes.
 const LONGEST_SETTING: usize = 200;
 
-/// Those of them that are in the environment: `NAME=value`.
+/// The settings in the environment: `NAME=value`.
 fn settings() -> impl Iterator<Item = Vec<u8>> {
     SETTINGS.iter().filter_map(|name| {
         let value = std::env::var_os(name)?;
@@ -78,8 +78,8 @@ pub const FAMILY: &str = if cfg!(open_mpi) {
     "another MPI"
 };
 
-/// Whether the MPI library at run time is of the family whose `mpi.h` this was built
-/// with: handles of another family would mean nothing.
+/// Whether the MPI library at run time belongs to the family built for. Handles of another
+/// family would mean nothing.
 pub fn is_expected_library() -> bool {
     let library = mpi_library();
     if cfg!(open_mpi) {
@@ -93,18 +93,17 @@ pub fn is_expected_library() -> bool {
     }
 }
 
-/// Whether this process may speak for its job before it can be asked for its rank: its
-/// launcher calls it the first, or nothing.
+/// Whether this process may speak for its job before MPI tells its rank: the launcher numbers
+/// it 0, or gives no number.
 pub fn may_speak() -> bool {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
     let rank = names.iter().find_map(|name| std::env::var(name).ok());
     rank.is_none_or(|rank| rank == "0")
 }
 
-/// Name of this host.
 pub fn host_name() -> Vec<u8> {
     let mut name = [0u8; 256];
-    // SAFETY: the buffer is valid and its last byte is not handed out.
+    // SAFETY: the buffer is valid, and its last byte stays zero.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let end = name
         .iter()
@@ -113,11 +112,11 @@ pub fn host_name() -> Vec<u8> {
     name[..end].to_vec()
 }
 
-/// Bytes of `/proc/cpuinfo` that tell of the first processor. The kernel makes the text while
-/// it is read, and that of all processors takes time.
+/// Bytes read of `/proc/cpuinfo`, enough for the first processor. The kernel makes the text
+/// while it is read; all processors would take long.
 const FIRST_PROCESSOR: usize = 4096;
 
-/// Model of the processor; empty where the system does not tell.
+/// Model of the processor; empty if the system does not say.
 pub fn processor() -> Vec<u8> {
     let mut text = vec![0; FIRST_PROCESSOR];
     let read = fs::File::open("/proc/cpuinfo").and_then(|mut file| file.read(&mut text));
@@ -125,8 +124,8 @@ pub fn processor() -> Vec<u8> {
     model(&text).to_vec()
 }
 
-/// The model that a text of `/proc/cpuinfo` begins with: its name, or where there is none as on
-/// ARM, the number of the part.
+/// The model at the start of a text of `/proc/cpuinfo`: the name, or the part number on ARM,
+/// which gives no name.
 fn model(text: &[u8]) -> &[u8] {
     let value = |key: &[u8]| {
         let lines = text.split(|&byte| byte == b'\n');
@@ -138,8 +137,7 @@ fn model(text: &[u8]) -> &[u8] {
     found.unwrap_or_default()
 }
 
-/// An identity of the host since it was started: processes with equal ones share the
-/// `clock` that records are told by.
+/// An identity of the host since its last boot. Processes with equal ones share `clock`.
 pub fn host_id(clock: u32) -> u64 {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let id = Identity::new(0x686f_7374)
@@ -152,8 +150,7 @@ pub fn host_id(clock: u32) -> u64 {
     }
 }
 
-/// What is added to a clock on this machine: namespaces of time have offsets of their own.
-/// Counters know nothing of them, 0.
+/// Offset of a clock on this machine: each time namespace has its own. Counters have none, 0.
 fn time_namespace(clock: u32) -> u64 {
     match clock == Clock::Monotonic as u32 {
         true => namespace("time"),
@@ -165,18 +162,17 @@ fn namespace(name: &str) -> u64 {
     fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |file| file.ino())
 }
 
-/// A colour for `MPI_Comm_split`: processes on one machine with equal ones share the `clock`.
+/// A colour for `MPI_Comm_split`: processes on one machine with equal colours share `clock`.
 pub fn clock_colour(clock: u32) -> i32 {
     let id = Identity::new(u64::from(clock)).with(time_namespace(clock));
     (id.id() >> 33) as i32
 }
 
-/// Numbers of the processors that this thread may run on, ascending; none if the system does not
-/// say.
+/// Processors that this thread may run on, ascending; empty if the system does not say.
 fn affinity() -> Vec<usize> {
-    // More than `cpu_set_t` has room for.
+    // Larger than `cpu_set_t`.
     let mut mask = [0u64; 256];
-    // SAFETY: the system writes so many bytes at most.
+    // SAFETY: the system writes at most the given number of bytes.
     let written = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
@@ -192,7 +188,7 @@ fn affinity() -> Vec<usize> {
     (0..64 * mask.len()).filter(is_set).collect()
 }
 
-/// Ascending numbers as the system writes them: `0-3,8`.
+/// Formats ascending numbers as the system does: `0-3,8`.
 fn ranges(numbers: &[usize]) -> String {
     let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [one] => one.to_string(),
@@ -201,7 +197,7 @@ fn ranges(numbers: &[usize]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Properties that every location carries.
+/// Properties of every location.
 pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> {
     let mut level = 0;
     // SAFETY: MPI is initialised.

@@ -1,8 +1,8 @@
-//! What programs call to tell of their own regions: through `laggard.h` or `laggard.f90`, and
-//! where the compiler instruments functions.
+//! Entry points for regions that programs mark, through `laggard.h` or `laggard.f90`, and for
+//! functions that the compiler instruments.
 //!
-//! All of it does nothing while nothing is recorded, within another recorded call, and where the
-//! thread is at its stream: a signal handler may have been instrumented, too.
+//! They do nothing while nothing is recorded, within another recorded call, or while the thread
+//! is at its stream: a signal handler may be instrumented, too.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Mutex;
@@ -20,15 +20,15 @@ use crate::symmetric;
 use crate::thread::{STATE, UNRECORDED, slot, state};
 use crate::windows;
 
-/// Names of regions that were begun before the recording and are not ended yet.
+/// Names of open regions that began before the recording.
 static EARLY: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
-/// How many these are; no more than [`MOST_EARLY`].
+/// Length of `EARLY`, at most [`MOST_EARLY`].
 static EARLY_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// More are taken for regions that were not begun, when they end.
+/// Most early regions kept. The end of any further one counts as an end without a begin.
 const MOST_EARLY: usize = 1024;
 
-/// Changes the regions that were begun early, unless somebody else does so: a signal handler, or
-/// the child of a process that was forked meanwhile, must not wait.
+/// Changes the early regions, unless the lock is taken: a signal handler or a forked child must
+/// not wait for it.
 fn early<T>(change: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> Option<T> {
     let mut names = EARLY.try_lock().ok()?;
     let result = change(&mut names);
@@ -36,7 +36,7 @@ fn early<T>(change: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> Option<T> {
     Some(result)
 }
 
-/// One that was begun early is ended.
+/// Removes an early region that ends.
 fn forget_early(name: &[u8]) {
     early(|names| {
         let position = names.iter().position(|known| **known == *name);
@@ -44,7 +44,7 @@ fn forget_early(name: &[u8]) {
     });
 }
 
-/// Begins to tell of something at `site`.
+/// Begins a record at `site`.
 #[inline(always)]
 fn begin(site: CallSite) -> Option<(Call, u64)> {
     if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
@@ -73,7 +73,7 @@ fn at(call: &mut Call, now: u64) -> Moment {
     }
 }
 
-/// The first bytes of a name: what is behind them is never read.
+/// The name's first bytes; the rest is never read.
 ///
 /// # Safety
 /// Null or a C string that lasts as long as the call.
@@ -81,14 +81,14 @@ unsafe fn text<'n>(name: *const c_char) -> Option<&'n [u8]> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: as the caller states; so many bytes are there.
+    // SAFETY: as the caller states; all bytes up to the length found are there.
     unsafe {
         let length = libc::strnlen(name, LONGEST_NAME);
         Some(std::slice::from_raw_parts(name.cast(), length))
     }
 }
 
-/// The variable at an address, if there is one.
+/// The variable at `address`, if it is in known memory.
 fn variable(address: usize) -> Variable {
     if address == 0 {
         return Variable::default();
@@ -110,8 +110,8 @@ fn variable(address: usize) -> Variable {
     }
 }
 
-/// Begins a region. `address`: null, or a variable that the region waits for, in symmetric memory
-/// or in that of a window.
+/// Begins a region. `address` is null, or the variable in symmetric or window memory that the
+/// region waits for.
 ///
 /// # Safety
 /// The name is null or a C string.
@@ -174,7 +174,7 @@ unsafe extern "C" fn laggard_collector_region_end(name: *const c_char) {
     call.finish();
 }
 
-/// Begins a phase, which ends with the next.
+/// Begins a phase. It ends when the next one begins.
 ///
 /// # Safety
 /// The name is null or a C string.
@@ -195,7 +195,7 @@ unsafe extern "C" fn laggard_collector_phase(name: *const c_char) {
     call.finish();
 }
 
-/// Begins a phase within a call that is at its stream.
+/// Begins a phase within a call that has claimed its stream.
 pub fn phase(call: &mut Call, name: &[u8]) {
     let (site, now) = (call.site, call.leave);
     let at = at(call, now);
@@ -208,7 +208,8 @@ extern "C" fn laggard_collector_pause(is_paused: i32) {
     run::set_paused(is_paused != 0);
 }
 
-/// Tells of a function that is entered or left: threads without a location do not get one for it.
+/// Records that a function is entered or left. Threads without a location do not get one for
+/// it.
 macro_rules! of_function {
     ($site:ident, $caller:ident, |$stream:ident, $at:ident| $does:expr) => {
         // SAFETY: the slot belongs to this thread.
@@ -220,7 +221,7 @@ macro_rules! of_function {
         };
         call.guarded(|call| {
             let mut $at = at(call, now);
-            // Frames of another stack, a coroutine's, do not compare.
+            // Frames on another stack, such as a coroutine's, do not compare.
             $at.frame = call.thread().has_on_stack($site.sp).then_some(Frame {
                 sp: $site.sp,
                 caller: $caller.addr() as u64,
@@ -233,7 +234,7 @@ macro_rules! of_function {
     };
 }
 
-/// What the compiler has functions call when they are entered, with `-finstrument-functions`.
+/// `-finstrument-functions` makes functions call this on entry.
 #[unsafe(no_mangle)]
 extern "C" fn __cyg_profile_func_enter(function: *const c_void, caller: *const c_void) {
     let site = laggard_callpath::call_site!();
@@ -241,7 +242,7 @@ extern "C" fn __cyg_profile_func_enter(function: *const c_void, caller: *const c
         .enter_function(function.addr() as u64, at));
 }
 
-/// What the compiler has functions call before they return.
+/// `-finstrument-functions` makes functions call this before they return.
 #[unsafe(no_mangle)]
 extern "C" fn __cyg_profile_func_exit(function: *const c_void, caller: *const c_void) {
     let site = laggard_callpath::call_site!();

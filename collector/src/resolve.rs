@@ -1,7 +1,7 @@
-//! The real functions: found at run time, once each.
+//! Finds the real functions at run time, once each.
 //!
-//! Nothing here links to an MPI library, so that the collector can be preloaded
-//! into whatever stands between `mpirun` and the program.
+//! Nothing here links to an MPI library, so the collector can be preloaded into any process
+//! between `mpirun` and the program.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ pub struct Slot<F> {
     function: PhantomData<F>,
 }
 
-/// What a wrapper passes on to, of whatever type.
+/// The type-independent part of a [`Slot`].
 pub struct Target {
     name: &'static str,
     address: AtomicPtr<c_void>,
@@ -48,19 +48,18 @@ impl<F: Copy> Slot<F> {
         unsafe { mem::transmute_copy(&address) }
     }
 
-    /// The same without its type.
+    /// The slot without its type.
     pub const fn target(&self) -> &Target {
         &self.target
     }
 }
 
 impl Target {
-    /// Its name.
     pub fn name(&self) -> &'static CStr {
         CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or(c"")
     }
 
-    /// Where it is; null if no library that is loaded has it.
+    /// Address; null if no loaded library has the function.
     pub fn address(&self) -> *mut c_void {
         let address = self.address.load(Ordering::Relaxed);
         if address.is_null() {
@@ -70,8 +69,7 @@ impl Target {
         }
     }
 
-    /// From now on it is at this address, where it was not elsewhere already. Gives where
-    /// it is.
+    /// Sets the address, unless the slot already has one. Returns the address in force.
     pub fn settle(&self, address: *mut c_void) -> *mut c_void {
         let known = self.address.load(Ordering::Relaxed);
         if !known.is_null() {
@@ -91,32 +89,32 @@ impl Target {
     #[inline(never)]
     fn find(&self) -> *mut c_void {
         let address = symbol(self.name());
-        // A failed lookup of ours is not what the program's next dlerror() is about.
+        // The program's next dlerror() must not report our failed lookup.
         // SAFETY: may be called at any time.
         unsafe { libc::dlerror() };
         if address.is_null() {
-            // Not for good: the library may be loaded later.
+            // Not cached: the library may be loaded later.
             return absent as *mut c_void;
         }
         self.settle(address)
     }
 }
 
-/// Stands in for a function that no loaded library has: whoever calls it found it
-/// here by mistake, and gets an error code.
+/// Stands in for a function that no loaded library has. Its caller got it from us by mistake
+/// and receives an error code.
 extern "C" fn absent() -> c_int {
     16 // MPI_ERR_OTHER in Open MPI; any code but MPI_SUCCESS serves.
 }
 
-/// How files of MPI and OpenSHMEM libraries begin.
+/// File name prefixes of MPI and OpenSHMEM libraries.
 const MPI: &[&str] = &["libmpi", "libpmpi", "liboshmem"];
 
-/// The next definition of a symbol of MPI after this library, wherever it was loaded.
+/// The next definition of an MPI symbol after this library, whichever way it was loaded.
 pub fn symbol(name: &CStr) -> *mut c_void {
     next(name, MPI)
 }
 
-/// The next definition of a symbol of PMIx: plugins of the MPI library load it.
+/// The next definition of a PMIx symbol; plugins of the MPI library load PMIx.
 pub fn symbol_of_pmix(name: &CStr) -> *mut c_void {
     next(name, &["libpmix"])
 }
@@ -130,8 +128,8 @@ fn next(name: &CStr, libraries: &[&str]) -> *mut c_void {
     in_local_scopes(name, libraries)
 }
 
-/// Searches libraries that were loaded with `RTLD_LOCAL`, as extension modules of
-/// interpreters are: `RTLD_NEXT` does not see them.
+/// Searches libraries that were loaded with `RTLD_LOCAL`, as interpreters load extension
+/// modules. `RTLD_NEXT` does not see them.
 fn in_local_scopes(name: &CStr, libraries: &[&str]) -> *mut c_void {
     for path in loaded_objects() {
         let Some(file) = path.to_bytes().rsplit(|&byte| byte == b'/').next() else {
@@ -140,8 +138,8 @@ fn in_local_scopes(name: &CStr, libraries: &[&str]) -> *mut c_void {
         if !libraries.iter().any(|l| file.starts_with(l.as_bytes())) {
             continue;
         }
-        // SAFETY: RTLD_NOLOAD loads nothing; the handle adds a reference to a library
-        // that stays loaded anyway.
+        // SAFETY: RTLD_NOLOAD loads nothing; the handle only adds a reference to a library that
+        // stays loaded anyway.
         let address = unsafe {
             let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             if handle.is_null() {
@@ -172,7 +170,7 @@ fn loaded_objects() -> Vec<std::ffi::CString> {
         0
     }
     let mut list: Vec<std::ffi::CString> = Vec::new();
-    // SAFETY: `visit` matches what is passed.
+    // SAFETY: `visit` expects the data pointer passed here.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
 }
@@ -184,7 +182,7 @@ fn is_own(address: *mut c_void) -> bool {
 
 /// The library in which an address lies; all zero if it is in none.
 fn object_of(address: *mut c_void) -> libc::Dl_info {
-    // SAFETY: all zero is valid, and is what is left where dladdr fails.
+    // SAFETY: all zero is valid, and remains if dladdr fails.
     unsafe {
         let mut info: libc::Dl_info = mem::zeroed();
         match libc::dladdr(address, &mut info) {
@@ -194,13 +192,12 @@ fn object_of(address: *mut c_void) -> libc::Dl_info {
     }
 }
 
-/// Keeps the library of an address loaded to the end, also where the program closes its
-/// last handle.
+/// Keeps the library of an address loaded until the process ends, even if the program closes
+/// its last handle.
 ///
-/// Slots keep addresses, and programs keep wrappers that they looked up. Loaded again, the
-/// library would be elsewhere, and these would lead to where it was. Linked with MPI, or
-/// with a handle on it, most programs never unload it; nor can MPI be initialised again
-/// for those that do.
+/// Slots keep addresses, and programs keep wrappers that they looked up. A library that is
+/// loaded again would be elsewhere, and these addresses would dangle. Most programs never
+/// unload MPI, and none can initialise it twice.
 fn keep_loaded(address: *mut c_void) {
     static LAST: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     let object = object_of(address);
@@ -208,8 +205,8 @@ fn keep_loaded(address: *mut c_void) {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: RTLD_NOLOAD loads nothing, and the handle is never closed. Where it fails,
-    // as for the program itself, the program's next dlerror() must not say so.
+    // SAFETY: RTLD_NOLOAD loads nothing, and the handle is never closed. It fails for the
+    // program itself; the program's next dlerror() must not report that.
     unsafe {
         if libc::dlopen(object.dli_fname, flags).is_null() {
             libc::dlerror();
@@ -218,10 +215,10 @@ fn keep_loaded(address: *mut c_void) {
     LAST.store(object.dli_fbase, Ordering::Relaxed);
 }
 
-/// The function of this name that this library exports; null if there is none.
+/// This library's export of a name; null if there is none.
 ///
-/// By a handle on this library. Its own references to the name lead to whatever comes
-/// first in the process, which may be another tool's.
+/// Needs a handle on this library. A plain reference to the name leads to its first definition
+/// in the process, which may be another tool's.
 pub fn own_function(name: &CStr) -> *mut c_void {
     static OWN: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     let mut own = OWN.load(Ordering::Relaxed);
@@ -239,7 +236,7 @@ pub fn own_function(name: &CStr) -> *mut c_void {
     }
     // SAFETY: a valid handle, a lookup by name.
     let function = unsafe { lookup::real()(own, name.as_ptr()) };
-    // The libraries that this one needs are asked, too.
+    // dlsym also searches the libraries that this one needs.
     if is_own(function) {
         function
     } else {
@@ -247,7 +244,7 @@ pub fn own_function(name: &CStr) -> *mut c_void {
     }
 }
 
-/// Addresses may come to mean other code: call paths must know.
+/// Tells the call paths that addresses may now mean other code.
 ///
 /// # Safety
 /// As the C library's function.
@@ -262,11 +259,11 @@ unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
 
 /// Finds data symbols for the shim's constants.
 ///
-/// From the beginning of the global scope: a program that is not position-independent
-/// has its own copy of the library's variables, which the library uses as well.
+/// Searches from the start of the global scope. A program that is not position-independent has
+/// its own copy of the library's variables, and the library uses that copy.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` is a C string.
 pub unsafe extern "C" fn find_symbol(name: *const c_char) -> *mut c_void {
     // SAFETY: see above.
     let name = unsafe { CStr::from_ptr(name) };

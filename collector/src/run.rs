@@ -31,15 +31,15 @@ use crate::thread::{self, STATE, state};
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 static LIMITS: AtomicU32 = AtomicU32::new(0);
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// The ranks with which the clocks are compared, once there are any.
+/// The communicators for clock measurements, once they exist.
 static PEERS: OnceLock<Peers> = OnceLock::new();
-/// The other ranks will meet this one to do so before they finalise MPI.
+/// The other ranks meet this one for a measurement before they finalise MPI.
 static AWAITED: AtomicBool = AtomicBool::new(false);
 
-/// The process was forked: its parent speaks for it.
+/// This process is a forked child; its parent does the reporting.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// What the locations of this process have in common; `None` before the start.
+/// Settings that the locations of this process share; `None` before the start.
 pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }
@@ -49,8 +49,8 @@ pub fn limits() -> u32 {
     LIMITS.load(Ordering::Relaxed)
 }
 
-/// An error of the collector's own: recording stops for good. The files stay as they
-/// are, readable up to the last record.
+/// Stops recording for good after an internal error. The files stay readable up to the last
+/// record.
 pub fn note_internal_error() {
     LIMITS.fetch_or(LIMIT_INTERNAL, Ordering::Relaxed);
     STATE.store(state::OFF, Ordering::SeqCst);
@@ -68,8 +68,8 @@ pub fn set_paused(paused: bool) {
     }
 }
 
-/// Sets the recording up, after the real MPI_Init has returned. Whether this process
-/// is recorded from here on.
+/// Sets up the recording after the real MPI_Init. Returns whether this process is recorded from
+/// here on.
 pub fn start(call: &mut Call, level: i32) -> bool {
     if STARTED.swap(true, Ordering::Relaxed) {
         return false;
@@ -88,7 +88,7 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     std::panic::set_hook(Box::new(|info| {
         debug!("{info}");
     }));
-    // Missed below, where it can be said.
+    // A failure shows below, where it can be reported.
     let _ = memory::set_aside();
     let (options, complaints) = Options::from_environment();
     log::set_level(options.log);
@@ -126,7 +126,7 @@ fn set_up(call: &mut Call, level: i32) -> bool {
         request::set_concurrent();
     }
     clock::measure_rate();
-    // A process whose options say off still takes part in what all ranks do together.
+    // A process whose options say off still joins the collector's collectives.
     let place = if all_are_here(&options, rank, size) {
         together(&options, rank, size)
     } else {
@@ -138,8 +138,8 @@ fn set_up(call: &mut Call, level: i32) -> bool {
     record(call, &options, directory, run_id, rank, size)
 }
 
-/// Whether every rank of the job has a collector that does its part of what all do
-/// together: what is begun with a rank that has none would never end.
+/// Whether every rank of the job has a collector that joins the collector's collectives. With a
+/// rank that has none they would never end.
 fn all_are_here(options: &Options, rank: i32, size: i32) -> bool {
     let Some(present) = presence::count(size) else {
         return !claim::is_mixed_job();
@@ -153,7 +153,7 @@ fn all_are_here(options: &Options, rank: i32, size: i32) -> bool {
     present.total == size
 }
 
-/// Claims the directory with all ranks, on a communicator of our own.
+/// Claims the directory with all ranks, on the collector's own communicator.
 fn together(options: &Options, rank: i32, size: i32) -> Option<(PathBuf, RunId)> {
     let mut own = constants().comm_null;
     // SAFETY: MPI is initialised, and all ranks of the job come here.
@@ -214,11 +214,11 @@ fn record(
     let recorded = prepared.is_ok() && wanted && {
         guard::install();
         let paused = if options.paused { state::PAUSED } else { 0 };
-        // Other threads wait with their calls until MPI_Init has returned to the program.
+        // Calls of other threads wait until MPI_Init has returned to the program.
         STATE.store(state::RECORDING | paused, Ordering::SeqCst);
         thread::adopt_first(call.site)
     };
-    // All ranks take part, also those that cannot write.
+    // All ranks take part, even if they cannot write.
     let point = measure(0);
     if !recorded {
         STATE.store(state::OFF, Ordering::SeqCst);
@@ -248,8 +248,8 @@ pub fn is_awaited() -> bool {
     AWAITED.load(Ordering::Relaxed)
 }
 
-/// Before the real MPI_Finalize: the last clock measurement, and nothing of ours is
-/// left in the library.
+/// Runs before the real MPI_Finalize: takes the last clock measurement and frees the
+/// collector's communicators.
 pub fn before_finalize(call: &mut Call) {
     let point = guarded(|| {
         periodic::stop();
@@ -270,9 +270,10 @@ pub fn before_finalize(call: &mut Call) {
     }
 }
 
-/// OpenSHMEM finalises itself when a process exits that has not done so: then recording ends
-/// in order, and the other ranks wait for this one in shmem_finalize. Called when the library
-/// is initialised: what is registered last for the exit comes first.
+/// Registers the end of the recording for the exit of the process. OpenSHMEM finalises itself
+/// at exit if the program has not done so. Recording must end first, because the other ranks
+/// wait for this one in shmem_finalize. Exit handlers run in reverse order: this one must be
+/// registered when the library is initialised.
 pub fn end_at_exit() {
     static ONCE: Once = Once::new();
     // SAFETY: registers a function of this library, which is never unloaded.
@@ -299,7 +300,7 @@ extern "C" fn finalized_at_exit() {
     finish(0);
 }
 
-/// Closes everything; the calling thread is at its stream.
+/// Closes everything; the calling thread has claimed its stream.
 pub fn finish(reason: u32) {
     guarded(|| thread::close_all(reason, true));
 }
@@ -313,16 +314,16 @@ fn exits() {
     }
 }
 
-/// Says so if the program used MPI and nothing of it came here: no preloaded library is
-/// asked for calls within one binary, in libraries that are loaded with RTLD_DEEPBIND, or
-/// where a program reads the MPI library's symbol table by itself.
+/// Reports a program that used MPI although the collector saw no call. Preloading cannot
+/// intercept calls within one binary, calls in libraries loaded with RTLD_DEEPBIND, or
+/// functions that a program finds in the MPI library's symbol table itself.
 fn note_unseen() {
     let initialized = resolve::symbol(c"PMPI_Initialized");
     if initialized.is_null() || IS_CHILD.load(Ordering::Relaxed) {
         return;
     }
     let mut flag = 0;
-    // SAFETY: the function with this name, which may be called at any time.
+    // SAFETY: MPI's function of this name, which may be called at any time.
     unsafe {
         let initialized: unsafe extern "C" fn(*mut i32) -> i32 = std::mem::transmute(initialized);
         initialized(&mut flag);
@@ -339,7 +340,7 @@ fn note_unseen() {
 extern "C" fn library_loaded() {
     lookup::loaded();
     clock::loaded();
-    // SAFETY: registers a handler that only stores to a static.
+    // SAFETY: the handler only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
@@ -354,7 +355,7 @@ extern "C" fn library_unloaded() {
     exits();
 }
 
-// After the handlers of `atexit`, in one of which programs finalise MPI.
+// Runs after the handlers of `atexit`: some programs finalise MPI in one.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = library_unloaded;

@@ -1,8 +1,8 @@
-//! The exported functions of OpenSHMEM: one for each family and type of its table of calls.
+//! The exported OpenSHMEM functions: one for each family and type of the table of calls.
 //!
-//! As in [`crate::exports`], the macros only lay out the calls; what a call means is in
-//! [`crate::classes::shmem`]. Programs call `shmem_x` alone, so that there is no second set of
-//! names, and what a library exports beside it (`pshmem_x`) stays the tools'.
+//! As in [`crate::exports`], the macros only lay out the calls; [`crate::classes::shmem`] says
+//! what a call means. Programs call only `shmem_x`. The profiling names `pshmem_x` are left to
+//! tools.
 
 use crate::classes::Operation;
 use crate::classes::environment::finalize;
@@ -17,7 +17,7 @@ type Context = *mut c_void;
 /// `long double`, which is never passed by value here.
 type LongDouble = [u64; 2];
 
-/// One exported function: what it passes on to.
+/// One exported function and its slot.
 macro_rules! wrapper {
     ($number:expr, $symbol:expr, $t:ty, $class:ident($($meaning:tt)*)
         ($($p:ident: $pt:ty),*) -> $r:ty) => {
@@ -26,7 +26,6 @@ macro_rules! wrapper {
             type T = $t;
             #[allow(dead_code)]
             const SIZE: usize = size_of::<T>();
-            /// Bytes of so many elements.
             #[allow(dead_code)]
             fn bytes(elements: usize) -> usize {
                 each(SIZE, elements)
@@ -44,7 +43,7 @@ macro_rules! wrapper {
                     false => operation.begin(site, $number),
                 };
                 let Some(mut call) = begun else {
-                    // SAFETY: the caller's arguments, to the function that it meant.
+                    // SAFETY: passes the caller's arguments to the function it called.
                     return unsafe { REAL.get()($($p),*) };
                 };
                 operation.before(&mut call);
@@ -76,7 +75,7 @@ macro_rules! family {
 macro_rules! exports {
     ($($number:literal $types:ident $prefix:literal $suffix:literal $generic:ident $shape:ident
         $class:ident $meaning:tt $parameters:tt -> $r:ty;)*) => {
-        /// What the wrappers pass on to, by family.
+        /// The real functions behind the wrappers, by family.
         static FAMILIES: &[&[&Target]] = &[$(laggard_trace::shmem_types! {
             $types family $number $prefix $suffix $class $meaning $parameters -> $r
         }),*];
@@ -85,7 +84,7 @@ macro_rules! exports {
 
 laggard_trace::shmem_calls!(exports);
 
-/// What the wrappers pass on to.
+/// The real functions behind the wrappers.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     FAMILIES.iter().copied().flatten().copied()
 }

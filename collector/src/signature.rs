@@ -1,23 +1,22 @@
-//! Signatures: what repeats from call to call, found by the raw arguments.
+//! Signatures: the part of a call that repeats, found by the raw arguments.
 //!
-//! The hot path compares seven words with one line of a table, mostly. Only a call never seen
-//! before is translated (world ranks, identities). A program whose every message has a tag of
-//! its own reads a line that is in no near cache; that is all it reads: statistics are those of
-//! all its messages.
+//! Usually the hot path compares seven words with one line of a table. Only a new call is
+//! translated (world ranks, identities). A program with a new tag for every message reads one
+//! line that is in no near cache, and no more: all its messages share their statistics.
 
 use laggard_trace::{Endpoint, Signature};
 
 use crate::groups::Group;
 use crate::statistics::{Head, Profile, Statistics};
 
-/// Signatures of one location before the fallback takes over.
+/// Signatures of one location before fallbacks are used.
 pub const MAX_SIGNATURES: usize = 65_536;
-/// Fallback signatures, one for each (operation, flags, path, group), beyond that.
+/// Most fallback signatures, one for each (operation, flags, path, group).
 const MAX_FALLBACKS: usize = 65_536;
-/// Signatures with a symmetric address: some room is left for calls without.
+/// Most signatures with a symmetric address; the rest is for calls without one.
 const MAX_WITH_ADDRESS: usize = MAX_SIGNATURES / 2;
 
-/// A call as its arguments say it: ranks as the program numbers them.
+/// A call by its raw arguments, with ranks as the program numbers them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Raw {
@@ -55,8 +54,8 @@ impl Raw {
         }
     }
 
-    /// All of it. Put together from values that are in registers: a word read from memory
-    /// whose parts were written one by one just now has to wait for them.
+    /// All words. Built from values in registers: a load of words whose parts were just stored
+    /// one by one has to wait for the stores.
     #[inline(always)]
     fn words(&self) -> Words {
         [
@@ -70,15 +69,14 @@ impl Raw {
         ]
     }
 
-    /// The group.
     #[inline(always)]
     pub fn group(&self) -> Option<&'static Group> {
-        // SAFETY: groups are there for as long as anything refers to them.
+        // SAFETY: groups live as long as anything refers to them.
         unsafe { self.group.as_ref() }
     }
 
-    /// With ranks and identities that mean the same on every rank. `completes` tells
-    /// what `extra` is.
+    /// Translates ranks and identities to values that mean the same on every rank. `completes`
+    /// tells whether `extra` is a completion list.
     pub fn translated(&self, completes: bool) -> Signature {
         let group = self.group();
         let endpoint = |half: Half| Endpoint {
@@ -99,7 +97,7 @@ impl Raw {
         }
     }
 
-    /// What is left when there are too many different calls.
+    /// The fallback signature, for when there are too many different calls.
     fn fallback(&self) -> Raw {
         Raw {
             send: NOBODY,
@@ -114,7 +112,7 @@ impl Raw {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Half {
-    /// Peer and tag, as one word for the reason that [`Raw::words`] gives.
+    /// Peer and tag in one word, for the reason given at [`Raw::words`].
     who: u64,
     /// Bytes.
     pub bytes: u64,
@@ -139,7 +137,6 @@ impl Half {
         self.who as i32
     }
 
-    /// Tag.
     #[inline(always)]
     pub const fn tag(self) -> i32 {
         (self.who >> 32) as i32
@@ -158,12 +155,12 @@ fn same(a: &Words, b: &Words) -> bool {
         == 0
 }
 
-/// A place for a signature.
+/// A place in the table.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
     words: Words,
-    /// 0 = nothing is there.
+    /// Id; 0 = free.
     id: u32,
     statistics: u32,
 }
@@ -197,22 +194,22 @@ pub struct Found {
     pub statistics: u32,
 }
 
-/// What a look-up of a call gives.
+/// Result of looking up a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Seen before.
     Known(Found),
     /// New: its definition must be written.
     New(Found),
-    /// Too many: the fallback, whose definition must be written if `new`, and the
-    /// record carries what is missing in extensions.
+    /// Too many signatures: a fallback, whose definition must be written if `new`. The record
+    /// gets the missing parts as extensions.
     Fallback {
         /// The fallback signature.
         found: Found,
-        /// Its first use.
+        /// Whether this is its first use.
         new: bool,
     },
-    /// Not even a fallback can be had.
+    /// No room even for a fallback.
     Full,
 }
 
@@ -234,39 +231,39 @@ fn hash(words: &Words) -> u64 {
     products.fold(0, u64::wrapping_add)
 }
 
-/// Bits of a hash beyond the number of one of so many lines.
+/// Shift that leaves the bits of a line number, for a table of `lines` lines.
 fn shift(lines: usize) -> u32 {
     u64::BITS - lines.ilog2()
 }
 
 /// The signatures of one location.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[repr(C)]
 pub struct Signatures {
     /// By index of the statistics.
     pub profile: Profile,
-    /// An open-addressing table of which half is empty at least; their number is a power of two.
+    /// Open-addressing table, at least half empty; its size is a power of two.
     lines: Box<[Line]>,
-    /// The id of the last call's.
+    /// Id of the last call's signature.
     last: u32,
-    /// The line of the one that followed that.
+    /// Line of the signature that followed that one last time.
     expected: u32,
-    /// By id, the line of the signature that followed the last time.
+    /// For each id, the line of the signature that followed it last time.
     next: Vec<u32>,
-    /// A hash's bits that are no line's number.
+    /// Shift that turns a hash into a line number.
     shift: u32,
-    /// Signatures, fallbacks not counted.
+    /// Number of signatures, without fallbacks.
     count: usize,
     fallbacks: usize,
     next_id: u32,
-    /// Calls about symmetric memory that were seen once: what distinguishes them, by line.
+    /// Keys of calls on symmetric memory that occurred once, by line.
     once: Box<[u64]>,
-    /// Signatures with a symmetric address.
+    /// Number of signatures with a symmetric address.
     with_address: usize,
 }
 
 impl Signatures {
-    /// Lines at first, and places of [`once`](Self::once).
+    /// Initial number of lines, and number of places in [`once`](Self::once).
     const LINES: usize = 1 << 10;
 
     /// No signatures.
@@ -292,13 +289,13 @@ impl Signatures {
         Some(self.lines[self.place(&raw.words())?].found())
     }
 
-    /// The signature of a call that is recorded. Programs repeat themselves: the signature that
-    /// followed the last one before is tried first, which takes no hash; and its line has been
-    /// fetched since, which in a program with many of them would be far away by now.
+    /// The signature of a recorded call. Programs repeat themselves, so this first tries the
+    /// signature that followed the last one before. That takes no hash, and its line has been
+    /// prefetched: in a program with many signatures it would be far away by now.
     #[inline(always)]
     pub fn find_recorded(&mut self, raw: &Raw) -> Option<Found> {
         let words = raw.words();
-        // SAFETY: the number of a line, and there are never fewer than before.
+        // SAFETY: a line number; the table never shrinks.
         let mut line = unsafe { self.lines.get_unchecked(self.expected as usize) };
         if !line.holds(&words) {
             let at = self.place(&words)?;
@@ -314,13 +311,13 @@ impl Signatures {
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let line = self.lines.as_ptr().wrapping_add(self.expected as usize);
-            // SAFETY: a hint, for which any address will do.
+            // SAFETY: a prefetch accepts any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
         }
         Some(found)
     }
 
-    /// The number of the line that has these words.
+    /// Line number of these words.
     #[inline]
     fn place(&self, words: &Words) -> Option<usize> {
         let mut at = (hash(words) >> self.shift) as usize;
@@ -336,7 +333,7 @@ impl Signatures {
         }
     }
 
-    /// Puts a signature that is not there into the table.
+    /// Adds a new signature to the table.
     fn insert(&mut self, line: Line) {
         if (self.count + self.fallbacks) * 2 > self.lines.len() {
             let lines = vec![Line::EMPTY; self.lines.len() * 2].into_boxed_slice();
@@ -356,8 +353,8 @@ impl Signatures {
         self.lines[at] = line;
     }
 
-    /// Whether a call about symmetric memory is worth a signature of its own: it has one, or
-    /// it was seen before, not long ago.
+    /// Whether a call on symmetric memory deserves its own signature: it has one, or it
+    /// occurred recently.
     pub fn repeats(&mut self, raw: &Raw) -> bool {
         if self.find(raw).is_some() {
             return true;
@@ -378,7 +375,7 @@ impl Signatures {
         seen == key
     }
 
-    /// The signature of a call, or its fallback, made if need be.
+    /// The signature of a call, made if new, or its fallback.
     pub fn look_up(&mut self, raw: &Raw) -> Lookup {
         if let Some(found) = self.find(raw) {
             return Lookup::Known(found);
@@ -411,7 +408,7 @@ impl Signatures {
             }),
         };
         self.insert(line);
-        // Ids of signatures that are not looked up are among them; they may be any number.
+        // Signatures that are never looked up have ids, too, so ids may be large.
         let known = line.id as usize + 1;
         if known <= 4 * MAX_SIGNATURES {
             self.next.resize(known, 0);
@@ -426,8 +423,8 @@ impl Signatures {
         id
     }
 
-    /// A signature that will not be looked up (the call made a new object): its
-    /// statistics are those of all such calls of its operation and path.
+    /// A signature that is never looked up, because the call made a new object. All such calls
+    /// of an operation and path share their statistics.
     pub fn single(&mut self, operation: u16, path: u32, paused: u16) -> Found {
         Found {
             id: self.next_id(),
@@ -443,7 +440,7 @@ impl Signatures {
     /// The statistics of a signature.
     #[inline(always)]
     pub fn statistics(&mut self, found: Found) -> &mut Statistics {
-        // SAFETY: all that is found was added to this profile.
+        // SAFETY: every signature found has statistics in this profile.
         unsafe { self.profile.get(found.statistics) }
     }
 }
@@ -488,7 +485,7 @@ mod tests {
     #[test]
     fn what_is_expected_is_found_and_what_is_not() {
         let mut signatures = Signatures::new();
-        // The same again and again, other than before, and new ones for which the table grows.
+        // Repetitions, changed repetitions, and new calls that make the table grow.
         let rounds = [0..3, 0..3, 1..5, 0..600, 0..600, 300..302, 0..2000, 0..2000];
         for tag in rounds.into_iter().flatten() {
             let known = signatures.find(&send(tag));
@@ -532,7 +529,7 @@ mod tests {
         assert!(signatures.repeats(&at(8)));
         assert!(matches!(signatures.look_up(&at(8)), Lookup::New(_)));
         assert!(signatures.repeats(&at(8)));
-        // What is seen once only never does.
+        // A call that occurs once never repeats.
         assert!((0..100_000).all(|n| !signatures.repeats(&at(1_000 + 8 * n))));
         let mut limited = Signatures::new();
         let mut repeat = |n: u64| {

@@ -1,24 +1,24 @@
-//! Running statistics, from which the profile is made at the end.
+//! Running statistics, the source of the final profile.
 
 use laggard_trace::{ProfileEntry, flags};
 
 use crate::hash::FastMap;
 
-/// Running statistics. Ticks.
+/// Running statistics; durations in ticks.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Statistics {
     /// Calls.
     pub count: u64,
-    /// Sum of durations.
+    /// Sum of the durations.
     pub total: u64,
-    /// Shortest.
+    /// Shortest duration.
     pub minimum: u64,
-    /// Longest.
+    /// Longest duration.
     pub maximum: u64,
-    /// Sum of squared durations.
+    /// Sum of the squared durations.
     pub squares: u128,
-    /// Bytes of calls whose volume is not the signature's.
+    /// Bytes of calls whose volume differs from the signature's.
     pub bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl Statistics {
     }
 }
 
-/// Whose statistics they are: all signatures' that agree in this.
+/// Key of statistics: signatures with equal keys share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Number of the call.
@@ -53,7 +53,7 @@ pub struct Head {
     pub flags: u16,
     /// Call path.
     pub path: u32,
-    /// Bytes that each call moves.
+    /// Bytes per call.
     pub bytes: u64,
 }
 
@@ -63,12 +63,12 @@ pub struct Head {
 pub struct Profile {
     index: FastMap<Head, u32>,
     heads: Vec<Head>,
-    // Last: every call reads it, and `Signatures` has the rest of that behind it.
+    // Last, so that it lies next to the fields of `Signatures` that every call reads.
     statistics: Vec<Statistics>,
 }
 
 impl Profile {
-    /// The index of statistics, which begin if there are none.
+    /// The index of the key's statistics, which are created if new.
     pub fn of(&mut self, head: Head) -> u32 {
         *self.index.entry(head).or_insert_with(|| {
             self.heads.push(head);
@@ -77,7 +77,7 @@ impl Profile {
         })
     }
 
-    /// The statistics with an index that [`of`](Self::of) gave.
+    /// The statistics with an index from [`of`](Self::of).
     ///
     /// # Safety
     /// The index came from this profile; nothing is ever removed.
@@ -88,7 +88,7 @@ impl Profile {
         unsafe { self.statistics.get_unchecked_mut(index as usize) }
     }
 
-    /// Calls so far, those while paused included.
+    /// Number of calls so far, including paused ones.
     pub fn calls(&self) -> u64 {
         self.statistics.iter().map(|s| s.count).sum()
     }

@@ -1,15 +1,15 @@
-//! Symmetric memory: which segment an address lies in, and where.
+//! Symmetric memory: the segment and offset of an address.
 //!
-//! Variables of the executable and memory of the symmetric heap are there on all PEs, not at
-//! the same addresses. Offsets in their segments are the same. The executable's data is where
-//! the linker put it; the heap is the mapping in which what `shmem_malloc` gave lies.
+//! Variables of the executable and the symmetric heap exist on all PEs, at different addresses
+//! but equal offsets in their segments. The executable's data segment is where the linker put
+//! it. The heap is the mapping that contains the memory of `shmem_malloc`.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laggard_trace::SymmetricAddress;
 
-/// A range of addresses, and what offsets in it count from.
+/// A range of addresses and the base of its offsets.
 struct Segment {
     number: u64,
     start: AtomicU64,
@@ -47,7 +47,7 @@ impl Segment {
 static HEAP: Segment = Segment::new(SymmetricAddress::HEAP);
 static DATA: Segment = Segment::new(SymmetricAddress::DATA);
 
-/// The same for the same variable on all PEs, see [`SymmetricAddress`].
+/// The symmetric address, equal on all PEs for one variable; see [`SymmetricAddress`].
 #[inline(always)]
 pub fn address(address: usize) -> u64 {
     let address = address as u64;
@@ -55,14 +55,14 @@ pub fn address(address: usize) -> u64 {
     found.unwrap_or(SymmetricAddress::new(SymmetricAddress::UNKNOWN, address).0)
 }
 
-/// Finds the executable's data.
+/// Locates the executable's data.
 pub fn find_data() {
     unsafe extern "C" fn visit(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         _: *mut c_void,
     ) -> c_int {
-        // SAFETY: the linker passes a valid entry, whose headers are so many.
+        // SAFETY: the linker passes a valid entry with the given number of headers.
         let (bias, headers) = unsafe {
             let info = &*info;
             let count = usize::from(info.dlpi_phnum);
@@ -79,14 +79,14 @@ pub fn find_data() {
         if let (Some(start), Some(end)) = (start, end) {
             DATA.set(bias.wrapping_add(start), bias.wrapping_add(end), bias);
         }
-        // The executable comes first; that is all.
+        // The executable comes first, and nothing else is needed.
         1
     }
-    // SAFETY: `visit` matches what is passed.
+    // SAFETY: `visit` expects the data pointer passed here.
     unsafe { libc::dl_iterate_phdr(Some(visit), std::ptr::null_mut()) };
 }
 
-/// Learns where the heap is from an address in it.
+/// Locates the heap from an address in it.
 pub fn note_heap(address: u64) {
     if address == 0 || HEAP.end.load(Ordering::Relaxed) != 0 {
         return;

@@ -1,8 +1,8 @@
-//! One clock for all: where rank 0's `CLOCK_MONOTONIC` stands, as seen from here.
+//! One clock for all ranks: rank 0's `CLOCK_MONOTONIC`, as seen from here.
 //!
-//! Ranks of one host share a clock, so one *leader* per host exchanges messages with
-//! rank 0 and tells the others of its host. The exchange with the smallest round trip
-//! counts: half of it bounds the error.
+//! Ranks of one host share a clock. One *leader* per host exchanges messages with rank 0 and
+//! informs its host. The exchange with the smallest round trip counts; half of that trip bounds
+//! the error.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::exports::real;
 use crate::ffi::{MPI_Comm, MPI_Request};
 use crate::program;
 
-/// Exchanges with each leader.
+/// Message exchanges with each leader.
 const ROUNDS: usize = 20;
 const TAG: i32 = 1;
-/// Of messages that may never be received.
+/// Tag of messages that may never be received.
 const BOUNDED_TAG: i32 = 2;
 
-/// A clock point from this process alone: it takes its own clock for the reference.
+/// A clock point of this process alone, whose own clock is the reference.
 pub fn alone(kind: u32) -> ClockPoint {
     point(kind, own())
 }
@@ -37,8 +37,8 @@ pub fn point(kind: u32, [local, reference_ns, error_ns]: [u64; 3]) -> ClockPoint
     }
 }
 
-/// Whom a rank measures with: made at the start, so that nothing needs to be made at the
-/// end, when there may be no memory for it.
+/// The communicators for clock measurements. They are made at the start: memory may be short at
+/// the end.
 pub struct Peers {
     /// The ranks of this host that share a clock.
     host: MPI_Comm,
@@ -46,18 +46,18 @@ pub struct Peers {
     leaders: MPI_Comm,
 }
 
-// SAFETY: handles; used by the threads that initialise and finalise MPI.
+// SAFETY: handles; only the threads that initialise and finalise MPI use them.
 unsafe impl Send for Peers {}
 // SAFETY: as above.
 unsafe impl Sync for Peers {}
 
 impl Peers {
-    /// Groups the ranks of `comm`, whose errors return; every rank comes here.
+    /// Groups the ranks of `comm`, whose error handler returns. Collective.
     pub fn new(comm: MPI_Comm) -> Option<Peers> {
         let c = constants();
         let (mut rank, mut place) = (0, 0);
         let (mut host, mut leaders) = (c.comm_null, c.comm_null);
-        // SAFETY: every rank of `comm` comes here.
+        // SAFETY: every rank of `comm` calls this.
         unsafe {
             real::MPI_Comm_rank(comm, &mut rank);
             let mut machine = c.comm_null;
@@ -83,7 +83,7 @@ impl Peers {
         Some(Peers { host, leaders })
     }
 
-    /// Measures with all ranks, each of which comes at its own time.
+    /// Measures with all ranks, which may arrive at different times. Collective.
     pub fn measure(&self, kind: u32) -> ClockPoint {
         let measured = self.try_measure();
         measured.map_or_else(|| alone(kind), |values| point(kind, values))
@@ -109,11 +109,11 @@ impl Peers {
         self.leaders
     }
 
-    /// Leaves nothing of ours in the library.
+    /// Frees the communicators.
     pub fn free(&self) {
         for mut comm in [self.host, self.leaders] {
             if comm.bits() != constants().comm_null.bits() {
-                // SAFETY: ours, before MPI_Finalize.
+                // SAFETY: our communicator, before MPI_Finalize.
                 unsafe { real::MPI_Comm_free(&mut comm) };
             }
         }
@@ -127,7 +127,7 @@ fn check(result: i32) -> Option<()> {
 /// Rank and size.
 pub fn place(comm: MPI_Comm) -> (i32, i32) {
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: a communicator of ours.
+    // SAFETY: our communicator.
     unsafe {
         real::MPI_Comm_rank(comm, &mut rank);
         real::MPI_Comm_size(comm, &mut size);
@@ -155,9 +155,9 @@ pub fn own() -> [u64; 3] {
     [local, ns, 0]
 }
 
-/// Tells a leader the time; `outgoing` must stay where it is if this fails.
+/// Tells a leader the time. `outgoing` must not move if this fails.
 pub fn answer(talk: &Talk, leader: i32, rounds: usize, outgoing: &mut [u64; 2]) -> Option<()> {
-    // One more round than counts: the first may wait for the leader to arrive.
+    // One round more than counts: the leader may arrive during the first.
     for _ in 0..=rounds {
         talk.receive(leader)?;
         *outgoing = [clock::monotonic_ns(), 0];
@@ -166,7 +166,7 @@ pub fn answer(talk: &Talk, leader: i32, rounds: usize, outgoing: &mut [u64; 2]) 
     Some(())
 }
 
-/// Asks rank 0 for the time; `outgoing` must stay where it is if this fails.
+/// Asks rank 0 for the time. `outgoing` must not move if this fails.
 pub fn ask(talk: &Talk, rounds: usize, outgoing: &mut [u64; 2]) -> Option<[u64; 3]> {
     let mut best: Option<(u64, u64, u64)> = None;
     for _ in 0..=rounds {
@@ -187,12 +187,12 @@ pub fn ask(talk: &Talk, rounds: usize, outgoing: &mut [u64; 2]) -> Option<[u64; 
 pub struct Talk {
     comm: MPI_Comm,
     tag: i32,
-    /// Until when to wait for others, from when on and for how many ticks; `None` = for ever.
+    /// Time limit: start and duration in ticks; `None` = wait for ever.
     limit: Option<(u64, u64)>,
 }
 
 impl Talk {
-    /// Where all are sure to come.
+    /// For exchanges to which all ranks are sure to come.
     fn patient(comm: MPI_Comm) -> Talk {
         Talk {
             comm,
@@ -201,8 +201,8 @@ impl Talk {
         }
     }
 
-    /// Where somebody may not come: all in all nobody is waited for longer than this. What was not received is never taken for something
-    /// else: the tag is another one.
+    /// For exchanges to which a rank may not come: the total wait is at most `patience`. A
+    /// separate tag keeps messages that were not received from being taken for others.
     pub fn bounded(comm: MPI_Comm, patience: Duration) -> Talk {
         Talk {
             comm,
@@ -211,7 +211,7 @@ impl Talk {
         }
     }
 
-    /// Sends; `None` if nobody received it in time: then it is still under way.
+    /// Sends; `None` if it is not received in time: the message is then still in flight.
     pub fn send(&self, peer: i32, values: &[u64; 2]) -> Option<()> {
         let buffer: *const c_void = values.as_ptr().cast();
         let byte = constants().byte;
@@ -220,7 +220,7 @@ impl Talk {
             return check(unsafe { real::MPI_Send(buffer, 16, byte, peer, self.tag, self.comm) });
         };
         let mut request = constants().request_null;
-        // SAFETY: as above; the caller keeps `values` where they are until they are sent.
+        // SAFETY: as above; the caller keeps `values` in place until they are sent.
         unsafe {
             check(real::MPI_Isend(
                 buffer,
@@ -239,7 +239,7 @@ impl Talk {
         None
     }
 
-    /// Receives; `None` if nobody sent anything in time.
+    /// Receives; `None` if nothing arrives in time.
     pub fn receive(&self, peer: i32) -> Option<[u64; 2]> {
         let mut values = [0u64; 2];
         let buffer: *mut c_void = values.as_mut_ptr().cast();
@@ -260,7 +260,7 @@ impl Talk {
             return Some(values);
         };
         let mut request = c.request_null;
-        // SAFETY: as above; the request is gone before `values` are.
+        // SAFETY: as above; the request ends before `values` do.
         unsafe {
             check(real::MPI_Irecv(
                 buffer,
@@ -281,11 +281,11 @@ impl Talk {
     }
 }
 
-/// Whether a request is done in time; `None` if it failed.
+/// Whether a request completes in time; `None` if it failed.
 fn is_done(request: &mut MPI_Request, (begin, patience): (u64, u64)) -> Option<bool> {
     loop {
         let mut flag = 0;
-        // SAFETY: a request of ours.
+        // SAFETY: our request.
         check(unsafe { real::MPI_Test(request, &mut flag, constants().status_ignore) })?;
         if flag != 0 {
             return Some(true);

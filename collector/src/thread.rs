@@ -1,15 +1,15 @@
 //! The recording state of a thread.
 //!
-//! A wrapper is *nested* when another wrapper of the same thread is active further up
-//! the stack: MPI libraries and tools call MPI functions themselves. Instead of a
-//! depth counter, which a `longjmp` or an exception out of a call would leave wrong
-//! for ever, the state keeps where the active wrapper's frame is; a wrapper at or above
-//! it, or one that finds that frame overwritten, takes over.
+//! A wrapper is *nested* if another wrapper of the same thread is active further up the stack:
+//! MPI libraries and tools call MPI functions themselves. A depth counter would stay wrong for
+//! ever after a `longjmp` or an exception out of a call. Instead the state keeps the address of
+//! the active wrapper's frame. A wrapper at or above that address takes over, and so does one
+//! that finds the frame overwritten.
 //!
-//! A thread's stream is only touched between [`Call::begin`](crate::call::Call::begin)'s and
-//! [`Call::finish`](crate::call::Call::finish)'s marks of `busy`, so that another thread can close it at the end
-//! of the run: it stops recording, makes all processors see it (`membarrier`), and
-//! waits until nobody is busy.
+//! A thread touches its stream only while [`Call::begin`](crate::call::Call::begin) to
+//! [`Call::finish`](crate::call::Call::finish) mark it `busy`. Another thread can therefore
+//! close the stream at the end of the run: it stops recording, makes all processors see that
+//! (`membarrier`), and waits until no thread is busy.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -26,20 +26,20 @@ use crate::stream::Stream;
 
 /// Bits of [`STATE`].
 pub mod state {
-    /// MPI is not initialised yet.
+    /// MPI is not initialised.
     pub const IDLE: u32 = 0;
     /// Calls are recorded.
     pub const RECORDING: u32 = 1;
-    /// With `RECORDING`: the program or user paused it.
+    /// With `RECORDING`: the program or the user paused it.
     pub const PAUSED: u32 = 2;
-    /// Never again in this process.
+    /// This process records never again.
     pub const OFF: u32 = 4;
 }
 
-/// What the process does with calls.
+/// How the process treats calls.
 pub static STATE: AtomicU32 = AtomicU32::new(state::IDLE);
 
-/// Whether calls are recorded, if they are not inside other calls.
+/// Whether calls are recorded that are not nested in others.
 pub fn is_recording() -> bool {
     STATE.load(Ordering::Relaxed) & state::RECORDING != 0
 }
@@ -55,37 +55,37 @@ pub fn is_inside() -> bool {
 
 /// The recording state of one thread.
 ///
-/// In this order, and so is all that is in it: what every call reads comes first and is next to
-/// each other. A program that works on much memory between two calls leaves none of it in the
-/// nearest caches, and every line of theirs that a call needs costs it some nanoseconds.
+/// The field order matters, here and in the fields' types: every call reads the first ones, and
+/// they are adjacent. A program that touches much memory between two calls evicts them from the
+/// nearest caches. Every cache line that a call needs then costs some nanoseconds.
 #[repr(C, align(64))]
 pub struct Thread {
     /// Stack address of the active outermost wrapper; 0 = none.
     pub active: u64,
-    /// What stands in the two words below it: return address and frame pointer.
+    /// The two words below it: return address and frame pointer.
     pub frame: [u64; 2],
     /// Ticks in calls so far.
     pub inside: u64,
-    /// The thread is at its stream right now.
+    /// The thread has claimed its stream.
     pub busy: AtomicBool,
     /// Number of the location within the rank.
     pub number: u32,
-    /// The location; gone when it was closed.
+    /// The location's stream; `None` once closed.
     pub stream: Option<Stream>,
     /// The thread's stack.
     stack: std::ops::Range<u64>,
-    /// Memory that calls with many requests use again and again.
+    /// Memory that calls with many requests reuse.
     pub scratch: Scratch,
 }
 
-/// Threads with a state, for the one that closes their streams.
+/// Threads with a state; the thread that closes their streams needs them.
 struct Threads {
     all: Vec<*mut Thread>,
     next: u32,
     key: Option<libc::pthread_key_t>,
 }
 
-// SAFETY: the pointers are used under the rules of this module only.
+// SAFETY: only this module uses the pointers, under its rules.
 unsafe impl Send for Threads {}
 
 static THREADS: Mutex<Threads> = Mutex::new(Threads {
@@ -101,16 +101,16 @@ fn threads() -> MutexGuard<'static, Threads> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In place of a state: this thread is not recorded.
+/// Stands for the state of a thread that is not recorded.
 pub const UNRECORDED: *mut Thread = ptr::without_provenance_mut(usize::MAX & !7);
 
-/// Where the calling thread's state is noted: a variable of the shim.
+/// Address of the calling thread's state pointer, a variable of the shim.
 #[inline(always)]
 pub fn slot() -> *mut *mut Thread {
     #[cfg(target_arch = "x86_64")]
     {
         let address: *mut *mut Thread;
-        // SAFETY: what the compiler makes of a variable with the initial-exec model: the
+        // SAFETY: the code that compilers emit for a variable of the initial-exec model: the
         // thread pointer plus an offset that the dynamic linker has filled in.
         unsafe {
             std::arch::asm!(
@@ -123,24 +123,23 @@ pub fn slot() -> *mut *mut Thread {
         address
     }
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the shim gives the address of a thread-local variable.
+    // SAFETY: the shim returns the address of a thread-local variable.
     unsafe {
         crate::ffi::laggard_thread().cast()
     }
 }
 
-/// A wrapper's frame is larger than this, and so are the arguments on the stack of any
-/// call smaller.
+/// Lower bound of a wrapper's frame, bytes. The stack arguments of any call are smaller.
 const LEAST_FRAME: u64 = 96;
 
 impl Thread {
-    /// Whether a stack pointer is of the thread's own stack.
+    /// Whether a stack pointer lies on the thread's own stack.
     #[inline]
     pub fn has_on_stack(&self, sp: u64) -> bool {
         self.stack.contains(&sp)
     }
 
-    /// Whether the active wrapper is still there, above a call at `sp`.
+    /// Whether the active wrapper still exists above a call at `sp`.
     #[cold]
     #[inline(never)]
     pub fn is_nested(&self, sp: u64) -> bool {
@@ -153,7 +152,7 @@ impl Thread {
             // SAFETY: on this thread's own stack, above the current frame.
             return unsafe { *(words as *const [u64; 2]) } == [bp, ra];
         }
-        // Another stack, a coroutine's: it may be gone.
+        // Another stack, such as a coroutine's, may be gone.
         let mut found = [0u64; 2];
         let local = libc::iovec {
             iov_base: (&raw mut found).cast(),
@@ -169,9 +168,9 @@ impl Thread {
     }
 }
 
-/// The calling thread's stack; empty if it cannot be known.
+/// The calling thread's stack; empty if unknown.
 fn stack() -> std::ops::Range<u64> {
-    // SAFETY: the attributes are initialised by the first call, and destroyed.
+    // SAFETY: the first call initialises the attributes; they are destroyed below.
     unsafe {
         let mut attributes = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
@@ -188,7 +187,7 @@ fn stack() -> std::ops::Range<u64> {
     }
 }
 
-/// Gives a thread that makes its first call a state and a location.
+/// Gives a thread a state and a location at its first call.
 #[cold]
 #[inline(never)]
 pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
@@ -204,11 +203,11 @@ pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
     Some(thread)
 }
 
-/// Bytes of stack that a thread's first call may take here.
+/// Stack that a thread's first call may use here, bytes.
 const FIRST_CALL: u64 = 8 * 1024;
 
-/// Notes that the calling thread goes unrecorded; says why, but only once: it may be the
-/// same for a thousand more.
+/// Marks the calling thread as unrecorded. Reports the reason once: a thousand more threads may
+/// have the same.
 fn give_up(why: std::fmt::Arguments<'_>) -> Option<*mut Thread> {
     if LOST.fetch_add(1, Ordering::Relaxed) == 0 {
         log::error!("{why}; a thread of this rank is not recorded");
@@ -230,9 +229,9 @@ fn create() -> Option<*mut Thread> {
         threads.next - 1
     };
     let thread = boxed(stack, number);
-    // SAFETY: just made, and known to nobody else.
+    // SAFETY: new, and no other thread knows it.
     if let Err(error) = Stream::create(unsafe { &mut (*thread).stream }, settings, number) {
-        // SAFETY: as above, and made by a `Box`.
+        // SAFETY: as above, and a `Box` made it.
         drop(unsafe { Box::from_raw(thread) });
         let place = settings.directory.display();
         return give_up(format_args!("{place}: {error}"));
@@ -240,14 +239,14 @@ fn create() -> Option<*mut Thread> {
     let mut threads = threads();
     threads.all.push(thread);
     if let Some(key) = threads.key {
-        // SAFETY: a valid key; its destructor takes what is stored.
+        // SAFETY: a valid key; its destructor takes the stored pointer.
         unsafe { libc::pthread_setspecific(key, thread.cast()) };
     }
     Some(thread)
 }
 
-/// A state without a location. Apart, so that it is not moved on a small stack on which files are
-/// made.
+/// A state without a location. A function of its own, so that a small stack never holds the
+/// state while files are created.
 #[inline(never)]
 fn boxed(stack: std::ops::Range<u64>, number: u32) -> *mut Thread {
     Box::into_raw(Box::new(Thread {
@@ -280,7 +279,7 @@ pub fn adopt_first(site: CallSite) -> bool {
     true
 }
 
-/// A thread ends: its location is closed.
+/// Closes the location of a thread that ends.
 unsafe extern "C" fn thread_ends(value: *mut c_void) {
     let thread: *mut Thread = value.cast();
     // SAFETY: the slot belongs to this thread; calls from later destructors of this
@@ -305,8 +304,8 @@ unsafe extern "C" fn thread_ends(value: *mut c_void) {
 
 /// Ends the recording of the process and closes all locations.
 ///
-/// The calling thread's own stream is closed whether it is busy or not if `own_busy`:
-/// the caller is the code that made it busy.
+/// `own_busy`: closes the calling thread's own stream even if busy, because the caller itself
+/// made it busy.
 pub fn close_all(reason: u32, own_busy: bool) {
     // SAFETY: the slot belongs to this thread.
     let own = unsafe { *slot() };
@@ -323,8 +322,7 @@ pub fn close_all(reason: u32, own_busy: bool) {
             false => others_settled && settles(busy),
         };
         if is_free {
-            // SAFETY: recording is off and the thread is not at its stream: it will
-            // not come back to it.
+            // SAFETY: recording is off and the thread has left its stream for good.
             let (number, inside, stream) =
                 unsafe { ((*thread).number, (*thread).inside, (*thread).stream.take()) };
             let unrecorded = match number {
@@ -338,7 +336,7 @@ pub fn close_all(reason: u32, own_busy: bool) {
     }
 }
 
-/// Waits until a thread has left its stream; `false` if it does not.
+/// Waits until a thread has left its stream; `false` if it stays.
 fn settles(busy: &AtomicBool) -> bool {
     for _ in 0..1000 {
         if !busy.load(Ordering::Acquire) {
@@ -349,8 +347,8 @@ fn settles(busy: &AtomicBool) -> bool {
     false
 }
 
-/// Makes all threads of the process see what this one stored before, and the other way
-/// round; `false` if the kernel cannot.
+/// A memory barrier on all threads of the process (`membarrier`): they see this thread's
+/// earlier stores, and it sees theirs. `false` if the kernel cannot.
 fn barrier() -> bool {
     const PRIVATE_EXPEDITED: i32 = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
@@ -361,7 +359,7 @@ fn barrier() -> bool {
     }
 }
 
-/// In the child of a fork: nothing of the parent's recording may be touched.
+/// Runs in the child of a fork, which must not touch the parent's recording.
 pub extern "C" fn forked() {
     if STATE.load(Ordering::Relaxed) != state::IDLE {
         STATE.store(state::OFF, Ordering::Relaxed);

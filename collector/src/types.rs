@@ -7,16 +7,16 @@ use crate::exports::real;
 use crate::ffi::MPI_Datatype;
 use crate::handles::Handles;
 
-/// Changes when a datatype handle may have come to mean something else.
+/// Grows when a datatype handle may have changed its meaning.
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 
-/// A datatype is about to be freed: before the real call, so that a handle of the same
-/// number, made by another thread right after, is not taken for it.
+/// Notes that a datatype is about to be freed. Called before the real call: another thread may
+/// get a new type with the same handle right after it.
 pub fn released() {
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Sizes of the datatypes that a thread used lately, bytes.
+/// Sizes of the datatypes that a thread used recently, bytes.
 pub struct TypeSizes(Handles<u64>);
 
 impl TypeSizes {
@@ -39,7 +39,7 @@ impl TypeSizes {
 
 #[cold]
 fn ask(datatype: MPI_Datatype) -> u64 {
-    // Not every call of Open MPI looks at all datatypes that it is given.
+    // Some calls of Open MPI ignore datatypes that they are given, which may then be invalid.
     if cfg!(open_mpi) && !is_readable(datatype.bits()) {
         return 0;
     }
@@ -49,7 +49,7 @@ fn ask(datatype: MPI_Datatype) -> u64 {
     u64::try_from(size).unwrap_or(0)
 }
 
-/// Whether there is memory at this address; also where the kernel does not tell.
+/// Whether memory exists at this address; `true` if the kernel does not say.
 fn is_readable(address: usize) -> bool {
     let mut byte = 0u8;
     let part = |address| libc::iovec {
@@ -58,7 +58,7 @@ fn is_readable(address: usize) -> bool {
     };
     let local = part((&raw mut byte).cast());
     let remote = part(std::ptr::without_provenance_mut(address));
-    // SAFETY: writes one byte to `byte`; what cannot be read is an error.
+    // SAFETY: writes one byte to `byte`; an unreadable address is an error.
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     read == 1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
 }

@@ -1,24 +1,23 @@
-//! Memory that this process exposes in windows: which of them an address lies in, and at which
-//! displacement others name it.
+//! Memory that this process exposes in windows. Maps an address to its window and displacement.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::groups::Group;
 
-/// More are not looked for.
+/// Most windows searched.
 const MOST: usize = 4096;
 
 /// The memory of a window.
 #[derive(Clone, Copy)]
 struct Memory {
     window: &'static Group,
-    /// First and last address and one more.
+    /// First address, and the address after the last.
     start: u64,
     end: u64,
-    /// Bytes that a displacement counts.
+    /// Displacement unit, bytes.
     unit: u64,
-    /// Whether memory comes and goes: displacements are addresses, of which any may be in it.
+    /// A dynamic window: displacements are addresses, and any memory may be attached.
     is_dynamic: bool,
 }
 
@@ -34,11 +33,11 @@ impl Memory {
 }
 
 static MEMORIES: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
-/// How many these are.
+/// Number of known memories.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Reads or changes what is known, unless somebody else does so: a signal handler, or the child of a
-/// process that was forked meanwhile, must not wait.
+/// Reads or changes the known memories, unless the lock is taken: a signal handler or a forked
+/// child must not wait for it.
 fn with<T>(act: impl FnOnce(&mut Vec<Memory>) -> T) -> Option<T> {
     let mut memories = MEMORIES.try_lock().ok()?;
     let result = act(&mut memories);
@@ -55,7 +54,7 @@ fn note(memory: Memory) {
     });
 }
 
-/// A window has this memory, of so many bytes; others count in units of `unit` bytes in it.
+/// Notes the memory of a window: `bytes` bytes at `start`, displacement unit `unit` bytes.
 pub fn exposed(window: &'static Group, start: usize, bytes: u64, unit: i32) {
     if bytes > 0 {
         let start = start as u64;
@@ -69,7 +68,7 @@ pub fn exposed(window: &'static Group, start: usize, bytes: u64, unit: i32) {
     }
 }
 
-/// A window has whatever memory is attached to it.
+/// Notes a dynamic window.
 pub fn dynamic(window: &'static Group) {
     note(Memory {
         window,
@@ -80,8 +79,8 @@ pub fn dynamic(window: &'static Group) {
     });
 }
 
-/// A window is freed: its memory may be that of something else from now on, also where it cannot be
-/// taken from what is known at this moment.
+/// Notes that a window is freed. Its memory may serve another purpose from now on, even if the
+/// lock is taken and the entry stays for now.
 pub fn freed(window: &'static Group) {
     window.is_freed.store(true, Ordering::Relaxed);
     with(forget);
@@ -91,8 +90,8 @@ fn forget(memories: &mut Vec<Memory>) {
     memories.retain(|memory| !memory.is_freed());
 }
 
-/// The window that an address lies in, and the displacement. What is in no other is taken for
-/// attached to the dynamic one, if there is one alone.
+/// The window and displacement of an address. Memory in no other window counts as attached to
+/// the dynamic one, if there is exactly one.
 pub fn find(address: usize) -> Option<(&'static Group, u64)> {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return None;
@@ -101,7 +100,7 @@ pub fn find(address: usize) -> Option<(&'static Group, u64)> {
 }
 
 fn among(memories: &[Memory], address: u64) -> Option<(&'static Group, u64)> {
-    // Of windows with the same memory the last one is in use, most likely.
+    // Windows may share memory; the last one is most likely in use.
     let known = memories.iter().filter(|memory| !memory.is_freed());
     let mut latest = known.clone().rev();
     let found = latest.find_map(|memory| Some((memory.window, memory.displacement(address)?)));
@@ -116,7 +115,7 @@ fn among(memories: &[Memory], address: u64) -> Option<(&'static Group, u64)> {
 mod tests {
     use super::*;
 
-    /// Windows of the test; what is never freed must be known to somebody.
+    /// Keeps the windows of the test reachable: they are never freed.
     static WINDOWS: Mutex<Vec<&Group>> = Mutex::new(Vec::new());
 
     fn window(id: u64) -> &'static Group {
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(find(&memories, 1020), Some((1, 2)));
         assert_eq!(find(&memories, 3003), Some((2, 3)));
         assert_eq!(find(&memories, 3004), None);
-        // The same memory in a window that was made later.
+        // The same memory in a later window.
         memories.push(of(3, 900, 1100, 4));
         assert_eq!(find(&memories, 1000), Some((3, 25)));
         let dynamic = |id| Memory {
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!(find(&memories, 1500), Some((1, 62)));
         memories.push(dynamic(5));
         assert_eq!(find(&memories, 5000), None);
-        // Freed, and not yet forgotten.
+        // Freed, but still in the list.
         memories[4].window.is_freed.store(true, Ordering::Relaxed);
         memories[2].window.is_freed.store(true, Ordering::Relaxed);
         assert_eq!(find(&memories, 5000), Some((4, 5000)));
@@ -172,7 +171,7 @@ mod tests {
         freed(window);
         drop(looking);
         assert_eq!(find(start + 8).map(|found| found.1), None);
-        // The next one is noted, and the freed one is gone.
+        // The next one is added, and the freed one is removed.
         let next = self::window(101);
         exposed(next, start, 16, 1);
         assert_eq!(MEMORIES.lock().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! What a capture costs, in ns: medians over rounds in turns.
+//! Cost of a capture, ns: medians over alternating rounds.
 //!
 //! `cargo run --release -p laggard-callpath --example cost`
 
@@ -22,7 +22,7 @@ unsafe extern "C" {
     fn backtrace(buffer: *mut *mut c_void, size: c_int) -> c_int;
 }
 
-/// What every variant shares: a call, thread-local state, its check.
+/// The cost common to all variants: a call, thread-local state, its check.
 #[inline(never)]
 extern "C" fn nothing() {
     TRACER.with_borrow_mut(|tracer| black_box(tracer.has_new()));

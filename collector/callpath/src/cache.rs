@@ -2,36 +2,35 @@
 //!
 //! # Why equal slots mean an equal path
 //!
-//! Unwinding is a function of the call site's registers and of the words it
-//! reads: from `(pc, sp, bp)` of a frame, the tables of the module at `pc` say
-//! where the caller's stack pointer comes from (`sp` plus a constant, `bp` plus
-//! a constant, or a word stored in the frame), where the return address is
-//! stored (below it), and where the caller's `bp` is stored, if anywhere.
+//! Unwinding is a function of the call site's registers and of the words it reads. From `(pc,
+//! sp, bp)` of a frame, the tables of the module at `pc` give three locations: the caller's
+//! stack pointer (`sp` plus a constant, `bp` plus a constant, or a word stored in the frame),
+//! the return address (stored below it), and the caller's `bp` if it is stored at all.
 //!
-//! A remembered path is keyed by `(ra, sp)` and holds, in the order in which
-//! unwinding read them, all words its result depends on ([`Check`]): every
-//! return address; a saved frame pointer only if a later step computed an
-//! address from it (programs without frame pointers keep loop counters there);
-//! and, if a step used the caller's `bp` itself, that register. By induction:
-//! if the first *n* checks hold, unwinding now would go through the same
-//! `(pc, sp, used bp)` up to there, hence read check *n + 1* at the same
-//! address; if it holds too, the step is the same. So if all hold, unwinding
-//! now would give the remembered path. The rules are the same as then, unless
-//! another module was mapped at a `pc`; the tracer forgets all paths when the
-//! dynamic linker removed one.
+//! A remembered path is keyed by `(ra, sp)`. It holds all words that its result depends on
+//! ([`Check`]), in the order in which unwinding read them:
 //!
-//! The same argument says that comparing is safe to do: a slot is only read
-//! after the checks before it proved that it belongs to a live frame of the
-//! stack we are on, and live frames are mapped. This holds on any stack, also
-//! a coroutine's, and after `longjmp`.
+//! - every return address;
+//! - a saved frame pointer, only if a later step computed an address from it (programs without
+//!   frame pointers keep loop counters there);
+//! - the register, if a step used the caller's `bp` itself.
+//!
+//! By induction: if the first *n* checks hold, unwinding now would go through the same `(pc,
+//! sp, used bp)` up to there. It would therefore read check *n + 1* at the same address. If
+//! that check holds too, the step is the same. So if all checks hold, unwinding now would give
+//! the remembered path. The rules stay the same unless another module was mapped at a `pc`; the
+//! tracer forgets all paths when the dynamic linker has removed a module.
+//!
+//! The same argument shows that comparing is safe. A slot is only read after earlier checks
+//! have proved that it belongs to a live frame of the current stack, and live frames are
+//! mapped. This holds on any stack, even a coroutine's, and after `longjmp`.
 //!
 //! # Shape
 //!
-//! Paths with the same key share their first checks; where they part, they
-//! part by the value of one slot (its address follows from what is shared).
-//! Each key has a radix tree: a node is a run of checks, then either a path or
-//! a slot whose value chooses the next node. A layer that wraps a call and is
-//! called from fifty places costs one choice, not fifty comparisons of paths.
+//! Paths with the same key share their first checks. They part at the value of one slot, whose
+//! address follows from the shared checks. Each key has a radix tree: a node is a run of
+//! checks, then either a path or a slot whose value chooses the next node. If fifty places call
+//! a layer that wraps the MPI call, a look-up costs one choice, not fifty comparisons of paths.
 
 use crate::paths::PathId;
 use crate::site::CallSite;
@@ -39,26 +38,26 @@ use crate::site::CallSite;
 /// A word that a path depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// Where it is: a stack address, or [`BP`].
+    /// A stack address, or [`BP`].
     pub(crate) address: u64,
     pub(crate) value: u64,
 }
 
-/// In place of an address: the call site's frame pointer register.
+/// Stands for an address: the call site's frame pointer register.
 pub(crate) const BP: u64 = 0;
 
-/// In place of a stack pointer: a path that depends on the return address only.
+/// Stands for a stack pointer: the path depends on the return address only.
 pub(crate) const ANY_SP: u64 = 0;
 
-/// In place of a node: none.
+/// Stands for a node: none.
 const NONE: u32 = u32::MAX;
 
 const FIRST_ROOTS: usize = 256;
 const MAX_ROOTS: usize = 1 << 15;
 const MAX_CHECKS: usize = 1 << 18;
 
-/// With a copy of its node: most keys have one path, for which one line of the processor's cache is
-/// read, and the checks.
+/// Holds a copy of its node: most keys have one path. A look-up then reads one cache line and
+/// the checks.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Root {
@@ -77,7 +76,7 @@ const FREE: Root = Root {
     top: NO_NODE,
 };
 
-/// Leads nowhere: no run of checks ends before it begins.
+/// A node without successor: no run of checks ends before it begins.
 const NO_NODE: Node = Node {
     value: 0,
     sibling: NONE,
@@ -103,7 +102,7 @@ enum Then {
     Choose { address: u64, child: u32 },
 }
 
-/// Paths by nothing but the return address, one place for each.
+/// Number of places (log2) for paths keyed by the return address only.
 const RECENT_LOG2: u32 = 8;
 
 /// The remembered paths of one thread.
@@ -113,16 +112,16 @@ pub(crate) struct Cache {
     roots: Vec<Root>,
     checks: Vec<Check>,
     nodes: Vec<Node>,
-    /// Return addresses with a root of [`ANY_SP`], and where they lead; `ra` 0: none.
+    /// Return addresses with a root of [`ANY_SP`] and their paths; `ra` 0: none.
     recent: Vec<(u64, PathId)>,
     used: usize,
 }
 
 /// # Safety
-/// `address` is [`BP`] or that of a word of a live frame of this thread.
+/// `address` is [`BP`] or the address of a word in a live frame of this thread.
 #[inline(always)]
 unsafe fn word(address: u64, site: &CallSite) -> u64 {
-    // A choice of where to read, not of whether: no branch.
+    // Chooses the address to read, without a branch.
     let place = match address {
         BP => &raw const site.bp,
         _ => address as *const u64,
@@ -151,7 +150,7 @@ impl Cache {
         self.checks.clear();
     }
 
-    /// The path that [`note`](Self::note) was last given for a return address.
+    /// The last path that [`note`](Self::note) got for a return address.
     #[inline(always)]
     pub(crate) fn recent(&self, ra: u64) -> Option<PathId> {
         let &(known, path) = self.recent.get(Self::place(ra))?;
@@ -169,8 +168,8 @@ impl Cache {
         (hash(ra, 0) >> (32 - RECENT_LOG2)) & ((1 << RECENT_LOG2) - 1)
     }
 
-    /// The remembered path of `site`, if it is the only one of its key and in the key's own place:
-    /// for most calls of most programs this is all.
+    /// The remembered path of `site`, if it is the only one of its key and at the first place
+    /// probed. Most calls of most programs end here.
     #[inline(never)]
     pub(crate) fn only(&self, site: &CallSite) -> Option<PathId> {
         let mask = self.roots.len().wrapping_sub(1);
@@ -189,14 +188,13 @@ impl Cache {
         checks.iter().all(holds).then_some(path)
     }
 
-    /// The remembered path of `site`, whose stack pointer is replaced by `sp`
-    /// as key.
+    /// The remembered path of `site`, with `sp` as key in place of its stack pointer.
     #[inline]
     pub(crate) fn find(&self, site: &CallSite, sp: u64) -> Option<PathId> {
         let mut at = &self.root(site.ra, sp)?.top;
         loop {
             for check in self.checks.get(at.first as usize..at.end as usize)? {
-                // SAFETY: the checks before it held; see the module's text.
+                // SAFETY: the earlier checks held; see the module's text.
                 if unsafe { word(check.address, site) } != check.value {
                     return None;
                 }
@@ -255,8 +253,7 @@ impl Cache {
             None => self.add_root(ra, sp),
         };
         if self.graft(node, checks, path).is_none() {
-            // Nothing there yet, or (a stack read failed then or now) a tree
-            // that contradicts: start anew.
+            // The tree is empty or contradicts (a stack read failed then or now): start anew.
             node = self.add_node(0, checks, path);
         }
         self.set_root(ra, sp, node);

@@ -1,8 +1,7 @@
 //! Call paths by cached unwinding, cheap enough for every call.
 //!
-//! A wrapper around a library function states where it was called from
-//! ([`CallSite`]), and a per-thread [`Tracer`] answers with a small number, the
-//! [`PathId`] of an interned call path:
+//! A wrapper around a library function passes its call site ([`CallSite`]) to a per-thread
+//! [`Tracer`]. The answer is a small number, the [`PathId`] of an interned call path:
 //!
 //! ```no_run
 //! use laggard_callpath::{CallSite, Tracer};
@@ -27,15 +26,14 @@
 //!
 //! # How it works
 //!
-//! The first capture of a path unwinds with the programs' `.eh_frame` tables
-//! and notes every value that the result depended on: the return addresses and
-//! the saved frame pointers that were used, with the stack slots that held
-//! them. Later captures with the same return address and stack pointer compare
-//! those slots and are done; the argument why equal slots mean an equal path is
-//! in the `cache` module. No lock is taken and no memory allocated on a hit.
+//! The first capture of a path unwinds with the program's `.eh_frame` tables. It notes every
+//! value that the result depends on: the return addresses and the saved frame pointers that
+//! were used, with their stack slots. Later captures with the same return address and stack
+//! pointer only compare those slots. The `cache` module proves that equal slots mean an equal
+//! path. A hit takes no lock and allocates no memory.
 //!
-//! In a process with a CPython interpreter the frames of the Python program
-//! are taken instead ([`Frame::Source`]), without holding the GIL.
+//! In a process with a CPython interpreter, captures take the frames of the Python program
+//! instead ([`Frame::Source`]), without the GIL.
 //!
 //! # Constraints
 //!
@@ -47,12 +45,11 @@
 //!
 //! # Not supported
 //!
-//! - Captures from signal handlers and from forked children of a process with
-//!   threads: they could meet a lock of the miss path.
+//! - Captures from signal handlers and from forked children of a process with threads: they
+//!   could deadlock on a lock of the miss path.
 //! - Code generated at run time has no unwind tables here: a path ends there.
-//! - On AArch64 the chain of frame pointers is followed, tables are not read.
-//! - A C extension of Python that calls MPI itself shows as the Python line
-//!   that called it.
+//! - On AArch64 captures follow the chain of frame pointers and read no tables.
+//! - A C extension of Python that calls MPI itself appears as the Python line that called it.
 
 #[cfg(not(all(
     target_os = "linux",

@@ -1,8 +1,8 @@
 //! The executables and libraries of the process.
 //!
-//! Ids are given once and never change their meaning. A [`Snapshot`] is the
-//! list of what is mapped now; every tracer holds one and replaces it when the
-//! dynamic linker's counters say that it has aged.
+//! Ids are assigned once and never change their meaning. A [`Snapshot`] lists the modules
+//! mapped at one time. Every tracer holds one and replaces it when the dynamic linker's
+//! counters have changed.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub struct ModuleId(pub u32);
 pub struct Module {
     /// Its number.
     pub id: ModuleId,
-    /// The file; for the executable what `/proc/self/exe` says.
+    /// Path of the file; for the executable the target of `/proc/self/exe`.
     pub path: PathBuf,
     /// Contents of the GNU build-id note; empty if there is none.
     pub build_id: Vec<u8>,
@@ -35,10 +35,10 @@ pub struct Module {
     pub(crate) eh_segment: Range<u64>,
 }
 
-/// What a module is to call paths.
+/// The role of a module in call paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// User code, and all libraries that are not named below.
+    /// User code, and all libraries not named below.
     Program,
     /// Libraries of MPI and this collector: never the innermost frame.
     Mpi,
@@ -46,7 +46,7 @@ pub(crate) enum Role {
     System,
 }
 
-/// What is mapped at one time.
+/// The modules mapped at one time.
 #[derive(Default)]
 pub(crate) struct Snapshot {
     pub(crate) counters: Counters,
@@ -54,7 +54,7 @@ pub(crate) struct Snapshot {
     modules: Vec<Arc<Module>>,
 }
 
-/// How often the dynamic linker has added and removed objects.
+/// Numbers of objects that the dynamic linker has added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) adds: u64,
@@ -73,16 +73,16 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 
 static UNLOADS: AtomicU32 = AtomicU32::new(0);
 
-/// States that a library has been unloaded, so that no remembered path is taken
-/// for one through a library that is mapped at the same addresses later.
+/// Notes that a library was unloaded. A remembered path must not be taken for one through a
+/// library that is mapped at the same addresses later.
 ///
-/// Call it in a `dlclose` wrapper, after the real function. Without it unloading is noticed with the
-/// next path that is not remembered, and every few thousand captures.
+/// Call it in a `dlclose` wrapper, after the real function. Otherwise the tracer notices at the
+/// next new path, or within a few thousand captures.
 pub fn note_unload() {
     UNLOADS.fetch_add(1, Ordering::Release);
 }
 
-/// Changes with each [`note_unload`]: what was known of an address may be wrong then.
+/// Changes with each [`note_unload`]: facts about addresses may be wrong then.
 #[inline]
 #[must_use]
 pub fn unloads() -> u32 {
@@ -95,7 +95,7 @@ pub fn module(id: ModuleId) -> Option<Arc<Module>> {
     registry().known.get(id.0 as usize).cloned()
 }
 
-/// How many modules have been seen; their ids are `0..module_count()`.
+/// Number of modules seen so far; their ids are `0..module_count()`.
 #[must_use]
 pub fn module_count() -> u32 {
     registry().known.len() as u32
@@ -106,7 +106,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 }
 
 impl Snapshot {
-    /// What is mapped now.
+    /// The modules mapped now.
     pub(crate) fn current() -> Arc<Self> {
         let counters = Counters::now();
         let mut registry = registry();
@@ -179,8 +179,8 @@ fn list_objects() -> (Counters, Vec<Module>) {
         _size: usize,
         data: *mut c_void,
     ) -> c_int {
-        // SAFETY: `data` is the pair below, `info` the linker's; program
-        // headers and what they describe are mapped while we are called.
+        // SAFETY: `data` is the pair below, `info` the linker's. Program headers and the
+        // segments they describe stay mapped during the call.
         unsafe {
             let (counters, found) = &mut *data.cast::<(Counters, Vec<Module>)>();
             *counters = Counters::of(&*info);
@@ -248,7 +248,7 @@ unsafe fn read_object(info: &libc::dl_phdr_info) -> Option<Module> {
     let path = if name.is_empty() {
         std::fs::read_link("/proc/self/exe").unwrap_or_default()
     } else if name.contains(&b'/') {
-        // Relative if it was opened so; the program may change directory.
+        // The name may be relative, and the program may change its directory.
         let path = Path::new(OsStr::from_bytes(name));
         std::path::absolute(path).unwrap_or_else(|_| path.into())
     } else {
@@ -277,8 +277,8 @@ pub(crate) unsafe fn mapped_bytes<'a>(range: &Range<u64>) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(range.start as *const u8, length) }
 }
 
-/// The build id in a note segment: entries of a header of three words (sizes
-/// of name and contents, type), the name, the contents, each padded.
+/// The build id in a note segment. Each entry has a header of three words (sizes of name and
+/// contents, type), the name and the contents, each padded.
 fn find_build_id(mut notes: &[u8], align: u64) -> Option<Vec<u8>> {
     const NT_GNU_BUILD_ID: u32 = 3;
     let align = if align == 8 { 8 } else { 4 };

@@ -9,8 +9,8 @@ use crate::modules::ModuleId;
 /// A map whose creation is `const`, for tracers in thread-local storage.
 pub(crate) type ConstMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
-/// Paths kept in full. A program whose recursion takes ever new ways could have
-/// any number of them; those after so many are kept as their innermost frame.
+/// Most paths kept in full; later ones keep only their innermost frame. Without a limit, a
+/// program whose recursion always takes new ways would have any number of them.
 const MAX_PATHS: usize = 1 << 16;
 
 /// An interned call path, valid for the [`Tracer`](crate::Tracer) it came from.
@@ -29,20 +29,20 @@ pub struct StrId(pub u32);
 /// One frame of a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frame {
-    /// A place in machine code, to be resolved with debug information later.
+    /// An address in machine code, to be resolved with debug information later.
     Native {
-        /// The executable or library the code belongs to.
+        /// The executable or library that contains the code.
         module: ModuleId,
-        /// The virtual address as the ELF file states it (run-time address
-        /// minus load bias) of the last byte of the call instruction, that is
-        /// the return address minus one: it resolves to the line of the call.
+        /// Virtual address in the ELF file (run-time address minus load bias) of the last byte
+        /// of the call instruction: the return address minus one. It resolves to the line of
+        /// the call.
         offset: u64,
     },
-    /// A place in source code, known without debug information (Python).
+    /// A line of source code, known without debug information (Python).
     Source {
-        /// File as the interpreter names it.
+        /// File name as the interpreter gives it.
         file: StrId,
-        /// Qualified name of the function where known, else its plain name.
+        /// Qualified name of the function if known, else its plain name.
         function: StrId,
         /// Line of the call, from 1; 0 if unknown.
         line: u32,
@@ -50,11 +50,11 @@ pub enum Frame {
 }
 
 /// Strings and paths, each stored once. Paths are numbered from 1.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[repr(C)]
 pub(crate) struct PathTable {
     paths: Vec<Box<[Frame]>>,
-    /// Paths before this one have been taken by `take_new`.
+    /// Number of paths that `take_new` has returned.
     taken: u32,
     ids: ConstMap<Box<[Frame]>, PathId>,
     string_ids: ConstMap<Box<str>, StrId>,

@@ -1,10 +1,10 @@
-//! How to get from a frame to its caller, read from `.eh_frame`.
+//! The step from a frame to its caller, read from `.eh_frame`.
 //!
-//! Only what return addresses need is kept: the stack pointer and the frame
-//! pointer. Beside the usual forms this knows the ones GCC writes for functions
-//! that align their stack (vectorised code, `main` of Fortran programs): their
-//! caller's stack pointer was saved in the frame (`DW_OP_breg6 n, DW_OP_deref`)
-//! and the frame pointer's slot is given relative to the frame pointer.
+//! Only the stack pointer and the frame pointer are kept: return addresses need no more.
+//! Besides the usual forms this handles those that GCC writes for functions that align their
+//! stack (vectorised code, `main` of Fortran programs). Such a function saves its caller's
+//! stack pointer in the frame (`DW_OP_breg6 n, DW_OP_deref`), and the frame pointer's slot is
+//! relative to the frame pointer.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, NativeEndian, Operation, Register,
@@ -23,7 +23,7 @@ pub(crate) enum Cfa {
     Sp(i64),
     /// Frame pointer plus offset.
     Bp(i64),
-    /// What is stored at frame pointer plus offset, plus the second offset.
+    /// The word at frame pointer plus offset, plus the second offset.
     SavedAt(i64, i64),
 }
 
@@ -45,13 +45,13 @@ pub(crate) enum CallerBp {
 pub(crate) enum Rule {
     /// The caller's registers.
     Step(Cfa, CallerBp),
-    /// The outermost frame: the tables say so.
+    /// The outermost frame, according to the tables.
     Outermost,
-    /// No tables, or of a form that is not known.
+    /// No tables, or an unsupported form.
     Unknown,
 }
 
-/// Room for what is read, not on the stack: a thread's may be small.
+/// Storage on the heap: a thread's stack may be small.
 struct Storage;
 
 impl UnwindContextStorage<usize> for Storage {
@@ -59,7 +59,7 @@ impl UnwindContextStorage<usize> for Storage {
     type Stack = Vec<UnwindTableRow<usize, Self>>;
 }
 
-/// Reads rules; holds what reading needs to reuse.
+/// Reads rules, and keeps memory for reuse.
 pub(crate) struct RuleReader {
     context: UnwindContext<usize, Storage>,
 }
@@ -84,8 +84,8 @@ impl RuleReader {
         if module.eh_frame_hdr.is_empty() || module.eh_segment.is_empty() {
             return None;
         }
-        // Run-time addresses throughout, so that what is decoded from the
-        // tables (relative to where they are) is a run-time address too.
+        // All bases are run-time addresses. Values decoded from the tables, which are relative
+        // to their own position, are then run-time addresses too.
         let hdr_bases = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr.start);
         // SAFETY: part of a mapped module.
         let hdr_bytes: &'static [u8] =
@@ -97,8 +97,8 @@ impl RuleReader {
         if !module.eh_segment.contains(&eh_frame_start) {
             return None;
         }
-        // SAFETY: as above; where the section ends is not stated at run time,
-        // so the segment's end bounds it.
+        // SAFETY: as above. The section's end is not known at run time, so the segment's end
+        // bounds it.
         let bytes: &'static [u8] =
             unsafe { mapped_bytes(&(eh_frame_start..module.eh_segment.end)) };
         let mut eh_frame: EhFrame<Slice> = EhFrame::new(bytes, NativeEndian);
@@ -139,7 +139,7 @@ impl RuleReader {
     }
 }
 
-/// The operations of an expression that are understood.
+/// The supported operations of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Register(Register, i64),

@@ -1,16 +1,15 @@
-//! Where a wrapper was called from.
+//! Call site of a wrapper.
 
-/// The place from which a wrapper function was called.
+/// The call site of a wrapper function.
 ///
-/// Three registers describe it: the return address, and the stack pointer and
-/// frame pointer as they are right after the wrapper returns. These are all
-/// that unwinding starts from.
+/// Three registers describe it: the return address, and the stack pointer and frame pointer
+/// right after the wrapper returns. Unwinding starts from these alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
     /// Return address of the wrapper: the instruction after the call.
     pub ra: u64,
-    /// The caller's stack pointer right after the return. On AArch64 the
-    /// address above the wrapper's frame record, which serves as identity only.
+    /// The caller's stack pointer right after the return. On AArch64 the address above the
+    /// wrapper's frame record, which serves only as identity.
     pub sp: u64,
     /// The caller's frame pointer register, whatever the caller keeps in it.
     pub bp: u64,
@@ -29,8 +28,8 @@ impl CallSite {
     }
 }
 
-/// The [`CallSite`] of the function in which the macro stands; the same as
-/// [`CallSite::here`] without depending on inlining.
+/// The [`CallSite`] of the function in which the macro stands; as [`CallSite::here`], but
+/// independent of inlining.
 #[macro_export]
 macro_rules! call_site {
     () => {{

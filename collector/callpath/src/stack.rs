@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// Bytes that reading unwind tables may take of the stack.
+/// Stack that reading unwind tables may need, bytes.
 const NEEDED: u64 = 6 * 1024;
 
-/// Limits of the calling thread's stack, as far as they are known.
+/// Limits of the calling thread's stack, as far as known.
 pub(crate) struct Stack {
     limits: Range<u64>,
     known: bool,
@@ -20,13 +20,13 @@ impl Stack {
         }
     }
 
-    /// Whether the thread's stack has too little below `sp` to unwind; after
-    /// [`reader`](Self::reader).
+    /// Whether too little stack is left below `sp` to unwind. Call [`reader`](Self::reader)
+    /// before.
     pub(crate) fn is_short(&self, sp: u64) -> bool {
         self.limits.contains(&sp) && sp - self.limits.start < NEEDED
     }
 
-    /// A reader of what lies above `sp`.
+    /// A reader of the stack above `sp`.
     pub(crate) fn reader(&mut self, sp: u64) -> Reader {
         if !self.known {
             self.known = true;
@@ -44,8 +44,8 @@ impl Stack {
 pub(crate) enum Reader {
     /// The thread's own stack: all of it above the stack pointer is mapped.
     Own(Range<u64>),
-    /// A coroutine's or signal handler's stack of unknown size above the given
-    /// stack pointer: the kernel is asked, as it reports what is not mapped.
+    /// The stack of a coroutine or signal handler, whose size above the given stack pointer is
+    /// unknown. The kernel reads it and reports unmapped addresses.
     Foreign(u64),
 }
 

@@ -11,17 +11,17 @@ use crate::site::CallSite;
 use crate::stack::Stack;
 use crate::unwind::{Extent, Unwinder, Unwound};
 
-/// Captures between looks at the dynamic linker's counters, in case that the
-/// program unloads libraries and nobody calls [`note_unload`](crate::note_unload).
+/// Captures between looks at the dynamic linker's counters. They detect an unloaded library of
+/// which [`note_unload`](crate::note_unload) was not told.
 const LOOK_EVERY: u32 = 4096;
 
-/// What a tracer did, to judge its cost.
+/// Counters of a tracer, to judge its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Captures that had to unwind or to read an interpreter's tables.
     pub misses: u64,
-    /// Times that all remembered paths were dropped, because of unloading or
-    /// another depth.
+    /// Number of times that all remembered paths were dropped, because of unloading or a change
+    /// of depth.
     pub flushes: u64,
 }
 
@@ -30,11 +30,11 @@ pub struct Stats {
 /// Creating one costs nothing; memory is allocated by the first capture.
 #[repr(C)]
 pub struct Tracer {
-    // What every call reads comes first.
-    /// Those of `note_unload` that `cache` knows of.
+    // The fields that every call reads come first.
+    /// Value of the unload counter that `cache` is valid for.
     unloads: u32,
     until_look: u32,
-    /// What the paths in `cache` were captured with.
+    /// Depth with which the paths in `cache` were captured.
     depth: usize,
     python: Option<Box<Interpreter>>,
     cache: Cache,
@@ -74,17 +74,17 @@ impl Tracer {
         }
     }
 
-    /// The path of the call at `site`, at most `depth` frames from the
-    /// innermost outwards: 1 is the calling line only, 0 nothing.
+    /// The path of the call at `site`: at most `depth` frames, from the innermost outwards.
+    /// Depth 1 is the calling line only, 0 is nothing.
     ///
-    /// Use one depth throughout: a change drops what is remembered.
+    /// Use one depth throughout: a change drops all remembered paths.
     ///
-    /// The site is taken by reference: it was written just now, word by word, and a copy made of
-    /// it in larger pieces would have to wait for these words.
+    /// The site is a reference for speed: it was just written word by word, and a copy in
+    /// larger pieces would have to wait for these words.
     ///
     /// # Safety
-    /// `site` is of a call of the current thread that has not returned: what it
-    /// says of the stack is true now.
+    /// `site` belongs to a call of the current thread that has not returned, so its stack
+    /// addresses are valid.
     #[inline(always)]
     pub unsafe fn capture(&mut self, site: &CallSite, depth: usize) -> PathId {
         if depth == 0 {
@@ -93,7 +93,7 @@ impl Tracer {
         self.until_look = self.until_look.wrapping_sub(1);
         let prepared = self.unloads == unloads() && self.depth == depth && self.until_look != 0;
         if prepared && self.python.is_none() {
-            // With depth 1 the return address nearly always says it all.
+            // With depth 1 the return address nearly always decides alone.
             let likely = match depth {
                 1 => self.cache.recent(site.ra),
                 _ => self.cache.only(site),
@@ -116,15 +116,15 @@ impl Tracer {
         self.cache.find(site, site.sp)
     }
 
-    /// Whether [`Tracer::take_new`] would give any path.
+    /// Whether [`Tracer::take_new`] would return any path.
     #[inline]
     #[must_use]
     pub fn has_new(&self) -> bool {
         self.paths.has_new()
     }
 
-    /// The paths seen for the first time since the last call of this function,
-    /// in order of their ids, for their definitions to be written.
+    /// The paths first seen since the last call of this function, in order of their ids. Their
+    /// definitions are to be written.
     pub fn take_new(&mut self) -> impl Iterator<Item = PathId> + use<> {
         self.paths.take_new().map(PathId)
     }
@@ -135,8 +135,8 @@ impl Tracer {
         self.paths.frames(path)
     }
 
-    /// The path that has the entry of a function as its only frame; empty if no module is
-    /// there.
+    /// The path whose only frame is the entry of a function; empty if no module is at the
+    /// address.
     #[must_use]
     pub fn function(&mut self, address: u64) -> PathId {
         let found = catch_unwind(AssertUnwindSafe(|| {
@@ -158,8 +158,8 @@ impl Tracer {
         self.paths.intern(&outer)
     }
 
-    /// A path with names of regions put in: each outside of so many of its frames, those that
-    /// are further out first.
+    /// A path with names of regions added. Each name encloses the given number of the path's
+    /// frames; outer names come first.
     #[must_use]
     pub fn with_names(&mut self, path: PathId, names: &[(usize, &str)]) -> PathId {
         let mut frames = self.paths.frames(path).to_vec();
@@ -183,13 +183,13 @@ impl Tracer {
         self.paths.string(id)
     }
 
-    /// What the tracer did so far.
+    /// The tracer's counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// Makes sure that what is remembered may be used.
+    /// Makes sure that the remembered paths are valid.
     fn prepare(&mut self, depth: usize) {
         let noted = unloads();
         if self.unloads == noted && self.depth == depth && self.until_look != 0 {
@@ -216,8 +216,7 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn capture_slowly(&mut self, site: CallSite, depth: usize) -> PathId {
-        // Nothing below is known to panic; if it does nevertheless, the
-        // program that is recorded must not end because of it.
+        // Nothing below is known to panic. If it does, the recorded program must not end.
         catch_unwind(AssertUnwindSafe(|| self.miss(site, depth))).unwrap_or(PathId::EMPTY)
     }
 
@@ -249,7 +248,7 @@ impl Tracer {
         Some(python.resolve(chain, depth, &mut self.paths))
     }
 
-    /// The list of modules as it is now; forgets what depends on an older one.
+    /// The current list of modules; forgets all that depends on an older one.
     fn up_to_date(&mut self) -> Arc<Snapshot> {
         let now = Counters::now();
         match &self.snapshot {
@@ -278,8 +277,8 @@ impl Tracer {
             // The calling line is known without reading tables.
             unwound.frames.push(site.ra);
         } else {
-            // SAFETY: `snapshot` was compared with the linker's counters just now,
-            // and what live frames of this thread return to stays mapped.
+            // SAFETY: `snapshot` was just compared with the linker's counters. The code that
+            // live frames of this thread return to stays mapped.
             unsafe {
                 self.unwinder
                     .unwind(site, snapshot, &reader, &mut extent, unwound);

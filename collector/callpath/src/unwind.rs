@@ -1,19 +1,19 @@
-//! Unwinding one path, noting what it depends on.
+//! Unwinds one path and notes its dependencies.
 
 use crate::cache::Check;
 use crate::modules::{Role, Snapshot};
 use crate::site::CallSite;
 use crate::stack::Reader;
 
-/// Frames looked at beyond the wanted depth: leading ones inside MPI, and those
-/// needed to see that what follows is only the start of the program.
+/// Frames read beyond the wanted depth: leading ones inside MPI, and those that show whether
+/// only the start of the program follows.
 const SLACK: usize = 32;
 
-/// What unwinding found.
+/// Result of unwinding.
 pub(crate) struct Unwound {
     /// Return addresses, innermost first.
     pub(crate) frames: Vec<u64>,
-    /// Everything that `frames` depends on, in the order in which it was read.
+    /// All words that `frames` depends on, in reading order.
     pub(crate) checks: Vec<Check>,
 }
 
@@ -31,7 +31,7 @@ impl Unwound {
     }
 }
 
-/// Decides, frame by frame, how far to unwind, and then what to keep.
+/// Decides, frame by frame, how far to unwind, and then which frames to keep.
 pub(crate) struct Extent<'a> {
     snapshot: &'a Snapshot,
     depth: usize,
@@ -57,7 +57,7 @@ impl<'a> Extent<'a> {
             .map(|module| module.role)
     }
 
-    /// Takes note of the next frame; whether to go on to its caller.
+    /// Notes the next frame; returns whether to go on to its caller.
     pub(crate) fn goes_on(&mut self, ra: u64) -> bool {
         let role = self.role(ra);
         self.total += 1;
@@ -68,7 +68,7 @@ impl<'a> Extent<'a> {
         }
         let kept = self.total - self.skipped;
         match role {
-            // No code of the program or its libraries: nowhere to go.
+            // No code of the program or its libraries: unwinding ends.
             None => false,
             _ if self.total >= self.depth.saturating_add(SLACK) => false,
             // The C library calls back (qsort), or starts the program.
@@ -77,9 +77,8 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// The frames to keep: without the leading ones inside MPI and, where the
-    /// outermost frame was reached, without those that start a program or a
-    /// thread; at most `depth`.
+    /// The frames to keep, at most `depth`. Leading frames inside MPI are dropped. If the
+    /// outermost frame was reached, so are the frames that start a program or a thread.
     pub(crate) fn kept<'f>(&self, frames: &'f [u64]) -> &'f [u64] {
         let skipped = if self.skipped < frames.len() {
             self.skipped
@@ -119,12 +118,12 @@ mod x86_64 {
 
     const MAX_RULES: usize = 1 << 14;
 
-    /// Where the current value of the frame pointer came from.
+    /// Source of the current frame pointer value.
     #[derive(Clone, Copy)]
     enum Origin {
-        /// Read there, and nothing depended on it yet.
+        /// Read there; nothing depends on it yet.
         Unchecked(u64),
-        /// Among the checks already.
+        /// Already among the checks.
         Checked,
         Lost,
     }
@@ -145,7 +144,7 @@ mod x86_64 {
             Some(value)
         }
 
-        /// The frame pointer, noting that the path depends on it.
+        /// The frame pointer; notes that the path depends on it.
         fn bp(&mut self) -> Option<u64> {
             match self.origin {
                 Origin::Unchecked(address) => self.checks.push(Check {
@@ -168,7 +167,7 @@ mod x86_64 {
                     self.checked(address)?.checked_add_signed(add)?
                 }
             };
-            // Callers are above, always by at least a return address.
+            // Callers are above, by at least a return address.
             if cfa <= self.sp {
                 return None;
             }
@@ -197,7 +196,7 @@ mod x86_64 {
         }
     }
 
-    /// Unwinds with the tables, remembering the rules it has read.
+    /// Unwinds with the tables and remembers the rules it has read.
     pub(crate) struct Unwinder {
         rules: ConstMap<u64, Rule>,
         reader: Option<RuleReader>,
@@ -211,13 +210,13 @@ mod x86_64 {
             }
         }
 
-        /// Forgets rules, as other modules may be mapped now.
+        /// Forgets all rules: other modules may be mapped now.
         pub(crate) fn clear(&mut self) {
             self.rules.clear();
         }
 
         /// # Safety
-        /// What `snapshot` lists at the addresses on the stack is mapped.
+        /// All modules of `snapshot` that contain addresses on the stack are mapped.
         unsafe fn rule(&mut self, snapshot: &Snapshot, pc: u64) -> Rule {
             if let Some(&rule) = self.rules.get(&pc) {
                 return rule;
@@ -238,8 +237,8 @@ mod x86_64 {
         /// Unwinds from `site` as far as `extent` asks for.
         ///
         /// # Safety
-        /// `snapshot` is up to date: what it lists at the addresses of live
-        /// frames is mapped.
+        /// `snapshot` is up to date: its modules that contain the addresses of live frames are
+        /// mapped.
         pub(crate) unsafe fn unwind(
             &mut self,
             site: CallSite,
@@ -261,8 +260,8 @@ mod x86_64 {
                 if !extent.goes_on(registers.pc) {
                     return;
                 }
-                // A return address may be the next function's first byte; the
-                // call before it is what the rule must be for.
+                // A return address may be the first byte of the next function. The rule must be
+                // that of the call before it.
                 // SAFETY: as the caller states.
                 match unsafe { self.rule(snapshot, registers.pc - 1) } {
                     Rule::Step(cfa, bp) if registers.step(cfa, bp).is_some() => {}
@@ -281,10 +280,10 @@ mod aarch64 {
     use super::{CallSite, Check, Extent, Reader, Snapshot, Unwound};
     use crate::cache::BP;
 
-    /// Bits of an address; pointer authentication uses those above.
+    /// Address bits; pointer authentication uses the higher bits.
     const ADDRESS: u64 = (1 << 48) - 1;
 
-    /// Follows the chain of frame records, which the platform's compilers keep.
+    /// Follows the chain of frame records that the platform's compilers keep.
     pub(crate) struct Unwinder;
 
     impl Unwinder {

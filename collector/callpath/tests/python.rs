@@ -1,5 +1,5 @@
-//! Frames of Python programs, in every version of CPython found here. Each
-//! version runs in a process of its own, this test's executable again.
+//! Frames of Python programs, in every version of CPython installed. Each version runs in its
+//! own process, which executes this test again.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn seen() -> Vec<Vec<Line>> {
     std::mem::take(&mut SEEN.lock().unwrap())
 }
 
-/// What the parent passes to the child.
+/// Environment variable from parent to child: path of the Python library.
 const LIBRARY: &str = "CALLPATH_TEST_LIBPYTHON";
 
 fn library_of(minor: u32) -> Option<(PathBuf, Option<PathBuf>)> {

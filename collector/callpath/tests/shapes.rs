@@ -219,15 +219,14 @@ fn garbage_registers_do_no_harm() {
         CallSite { bp: 0x10, ..here },
     ] {
         for depth in [1, 16, usize::MAX] {
-            // Not true, but all of the stack that is read is mapped.
-            // SAFETY: the site is not true, but all of the stack that is read is mapped.
+            // SAFETY: the site is invented, but all stack memory that is read is mapped.
             let first = unsafe { tracer.capture(&site, depth) };
-            // SAFETY: the site is not true, but all of the stack that is read is mapped.
+            // SAFETY: as above.
             let again = unsafe { tracer.capture(&site, depth) };
             assert_eq!(again, first, "{site:?}");
         }
     }
-    // SAFETY: no address of the site is read where no code is known.
+    // SAFETY: without known code, no address of the site is read.
     let nowhere = unsafe { tracer.capture(&CallSite { ra: 1, ..here }, 8) };
     assert_eq!(nowhere, PathId::EMPTY);
 }

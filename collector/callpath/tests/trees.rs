@@ -10,7 +10,7 @@ fn compare(name: &str, flags: &[&str]) {
     for depth in [64, 16, 4, 1] {
         DEPTH.set(depth);
         for seed in 0..200 {
-            // More than once, so that later runs find what the first remembered.
+            // Repeated, so that later runs find paths remembered by the first.
             for _ in 0..3 {
                 run(hook, seed, 18);
             }
@@ -21,8 +21,8 @@ fn compare(name: &str, flags: &[&str]) {
         TRACER.with_borrow(|t| t.stats()).misses,
     );
     println!("{name}: {captures} captures, {misses} misses");
-    // Enough captures came from the cache for the comparison to cover it; how many
-    // depends on which stacks happen to share a place in it.
+    // Enough captures must come from the cache to test it. The number depends on which stacks
+    // share a place in it.
     assert!(captures - misses >= captures / 4, "{misses} of {captures}");
 }
 

@@ -1,12 +1,12 @@
-//! Libraries that come and go at the same addresses. Alone in its process, so
-//! that nothing else is loaded in between.
+//! Libraries that come and go at the same addresses. A process of its own, so that nothing else
+//! is loaded in between.
 
 mod common;
 use common::{Hook, Library, ORACLE, Oracle, TRACER, captured, compile, hook};
 use laggard_callpath::{Frame, module, module_count, note_unload};
 
-/// Loads and unloads two builds in turns, which get the same address, and calls
-/// `times` times; the build ids that the last captured path of each turn says.
+/// Alternately loads and unloads two builds, which get the same address, and makes `times`
+/// calls. Returns the build ids of the last path captured in each turn.
 fn alternate(name: &str, times: usize, unloaded: fn()) -> Vec<u8> {
     // The same program built twice; the build ids tell them apart.
     let id = |byte: &str| format!("-Wl,--build-id=0x{}", byte.repeat(16));
@@ -52,7 +52,7 @@ fn alternate(name: &str, times: usize, unloaded: fn()) -> Vec<u8> {
 fn another_library_at_the_same_address() {
     let builds = alternate("noted", 2, note_unload);
     assert_eq!(builds, [0xaa, 0xbb, 0xaa, 0xbb]);
-    // Without being told, it is noticed after a while.
+    // Without a notice, the tracer finds out after a while.
     ORACLE.set(Oracle::Ignore);
     let builds = alternate("unnoted", 5000, || {});
     assert_eq!(builds, [0xaa, 0xbb, 0xaa, 0xbb]);

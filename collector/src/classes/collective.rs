@@ -1,4 +1,4 @@
-//! Collectives: blocking, non-blocking, and on neighbourhoods.
+//! Collectives: blocking, non-blocking, and neighbourhood ones.
 
 use std::ffi::c_int;
 
@@ -24,7 +24,7 @@ pub struct Collective<S, R> {
     received: R,
     request: Option<*mut MPI_Request>,
     neighbourhood: bool,
-    /// Blocking, and over for nobody before all have begun.
+    /// Blocking, and ends on no rank before all have entered.
     meets: bool,
 }
 
@@ -42,7 +42,7 @@ pub fn collective<S, R>(comm: MPI_Comm, root: c_int, sent: S, received: R) -> Co
     }
 }
 
-/// A blocking collective in which ranks wait for those before them only.
+/// A blocking collective in which each rank waits only for lower ranks.
 #[inline(always)]
 pub fn prefix<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R> {
     Collective {
@@ -67,7 +67,7 @@ pub fn icollective<S, R>(
     }
 }
 
-/// A blocking collective on the neighbours in the topology.
+/// A blocking neighbourhood collective.
 pub fn neighbour<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R> {
     Collective {
         neighbourhood: true,
@@ -76,7 +76,7 @@ pub fn neighbour<S, R>(comm: MPI_Comm, sent: S, received: R) -> Collective<S, R>
     }
 }
 
-/// A non-blocking collective on the neighbours in the topology.
+/// A non-blocking neighbourhood collective.
 pub fn ineighbour<S, R>(
     comm: MPI_Comm,
     sent: S,
@@ -95,8 +95,9 @@ pub struct Persistent<S, R> {
     collective: Collective<S, R>,
 }
 
-/// A persistent collective, not started yet. Each start is recorded as the non-blocking
-/// call `started`; like those, all ranks are taken to start them in the same order.
+/// A persistent collective, not started yet. Each start is recorded as the non-blocking call
+/// `started`. All ranks are assumed to start these in the same order, as non-blocking
+/// collectives.
 pub fn persistent<S, R>(started: u16, collective: Collective<S, R>) -> Persistent<S, R> {
     Persistent {
         started,
@@ -124,7 +125,7 @@ impl<S: Volume, R: Volume> Operation for Persistent<S, R> {
     }
 }
 
-/// This rank's part, and whether arguments that are not marked for a role count.
+/// This rank's role, and whether arguments not marked for a role count.
 #[inline(always)]
 fn role(group: &Group, root: c_int) -> (Role, bool) {
     if root == NO_ROOT {
@@ -148,7 +149,7 @@ fn role(group: &Group, root: c_int) -> (Role, bool) {
 }
 
 impl<S: Volume, R: Volume> Collective<S, R> {
-    /// Fills in what the call moves.
+    /// Fills in the bytes that the call moves.
     #[inline(always)]
     fn describe(&self, call: &mut Call, raw: &mut Raw) {
         let stream = call.stream();

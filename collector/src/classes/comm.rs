@@ -1,4 +1,4 @@
-//! Making and freeing communicators.
+//! Creation and release of communicators.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -13,7 +13,7 @@ use crate::groups::{self, Group, Kind, NO_ROOT, Origin};
 use crate::signature::{Half, Raw};
 use crate::thread::is_recording;
 
-/// How a communicator comes to be, with the parent or the tag.
+/// The way a communicator is created, with its parent or tag.
 enum How {
     Child(MPI_Comm),
     Members(c_int),
@@ -37,7 +37,7 @@ pub fn comm_create(parent: MPI_Comm, new: *mut MPI_Comm) -> Create {
     }
 }
 
-/// Collectively from a parent, to be completed.
+/// Collectively from a parent; the request completes it.
 pub fn comm_idup(parent: MPI_Comm, new: *mut MPI_Comm, request: *mut MPI_Request) -> Create {
     Create {
         request: Some(request),
@@ -78,12 +78,11 @@ pub fn comm_join(new: *mut MPI_Comm) -> Create {
 }
 
 impl Create {
-    /// Gives what the call made its identity, for which every such call counts, recorded or
-    /// not: the communicator that the call is on, and the new one.
+    /// Gives the new object its identity. Every such call counts, recorded or not. Returns the
+    /// communicator of the call and the new one.
     fn register(&self) -> (Option<&'static Group>, Option<&'static Group>) {
-        // SAFETY: the real call succeeded and stored the communicator there. Of
-        // MPI_Comm_idup it may be used for local queries only when it is complete, but
-        // the members are those of the parent.
+        // SAFETY: the real call succeeded and stored the communicator there. MPI_Comm_idup's
+        // result allows local queries only after completion, but its members are the parent's.
         let new = unsafe { *self.new };
         match self.how {
             How::Child(parent) => {
@@ -132,12 +131,12 @@ impl Operation for Create {
 
 const NO_ROOT_HERE: Half = Half::of(NO_ROOT);
 
-/// The members of the new communicator are those that took part.
+/// The participants are the members of the new communicator.
 fn on_itself(made: Option<&'static Group>) -> (Option<&'static Group>, Option<&'static Group>) {
     (made, made)
 }
 
-/// Records a call that made or freed something.
+/// Records a call that made or freed an object.
 pub fn record_with_object(call: &mut Call, raw: &Raw, object: Option<&'static Group>) {
     let (enter, leave) = (call.enter, call.leave);
     let stream = call.stream();
@@ -155,7 +154,6 @@ pub fn record_with_object(call: &mut Call, raw: &Raw, object: Option<&'static Gr
     );
 }
 
-/// Frees a communicator.
 pub struct CommFree {
     comm: *const MPI_Comm,
     group: Option<&'static Group>,
@@ -223,7 +221,6 @@ impl Operation for CommFree {
     }
 }
 
-/// Names a communicator.
 pub struct SetName(MPI_Comm, *const c_char);
 
 /// Names a communicator.
@@ -236,7 +233,7 @@ impl Operation for SetName {
         let mut raw = call.raw();
         if call.succeeded() {
             let group = call.stream().communicator(self.0);
-            // SAFETY: the program's string, which the real call has read.
+            // SAFETY: the program's string, which the real call has just read.
             let name = unsafe { CStr::from_ptr(self.1) };
             call.stream().define_named(group, name.to_bytes());
             raw.group = group;

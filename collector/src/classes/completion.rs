@@ -1,4 +1,4 @@
-//! Completions: which requests a call completed, and how.
+//! Completions: the requests that a call completed, and their outcomes.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -17,22 +17,22 @@ use crate::request::{self, Entry, kind};
 use crate::signature::{NOBODY, Raw};
 use crate::stream::Stream;
 
-/// Memory that calls with many requests use again and again.
+/// Memory that calls with many requests reuse.
 #[derive(Default)]
 pub struct Scratch {
-    /// The handles before the call, which sets them to null.
+    /// The handles before the call, which nulls them.
     handles: Vec<usize>,
-    /// Address of the program's array of them.
+    /// Address of the program's array of requests.
     array: usize,
-    /// What was known of them then, where calls may meet.
+    /// Their entries at that time, where calls may run concurrently.
     known: Vec<Option<Entry>>,
-    /// Where the program ignores the statuses.
+    /// Statuses, if the program ignores them.
     statuses: Vec<MaybeUninit<MPI_Status>>,
-    /// (delta, outcome) of what this thread posted.
+    /// (delta, outcome) of requests that this thread posted.
     completed: Vec<(u32, u32)>,
-    /// (thread, post, outcome) of what others posted.
+    /// (thread, post, outcome) of requests that other threads posted.
     elsewhere: Vec<(u32, u32, u32)>,
-    /// Both as records.
+    /// Both lists as records.
     extensions: Vec<Record>,
 }
 
@@ -46,7 +46,7 @@ impl Scratch {
         if requests.is_null() {
             return;
         }
-        // SAFETY: the program's array of so many requests.
+        // SAFETY: the program's array of `count` requests.
         let requests = unsafe { slice::from_raw_parts(requests, count.max(0) as usize) };
         self.handles
             .extend(requests.iter().map(|request| request.bits()));
@@ -64,19 +64,19 @@ impl Scratch {
         self.array.wrapping_add(i * size_of::<MPI_Request>())
     }
 
-    /// How many handles were kept.
+    /// Number of handles kept.
     pub fn len(&self) -> usize {
         self.handles.len()
     }
 
-    /// Whether the i-th handle kept was that of a request, and the call has taken it away.
+    /// Whether the i-th handle kept was a request that the call has nulled.
     pub fn is_taken(&self, i: usize) -> bool {
         let null = constants().request_null.bits();
         if self.handles.get(i).is_none_or(|&handle| handle == null) {
             return false;
         }
         let variable = ptr::with_exposed_provenance::<MPI_Request>(self.variable(i));
-        // SAFETY: the program's variable, from which the handle was read.
+        // SAFETY: the program's variable that held the handle.
         unsafe { *variable }.bits() == null
     }
 
@@ -94,10 +94,10 @@ impl Scratch {
         self.statuses.as_mut_ptr().cast()
     }
 
-    /// Notes the completion of all handles kept, whose statuses are these.
+    /// Notes the completion of all handles kept.
     ///
     /// # Safety
-    /// There are as many statuses.
+    /// `statuses` has one status per handle.
     #[inline]
     pub unsafe fn complete_all(
         &mut self,
@@ -132,7 +132,7 @@ impl Scratch {
         self.note(stream, thread, (poster, post), outcome);
     }
 
-    /// Notes that a request is complete, though it stays.
+    /// Notes that a request is complete but stays.
     pub fn settle(&mut self, stream: &mut Stream, thread: u32, handle: usize, status: &MPI_Status) {
         if let Some(entry) = request::settle(handle) {
             let outcome = outcome(stream, thread, &entry, status);
@@ -140,12 +140,12 @@ impl Scratch {
         }
     }
 
-    /// Notes that nobody will ask for a request under way any more.
+    /// Notes that an active request is freed: no call will complete it.
     pub fn freed(&mut self, stream: &Stream, thread: u32, entry: &Entry) {
         self.note(stream, thread, (entry.thread, entry.post), 0);
     }
 
-    /// Notes how the request of this thread and post number ended.
+    /// Notes the outcome of the request with this thread and post number.
     #[inline(always)]
     fn note(&mut self, stream: &Stream, thread: u32, (poster, post): (u32, u32), outcome: u32) {
         if poster == thread {
@@ -157,13 +157,13 @@ impl Scratch {
     }
 }
 
-/// Whether a request ended as it was posted, as far as can be told at once.
+/// Whether a request ended as posted, as far as a quick check can tell.
 #[inline(always)]
 fn is_as_posted(entry: &Entry, status: &MPI_Status) -> bool {
     !entry.is(kind::CANCELLED) && (!tells_more(entry) || arrived_as_posted(entry, status))
 }
 
-/// Whether the status of a request tells more than its post.
+/// Whether the status of a request adds to its post.
 #[inline(always)]
 fn tells_more(entry: &Entry) -> bool {
     entry.is(kind::RECEIVE) && entry.posted.flags & flags::RECEIVES != 0
@@ -174,7 +174,7 @@ fn arrived_as_posted(entry: &Entry, status: &MPI_Status) -> bool {
     arrived(status) == entry.posted.half
 }
 
-/// How a request ended: 0 as it was posted, else the signature that tells.
+/// Outcome of a request: 0 = as posted, else the id of a signature.
 fn outcome(stream: &mut Stream, thread: u32, entry: &Entry, status: &MPI_Status) -> u32 {
     if entry.is(kind::CANCELLED) && is_cancelled(status) {
         return OUTCOME_CANCELLED;
@@ -202,12 +202,12 @@ fn outcome(stream: &mut Stream, thread: u32, entry: &Entry, status: &MPI_Status)
 #[cold]
 fn is_cancelled(status: &MPI_Status) -> bool {
     let mut flag = 0;
-    // SAFETY: a status of a completed request.
+    // SAFETY: the status of a completed request.
     unsafe { real::MPI_Test_cancelled(status, &mut flag) };
     flag != 0
 }
 
-/// Records the call with what it completed.
+/// Records the call with its completions.
 #[inline(always)]
 pub fn record(call: &mut Call, mut raw: Raw) {
     let (enter, leave) = (call.enter, call.leave);
@@ -242,7 +242,7 @@ fn record_extended(stream: &mut Stream, scratch: &mut Scratch, raw: &Raw, enter:
     stream.record_slowly(raw, extensions, enter, leave);
 }
 
-/// Begins to note completions.
+/// Starts a list of completions.
 #[inline(always)]
 pub fn begin(call: &mut Call) -> Raw {
     let raw = call.raw();

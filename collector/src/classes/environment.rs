@@ -1,4 +1,4 @@
-//! Beginning and end of MPI, and calls that only manage handles.
+//! Start and end of MPI, and calls that only manage handles.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,7 @@ impl Operation for Init {
     }
 }
 
-/// Records a call that all processes of the job take part in.
+/// Records a call in which all processes of the job take part.
 fn record_on_world(call: &mut Call) {
     let mut raw = call.raw();
     if call.succeeded() {
@@ -70,7 +70,7 @@ fn record_on_world(call: &mut Call) {
     call.record(&raw);
 }
 
-/// The subject of a call that all processes of the job take part in.
+/// The subject of a call in which all processes of the job take part.
 fn on_world() -> Subject {
     Subject {
         group: WORLD,
@@ -79,7 +79,6 @@ fn on_world() -> Subject {
     }
 }
 
-/// MPI_Finalize.
 pub struct Finalize {
     enter: u64,
 }
@@ -90,13 +89,13 @@ pub fn finalize() -> Finalize {
 }
 
 impl Operation for Finalize {
-    /// Also where recording has ended: the other ranks wait for this one.
+    /// Runs even if recording has ended: the other ranks wait for this one.
     fn begin(&self, site: CallSite, number: u16) -> Option<Call> {
         Call::begin(site, number).or_else(|| run::is_awaited().then(|| Call::outside(site, number)))
     }
 
     fn before(&mut self, call: &mut Call) {
-        // The program is in the call while the clocks are compared.
+        // The time of the clock measurement counts as part of the call.
         call.enter(|_| on_world());
         self.enter = call.enter;
         run::before_finalize(call);
@@ -123,16 +122,14 @@ impl Operation for Finalize {
     }
 }
 
-/// MPI_Abort.
 pub struct Abort(c_int);
 
-/// MPI_Abort.
 pub fn abort(_comm: MPI_Comm, code: c_int) -> Abort {
     Abort(code)
 }
 
 impl Abort {
-    /// The end of the whole job, with this code.
+    /// The end of the whole job with exit code `code`.
     pub fn new(code: c_int) -> Self {
         Abort(code)
     }
@@ -140,7 +137,7 @@ impl Abort {
 
 impl Operation for Abort {
     fn before(&mut self, call: &mut Call) {
-        // It does not return.
+        // The call does not return.
         call.enter(|_| Subject::NONE);
         call.leave = call.enter;
         if call.claim() {
@@ -177,7 +174,6 @@ impl Operation for Pcontrol {
     }
 }
 
-/// A call that only manages handles.
 pub struct Setup;
 
 /// A call that only manages handles.
@@ -192,10 +188,9 @@ impl Operation for Setup {
     }
 }
 
-/// Frees a datatype: not recorded, but sizes remembered for its handle must go.
+/// Frees a datatype. Not recorded, but the size remembered for its handle must go.
 pub struct TypeFree;
 
-/// Frees a datatype.
 pub fn type_free(_datatype: *mut MPI_Datatype) -> TypeFree {
     TypeFree
 }

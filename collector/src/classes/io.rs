@@ -13,22 +13,19 @@ use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
 use crate::signature::Half;
 
-/// Opens a file.
 pub struct Open(MPI_Comm, *const MPI_File);
 
-/// Opens a file.
 pub fn file_open(comm: MPI_Comm, _name: *const c_char, file: *mut MPI_File) -> Open {
     Open(comm, file)
 }
 
 impl Operation for Open {
     fn after(&mut self, call: &mut Call) {
-        // SAFETY: stored by the real call, if it succeeded.
+        // SAFETY: the real call stored it, if it succeeded.
         attach(call, Kind::File, self.0, || unsafe { *self.1 }.bits());
     }
 }
 
-/// Closes a file.
 pub fn file_close(file: *mut MPI_File) -> Release {
     Release::new(Freed::File(file))
 }
@@ -49,7 +46,7 @@ pub fn file_collective(file: MPI_File) -> OnFile {
     }
 }
 
-/// Completes a split collective, on this rank.
+/// Completes a split collective; waits for no other rank.
 pub fn file_end(file: MPI_File) -> OnFile {
     OnFile {
         file,
@@ -59,7 +56,7 @@ pub fn file_end(file: MPI_File) -> OnFile {
     }
 }
 
-/// Reads or writes on this rank.
+/// Reads or writes independently.
 pub fn file_io(file: MPI_File, count: c_int, datatype: MPI_Datatype) -> OnFile {
     OnFile {
         data: Some((count, datatype)),
@@ -67,7 +64,7 @@ pub fn file_io(file: MPI_File, count: c_int, datatype: MPI_Datatype) -> OnFile {
     }
 }
 
-/// Reads or writes with all ranks.
+/// Reads or writes collectively.
 pub fn file_io_collective(file: MPI_File, count: c_int, datatype: MPI_Datatype) -> OnFile {
     OnFile {
         collective: true,
@@ -80,7 +77,7 @@ pub fn file_begin(file: MPI_File, count: c_int, datatype: MPI_Datatype) -> OnFil
     file_io_collective(file, count, datatype)
 }
 
-/// Begins to read or write on this rank.
+/// Begins to read or write independently.
 pub fn file_iio(
     file: MPI_File,
     count: c_int,
@@ -93,7 +90,7 @@ pub fn file_iio(
     }
 }
 
-/// Begins to read or write with all ranks.
+/// Begins to read or write collectively.
 pub fn file_iio_collective(
     file: MPI_File,
     count: c_int,

@@ -1,4 +1,4 @@
-//! Probes, and receives of what a probe took.
+//! Probes, and receives of probed messages.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::hash::FastMap;
 use crate::signature::{Half, Raw};
 use crate::stream::Stream;
 
-/// A look at the next message.
+/// A probe for a message.
 pub struct Probe {
     wanted: Wanted,
     status: Status,
@@ -36,12 +36,12 @@ impl Probe {
     }
 }
 
-/// Waits for a message; it stays in the queue.
+/// Waits for a message, which stays in the queue.
 pub fn probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut *mut MPI_Status) -> Probe {
     Probe::new(source, tag, comm, status)
 }
 
-/// Asks for a message; it stays in the queue.
+/// Tests for a message, which stays in the queue.
 pub fn iprobe(
     source: c_int,
     tag: c_int,
@@ -69,7 +69,7 @@ pub fn mprobe(
     }
 }
 
-/// Asks for a message and takes it out of the queue.
+/// Tests for a message and takes it out of the queue.
 pub fn improbe(
     source: c_int,
     tag: c_int,
@@ -100,25 +100,25 @@ impl Operation for Probe {
         if !call.succeeded() {
             return call.record(&raw);
         }
-        // SAFETY: set by a call that succeeded.
+        // SAFETY: a call that succeeded has set it.
         if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             self.wanted.posted(call, &mut raw, 0);
             raw.flags = raw.flags & !flags::RECEIVES | flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
-        // SAFETY: filled in, since there is a message.
+        // SAFETY: filled in, because there is a message.
         let status = unsafe { self.status.get() };
         self.wanted.received(call, &mut raw, status);
         match self.message {
             None => raw.flags |= flags::PEEKS,
-            // SAFETY: set by a call that succeeded.
+            // SAFETY: a call that succeeded has set it.
             Some(message) => messages::insert(unsafe { *message }, &raw),
         }
         call.record(&raw);
     }
 }
 
-/// Messages that an Mprobe took and no Mrecv received yet.
+/// Messages that an Mprobe took and no Mrecv has received yet.
 mod messages {
     use super::*;
 
@@ -143,7 +143,6 @@ mod messages {
     }
 }
 
-/// Receives a message that an Mprobe took.
 pub struct Mrecv {
     message: *mut MPI_Message,
     handle: Option<usize>,
@@ -188,7 +187,7 @@ impl Operation for Mrecv {
         if (call.succeeded() || is_truncated(call))
             && let Some((group, half)) = self.handle.and_then(messages::remove)
         {
-            // The probe took the match: this half is for information.
+            // The probe took the match: this half is informative only.
             (raw.group, raw.receive) = (group, half);
         }
         if let Some(request) = self.request.filter(|_| call.succeeded()) {

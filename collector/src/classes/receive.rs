@@ -18,7 +18,7 @@ use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
 use crate::stream::Stream;
 
-/// The status of one call: the program's, or our own where it ignores it.
+/// The status of one call: the program's, or our own if the program ignores it.
 pub struct Status {
     argument: *mut *mut MPI_Status,
     own: MaybeUninit<MPI_Status>,
@@ -34,13 +34,13 @@ impl Status {
         }
     }
 
-    /// Has the real call fill in a status in any case.
+    /// Makes the real call fill in a status in any case.
     #[inline(always)]
     pub fn prepare(&mut self) {
         // SAFETY: the wrapper's own variable.
         unsafe {
             if *self.argument == constants().status_ignore {
-                // A call that fails need not fill in all of it.
+                // A failed call may leave parts of it unset.
                 let own = self.own.write(std::mem::zeroed());
                 own.MPI_SOURCE = MPI_PROC_NULL;
                 *self.argument = own;
@@ -48,7 +48,7 @@ impl Status {
         }
     }
 
-    /// What the real call filled in.
+    /// The status as the real call left it.
     ///
     /// # Safety
     /// The call filled it in.
@@ -59,7 +59,7 @@ impl Status {
     }
 }
 
-/// A receive as it was asked for.
+/// A receive as posted.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     /// Rank in the communicator, or any.
@@ -83,7 +83,7 @@ impl Wanted {
         found
     }
 
-    /// Whose message is waited for.
+    /// The sender that the call waits for.
     #[inline(always)]
     pub fn subject(&self, stream: &mut Stream) -> Subject {
         subject_of(stream, self.comm, self.source, self.tag)
@@ -93,18 +93,18 @@ impl Wanted {
     #[inline(always)]
     fn returned(&self, call: &mut Call, raw: &mut Raw, status: &Status) {
         if call.succeeded() {
-            // SAFETY: filled in by a receive that succeeded.
+            // SAFETY: a receive that succeeded filled it in.
             self.received(call, raw, unsafe { status.get() });
         } else if is_truncated(call) {
             self.truncated(call, raw, status);
         }
     }
 
-    /// Fills in the receive half with a message that was too long. Not every library says
-    /// all of such a message in the status.
+    /// Fills in the receive half with a message that was too long. Some libraries omit parts of
+    /// the status for such a message.
     #[cold]
     fn truncated(&self, call: &mut Call, raw: &mut Raw, status: &Status) {
-        // SAFETY: the program's, or ours, which has no part that was never written.
+        // SAFETY: the program's, or ours, which was zeroed.
         let mut status = unsafe { *status.get() };
         if self.source != MPI_ANY_SOURCE {
             status.MPI_SOURCE = self.source;
@@ -115,7 +115,7 @@ impl Wanted {
         self.received(call, raw, &status);
     }
 
-    /// Fills in the receive half with what arrived.
+    /// Fills in the receive half with the message that arrived.
     #[inline(always)]
     pub fn received(&self, call: &mut Call, raw: &mut Raw, status: &MPI_Status) {
         raw.group = call.stream().communicator(self.comm);
@@ -126,7 +126,7 @@ impl Wanted {
         }
     }
 
-    /// Fills in the receive half with what was asked for.
+    /// Fills in the receive half with the posted values.
     #[inline(always)]
     pub fn posted(&self, call: &mut Call, raw: &mut Raw, bytes: u64) {
         raw.group = call.stream().communicator(self.comm);
@@ -138,14 +138,14 @@ impl Wanted {
     }
 }
 
-/// Whether the call failed because the message was too long for the buffer: it has taken
-/// the message all the same, as the next one on its channel.
+/// Whether the call failed because the message was too long for the buffer. It has still
+/// consumed the message, as the next one on its channel.
 #[cold]
 pub fn is_truncated(call: &Call) -> bool {
     error_class(call) == constants().err_truncate
 }
 
-/// What kind of error the call returned.
+/// The error class of the call's result.
 #[cold]
 #[inline(never)]
 pub fn error_class(call: &Call) -> c_int {
@@ -158,9 +158,9 @@ pub fn error_class(call: &Call) -> c_int {
 /// Source, tag and bytes of a message, as its status says.
 #[inline(always)]
 pub fn arrived(status: &MPI_Status) -> Half {
-    // The library has just written the two. Read as one word, as the compiler would, they
-    // would have to wait until both stores have left the processor's queue.
-    // SAFETY: a valid reference's fields.
+    // The library has just written these two fields. One load of both, as the compiler would
+    // make it, would have to wait until both stores have left the store queue.
+    // SAFETY: fields of a valid reference.
     let (peer, tag) = unsafe {
         (
             ptr::read_volatile(&status.MPI_SOURCE),
@@ -170,7 +170,6 @@ pub fn arrived(status: &MPI_Status) -> Half {
     Half::new(peer, tag, status_bytes(status))
 }
 
-/// A blocking receive.
 pub struct Recv(Wanted, Status);
 
 /// A blocking receive.
@@ -205,7 +204,6 @@ impl Operation for Recv {
     }
 }
 
-/// A send and a receive in one call.
 pub struct Sendrecv(Message, Wanted, Status);
 
 /// A send and a receive in one call.
@@ -263,7 +261,6 @@ impl Operation for Sendrecv {
     }
 }
 
-/// A non-blocking receive.
 pub struct Irecv {
     count: c_int,
     datatype: MPI_Datatype,

@@ -12,7 +12,7 @@ use crate::request::{self, Entry, Posted, kind};
 use crate::signature::{Half, Raw};
 use crate::stream::Stream;
 
-/// What is sent, and to whom.
+/// A message to send, and its destination.
 #[derive(Clone, Copy)]
 pub struct Message {
     /// Elements.
@@ -21,7 +21,6 @@ pub struct Message {
     pub datatype: MPI_Datatype,
     /// Rank in the communicator.
     pub peer: c_int,
-    /// Tag.
     pub tag: c_int,
     /// Communicator.
     pub comm: MPI_Comm,
@@ -41,7 +40,7 @@ impl Message {
     }
 }
 
-/// The subject of a call that waits for a rank of a communicator.
+/// The subject of a call that waits for a rank.
 #[inline(always)]
 pub fn subject_of(stream: &mut Stream, comm: MPI_Comm, peer: c_int, tag: c_int) -> Subject {
     match stream.known_communicator(comm) {
@@ -55,7 +54,6 @@ pub fn subject_of(stream: &mut Stream, comm: MPI_Comm, peer: c_int, tag: c_int) 
     }
 }
 
-/// A blocking send.
 pub struct Send(Message);
 
 /// A blocking send.
@@ -87,7 +85,6 @@ impl Operation for Send {
     }
 }
 
-/// A non-blocking send.
 pub struct Isend(Message, *mut MPI_Request);
 
 /// A non-blocking send.
@@ -125,7 +122,7 @@ impl Operation for Isend {
     }
 }
 
-/// Enters the request that a call posts; the call is recorded right after.
+/// Registers the request that a call posts; the call is recorded right after.
 #[inline(always)]
 pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *const MPI_Request, extra: u8) {
     let (stream, _, thread) = call.parts();
@@ -138,7 +135,6 @@ pub fn post(call: &mut Call, raw: &Raw, receive: bool, request: *const MPI_Reque
     request::insert(request, entry);
 }
 
-/// A persistent send, not started yet.
 pub struct SendInit(Message, *mut MPI_Request);
 
 /// A persistent send, not started yet.
@@ -207,7 +203,7 @@ impl Operation for Start {
             }
             bare.flags |= flags::POSTS | flags::PERSISTENT;
             for i in 0..self.count as usize {
-                // SAFETY: the program's array of so many requests.
+                // SAFETY: the program's array of `count` requests.
                 let handle = unsafe { *self.requests.add(i) }.bits();
                 let is_last = i + 1 == self.count as usize;
                 started(call, bare, handle, is_last);
@@ -216,10 +212,10 @@ impl Operation for Start {
     }
 }
 
-/// Records the start of one request; of several, all but the last are parts.
+/// Records the start of one request. Of several, only the last is not a part.
 fn started(call: &mut Call, bare: Raw, handle: usize, is_last: bool) {
     let Some(mut entry) = request::find(handle, 0) else {
-        // Made by a call that was not seen: nothing is known but that it was started.
+        // The call that made the request was not seen: only its start is known.
         let unknown = Raw {
             flags: bare.flags & !flags::POSTS,
             ..bare

@@ -1,6 +1,6 @@
-//! How many bytes a collective moves: what the rows say of buffers, counts and types.
+//! Bytes that a collective moves, from the rows' buffers, counts and types.
 //!
-//! Only what is significant at this rank is looked at; the rest may be garbage.
+//! Only arguments that are significant at this rank are read; the others may be garbage.
 
 use std::ffi::{c_int, c_void};
 
@@ -8,10 +8,10 @@ use crate::constants::constants;
 use crate::ffi::MPI_Datatype;
 use crate::stream::Stream;
 
-/// This rank's part in a collective.
+/// This rank's role in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// There is no root.
+    /// The collective has no root.
     Peer,
     /// The root.
     Root,
@@ -21,17 +21,17 @@ pub enum Role {
     Bystander,
 }
 
-/// What a volume is reckoned for.
+/// The context of a volume.
 pub struct Scope<'a> {
-    /// Knows the sizes of datatypes.
+    /// Provides the sizes of datatypes.
     pub stream: &'a mut Stream,
-    /// This rank's part.
+    /// This rank's role.
     pub role: Role,
     /// Whether arguments not marked for a role are significant.
     pub plain: bool,
-    /// Members that data goes to or comes from.
+    /// Number of members that exchange data with this rank.
     pub parties: usize,
-    /// Members of the local group.
+    /// Number of members of the local group.
     pub size: usize,
     /// This rank in the local group.
     pub rank: usize,
@@ -107,13 +107,13 @@ impl Volume for Plain {
                 scope.stream.volume(sum, datatype)
             }
             Extent::Own(counts, datatype) => {
-                // SAFETY: one count for each member of the local group.
+                // SAFETY: the array has one count per member of the local group.
                 let count = unsafe { *counts.add(scope.rank) };
                 scope.stream.volume(i64::from(count), datatype)
             }
             Extent::Typed(counts, datatypes) => (0..scope.parties)
-                // SAFETY: one count and one type for each party. A type without
-                // elements may be MPI_DATATYPE_NULL.
+                // SAFETY: one count and one type per party. The type of an empty part may be
+                // MPI_DATATYPE_NULL.
                 .map(|i| unsafe { (*counts.add(i), datatypes.add(i)) })
                 .filter(|&(count, _)| count > 0)
                 .map(|(count, datatype)| {
@@ -134,7 +134,7 @@ fn sum(counts: *const c_int, n: usize) -> i64 {
     if counts.is_null() {
         return 0;
     }
-    // SAFETY: the standard demands an array of `n` counts.
+    // SAFETY: the MPI standard requires an array of `n` counts.
     unsafe { std::slice::from_raw_parts(counts, n) }
         .iter()
         .map(|&count| i64::from(count))
@@ -173,7 +173,7 @@ pub fn many(buffer: impl Buffer, counts: *const c_int, datatype: MPI_Datatype) -
     }
 }
 
-/// The sum of counts, one for each member of the local group.
+/// The sum of an array of counts, one per member of the local group.
 pub fn local(counts: *const c_int, datatype: MPI_Datatype) -> Plain {
     Plain {
         in_place: false,
@@ -181,7 +181,7 @@ pub fn local(counts: *const c_int, datatype: MPI_Datatype) -> Plain {
     }
 }
 
-/// This rank's count of an array with one for each member of the local group.
+/// This rank's count in an array with one per member of the local group.
 pub fn own(counts: *const c_int, datatype: MPI_Datatype) -> Plain {
     Plain {
         in_place: false,
@@ -197,11 +197,8 @@ pub fn typed(buffer: impl Buffer, counts: *const c_int, datatypes: *const MPI_Da
     }
 }
 
-/// Significant at the root only.
 pub struct AtRoot(Plain);
-/// Significant at all but the root.
 pub struct NotAtRoot(Plain);
-/// The first, or the second where the first's data is in place.
 pub struct InPlace(Plain, Plain);
 
 /// Significant at the root only.
@@ -214,7 +211,7 @@ pub fn not_at_root(volume: Plain) -> NotAtRoot {
     NotAtRoot(volume)
 }
 
-/// The first, or the second where the first's data is in place.
+/// The first volume, or the second if the first's data is in place.
 pub fn or_in_place(volume: Plain, other: Plain) -> InPlace {
     InPlace(volume, other)
 }

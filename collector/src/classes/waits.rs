@@ -1,4 +1,4 @@
-//! Waits and tests, and what else is done with requests under way.
+//! Waits, tests and other calls on active requests.
 
 use std::ffi::c_int;
 
@@ -20,7 +20,6 @@ pub struct One {
     status: Status,
 }
 
-/// Waits for a request.
 #[inline(always)]
 pub fn wait(request: *mut MPI_Request, status: *mut *mut MPI_Status) -> One {
     One {
@@ -30,7 +29,6 @@ pub fn wait(request: *mut MPI_Request, status: *mut *mut MPI_Status) -> One {
     }
 }
 
-/// Asks for a request.
 #[inline(always)]
 pub fn test(request: *mut MPI_Request, flag: *mut c_int, status: *mut *mut MPI_Status) -> One {
     One {
@@ -50,22 +48,22 @@ impl Operation for One {
     #[inline]
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
-        // SAFETY: set by a call that succeeded.
+        // SAFETY: a call that succeeded has set it.
         if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
         if call.succeeded() || completed_in_spite(call) {
             let (stream, scratch, thread) = call.parts();
-            // SAFETY: filled in by a completed request.
+            // SAFETY: the completion filled it in.
             scratch.complete(stream, thread, 0, unsafe { self.status.get() });
         }
         record(call, raw);
     }
 }
 
-/// Whether a call for one request that failed has completed it all the same: it took it away,
-/// or, where it stays because it is persistent, its message.
+/// Whether a failed call for one request has completed it anyway: it nulled the request, or
+/// consumed the message of a persistent one.
 #[cold]
 fn completed_in_spite(call: &mut Call) -> bool {
     call.thread().scratch.is_taken(0) || is_truncated(call)
@@ -90,7 +88,7 @@ pub fn waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut *mut MPI
     }
 }
 
-/// Asks for all requests.
+/// Tests all requests.
 pub fn testall(
     count: c_int,
     requests: *mut MPI_Request,
@@ -113,14 +111,14 @@ impl Operation for All {
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
-        // SAFETY: set by a call that succeeded.
+        // SAFETY: a call that succeeded has set it.
         if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
         if call.succeeded() {
             let (stream, scratch, thread) = call.parts();
-            // SAFETY: the program's array or ours, filled in by a call that succeeded.
+            // SAFETY: the program's array or ours; a call that succeeded filled it in.
             unsafe { scratch.complete_all(stream, thread, *self.statuses) };
         } else {
             self.complete_some(call);
@@ -130,14 +128,14 @@ impl Operation for All {
 }
 
 impl All {
-    /// Of a call that failed: some may have completed all the same.
+    /// Notes the requests that a failed call has completed anyway.
     #[cold]
     fn complete_some(&self, call: &mut Call) {
         let c = constants();
         let in_status = error_class(call) == c.err_in_status;
         for i in 0..call.thread().scratch.len() {
             let (stream, scratch, thread) = call.parts();
-            // SAFETY: the program's array or ours, looked at where the call has filled it in.
+            // SAFETY: the program's array or ours; read only where the call has filled it in.
             let status = || unsafe { &*(*self.statuses).add(i) };
             if scratch.is_taken(i) || in_status && status().MPI_ERROR != c.err_pending {
                 scratch.complete(stream, thread, i, status());
@@ -146,8 +144,8 @@ impl All {
     }
 }
 
-/// Has the real call fill in statuses in any case. It returns the same whether the program
-/// ignores them or not: `MPI_ERR_IN_STATUS` if one of the requests failed.
+/// Makes the real call fill in statuses in any case. The result stays the same as with ignored
+/// statuses: `MPI_ERR_IN_STATUS` if one of the requests failed.
 #[inline(always)]
 fn substitute(scratch: &mut Scratch, statuses: *mut *mut MPI_Status) {
     // SAFETY: the wrapper's own variable.
@@ -183,7 +181,7 @@ pub fn waitany(
     }
 }
 
-/// Asks for one of several requests.
+/// Tests several requests for one completion.
 pub fn testany(
     count: c_int,
     requests: *mut MPI_Request,
@@ -206,14 +204,14 @@ impl Operation for Any {
 
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
-        // SAFETY: set by a call that succeeded.
+        // SAFETY: a call that succeeded has set it.
         if call.succeeded() && self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
         }
         if let Some(index) = self.completed(call) {
             let (stream, scratch, thread) = call.parts();
-            // SAFETY: filled in by a completed request.
+            // SAFETY: the completion filled it in.
             scratch.complete(stream, thread, index, unsafe { self.status.get() });
         }
         record(call, raw);
@@ -221,14 +219,14 @@ impl Operation for Any {
 }
 
 impl Any {
-    /// The number of the request that the call completed, among those kept.
+    /// Index of the completed request among the handles kept.
     fn completed(&self, call: &mut Call) -> Option<usize> {
         if !call.succeeded() && !is_truncated(call) {
-            // What the index says is worth nothing then, and it may not even be there.
+            // The index is meaningless then, and its pointer may be invalid.
             let scratch = &call.thread().scratch;
             return (0..scratch.len()).find(|&i| scratch.is_taken(i));
         }
-        // SAFETY: set by a call that got so far.
+        // SAFETY: a call that came this far has set it.
         let index = usize::try_from(unsafe { *self.index }).ok()?;
         (index < call.thread().scratch.len()).then_some(index)
     }
@@ -260,7 +258,7 @@ pub fn waitsome(
     }
 }
 
-/// Asks for some of several requests.
+/// Tests some of several requests.
 pub fn testsome(
     count: c_int,
     requests: *mut MPI_Request,
@@ -283,16 +281,16 @@ impl Operation for Some_ {
         let in_status = !call.succeeded() && error_class(call) == constants().err_in_status;
         let mut n = 0;
         if call.succeeded() || in_status {
-            // SAFETY: set by a call that got so far.
+            // SAFETY: a call that came this far has set it.
             n = unsafe { *self.completed };
             if n == 0 {
-                // Of Testsome: Waitsome has at least one, or MPI_UNDEFINED.
+                // Only for Testsome: Waitsome completes at least one, or gives MPI_UNDEFINED.
                 raw.flags |= flags::UNSUCCESSFUL;
                 return call.record_unsuccessful(&raw);
             }
         }
         for i in 0..n.max(0) as usize {
-            // SAFETY: so many indices and statuses were filled in.
+            // SAFETY: the call filled in `n` indices and statuses.
             let (index, status) = unsafe { (*self.indices.add(i), &*(*self.statuses).add(i)) };
             let (stream, scratch, thread) = call.parts();
             scratch.complete(stream, thread, index as usize, status);
@@ -301,14 +299,13 @@ impl Operation for Some_ {
     }
 }
 
-/// Asks for a request, which stays.
 pub struct GetStatus {
     request: MPI_Request,
     flag: *const c_int,
     status: Status,
 }
 
-/// Asks for a request, which stays.
+/// Tests a request, which stays.
 pub fn get_status(
     request: MPI_Request,
     flag: *mut c_int,
@@ -329,29 +326,28 @@ impl Operation for GetStatus {
     fn after(&mut self, call: &mut Call) {
         let mut raw = begin(call);
         if call.succeeded() {
-            // SAFETY: set by a call that succeeded.
+            // SAFETY: a call that succeeded has set it.
             if unsafe { *self.flag } == 0 {
                 raw.flags |= flags::UNSUCCESSFUL;
                 return call.record_unsuccessful(&raw);
             }
             let (stream, scratch, thread) = call.parts();
             let handle = self.request.bits();
-            // SAFETY: filled in, since the request is complete.
+            // SAFETY: filled in, because the request is complete.
             scratch.settle(stream, thread, handle, unsafe { self.status.get() });
         }
         record(call, raw);
     }
 }
 
-/// Gives a request back without waiting for it.
 pub struct Free {
     request: *mut MPI_Request,
-    /// How it ended, of one that the program cancelled: nothing else would tell whether a
-    /// message was taken.
+    /// Status of a cancelled request that has ended: nothing else would tell whether it took a
+    /// message.
     ended: Option<MPI_Status>,
 }
 
-/// Gives a request back without waiting for it.
+/// Frees a request without waiting for it.
 pub fn request_free(request: *mut MPI_Request) -> Free {
     Free {
         request,
@@ -362,10 +358,10 @@ pub fn request_free(request: *mut MPI_Request) -> Free {
 /// The status of a request that was cancelled and ended.
 #[cold]
 fn ended(request: MPI_Request) -> Option<MPI_Status> {
-    // SAFETY: all zeros are a status.
+    // SAFETY: all zeros are a valid status.
     let mut status: MPI_Status = unsafe { std::mem::zeroed() };
     let mut flag = 0;
-    // SAFETY: the program's request, under way; the call leaves it as it is.
+    // SAFETY: the program's active request; the call does not change it.
     let result = unsafe { real::MPI_Request_get_status(request, &mut flag, &mut status) };
     (result == crate::constants::SUCCESS && flag != 0).then_some(status)
 }
@@ -392,7 +388,7 @@ impl Operation for Free {
                     scratch.settle(stream, thread, handle, status);
                 }
             }
-            // What was under way goes on, and nothing will tell of its end.
+            // The operation goes on, and no call will report its end.
             let (_, scratch, _) = call.parts();
             let entry = scratch
                 .first()
@@ -406,10 +402,8 @@ impl Operation for Free {
     }
 }
 
-/// Asks for a request to be given up.
 pub struct Cancel(*mut MPI_Request);
 
-/// Asks for a request to be given up.
 pub fn cancel(request: *mut MPI_Request) -> Cancel {
     Cancel(request)
 }

@@ -1,4 +1,4 @@
-//! Windows and one-sided calls.
+//! Windows and one-sided communication.
 
 use std::ffi::{c_int, c_void};
 
@@ -16,13 +16,13 @@ use crate::groups::{self, Group, Kind, NO_ROOT};
 use crate::signature::Half;
 use crate::windows;
 
-/// The memory that a new window has in this process.
+/// The memory of a new window in this process.
 enum Memory {
-    /// The program's.
+    /// The program's memory.
     At(*const c_void),
-    /// The library's, which tells where it is.
+    /// The library's memory; the call stores its address here.
     Allocated(*const *const c_void),
-    /// What will be attached.
+    /// Memory attached later.
     Dynamic,
 }
 
@@ -35,7 +35,7 @@ pub struct WinCreate {
     unit: c_int,
 }
 
-/// Makes a window without memory.
+/// Makes a dynamic window, without memory.
 pub fn win_dynamic(comm: MPI_Comm, win: *mut MPI_Win) -> WinCreate {
     WinCreate {
         comm,
@@ -46,7 +46,7 @@ pub fn win_dynamic(comm: MPI_Comm, win: *mut MPI_Win) -> WinCreate {
     }
 }
 
-/// Makes a window of the program's memory.
+/// Makes a window on the program's memory.
 pub fn win_create(
     base: *mut c_void,
     size: MPI_Aint,
@@ -62,7 +62,7 @@ pub fn win_create(
     }
 }
 
-/// Makes a window with memory.
+/// Makes a window with memory from the library.
 pub fn win_allocate(
     base: *mut c_void,
     size: MPI_Aint,
@@ -80,14 +80,14 @@ pub fn win_allocate(
 
 impl Operation for WinCreate {
     fn after(&mut self, call: &mut Call) {
-        // SAFETY: stored by the real call, if it succeeded.
+        // SAFETY: the real call stored it, if it succeeded.
         let handle = || unsafe { *self.win }.bits();
         let Some(window) = attach(call, Kind::Window, self.comm, handle) else {
             return;
         };
         let base = match self.memory {
             Memory::At(base) => base,
-            // SAFETY: stored by the real call, which succeeded.
+            // SAFETY: the real call succeeded and stored it.
             Memory::Allocated(base) => unsafe { *base },
             Memory::Dynamic => return windows::dynamic(window),
         };
@@ -96,7 +96,7 @@ impl Operation for WinCreate {
     }
 }
 
-/// Records a call that makes a window or file on a communicator; gives what it made.
+/// Records a call that makes a window or file on a communicator; returns the new group.
 pub fn attach(
     call: &mut Call,
     kind: Kind,
@@ -121,11 +121,9 @@ pub fn attach(
     Some(made)
 }
 
-/// Where the program keeps the handle that it frees.
+/// The program's variable of the handle that it frees.
 pub enum Freed {
-    /// A window.
     Window(*const MPI_Win),
-    /// A file.
     File(*const MPI_File),
 }
 
@@ -136,7 +134,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// The handle will be freed.
+    /// Notes that the handle will be freed.
     pub fn new(freed: Freed) -> Self {
         Release { freed, group: None }
     }
@@ -178,7 +176,7 @@ impl Operation for Release {
     }
 }
 
-/// A call on a window, with a target where there is one.
+/// A call on a window, with or without a target.
 pub struct OnWindow {
     win: MPI_Win,
     rank: Option<c_int>,
@@ -188,7 +186,7 @@ pub struct OnWindow {
     flag: Option<*const c_int>,
 }
 
-/// A call for all targets.
+/// A call on all targets.
 pub fn win_epoch(win: MPI_Win) -> OnWindow {
     OnWindow {
         win,
@@ -200,7 +198,7 @@ pub fn win_epoch(win: MPI_Win) -> OnWindow {
     }
 }
 
-/// A call for one target.
+/// A call on one target.
 pub fn win_rank(rank: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
         rank: Some(rank),
@@ -208,7 +206,7 @@ pub fn win_rank(rank: c_int, win: MPI_Win) -> OnWindow {
     }
 }
 
-/// Assertions as they are in the trace, in the high half of a parameter.
+/// Assertions as in the trace, in the high half of a parameter.
 fn assertion(given: c_int) -> i64 {
     let c = crate::constants::constants();
     let modes = [
@@ -222,7 +220,6 @@ fn assertion(given: c_int) -> i64 {
     bits.fold(0, |all, (bit, _)| all | 1 << bit) << 32
 }
 
-/// A fence.
 pub fn win_fence(assert: c_int, win: MPI_Win) -> OnWindow {
     OnWindow {
         parameter: assertion(assert),
@@ -240,7 +237,7 @@ pub fn win_group(group: MPI_Group, assert: c_int, win: MPI_Win) -> OnWindow {
     }
 }
 
-/// Asks whether an exposure epoch is over.
+/// Tests whether an exposure epoch is over.
 pub fn win_test(win: MPI_Win, flag: *mut c_int) -> OnWindow {
     OnWindow {
         flag: Some(flag),
@@ -248,8 +245,8 @@ pub fn win_test(win: MPI_Win, flag: *mut c_int) -> OnWindow {
     }
 }
 
-/// Locks one target. Parameter: the type of lock in the low half, 1 = exclusive, 2 =
-/// shared; the assertion in the high half.
+/// Locks one target. Parameter: lock type in the low half (1 = exclusive, 2 = shared),
+/// assertion in the high half.
 pub fn win_lock(lock: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> OnWindow {
     let c = crate::constants::constants();
     let kind = if lock == c.lock_exclusive { 1 } else { 2 };
@@ -285,7 +282,7 @@ impl Operation for OnWindow {
         }
         let peers = self.peers.map_or(0, |group| call.stream().peers(group));
         raw.extra = self.parameter as u64 | u64::from(peers);
-        // SAFETY: set by a call that succeeded.
+        // SAFETY: a call that succeeded has set it.
         if self.flag.is_some_and(|flag| unsafe { *flag } == 0) {
             raw.flags |= flags::UNSUCCESSFUL;
             return call.record_unsuccessful(&raw);
@@ -294,7 +291,6 @@ impl Operation for OnWindow {
     }
 }
 
-/// A one-sided transfer.
 pub struct Transfer {
     count: c_int,
     datatype: MPI_Datatype,
@@ -302,7 +298,7 @@ pub struct Transfer {
     displacement: MPI_Aint,
     win: MPI_Win,
     request: Option<*mut MPI_Request>,
-    /// Of an atomic that it does not change the target's memory.
+    /// Whether it is an atomic that leaves the target's memory unchanged.
     only_reads: bool,
 }
 
@@ -325,7 +321,7 @@ pub fn rma(
     }
 }
 
-/// An atomic, which with `MPI_NO_OP` does no more than read.
+/// An atomic; with `MPI_NO_OP` it only reads.
 pub fn rma_atomic(
     count: c_int,
     datatype: MPI_Datatype,
@@ -341,7 +337,6 @@ pub fn rma_atomic(
     }
 }
 
-/// An atomic with a request.
 pub fn rma_atomic_request(
     count: c_int,
     datatype: MPI_Datatype,

@@ -1,10 +1,9 @@
-//! Communicators, windows and files: one identity on all their ranks, found without
-//! a message.
+//! Communicators, windows and files: one identity on all their ranks, without a message.
 //!
-//! A communicator's identity is a hash of what its members know alike: the parent,
-//! the number of communicators made from the parent before, and the members. A
-//! [`Group`] is freed with its communicator, unless something may refer to it still: requests
-//! outlive the handle. Windows and files stay. Tables of ranks are shared between groups.
+//! A communicator's identity is a hash of facts that its members share: the parent, the number
+//! of communicators already made from the parent, and the members. A [`Group`] is freed with
+//! its communicator, unless requests that outlive the handle may refer to it. Windows and files
+//! stay. Groups share tables of ranks.
 
 mod pes;
 mod registry;
@@ -26,10 +25,10 @@ pub use registry::{
 };
 use topology::Topology;
 
-/// In place of a root: the collective has none.
+/// Stands for a root: the collective has none.
 pub const NO_ROOT: i32 = i32::MIN;
 
-/// What kind of handle a [`Group`] is.
+/// Kind of handle of a [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -37,38 +36,36 @@ pub enum Kind {
     Intra,
     /// Intercommunicator.
     Inter,
-    /// Window.
     Window,
-    /// File.
     File,
 }
 
 /// A communicator, window or file.
-// What every call reads comes first.
+// The fields that every call reads come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {
     /// Identity, as in the trace.
     pub id: u64,
-    /// The ranks that peers' numbers on this handle mean.
+    /// Translates a peer's rank on this handle to its world rank.
     pub peers: &'static [i32],
-    /// The communicator that it was made from; 0 = none.
+    /// Identity of the parent communicator; 0 = none.
     pub parent: u64,
-    /// What it is.
+    /// Kind of handle.
     pub kind: Kind,
-    /// This process's number in the local group.
+    /// This process's rank in the local group.
     pub rank: i32,
     /// World ranks of the local group.
     pub members: &'static [i32],
     /// World ranks of the remote group of an intercommunicator.
     pub remote: &'static [i32],
-    /// Communicators made from this one so far.
+    /// Number of communicators made from this one.
     children: AtomicU32,
-    /// Windows and files made on this one so far.
+    /// Number of windows and files made on this one.
     attached: AtomicU32,
-    /// Whether something may refer to it when its handle is freed.
+    /// Whether references may outlive the handle.
     is_held: AtomicBool,
-    /// Whether it is a window whose memory is in it no longer.
+    /// Whether this is a freed window, whose memory no longer belongs to it.
     pub is_freed: AtomicBool,
     /// This process's neighbours, in a communicator with a topology.
     pub topology: Option<Topology>,
@@ -77,7 +74,7 @@ pub struct Group {
 
 const _: () = assert!(NO_ROOT < 0 && MPI_PROC_NULL < 0 && MPI_ANY_SOURCE < 0 && MPI_ROOT < 0);
 
-/// What a number means that is no rank's.
+/// The `PEER_` constant of a number that is not a rank.
 fn no_rank(rank: i32) -> i32 {
     match rank {
         NO_ROOT => PEER_ANY,
@@ -110,10 +107,11 @@ impl Group {
         }
     }
 
-    /// Something refers to it that may outlive its handle.
+    /// Notes a reference that may outlive the handle.
     #[inline(always)]
     pub fn hold(&self) {
-        // A line of the cache that nobody changes is everybody's.
+        // Writes only at a change: processors share a cache line as long as nobody writes to
+        // it.
         if !self.is_held.load(Ordering::Relaxed) {
             self.is_held.store(true, Ordering::Relaxed);
         }
@@ -134,15 +132,14 @@ impl Group {
     /// World rank (or `PEER_` constant) of a rank as the program gives it.
     #[inline(always)]
     pub fn world_rank(&self, rank: i32) -> i32 {
-        // What is negative, as all that mean no rank are, is beyond any group.
+        // Negative numbers, which are never ranks, lie beyond any group.
         match self.peers.get(rank as u32 as usize) {
             Some(&known) => known,
             None => no_rank(rank),
         }
     }
 
-    /// Numbers of neighbours that data comes from and goes to, in the communicator's
-    /// topology.
+    /// Numbers of sources and destinations in the communicator's topology.
     pub fn degrees(&self) -> (usize, usize) {
         self.topology.map_or((0, 0), |topology| {
             (topology.sources.len(), topology.destinations as usize)
@@ -150,16 +147,16 @@ impl Group {
     }
 }
 
-/// The groups that a thread used lately, by handle.
+/// The groups that a thread used recently, by handle.
 pub struct Lately(Handles<*const Group>);
 
 impl Lately {
-    /// None yet.
+    /// An empty table.
     pub fn new() -> Self {
         Lately(Handles::new(ptr::null()))
     }
 
-    /// The group of a handle; `find` knows it if it was not used lately.
+    /// The group of a handle; `find` looks up one that was not used recently.
     #[inline(always)]
     pub fn group(
         &mut self,
@@ -168,7 +165,7 @@ impl Lately {
     ) -> Option<&'static Group> {
         let epoch = EPOCH.load(Ordering::Acquire);
         if let Some(group) = self.0.find(handle, epoch) {
-            // SAFETY: groups are not freed before their epoch is over.
+            // SAFETY: groups are not freed before their epoch ends.
             return Some(unsafe { &*group });
         }
         let group = find()?;
@@ -177,7 +174,7 @@ impl Lately {
     }
 }
 
-/// Who is in a communicator, and who is next to whom.
+/// The members and the topology of a communicator.
 #[derive(Clone, Copy)]
 struct Members {
     rank: i32,

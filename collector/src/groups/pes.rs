@@ -1,6 +1,6 @@
-//! Groups of PEs: all, and the active sets that collectives of OpenSHMEM name anew in each
-//! call. They are communicators of the trace whose identity follows from their numbers, so
-//! that all members know it without a message.
+//! Groups of PEs: all PEs, and the active sets that each OpenSHMEM collective names. In the
+//! trace they are communicators. Their identity follows from the PE numbers, so all members
+//! know it without a message.
 
 use std::ffi::c_int;
 
@@ -11,28 +11,28 @@ use super::{Group, Kind, Members};
 use crate::hash::Identity;
 use crate::run;
 
-/// Who takes part.
+/// The PEs that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pes {
-    /// All.
+    /// All PEs.
     All,
-    /// So many from `start` on, 2^`log_stride` apart.
+    /// `size` PEs from `start` on, 2^`log_stride` apart.
     ActiveSet {
-        /// The first.
+        /// First PE.
         start: c_int,
-        /// Logarithm of the distance.
+        /// Logarithm (base 2) of the distance.
         log_stride: c_int,
-        /// How many.
+        /// Number of PEs.
         size: c_int,
     },
 }
 
-/// PEs that a set may have: parts of a key have so many bits.
+/// Most PEs of a set; limited by the bits in parts of a key.
 const MOST: i64 = 1 << 24;
 
 impl Pes {
-    /// As a handle. No other handle has the highest bit: addresses of programs have not, and
-    /// MPICH's numbers have 32 bits.
+    /// The set as a handle. No other handle has the highest bit: user-space addresses lack it,
+    /// and MPICH's handles have 32 bits.
     #[inline(always)]
     pub fn key(self) -> usize {
         const MARK: usize = 1 << 63;
@@ -49,7 +49,7 @@ impl Pes {
         }
     }
 
-    /// Its PEs where there are `all` of them; `None` if it names some that are not there.
+    /// Its PEs in a job of `all` PEs; `None` if it names one that does not exist.
     fn members(self, all: i64) -> Option<Vec<i32>> {
         let (start, log_stride, size) = match self {
             Pes::All => (0, 0, all),

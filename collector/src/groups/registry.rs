@@ -1,4 +1,4 @@
-//! Groups by handle, and how each gets its identity.
+//! Groups by handle, and the making of their identities.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,21 +14,21 @@ use crate::ffi::{MPI_Comm, MPI_Group};
 use crate::hash::{FastMap, Identity};
 use crate::request;
 
-/// Changes when a handle may have come to mean something else.
+/// Grows when a handle may have changed its meaning.
 pub static EPOCH: AtomicU32 = AtomicU32::new(1);
 
 #[derive(Default)]
 struct Registry {
-    /// By handle. Windows and files have keys of their own, see `family`.
+    /// By family and handle. Windows and files have families of their own, see `family`.
     known: FastMap<(u8, usize), &'static Group>,
-    /// Tables of ranks, each once.
+    /// Distinct tables of ranks.
     tables: FastMap<Box<[i32]>, &'static [i32]>,
-    /// How often each identity that has no parent to count on was made.
+    /// Number of times each identity without a parent was made.
     occurrences: FastMap<u64, u32>,
     world: Option<MPI_Group>,
 }
 
-// SAFETY: the group handle in it is used with the MPI library's own rules for threads.
+// SAFETY: the group handle in it is used under the MPI library's rules for threads.
 unsafe impl Send for Registry {}
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
@@ -38,7 +38,7 @@ fn with_registry<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
     f(guard.get_or_insert_with(Registry::default))
 }
 
-/// Families of handles: numbers of different families may be equal.
+/// Family of a handle; handles of different families may be equal numbers.
 fn family(kind: Kind) -> u8 {
     match kind {
         Kind::Intra | Kind::Inter => 0,
@@ -61,17 +61,17 @@ impl Registry {
         let key = (family(group.kind), group.handle);
         let place = Box::into_raw(Box::new(group));
         place.expose_provenance();
-        // SAFETY: just made; `forget` frees it when nobody refers to it.
+        // SAFETY: just made; `forget` frees it when nothing refers to it.
         let group: &'static Group = unsafe { &*place };
         if self.known.insert(key, group).is_some() {
-            // What had this handle before was freed without our seeing it.
+            // The former object of this handle was freed unseen.
             EPOCH.fetch_add(1, Ordering::Release);
         }
         group
     }
 
-    /// The group of a handle that a call uses. Where calls may meet, one may be in another thread
-    /// when the handle is freed.
+    /// The group of a handle that a call uses. If calls run concurrently, the handle may be
+    /// freed during a call of another thread.
     fn used(&self, kind: Kind, handle: usize) -> Option<&'static Group> {
         let group = *self.known.get(&(family(kind), handle))?;
         if request::is_concurrent() {
@@ -80,7 +80,7 @@ impl Registry {
         Some(group)
     }
 
-    /// The n-th time that this identity is made, from 0.
+    /// Number of earlier uses of this identity.
     fn occurrence(&mut self, identity: Identity) -> u32 {
         let n = self.occurrences.entry(identity.id()).or_insert(0);
         *n += 1;
@@ -112,7 +112,7 @@ impl Registry {
         self.table(ranks)
     }
 
-    /// Asks the library who is in `comm`, which is valid and not null.
+    /// Asks the library for the members of `comm`, which is valid and not null.
     fn members(&mut self, comm: MPI_Comm) -> (Kind, Members) {
         let c = constants();
         let (mut inter, mut rank) = (0, 0);
@@ -161,7 +161,7 @@ pub mod domain {
     pub const ACTIVE_SET: u64 = 9;
 }
 
-/// An identity of both groups of a communicator, the same seen from either.
+/// An identity of both groups of an intercommunicator, the same from either side.
 fn both_sides(members: Members) -> u64 {
     let hash = |ranks| Identity::new(domain::MEMBERS).with_ranks(ranks).id();
     let (a, b) = (hash(members.local), hash(members.remote));
@@ -184,7 +184,7 @@ fn members_identity(kind: Kind, members: Members) -> u64 {
 pub fn start(rank: i32, size: i32) -> (&'static Group, &'static Group) {
     let c = constants();
     let mut world = c.group_null;
-    // SAFETY: MPI is initialised. The group is kept for the whole run.
+    // SAFETY: MPI is initialised. The group stays for the whole run.
     unsafe { real::MPI_Comm_group(c.comm_world, &mut world) };
     with_registry(|registry| {
         registry.world = Some(world);
@@ -213,7 +213,7 @@ pub fn start(rank: i32, size: i32) -> (&'static Group, &'static Group) {
     })
 }
 
-/// Gives the world's group back.
+/// Frees the world's group.
 pub fn stop() {
     with_registry(|registry| {
         if let Some(mut world) = registry.world.take() {
@@ -223,12 +223,13 @@ pub fn stop() {
     });
 }
 
-/// The group of a handle that was registered.
+/// The group of a registered handle.
 pub fn known(kind: Kind, handle: usize) -> Option<&'static Group> {
     with_registry(|registry| registry.used(kind, handle))
 }
 
-/// The group of a handle, made if need be; `make` is given what keeps a table of ranks.
+/// The group of a handle; `make` creates a new one and gets the registry for its table of
+/// ranks.
 pub fn known_or(
     kind: Kind,
     handle: usize,
@@ -243,8 +244,8 @@ pub fn known_or(
     })
 }
 
-/// The group of a valid communicator. One that nobody announced (made inside a
-/// library's own call) gets an identity from its members.
+/// The group of a valid communicator. One made inside a library's own call is unknown and gets
+/// an identity from its members.
 pub fn communicator(comm: MPI_Comm) -> &'static Group {
     with_registry(|registry| {
         if let Some(group) = registry.used(Kind::Intra, comm.bits()) {
@@ -257,14 +258,14 @@ pub fn communicator(comm: MPI_Comm) -> &'static Group {
     })
 }
 
-/// How a new communicator is told from all others.
+/// Distinguishes a new communicator from all others.
 pub enum Origin {
-    /// Collectively from this parent. Counts on the parent, also where the result is
+    /// Made collectively from this parent. Counts on the parent, even if the result is
     /// `MPI_COMM_NULL`.
     Child(&'static Group),
-    /// By its members alone, with a tag.
+    /// Made by its members alone, with a tag.
     Members(i32),
-    /// By two groups, with a tag.
+    /// Made by two groups, with a tag.
     Pair(i32),
 }
 
@@ -292,8 +293,7 @@ pub fn created(origin: Origin, comm: MPI_Comm) -> Option<&'static Group> {
     })
 }
 
-/// Registers a duplicate that may not be used yet: its members and its topology are
-/// the parent's.
+/// Registers a duplicate that may not be usable yet: it has the parent's members and topology.
 pub fn duplicated(parent: &'static Group, comm: MPI_Comm) -> &'static Group {
     let nth = parent.children.fetch_add(1, Ordering::Relaxed);
     let members = Members {
@@ -319,7 +319,7 @@ impl Registry {
     }
 }
 
-/// World ranks of the processes in a valid group; lists of the same ranks are one.
+/// World ranks of the processes in a valid group; equal lists share one address.
 pub fn ranks_of(group: MPI_Group) -> &'static [i32] {
     with_registry(|registry| registry.ranks_of(group))
 }
@@ -345,30 +345,30 @@ pub fn attached(kind: Kind, comm: &'static Group, handle: usize) -> &'static Gro
     with_registry(|registry| registry.insert(Group::new(id, comm.id, kind, members, handle)))
 }
 
-/// Counts an attempt to make a window or file that failed here.
+/// Counts a failed attempt to make a window or file.
 pub fn attach_failed(comm: &'static Group) {
     comm.attached.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A handle is about to be freed: what it was. Before the real call, so that a handle
-/// of the same number, made by another thread right after, is not taken for it.
+/// Notes that a handle is about to be freed; returns its group. Called before the real call:
+/// another thread may get a new object with the same handle right after it.
 pub fn released(kind: Kind, handle: usize) -> Option<&'static Group> {
     let group = with_registry(|registry| registry.known.remove(&(family(kind), handle)));
     EPOCH.fetch_add(1, Ordering::Release);
     group
 }
 
-/// A communicator was freed, and the calling thread needs its group no longer.
+/// Frees the group of a freed communicator; the calling thread no longer needs it.
 pub fn forget(group: &'static Group) {
     if !group.is_held.load(Ordering::Relaxed) {
         let place = ptr::with_exposed_provenance_mut::<Group>(ptr::from_ref(group).addr());
-        // SAFETY: made by `insert`, and not known by any handle; caches of threads find it under
-        // none since `released`, and nothing else refers to it.
+        // SAFETY: made by `insert`, and no handle leads to it. Since `released`, the threads'
+        // caches do not find it, and nothing else refers to it.
         drop(unsafe { Box::from_raw(place) });
     }
 }
 
-/// A handle was not freed after all.
+/// Restores a handle that was not freed after all.
 pub fn restore(group: &'static Group) {
     with_registry(|registry| {
         registry

@@ -7,18 +7,18 @@ use crate::ffi::MPI_Comm;
 /// A process's neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Ranks whose data this process gets in neighbourhood collectives, as MPI orders
-    /// them; `MPI_PROC_NULL` beyond the border of a Cartesian topology.
+    /// Ranks from which this process receives in neighbourhood collectives, in MPI's order;
+    /// `MPI_PROC_NULL` beyond the border of a Cartesian topology.
     pub sources: &'static [i32],
-    /// Number of ranks that get its data.
+    /// Number of ranks that receive its data.
     pub destinations: u32,
 }
 
-/// Sources and number of destinations of this process, `rank` in `comm`; `None` if that
-/// has no topology.
+/// Sources and number of destinations of `rank`, this process, in `comm`; `None` without a
+/// topology.
 pub fn neighbours(comm: MPI_Comm, rank: i32) -> Option<(Vec<i32>, u32)> {
     let mut topology = 0;
-    // SAFETY: a local query on a valid intracommunicator, as all that follow.
+    // SAFETY: local queries on a valid intracommunicator, here and below.
     unsafe { real::MPI_Topo_test(comm, &mut topology) };
     let c = constants();
     if topology == c.cart {

@@ -1,13 +1,11 @@
-//! Requests under way, by handle.
+//! Active requests, by handle.
 //!
-//! One table for the process, since a thread may complete what another posted. Where
-//! MPI is not initialised for concurrent calls (below `MPI_THREAD_MULTIPLE`) the
-//! program itself orders its calls, and no lock is taken.
+//! One table for the process, because a thread may complete a request that another posted.
+//! Below `MPI_THREAD_MULTIPLE` the program orders its calls itself, and no lock is taken.
 //!
-//! One handle may stand for many requests: what is complete when it is posted (a short
-//! message, a peer that is no process) gets a handle that Open MPI keeps for all such
-//! requests. Of those the variable in which the program holds the request tells which
-//! one is meant, or else they complete in the order of posting.
+//! One handle may stand for many requests. Open MPI has one handle for all requests that are
+//! complete when posted (a short message, a peer of `MPI_PROC_NULL`). The variable in which the
+//! program holds the request then identifies it; otherwise they complete in posting order.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -28,8 +26,8 @@ struct Shard {
     table: UnsafeCell<Table>,
 }
 
-// SAFETY: `with` takes the lock wherever threads can meet, and entries are plain data
-// beside pointers to groups, which they hold.
+// SAFETY: `with` takes the lock wherever threads can meet. Entries are plain data and pointers
+// to groups, which they hold.
 unsafe impl Sync for Shard {}
 
 const SHARDS: usize = 16;
@@ -41,21 +39,21 @@ static TABLES: [Shard; SHARDS] = [const {
     }
 }; SHARDS];
 
-/// Whether MPI calls may meet (`MPI_THREAD_MULTIPLE`).
+/// Whether MPI calls may run concurrently (`MPI_THREAD_MULTIPLE`).
 static CONCURRENT: AtomicBool = AtomicBool::new(false);
 
-/// States that MPI calls may meet.
+/// States that MPI calls may run concurrently.
 pub fn set_concurrent() {
     CONCURRENT.store(true, Ordering::Relaxed);
 }
 
-/// Whether MPI calls may meet.
+/// Whether MPI calls may run concurrently.
 #[inline(always)]
 pub fn is_concurrent() -> bool {
     CONCURRENT.load(Ordering::Relaxed)
 }
 
-/// The table with a handle, this thread's alone for now.
+/// The table with a handle, exclusively this thread's for now.
 struct Exclusive {
     shard: &'static Shard,
     locked: bool,
@@ -85,8 +83,8 @@ impl Deref for Exclusive {
 
     #[inline(always)]
     fn deref(&self) -> &Table {
-        // SAFETY: locked, or the program orders its calls, and calls inside calls are not
-        // recorded. What has this does nothing but work on the table.
+        // SAFETY: locked, or the program orders its calls; nested calls are not recorded. The
+        // holder only works on the table.
         unsafe { &*self.shard.table.get() }
     }
 }
@@ -108,7 +106,7 @@ impl Drop for Exclusive {
     }
 }
 
-/// Enters a new request, whose handle the program keeps in `variable`.
+/// Adds a new request, whose handle the program keeps in `variable`.
 #[inline(always)]
 pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
     // SAFETY: the real call succeeded and stored the handle there.
@@ -126,7 +124,7 @@ pub fn insert<H: Handle>(variable: *const H, entry: Entry) {
     }
 }
 
-/// What is known of the request with this handle in this variable.
+/// The entry of the request with this handle in this variable.
 pub fn find(handle: usize, variable: usize) -> Option<Entry> {
     let mut table = table(handle);
     if is_shared(handle) {
@@ -135,14 +133,14 @@ pub fn find(handle: usize, variable: usize) -> Option<Entry> {
     table.entries.get(table.find(handle)?).copied()
 }
 
-/// Changes a request that is known and has a handle of its own.
+/// Changes a known request with a handle of its own.
 pub fn update(handle: usize, f: impl FnOnce(&mut Entry)) {
     if let Some(entry) = table(handle).get(handle) {
         f(entry);
     }
 }
 
-/// Forgets a request.
+/// Removes a request.
 pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
     let mut table = table(handle);
     if is_shared(handle) {
@@ -154,10 +152,10 @@ pub fn remove(handle: usize, variable: usize) -> Option<Entry> {
     Some(entry)
 }
 
-/// A request has completed: what `f`, which works on the entry only, makes of it, if it was
-/// under way. It is forgotten unless it is persistent. `before` is what was known when the
-/// completing call began, where calls may meet: the handle may have been given to another
-/// request since.
+/// Completes a request. If it was active, returns the result of `f`, which may only use the
+/// entry. The request is removed unless it is persistent. `before` is the entry at the start of
+/// the completing call, where calls may run concurrently: another request may have got the
+/// handle since.
 #[inline(always)]
 pub fn complete<T>(
     handle: usize,
@@ -186,10 +184,10 @@ pub fn complete<T>(
     result
 }
 
-/// A request is found to be complete, and stays until the program completes or frees it:
-/// what it was, if it was under way until now.
+/// Notes that a request is complete but stays until the program completes or frees it. Returns
+/// its entry if it was active until now.
 pub fn settle(handle: usize) -> Option<Entry> {
-    // Of those with a shared handle nothing is found out: they were complete when posted.
+    // Requests with a shared handle are complete when posted: nothing is new.
     if is_shared(handle) {
         return None;
     }

@@ -5,31 +5,31 @@ use std::collections::VecDeque;
 use super::table::Entry;
 use crate::hash::FastMap;
 
-/// Requests with one handle that are remembered: a program that drops them without
-/// completing them loses nothing by it.
+/// Most requests remembered per handle. A program that drops requests without completing them
+/// is not affected by the limit.
 const MAX_REMEMBERED: usize = 1 << 22;
 
 /// No slot.
 const NONE: u64 = u64::MAX;
 
-/// A request, or where one was.
+/// A request, or the place of a removed one.
 struct Slot {
     entry: Entry,
     taken: bool,
-    /// Number of the next request that the program keeps in the same variable.
+    /// Number of the next request in the same variable.
     next: u64,
 }
 
-/// The requests with one handle, in the order of posting. What is done with one takes the
-/// same time on average, however many there are.
+/// The requests with one handle, in posting order. Each operation takes the same average time,
+/// whatever the number of requests.
 #[derive(Default)]
 pub struct Shared {
-    /// From the oldest under way on.
+    /// Starts with the oldest active one.
     slots: VecDeque<Slot>,
     /// Number of the first slot.
     first: u64,
-    /// First and last request under way of each variable, once the program completes them
-    /// in another order than that of posting. Empty when there are no requests.
+    /// First and last active request of each variable. Filled once the program completes
+    /// requests out of posting order; empty when there are no requests.
     of_variable: FastMap<usize, (u64, u64)>,
 }
 
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Enters a request as the last of its variable.
+    /// Appends a request to the list of its variable.
     fn enter(&mut self, number: u64, variable: usize) {
         let known = self.of_variable.entry(variable).or_insert((number, number));
         let last = std::mem::replace(&mut known.1, number);
@@ -62,7 +62,7 @@ impl Shared {
         }
     }
 
-    /// Which request is meant: the oldest of the variable, else the oldest of all.
+    /// The request that `variable` means: the oldest of the variable, else the oldest of all.
     fn meant(&mut self, variable: usize) -> u64 {
         let is_first = |slot: &Slot| slot.entry.variable == variable;
         if self.slots.len() < 2 || self.slots.front().is_some_and(is_first) {
@@ -85,14 +85,13 @@ impl Shared {
         self.slots.get(at).map(|slot| &slot.entry)
     }
 
-    /// The request that is meant by a variable.
+    /// The request that a variable means.
     pub fn find(&mut self, variable: usize) -> Option<&Entry> {
         let number = self.meant(variable);
         self.get(number)
     }
 
-    /// A request has completed: takes it out as [`take`](Self::take) does, and gives what
-    /// `f` makes of it.
+    /// Removes a completed request as [`take`](Self::take) does; returns the result of `f`.
     #[inline]
     pub fn complete<T>(
         &mut self,
@@ -100,8 +99,8 @@ impl Shared {
         before: Option<&Entry>,
         f: impl FnOnce(&Entry) -> T,
     ) -> Option<T> {
-        // Nearly all complete in the order of posting. None is taken while no variable
-        // is entered.
+        // Nearly all requests complete in posting order. No place is empty while `of_variable`
+        // is empty.
         if before.is_none()
             && self.of_variable.is_empty()
             && let Some(Slot { entry, .. }) = self.slots.front()
@@ -115,10 +114,10 @@ impl Shared {
         self.take(variable, before).map(|entry| f(&entry))
     }
 
-    /// Takes a request out: `before`, which was found earlier, if nobody else has taken it
-    /// since, else the one that is meant by a variable.
+    /// Removes a request: `before`, found earlier, unless it was removed since; else the one that
+    /// `variable` means.
     pub fn take(&mut self, variable: usize, before: Option<&Entry>) -> Option<Entry> {
-        // What was found was the oldest of its variable, and stays that until it is taken.
+        // `before` was the oldest of its variable, and stays so until it is removed.
         if let Some(before) = before {
             let number = self.meant(before.variable);
             if self
@@ -132,7 +131,7 @@ impl Shared {
         self.take_at(number)
     }
 
-    /// Takes out the oldest request of its variable.
+    /// Removes the oldest request of its variable.
     fn take_at(&mut self, number: u64) -> Option<Entry> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let slot = self.slots.get_mut(at)?;
@@ -198,8 +197,8 @@ mod tests {
         assert_eq!(post(shared.take(0x99, before.as_ref())), Some(1));
     }
 
-    /// As a scan of all of them would tell, and without one: a million requests that the
-    /// program keeps elsewhere than where they were posted.
+    /// A million requests in other variables than they were posted in. The result must equal
+    /// that of a full scan.
     #[test]
     fn many_are_as_cheap_as_few() {
         let mut shared = Shared::default();

@@ -1,4 +1,4 @@
-//! The table of requests by handle, and what is known of each.
+//! The table of requests by handle, with an entry for each.
 
 use super::shared::Shared;
 use crate::constants::constants;
@@ -7,33 +7,33 @@ use crate::signature::{Half, NOBODY, Raw};
 
 /// Bits of [`Entry::kind`].
 pub mod kind {
-    /// A receive: its completion tells source, tag and bytes.
+    /// A receive: its completion gives source, tag and bytes.
     pub const RECEIVE: u8 = 1;
-    /// A persistent request: it stays when it completes.
+    /// A persistent request: it stays after completion.
     pub const PERSISTENT: u8 = 2;
-    /// Under way: only such requests complete.
+    /// Active: only such requests complete.
     pub const ACTIVE: u8 = 4;
-    /// MPI_Cancel was called for it.
+    /// MPI_Cancel was called on it.
     pub const CANCELLED: u8 = 8;
-    /// Persistent, and its start sends a message.
+    /// Persistent; its start sends a message.
     pub const SEND: u8 = 16;
-    /// Persistent, and its start is a non-blocking collective.
+    /// Persistent; its start is a non-blocking collective.
     pub const COLLECTIVE: u8 = 32;
 }
 
-/// What is known of a request.
+/// The collector's knowledge of a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Entry {
     pub(super) handle: usize,
-    /// The program's variable in which the posting call stored the handle.
+    /// Address of the program's variable in which the posting call stored the handle.
     pub variable: usize,
-    /// The posting call's signature: flags, path, group and halves as the program gave
-    /// them. Of a request never started, the call that made it.
+    /// Signature of the posting call: flags, path, group and halves as the program gave them. A
+    /// persistent request that never started has the call that made it.
     pub posted: Posted,
     /// Thread that posted it.
     pub thread: u32,
-    /// Its post number there (low 32 bits).
+    /// Its post number in that thread (low 32 bits).
     pub post: u32,
     /// [`kind`] bits.
     pub kind: u8,
@@ -47,7 +47,7 @@ pub struct Posted {
     pub group: *const Group,
     /// Its half of a message.
     pub half: Half,
-    /// Bytes received, of a persistent collective.
+    /// Bytes that a persistent collective receives.
     pub received: u64,
     /// Call path.
     pub path: u32,
@@ -58,7 +58,7 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// What a posting call leaves, with its receive half if `receive`, else its send half.
+    /// Takes the receive half if `receive`, else the send half.
     #[inline(always)]
     pub fn new(raw: &Raw, receive: bool) -> Self {
         if let Some(group) = raw.group() {
@@ -112,7 +112,7 @@ impl Entry {
         self.kind & kind == kind
     }
 
-    /// Whether this is the same post as `other`, not a later one with its handle.
+    /// Whether this is the same post as `other`, not a later one with the same handle.
     pub fn is_same_post(&self, other: &Entry) -> bool {
         (self.thread, self.post) == (other.thread, other.post)
     }
@@ -123,11 +123,11 @@ impl Entry {
 pub struct Table {
     pub entries: Vec<Entry>,
     count: usize,
-    /// Requests with the handles that many share; there are few such handles.
+    /// Requests with shared handles; such handles are few.
     shared: Vec<(usize, Shared)>,
 }
 
-/// A handle that no MPI uses marks a free place.
+/// Marks a free place; no MPI uses this handle.
 const FREE: usize = usize::MAX;
 
 impl Table {
@@ -145,7 +145,7 @@ impl Table {
         let mask = self.entries.len() - 1;
         let mut at = self.home(handle);
         loop {
-            // At most 3/4 of the places are taken: there is a free one.
+            // At most 3/4 of the places are taken, so one is free.
             let found = self.entries.get(at)?.handle;
             if found == handle {
                 return Some(at);
@@ -157,9 +157,9 @@ impl Table {
         }
     }
 
-    /// The place for a request, new or that of an old one with its handle. Filled in by the
-    /// caller, word by word: copied by larger units from where it was just made, it would
-    /// have to wait for the words.
+    /// The place for a request: a new one, or the old one of its handle. The caller fills it in
+    /// word by word. A copy in larger units from a value just made would have to wait for its
+    /// stores.
     pub fn place(&mut self, handle: usize) -> Option<&mut Entry> {
         if handle == FREE {
             return None;
@@ -216,7 +216,7 @@ impl Table {
         }
     }
 
-    /// Frees a place and moves up those that had to go past it.
+    /// Frees a place and moves up the entries that were displaced past it.
     pub fn remove(&mut self, at: usize) {
         let mask = self.entries.len() - 1;
         let (mut hole, mut next) = (at, at);
@@ -241,14 +241,14 @@ impl Table {
 #[inline(always)]
 pub fn is_shared(handle: usize) -> bool {
     if cfg!(mpich) {
-        // Handles of the "built-in" kind that are requests.
+        // Request handles of the "built-in" kind.
         return handle & 0xfc00_0000 == 0x6c00_0000;
     }
     handle == constants().request_empty.addr()
 }
 
 impl Table {
-    /// An empty one.
+    /// An empty table.
     pub const fn new() -> Self {
         Table {
             entries: Vec::new(),

@@ -1,4 +1,4 @@
-//! What a location's records refer to, written to its file at its first use.
+//! Definitions that a location's records refer to, written to its file at their first use.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +12,14 @@ use crate::ffi::MPI_Group;
 use crate::groups::{self, Group, Kind};
 
 impl Stream {
-    /// Defines a communicator, window or file, if the file does not yet.
+    /// Defines a communicator, window or file, unless the file already does.
     pub fn define_group(&mut self, group: &'static Group) {
         if self.defined.insert(group.id) && self.is_writing() {
             self.write_group(group, None, true);
         }
     }
 
-    /// A group that nobody will refer to any more.
+    /// Forgets a group that no record will refer to any more.
     pub fn forget_group(&mut self, group: &'static Group) {
         self.defined.remove(&group.id);
     }
@@ -81,7 +81,7 @@ impl Stream {
         id
     }
 
-    /// The id of the processes in a valid group.
+    /// The id of the list of processes in a valid group.
     pub fn peers(&mut self, group: MPI_Group) -> u32 {
         let ranks = groups::ranks_of(group);
         // An empty list has no address of its own.

@@ -1,4 +1,4 @@
-//! One location: its file, and everything that its records refer to.
+//! One location: its file, and the definitions that its records need.
 
 mod definitions;
 mod place;
@@ -28,29 +28,29 @@ use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 
-/// A polling loop is one record as long as it polls at least this often.
+/// A polling loop stays one record while its tests follow each other within this gap.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
 
-/// What the files of all locations have in common.
+/// Settings that the files of all locations share.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Directory of the trace.
     pub directory: std::path::PathBuf,
-    /// The header, but for thread and times.
+    /// The header, without thread and times.
     pub header: FileHeader,
-    /// Bytes that a file may have.
+    /// Most bytes of a file.
     pub max_bytes: Option<u64>,
     /// Bytes mapped at a time.
     pub window: usize,
-    /// What shares a file.
+    /// Scope of a trace file.
     pub file_per: FilePer,
-    /// Frames kept of a call path.
+    /// Most frames of a call path.
     pub depth: usize,
-    /// Whether records are written, and not the profile only.
+    /// Whether records are written; otherwise only the profile.
     pub records: bool,
 }
 
-/// Unsuccessful tests one after another that are not in the trace yet.
+/// Consecutive unsuccessful tests that are not in the trace yet.
 #[derive(Clone, Copy, Default)]
 struct Polling {
     count: u32,
@@ -62,19 +62,19 @@ struct Polling {
 
 /// The recording of one location.
 ///
-/// What every call reads comes first, see [`Thread`](crate::thread::Thread).
+/// The fields that every call reads come first, see [`Thread`](crate::thread::Thread).
 #[repr(C)]
 pub struct Stream {
     records: bool,
     paused: bool,
-    /// The named regions that are open, see [`regions`]; 0 = none.
+    /// Node of the innermost open named region, see [`regions`]; 0 = none.
     within: u32,
     depth: usize,
     groups: Lately,
     types: TypeSizes,
-    /// Requests posted so far.
+    /// Number of requests posted so far.
     posts: u64,
-    /// Calls that became records.
+    /// Number of calls that became records.
     recorded: u64,
     polling: Polling,
     writer: LocationWriter<Place>,
@@ -82,22 +82,22 @@ pub struct Stream {
     tracer: Tracer,
     polling_gap: u64,
     lists: Lists,
-    /// Once there are any.
+    /// `None` until the first region.
     regions: Option<Box<Regions>>,
-    /// Calls that were left out while paused.
+    /// Number of calls left out while paused.
     skipped: u64,
-    /// Calls of more kinds than are told apart: nothing is known of them but their number.
+    /// Number of calls beyond all limits; nothing else is known of them.
     lost: u64,
     strings: FastMap<Box<[u8]>, u32>,
     modules: FastMap<ModuleId, u32>,
-    /// Groups that the file defines, but for those that were freed since.
+    /// Groups that the file defines, without those freed since.
     defined: FastSet<u64>,
     /// Lists of peers that the file defines, by address.
     peers: FastMap<usize, u32>,
 }
 
 impl Stream {
-    /// Makes the file of a location, and the stream where it stays.
+    /// Makes the file of a location. Builds the stream in its final place.
     #[inline(never)]
     pub fn create(stream: &mut Option<Stream>, settings: &Settings, thread: u32) -> io::Result<()> {
         let mut header = settings.header;
@@ -135,10 +135,10 @@ impl Stream {
         Ok(())
     }
 
-    /// The call path of a call.
+    /// The id of a call's path.
     #[inline(always)]
     pub fn path(&mut self, site: &CallSite) -> u32 {
-        // SAFETY: `site` is the wrapper's that is running now, on this thread.
+        // SAFETY: the call site of the wrapper that runs now on this thread.
         let path = unsafe { self.tracer.capture(site, self.depth) };
         if self.within != 0 || self.tracer.has_new() {
             return self.complete(path);
@@ -146,7 +146,7 @@ impl Stream {
         path.0
     }
 
-    /// Puts the named regions that are open into a path, and defines what is new.
+    /// Adds the open named regions to a path, and defines the new parts.
     #[inline(never)]
     fn complete(&mut self, path: PathId) -> u32 {
         let completed = guarded(|| {
@@ -162,19 +162,19 @@ impl Stream {
         completed.unwrap_or(PathId::EMPTY).0
     }
 
-    /// Notes that a call is under way.
+    /// Marks a call as open.
     #[inline(always)]
     pub fn enters(&mut self, enter: u64, number: u16, path: u32, subject: &Subject) {
         self.writer.open_call().enter(enter, number, path, subject);
     }
 
-    /// Notes that it has returned.
+    /// Marks the open call as returned.
     #[inline(always)]
     pub fn returns(&mut self) {
         self.writer.open_call().leave();
     }
 
-    /// The group of a handle that may be no valid communicator, if it is known.
+    /// The group of a handle, which may be invalid; `None` if unknown.
     #[inline(always)]
     pub fn known_communicator(&mut self, comm: MPI_Comm) -> Option<&'static Group> {
         let handle = comm.bits();
@@ -188,11 +188,11 @@ impl Stream {
         let known = self
             .groups
             .group(comm.bits(), || Some(groups::communicator(comm)));
-        // SAFETY: what is looked up here is there.
+        // SAFETY: the look-up always yields a group.
         unsafe { known.unwrap_unchecked() }
     }
 
-    /// The group of a window or file, if it is known.
+    /// The group of a window or file; `None` if unknown.
     pub fn attached(&mut self, kind: Kind, handle: usize) -> Option<&'static Group> {
         groups::known(kind, handle)
     }
@@ -215,13 +215,13 @@ impl Stream {
         self.posts
     }
 
-    /// Notes that the location was paused.
+    /// Notes that recording was paused here.
     pub fn note_paused(&mut self) {
         self.paused = true;
         self.writer.open_call().note_incomplete();
     }
 
-    /// Notes a call that was left out while paused.
+    /// Counts a call left out while paused.
     pub fn skip(&mut self) {
         self.note_paused();
         self.skipped += 1;
@@ -237,14 +237,14 @@ impl Stream {
             self.posts += u64::from(raw.flags & flags::POSTS);
             self.push(enter, leave, found.id);
         } else {
-            // Of a copy, so that `raw` itself can stay in registers.
+            // A copy, so that `raw` itself can stay in registers.
             let raw = *raw;
             self.record_slowly(&raw, &[], enter, leave);
         }
     }
 
-    /// Records a call about symmetric memory. An address that comes again and again is part of
-    /// the signature; any other is in an extension record.
+    /// Records a call on symmetric memory. An address that repeats becomes part of the
+    /// signature; any other goes into an extension record.
     #[inline(always)]
     pub fn record_on_memory(
         &mut self,
@@ -302,7 +302,7 @@ impl Stream {
         self.record_slowly(raw, &extensions[..count], enter, leave);
     }
 
-    /// As [`record`](Self::record), with extension records before the call's own.
+    /// As [`record`](Self::record), with extension records before the call's own record.
     #[cold]
     #[inline(never)]
     pub fn record_slowly(&mut self, raw: &Raw, extensions: &[Record], enter: u64, leave: u64) {
@@ -327,8 +327,8 @@ impl Stream {
         }
     }
 
-    /// Records one of several operations that a call started; the duration is counted
-    /// with the last.
+    /// Records one of several operations that a call started, without duration: the last one
+    /// carries it.
     pub fn record_part(&mut self, raw: &Raw, enter: u64) {
         let found = match self.signature(raw) {
             Lookup::Known(found) | Lookup::New(found) => {
@@ -352,7 +352,7 @@ impl Stream {
         statistics.bytes = statistics.bytes.wrapping_add(bytes);
     }
 
-    /// Records a call whose signature will not come again: it made an object.
+    /// Records a call whose signature never repeats, because the call made an object.
     pub fn record_single(&mut self, signature: Signature, enter: u64, leave: u64) {
         let paused = signature.flags & flags::PAUSED;
         let found = self
@@ -370,7 +370,7 @@ impl Stream {
         self.push(enter, leave, found.id);
     }
 
-    /// Records an unsuccessful test, together with those before it where it can.
+    /// Records an unsuccessful test, merged with the preceding ones where possible.
     pub fn record_polling(&mut self, raw: &Raw, enter: u64, leave: u64) {
         let (Lookup::Known(found) | Lookup::New(found)) = self.find_or_make(raw) else {
             return self.record_slowly(raw, &[], enter, leave);
@@ -449,7 +449,7 @@ impl Stream {
             .push_extended(&[repeated], p.enter, p.leave, p.signature);
     }
 
-    /// Whether definitions of records are worth writing.
+    /// Whether records, and so their definitions, are written.
     fn is_writing(&self) -> bool {
         self.records && self.writer.is_recording()
     }
@@ -487,11 +487,11 @@ impl Stream {
         self.writer.define(&[Definition::Signature(signature)]);
     }
 
-    /// The id of a signature that tells how a receive ended.
+    /// The id of a signature that describes the end of a receive.
     pub fn outcome(&mut self, raw: &Raw) -> u32 {
         match self.find_or_make(raw) {
             Lookup::Known(found) | Lookup::New(found) => found.id,
-            // Beyond the limit nothing is remembered: the file grows, memory does not.
+            // Not remembered beyond the limit: the file grows, memory does not.
             Lookup::Fallback { .. } | Lookup::Full => {
                 let id = self.signatures.next_id();
                 self.define_signature(raw, id);
@@ -500,7 +500,7 @@ impl Stream {
         }
     }
 
-    /// The id of a completion list; `None` if its entries must go into extensions.
+    /// The id of a completion list; `None` if its entries must go into extension records.
     pub fn completion_list(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
         let (id, new) = self.lists.intern(entries)?;
         if new && self.is_writing() {
@@ -511,7 +511,7 @@ impl Stream {
         Some(id)
     }
 
-    /// What a fallback signature leaves out of a call.
+    /// Extension records for the parts that a fallback signature leaves out.
     fn missing(&self, raw: &Raw) -> Vec<Record> {
         let mut records = Vec::new();
         let mut half = |half: Half, endpoint, bytes| {
@@ -549,12 +549,12 @@ impl Stream {
         records
     }
 
-    /// Writes profile and end, and closes the file. `inside` are the ticks in calls.
+    /// Writes profile and end, and closes the file. `inside`: ticks in calls.
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
         let (in_regions, are_left_out) = self.close_regions(inside);
         self.flush_polling();
         let profile = self.signatures.profile.entries();
-        // Blocks of a size that fits what is kept in reserve.
+        // Small blocks: the reserve of memory must suffice for one.
         for entries in profile.chunks(256) {
             self.writer.profile(entries);
         }
@@ -588,7 +588,7 @@ impl Stream {
     }
 }
 
-/// Whether the extra word of this operation is a completion list.
+/// Whether the extra word of this operation names a completion list.
 fn completes(operation: u16) -> bool {
     calls::call(operation).is_some_and(|call| call.generic == GenericType::Completion)
 }

@@ -1,4 +1,4 @@
-//! Where a location's bytes go: a file of its own, or the one of its host.
+//! Destination of a location's bytes: a file of its own, or the file of its host.
 
 use std::io;
 use std::sync::Once;
@@ -11,14 +11,14 @@ use super::Settings;
 use crate::log;
 use crate::options::FilePer;
 
-/// One of the two.
+/// One of the two destinations.
 pub enum Place {
     Own(FileSpace),
     Shared(NodeSpace),
 }
 
 impl Place {
-    /// Makes the file of the location with this header, or finds room for it in its host's.
+    /// Makes the file of the location with this header, or reserves room in its host's file.
     #[inline(never)]
     pub fn create(settings: &Settings, header: &FileHeader) -> io::Result<Place> {
         static SAID: Once = Once::new();
@@ -27,7 +27,8 @@ impl Place {
             match patiently(|| NodeSpace::create(directory, header, settings.window)) {
                 Ok(space) => return Ok(Place::Shared(space)),
                 Err(error) if is_of_the_process(&error) => return Err(error),
-                // Not every file system can do what this needs, and a file is better than none.
+                // Some file systems cannot share a file; a file per location is better than
+                // none.
                 Err(error) => SAID.call_once(|| {
                     let place = directory.display();
                     log::warning!(
@@ -41,14 +42,14 @@ impl Place {
     }
 }
 
-/// Tries again where the process has no descriptor left: it may be our own threads, of which many
-/// begin at once, that have one each while they make their files. For a moment only where no
-/// other does.
+/// Repeats `make` while the process has no free descriptor. The collector's own threads may
+/// cause that: many start at once, and each holds one while it makes its file. With no such
+/// thread, it repeats for a short time only.
 fn patiently<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     const TRIES: u32 = 20;
     const TRIES_BESIDE_OTHERS: u32 = 500;
     const PAUSE: Duration = Duration::from_millis(1);
-    /// Threads that make their files now.
+    /// Number of threads that make their files now.
     static MAKING: AtomicU32 = AtomicU32::new(0);
     let (mut alone, mut beside_others) = (0, 0);
     loop {
@@ -66,7 +67,7 @@ fn patiently<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Whether the process has no descriptor left, which a file of its own would need, too.
+/// Whether the process has no free descriptor: a file per location would need one, too.
 fn is_of_the_process(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

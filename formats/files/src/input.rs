@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Input files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -6,22 +6,22 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is said of pipes, devices, sockets and directories.
+/// Message for pipes, devices, sockets and directories.
 const IRREGULAR: &str = "not a regular file";
 
-/// Opens a regular file; gives its size, bytes. Waits for nobody.
+/// Opens a regular file and returns its size in bytes. Never blocks.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is no regular file; else what the system says.
+/// [`io::ErrorKind::InvalidInput`] if it is not a regular file; else the system's error.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
     let irregular = || io::Error::new(io::ErrorKind::InvalidInput, IRREGULAR);
-    // To open a device may do something.
+    // Opening a device may have side effects.
     if !path.metadata()?.is_file() {
         return Err(irregular());
     }
     let mut options = OpenOptions::new();
     options.read(true);
-    // Should it have become a pipe meanwhile, nobody waits for a writer.
+    // If it has become a pipe meanwhile, the open must not wait for a writer.
     options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     #[expect(clippy::disallowed_methods, reason = "the one place that opens")]
     let file = options.open(path)?;
@@ -35,11 +35,11 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`]; [`io::ErrorKind::FileTooLarge`] if there is more.
+/// As [`open`]; [`io::ErrorKind::FileTooLarge`] if it is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, size) = open(path)?;
     let mut bytes = Vec::new();
-    // Files of the kernel have no size, and others may grow.
+    // Kernel files report no size, and other files may grow.
     if size <= most {
         bytes.reserve_exact(usize::try_from(size).unwrap_or(0));
         file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -59,16 +59,16 @@ fn too_large(most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
 
-/// Whether something has this name; a link that leads nowhere is something, too.
+/// Whether the name exists, including dangling links.
 pub fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether a name is a link to something that is not below the directory of the name. What is
-/// not there leaves no directory.
+/// Whether a name is a link to a target outside of the name's directory. `false` for a missing
+/// file.
 ///
 /// # Errors
-/// What the system says of the directory.
+/// The system's error for the directory.
 pub fn leaves_directory(path: &Path) -> io::Result<bool> {
     if !path
         .symlink_metadata()
@@ -85,16 +85,16 @@ pub fn leaves_directory(path: &Path) -> io::Result<bool> {
 /// The path of an open file, without links.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 fn path_of(file: &File) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// As [`open`], but no link may lead out of the directory of the name; gives the path without
-/// links, too.
+/// As [`open`], but no link may lead out of the name's directory. Also returns the path without
+/// links.
 ///
 /// # Errors
-/// As [`open`]; [`io::ErrorKind::PermissionDenied`] of such a link.
+/// As [`open`]; [`io::ErrorKind::PermissionDenied`] for such a link.
 pub fn open_beside(path: &Path) -> io::Result<(File, u64, PathBuf)> {
     let (file, size) = open(path)?;
     let end = path_of(&file)?;
@@ -148,11 +148,11 @@ mod tests {
         fs::write(&path, "12345").unwrap();
         assert_eq!(read(&path, 5).unwrap(), b"12345");
         assert_eq!(kind(read(&path, 4)), io::ErrorKind::FileTooLarge);
-        // Its size is said to be 0.
+        // The kernel reports its size as 0.
         let endless = Path::new("/proc/self/maps");
         assert_eq!(kind(read(endless, 8)), io::ErrorKind::FileTooLarge);
         assert!(!read(endless, 1 << 20).unwrap().is_empty());
-        // Nothing is taken for a hole.
+        // A sparse file must not cost memory for its hole.
         fs::File::options()
             .write(true)
             .open(&path)

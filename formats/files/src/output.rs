@@ -1,4 +1,4 @@
-//! Files that are written: as a whole or not at all, and through no link.
+//! Output files: complete or absent, and never written through a link.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 
 use crate::input::directory;
 
-/// Names tried for the temporary file.
+/// Most names tried for the temporary file.
 const TRIES: u32 = 100;
 
-/// What is where a file is to be written.
+/// The present content of an output path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Nothing, or an empty file.
     Free,
-    /// A file with something in it.
+    /// A file with content.
     File,
-    /// A pipe, or a device of characters: it has no name to rename over.
+    /// A pipe or a character device: it has no name to rename over.
     Stream,
 }
 
-/// What is at `path`, if a file can be written there.
+/// Checks whether a file can be written at `path`; returns the present content.
 ///
 /// # Errors
-/// A directory, a device of blocks, a link to any other than a stream (who wrote through it would
-/// change another file), or there is no directory for it.
+/// A directory, a block device, or a link to anything but a stream (writing through it would
+/// change another file); or its directory does not exist.
 pub fn check(path: &Path) -> io::Result<Place> {
     use std::os::unix::fs::FileTypeExt;
     let named = match path.symlink_metadata() {
@@ -55,19 +55,19 @@ pub fn check(path: &Path) -> io::Result<Place> {
     }
 }
 
-/// A file that is being written, under a name beside the one that it will have. It is removed
-/// if it is never finished.
+/// A file being written under a temporary name beside its final one. It is removed if it is
+/// never finished.
 #[derive(Debug)]
 pub struct Part {
     file: File,
-    /// What is written; `None` once it has its name, and of a stream.
+    /// The temporary file; `None` once it has its final name, and for a stream.
     part: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl Part {
-    /// Begins a file that will be `path`, or opens the stream that it is. A file that is there
-    /// leaves its permissions to the new one.
+    /// Begins a file that will be `path`, or opens the stream there. A new file takes over the
+    /// permissions of an old one.
     ///
     /// # Errors
     /// As [`check`]; or no file can be made beside it.
@@ -85,7 +85,8 @@ impl Part {
         }
         let (file, part) = temporary(&path)?;
         if let Ok(former) = path.symlink_metadata() {
-            // Best effort: it may belong to somebody else, or the file system have none.
+            // Best effort: the file may belong to another user, or the file system has no
+            // permissions.
             let _ = file.set_permissions(former.permissions());
         }
         Ok(Part {
@@ -122,24 +123,24 @@ impl Write for Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // Best effort: the error that is reported is the one that matters.
+            // Best effort: only the error already reported matters.
             let _ = fs::remove_file(part);
         }
     }
 }
 
-/// Writes a file: under a temporary name beside it, then renamed, so that nobody reads half of
+/// Writes a file under a temporary name beside it and renames it, so that nobody reads half of
 /// it.
 ///
 /// # Errors
-/// As [`Part::create`]; what was there is still there then.
+/// As [`Part::create`]; the old file then remains.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut part = Part::create(path)?;
     part.write_all(bytes)?;
     part.finish()
 }
 
-/// Makes a file beside `target`; nothing that is there already is opened or followed.
+/// Makes a file beside `target`; opens and follows nothing that exists.
 fn temporary(target: &Path) -> io::Result<(File, PathBuf)> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let name = name.to_string_lossy();

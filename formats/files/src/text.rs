@@ -1,9 +1,9 @@
-//! Text that others wrote, on its way to a terminal, a format of lines, or XML.
+//! Foreign text on its way to a terminal, a line-based format, or XML.
 
 use std::borrow::Cow;
 
-/// Whether a character does something else than to be seen: control characters, which steer
-/// terminals and end lines; those that turn text around; and those that XML cannot hold.
+/// Whether a character does more than appear: control characters, which steer terminals and end
+/// lines; those that reverse text; and those that XML cannot hold.
 pub fn is_steering(letter: char) -> bool {
     let turns = matches!(
         letter,

@@ -1,12 +1,12 @@
-//! What can go wrong with pages.
+//! Errors of pages.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a page could not be written.
+/// Reason why a page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file to be written exists and is something else.
+    /// The file exists and is not a page.
     #[error("{path} exists and is not a page of laggard: choose another file, or remove it")]
     WouldOverwrite {
         /// The file.
@@ -17,7 +17,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -8,11 +8,10 @@ use laggard_files::Place;
 use crate::page::START;
 use crate::{Error, Page, render};
 
-/// Whether [`write()`] may write this file: there is none, or an older page, an empty file, or
-/// a stream.
+/// Whether [`write()`] may write this file: it is missing, an older page, empty, or a stream.
 ///
 /// # Errors
-/// It may not, or there is no such directory.
+/// It may not, or the directory does not exist.
 pub fn check_target(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
@@ -26,10 +25,10 @@ pub fn check_target(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes a page, as a whole or not at all. Replaces what [`check_target`] allows.
+/// Writes a page, as a whole or not at all. Replaces any file that [`check_target`] allows.
 ///
 /// # Errors
-/// See there; or the system refuses to write.
+/// As [`check_target`]; or the system refuses to write.
 pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
     check_target(path)?;
     let text = render(page);

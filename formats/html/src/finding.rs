@@ -1,4 +1,4 @@
-//! One finding after the other, with all that is known of it.
+//! The findings in detail.
 
 use laggard_report::units::{count, duration, percent};
 use laggard_report::{Bottleneck, Cause, words};
@@ -8,15 +8,15 @@ use crate::picture::{legend, px};
 use crate::text::{late_call, name, place, sentence, share};
 use crate::{Page, moment, spread};
 
-/// Findings that are open at first.
+/// Findings open at first.
 const OPEN: usize = 3;
-/// Causes that are listed.
+/// Most causes listed.
 const CAUSES: usize = 8;
-/// Lines of a call path.
+/// Most lines of a call path.
 const FRAMES: usize = 32;
-/// Hints.
+/// Most hints.
 const HINTS: usize = 6;
-/// Places whose source is shown: that of the finding, and of those that were late.
+/// Most places with source lines: the finding's, and those of late calls.
 const SOURCES: usize = 3;
 
 /// The section.
@@ -64,7 +64,7 @@ fn finding(page: &Page, number: usize, found: &Bottleneck) -> Markup {
     }
 }
 
-/// The same with a capital letter.
+/// The text with a capital first letter.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
@@ -121,8 +121,8 @@ fn cause_row(found: &Bottleneck, cause: &Cause, most: f64) -> Markup {
     }
 }
 
-/// What a late rank did while others waited for it, as a bar as long as its part of the most
-/// that one was waited for.
+/// Activities of a late rank while others waited for it, as a bar. Its length is relative to
+/// the longest wait for one rank.
 fn parts(cause: &Cause, most: f64) -> Markup {
     let whole = share(cause.severity_s, most) * 200.0;
     let part = |seconds: Option<f64>| share(seconds.unwrap_or(0.0), cause.severity_s) * whole;
@@ -177,7 +177,7 @@ fn path(found: &Bottleneck) -> Markup {
     }
 }
 
-/// Source around the finding's call and around those that were late.
+/// Source lines around the finding's call and around late calls.
 fn sources(page: &Page, found: &Bottleneck) -> Markup {
     let own = (found.operation.as_str(), &found.location);
     let late = found

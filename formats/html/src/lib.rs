@@ -1,18 +1,17 @@
 //! The report as a page for browsers.
 //!
-//! *Purpose.* One file that is opened from disk, sent by mail or put beside the run: summary,
-//! findings that can be sorted and filtered, and for each of them who waited for whom, in
-//! words and pictures.
+//! *Purpose.* One file to open from disk, send by mail or keep beside the run. It has a summary
+//! and findings to sort and filter. For each finding it shows who waited for whom, in words and
+//! pictures.
 //!
-//! *Data flow.* [`render`] is a function of a [`Page`]: the report, and what the caller knows
-//! besides, such as lines of the program's sources. [`write()`] puts the page into a file.
+//! *Data flow.* [`render`] is a function of a [`Page`]: the report, and further data of the
+//! caller such as source lines. [`write()`] puts the page into a file.
 //!
-//! *Constraints.* The page loads nothing and runs only its own script, which a policy of
-//! content security tells browsers by hashes; without scripts it only does not sort and
-//! filter. A report is hostile input: what it says is escaped by construction, cut to a length
-//! and without characters that turn text around. The page grows with the findings up to a
-//! bound, and not with the ranks: these are folded into classes. The same report gives the
-//! same bytes.
+//! *Constraints.* The page loads nothing and runs only its own script; a content security
+//! policy with hashes tells browsers so. Without scripts it only lacks sorting and filtering. A
+//! report is hostile input: its texts are escaped by construction, cut to a length, and freed
+//! of characters that reverse text. The page's size grows with the findings up to a bound, and
+//! not with the ranks, which are folded into classes. The same report gives the same bytes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
@@ -38,14 +37,14 @@ pub use file::{check_target, write};
 pub use pictures::Picture;
 pub use source::{Excerpt, Sources};
 
-/// What is shown.
+/// The content of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'p> {
     /// The report.
     pub report: &'p Report,
-    /// Lines of the program's sources, as far as they are known.
+    /// Source lines of the program, as far as known.
     pub sources: &'p Sources,
-    /// What others drew.
+    /// Pictures from other sources.
     pub pictures: &'p [Picture],
 }
 

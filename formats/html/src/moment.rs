@@ -1,4 +1,4 @@
-//! What ranks did around the worst call of a finding, as a picture.
+//! Picture of the ranks around the worst call of a finding.
 
 use laggard_report::units::{count, duration};
 use laggard_report::{Bottleneck, Instance, Lane, Segment, Timeline};
@@ -7,21 +7,21 @@ use maud::{Markup, html};
 use crate::picture::{legend, px, ticks};
 use crate::text::{clean, name};
 
-/// Width of the picture, and where the time is.
+/// Width of the picture, and position of the time axis.
 const WIDE: f64 = 1100.0;
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 26.0;
-/// Height of a lane, and of what is in it.
+/// Height of a lane, and of its content.
 const LANE: f64 = 40.0;
 const BAR: f64 = 24.0;
 const BOTTOM: f64 = 38.0;
-/// What a report may bring.
+/// Most lanes in a report.
 const LANES: usize = 8;
 const SEGMENTS: usize = 200;
 /// Width of a letter.
 const LETTER: f64 = 6.2;
-/// Patterns whose time is lost from the beginning of the call on.
+/// Patterns that lose time from the start of the call on.
 const FROM_START: &[&str] = &[
     "late_sender",
     "late_sender_wrong_order_same_source",
@@ -45,7 +45,7 @@ const FROM_START: &[&str] = &[
     "wait_at_shmem_barrier",
 ];
 
-/// The picture, or what is known instead.
+/// The picture, or a text if there is none.
 pub fn figure(found: &Bottleneck) -> Markup {
     let Some(worst) = &found.worst_instance else {
         return Markup::default();
@@ -83,7 +83,7 @@ fn is_sound(timeline: &Timeline) -> bool {
     timeline.start_s.is_finite() && timeline.end_s.is_finite() && timeline.end_s > timeline.start_s
 }
 
-/// Where moments are in the picture.
+/// Maps moments to positions in the picture.
 struct Scale {
     start: f64,
     length: f64,
@@ -104,7 +104,7 @@ fn picture(found: &Bottleneck, worst: &Instance, timeline: &Timeline, words: &st
     };
     let low = TOP + LANE * lanes.len() as f64;
     let high = low + BOTTOM;
-    // From the beginning of the call: that is what its times are compared with.
+    // Counted from the start of the call, as its times are.
     let marks = ticks(timeline.end_s - worst.start_s, 8);
     let end = is_from_start(found).then_some(worst.start_s + worst.severity_s);
     html! {
@@ -178,7 +178,7 @@ fn bar(segment: &Segment, scale: &Scale, y: f64) -> Markup {
     }
 }
 
-/// As much as there is room for.
+/// As much of the label as fits.
 fn label(segment: &Segment, letters: usize) -> Option<String> {
     let operation = name(segment.operation.as_deref()?);
     let place = segment.place.as_deref().map(name).unwrap_or_default();
@@ -208,8 +208,7 @@ fn told(segment: &Segment) -> String {
     }
 }
 
-/// A line below the part of the call that is lost, or below the call where it is not known which
-/// part.
+/// A line below the lost part of the call, or below the whole call if that part is unknown.
 fn lost(worst: &Instance, end: Option<f64>, scale: &Scale) -> Markup {
     let y = TOP + (LANE - BAR) / 2.0 + BAR;
     let to = end.unwrap_or(worst.end_s);

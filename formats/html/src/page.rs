@@ -10,7 +10,7 @@ use crate::table::EXPLAINED;
 use crate::text::sentence;
 use crate::{Page, finding, pictures, ranks, regions, remarks, summary, table};
 
-/// How every page begins.
+/// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
      content=\"laggard ";
 const STYLE: &str = include_str!("page.css");
@@ -64,8 +64,8 @@ pub fn page(page: &Page) -> Markup {
     }
 }
 
-/// What browsers may do with the page: show it, with pictures that are in it, and run its own
-/// script.
+/// The content security policy: browsers may show the page and its embedded pictures, and run
+/// its own script.
 fn policy(has_pictures: bool) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(

@@ -1,4 +1,4 @@
-//! What pictures are made of.
+//! Elements of pictures.
 
 use laggard_report::units::duration;
 use maud::{Markup, html};
@@ -13,11 +13,11 @@ pub fn px(value: f64) -> String {
         0.0
     };
     let rounded = (value * 10.0).round() / 10.0;
-    // There is no -0.
+    // Turns -0 into 0.
     format!("{}", rounded + 0.0)
 }
 
-/// About so many round numbers from 0 to `most`, and a little beyond it.
+/// About `about` round numbers from 0 to a little beyond `most`.
 pub fn ticks(most: f64, about: usize) -> Vec<f64> {
     let most = amount(most);
     if most <= 0.0 {
@@ -35,7 +35,7 @@ pub fn ticks(most: f64, about: usize) -> Vec<f64> {
         .collect()
 }
 
-/// At most about so many ranks, from 0 on, in steps of a power of two.
+/// At most about `about` ranks, from 0 on, in steps of a power of two.
 pub fn rank_ticks(ranks: u64, about: u64) -> Vec<u64> {
     let step = ranks.div_ceil(about.max(1)).max(1).next_power_of_two();
     (0..about.max(1))
@@ -44,7 +44,7 @@ pub fn rank_ticks(ranks: u64, about: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The vertical axis: a line across, and a number at its left, for each round time.
+/// The vertical axis: for each round time, a line across and a number at its left.
 pub fn time_axis(most: f64, x: (f64, f64), y: impl Fn(f64) -> f64, about: usize) -> Markup {
     let all = ticks(most, about);
     html! {
@@ -55,7 +55,7 @@ pub fn time_axis(most: f64, x: (f64, f64), y: impl Fn(f64) -> f64, about: usize)
     }
 }
 
-/// What the colours mean.
+/// A legend of colours.
 pub fn legend(items: &[(&str, &str)]) -> Markup {
     html! {
         ul.legend {

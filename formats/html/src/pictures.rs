@@ -1,4 +1,4 @@
-//! Pictures that others drew: of other runs, of time by call path.
+//! Pictures from other sources: of other runs, or of time by call path.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,17 +6,17 @@ use maud::{Markup, html};
 
 use crate::text::{name, sentence};
 
-/// Lines of what is said to a picture, at most.
+/// Most lines of a picture's text.
 const LINES: usize = 400;
 
-/// A picture, as SVG. Browsers show it as they show any image: it runs and loads nothing.
+/// A picture, as SVG. Browsers treat it as an image: it runs and loads nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// The file's content.
     pub svg: Vec<u8>,
-    /// What it shows, as text of equally wide letters; empty: nothing is said.
+    /// Content in words, in a monospaced font; may be empty.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ pub fn section(pictures: &[Picture]) -> Markup {
     }
 }
 
-/// The same in words, for those who want numbers or do not see.
+/// The same in words, for readers who want numbers or cannot see.
 fn told(text: &str) -> Markup {
     html! {
         figcaption {

@@ -1,4 +1,4 @@
-//! What ranks spent their time with, as a picture.
+//! Picture of the ranks' time by kind.
 
 use laggard_report::units::duration;
 use laggard_report::{LocationClass, LocationTimes, Report, words};
@@ -8,21 +8,21 @@ use crate::picture::{px, rank_ticks, time_axis};
 use crate::summary::kinds;
 use crate::text::{amount, name, sentence};
 
-/// Width of the pictures, and where the columns are.
+/// Width of the picture, and position of the columns.
 const WIDE: f64 = 1100.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 10.0;
-/// Heights of the two panels and of what is below them.
+/// Heights of the two panels and of the space below them.
 const TIMES: f64 = 190.0;
 const WAITING: f64 = 70.0;
 const GAP: f64 = 34.0;
 const BOTTOM: f64 = 36.0;
-/// Columns, at most: more ranks are folded.
+/// Most columns: more ranks are folded.
 const COLUMNS: usize = 64;
-/// Classes that a report may bring.
+/// Most classes in a report.
 const CLASSES: usize = 256;
-/// Rows of the table of numbers.
+/// Most rows of the table of numbers.
 const LISTED: usize = 200;
 const KINDS: [&str; 4] = ["computation", "communication", "synchronization", "io"];
 
@@ -35,7 +35,7 @@ struct Column {
     /// Computation, communication, synchronisation, I/O.
     times: [f64; 4],
     waiting: f64,
-    /// Least and most computation of a location, if these are several.
+    /// Smallest and largest computation of a location, if there are several.
     range: Option<(f64, f64)>,
 }
 
@@ -162,7 +162,7 @@ fn picture(report: &Report, columns: &[Column]) -> Markup {
     let low = bottom + GAP + WAITING;
     let y = |time: f64| bottom - scale(most, TIMES, time);
     let below = |time: f64| low - scale(waiting, WAITING, time);
-    // Threads of a rank stand side by side.
+    // Threads of a rank are next to each other.
     let step = (WIDE - LEFT - RIGHT) / columns.len() as f64;
     let width = (step * 0.86).min(60.0);
     let x = |at: usize| LEFT + step * at as f64 + (step - width) / 2.0;
@@ -227,7 +227,7 @@ fn told(column: &Column) -> String {
     )
 }
 
-/// The same as numbers, of all ranks or of those that stand out.
+/// The same as numbers, for all ranks or for outliers only.
 fn numbers(report: &Report, is_all: bool) -> Markup {
     let time = |seconds: f64| {
         html! { td.number data-value=(amount(seconds)) { (duration(seconds)) } }

@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use crate::text::{amount, name, place};
 
-/// Regions that are listed.
+/// Most regions listed.
 const LISTED: usize = 100;
 
-/// The section, if the program told any.
+/// The section, if the report has regions.
 pub fn section(report: &Report) -> Markup {
     let all = &report.regions;
     html! {

@@ -1,4 +1,4 @@
-//! What is odd about the run, and how the report came about.
+//! Anomalies of the run, and the making of the report.
 
 use laggard_report::units::{count, duration, size};
 use laggard_report::{Report, words};
@@ -6,9 +6,9 @@ use maud::{Markup, html};
 
 use crate::text::{amount, name, sentence};
 
-/// Anomalies that are listed.
+/// Most anomalies listed.
 const LISTED: usize = 100;
-/// Hosts that are named.
+/// Most hosts named.
 const HOSTS: usize = 16;
 
 /// The section of anomalies, if there are any.

@@ -1,4 +1,4 @@
-//! Lines of the program's sources.
+//! Source lines of the program.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::text::{clean, name};
 
-/// Characters of a line of source.
+/// Most characters shown of a source line.
 const COLUMNS: usize = 200;
 
 /// Some lines of a source file.
@@ -15,30 +15,30 @@ const COLUMNS: usize = 200;
 pub struct Excerpt {
     /// The file.
     pub path: String,
-    /// Number of the first line that is shown, from 1.
+    /// Number of the first line shown, from 1.
     pub first: u32,
     /// The lines.
     pub lines: Vec<String>,
-    /// Number of the line that makes the call.
+    /// Number of the line with the call.
     pub here: u32,
-    /// The file was changed after the run began: lines may be others.
+    /// The file changed after the run began: its lines may differ.
     pub is_newer: bool,
 }
 
-/// Excerpts by file, as the report names it, and line.
+/// Excerpts by file (as named in the report) and line.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(BTreeMap<(String, u32), Excerpt>);
 
 impl Sources {
-    /// Adds what is around a place.
+    /// Adds the excerpt around a place.
     pub fn insert(&mut self, location: &SourceLocation, excerpt: Excerpt) {
         self.0
             .insert((location.file.clone(), location.line), excerpt);
     }
 
-    /// What is around a place, if it is known.
+    /// The excerpt around a place, if known.
     pub fn get(&self, location: &SourceLocation) -> Option<&Excerpt> {
-        // Looked for once per place that is shown: a key may be made for it.
+        // Once per place shown: making a key is cheap enough.
         self.0.get(&(location.file.clone(), location.line))
     }
 }

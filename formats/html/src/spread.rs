@@ -1,4 +1,4 @@
-//! How a finding's loss is spread over the ranks, as a picture.
+//! Picture of a finding's loss by rank.
 
 use laggard_report::units::duration;
 use laggard_report::{Bottleneck, RankClass, Report, words};
@@ -7,15 +7,15 @@ use maud::{Markup, html};
 use crate::picture::{px, rank_ticks, time_axis};
 use crate::text::{amount, sentence};
 
-/// Size of the picture, and where the columns are.
+/// Size of the picture, and position of the columns.
 const SIZE: (f64, f64) = (560.0, 190.0);
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
-/// Classes that a report may bring.
+/// Most classes in a report.
 const CLASSES: usize = 256;
-/// Columns at most that have a text of their own.
+/// Most columns with a text of their own.
 const TOLD: usize = 40;
 
 /// A column: successive ranks that lost time.
@@ -25,7 +25,7 @@ struct Column {
     last: u32,
     /// Mean over all ranks of the column.
     mean: f64,
-    /// Least and most of one of its ranks.
+    /// Smallest and largest loss of one of its ranks.
     range: Option<(f64, f64)>,
 }
 
@@ -69,7 +69,7 @@ fn columns(found: &Bottleneck) -> Vec<Column> {
 
 fn of_class(class: &RankClass) -> Column {
     let width = u64::from(class.last_rank.saturating_sub(class.first_rank)) + 1;
-    // Those that lost nothing are the least.
+    // Ranks without loss are the minimum.
     let is_whole = u64::from(class.ranks) >= width;
     let least = if is_whole { amount(class.least_s) } else { 0.0 };
     Column {
@@ -80,7 +80,7 @@ fn of_class(class: &RankClass) -> Column {
     }
 }
 
-/// Ranks on the axis: those of the run, and all that are drawn.
+/// Number of ranks on the axis: those of the run and all drawn ones.
 fn ranks_of_run(report: &Report, columns: &[Column]) -> u64 {
     let drawn = columns
         .iter()
@@ -166,7 +166,7 @@ fn picture(columns: &[Column], ranks: u64, words: &str) -> Markup {
     }
 }
 
-/// Few ranks have their number below the middle of their column, many below its start.
+/// Few ranks: the number stands below the middle of the column; many: below its start.
 fn middle_of(ranks: u64) -> f64 {
     if ranks <= 64 { 0.5 } else { 0.0 }
 }

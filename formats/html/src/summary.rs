@@ -1,4 +1,4 @@
-//! How the run went as a whole.
+//! The run as a whole.
 
 use laggard_report::units::{duration, percent};
 use laggard_report::{Report, words};
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use crate::picture::{legend, px};
 use crate::text::{name, sentence, share};
 
-/// Patterns that are listed.
+/// Most patterns listed.
 const PATTERNS: usize = 8;
 /// Width of a bar.
 const WIDE: f64 = 200.0;
@@ -120,7 +120,7 @@ fn waiting(report: &Report) -> Markup {
     }
 }
 
-/// A bar that is filled to a share.
+/// A bar filled to a share.
 pub fn meter(class: &str, share: f64) -> Markup {
     html! {
         svg viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true" {
@@ -130,7 +130,7 @@ pub fn meter(class: &str, share: f64) -> Markup {
     }
 }
 
-/// What the colours of a rank's time mean.
+/// Legend of the kinds of a rank's time.
 pub fn kinds() -> Markup {
     legend(&[
         ("computation", "computation"),

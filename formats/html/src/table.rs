@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use crate::summary::meter;
 use crate::text::{amount, name, place, sentence, share};
 
-/// Findings that are explained, at most.
+/// Most findings explained.
 pub const EXPLAINED: usize = 100;
 
-/// Findings that are listed, at most.
+/// Most findings listed.
 const LISTED: usize = 500;
 
 /// The section.

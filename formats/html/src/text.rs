@@ -1,14 +1,14 @@
-//! What a report says, as text that does no harm.
+//! Makes texts of a report safe to show.
 
 use laggard_report::{Cause, SourceLocation, words};
 
-/// Characters of a name, or of any other word.
+/// Most characters of a name or other word.
 pub const NAME: usize = 160;
-/// Characters of a sentence.
+/// Most characters of a sentence.
 pub const SENTENCE: usize = 600;
 
-/// A text without control characters, and without those that turn text around, cut after so
-/// many characters.
+/// A text cut to `most` characters, without control characters and characters that reverse
+/// text.
 pub fn clean(text: &str, most: usize) -> String {
     let is_odd = |letter| letter != '\t' && laggard_files::is_steering(letter);
     let mut letters = text.chars();
@@ -32,12 +32,12 @@ pub fn sentence(text: &str) -> String {
     clean(text, SENTENCE)
 }
 
-/// Where a call is.
+/// Place of a call.
 pub fn place(location: &SourceLocation) -> String {
     name(&words::place(location))
 }
 
-/// The call that was late, and where.
+/// The late call and its place.
 pub fn late_call(cause: &Cause) -> String {
     match cause.operation.as_str() {
         "" => "an unknown call".to_owned(),

@@ -1,4 +1,4 @@
-//! What is looked at before the library reads an archive: it trusts what it finds.
+//! Checks before the library reads an archive: the library trusts the files.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
@@ -8,17 +8,17 @@ use std::{fs, io};
 use crate::Error;
 use crate::definitions::Definitions;
 
-/// No anchor file is longer, bytes.
+/// Largest anchor file, bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// The beginning of an anchor file, behind two bytes that tell the order of bytes.
+/// Start of an anchor file, after two bytes that give the byte order.
 const MAGIC: &[u8] = b"OTF2\0";
-/// The second byte of all files of an archive with numbers least byte first.
+/// Second byte of all files of a little-endian archive.
 const LITTLE_ENDIAN: u8 = b'B';
-/// Bytes before the three texts of an anchor file.
+/// Bytes before the three texts in an anchor file.
 const BEFORE_TEXTS: usize = 46;
 
-/// Refuses what is no anchor file.
+/// Refuses a file that is not an anchor file.
 pub fn check(path: &Path) -> Result<(), Error> {
     let refused = |why: &str| {
         Err(Error::NotAnArchive {
@@ -26,7 +26,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
             why: why.to_owned(),
         })
     };
-    // All other files are in the directory of the anchor file's name.
+    // All other files are in a directory with the anchor file's name.
     if path
         .file_stem()
         .is_none_or(|name| name == "." || name == "..")
@@ -52,8 +52,8 @@ pub fn check(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// A file of the archive that is none, or is elsewhere: the library opens them by their names, and
-/// waits for a pipe.
+/// A file of the archive that is not a regular file, or leads elsewhere. The library opens
+/// files by name and would wait for a pipe.
 fn odd_file(anchor: &Path) -> Option<PathBuf> {
     let is_odd = |path: &PathBuf| {
         let is_file = path.metadata().is_ok_and(|found| found.is_file());
@@ -68,10 +68,10 @@ fn odd_file(anchor: &Path) -> Option<PathBuf> {
     files.chain([beside].into_iter().filter(named)).find(is_odd)
 }
 
-/// Refuses the bytes of an anchor file that would have the library take memory without limit.
+/// Refuses an anchor file whose bytes would make the library allocate memory without limit.
 ///
 /// # Errors
-/// Why.
+/// The reason.
 pub fn check_content(bytes: &[u8]) -> Result<(), &'static str> {
     match properties(bytes) {
         Some((count, room)) if count > room => Err("it names more properties than it can have"),
@@ -79,9 +79,9 @@ pub fn check_content(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// How many properties an anchor file says it has, and the most for which there is room.
-/// Memory is taken for all of them before the first is read. `None`: not known so well that
-/// the library should not judge it.
+/// Number of properties that an anchor file claims, and the largest number with enough room in
+/// the file. The library allocates memory for all before it reads the first. `None` leaves the
+/// decision to the library, because the format is not known well enough.
 fn properties(bytes: &[u8]) -> Option<(u64, u64)> {
     let is_known = bytes.get(2..)?.starts_with(MAGIC);
     let mut rest = bytes.get(BEFORE_TEXTS..).filter(|_| is_known)?;
@@ -94,15 +94,15 @@ fn properties(bytes: &[u8]) -> Option<(u64, u64)> {
         LITTLE_ENDIAN => u32::from_le_bytes(*count),
         _ => u32::from_be_bytes(*count),
     };
-    // A name and a value, each with a zero at its end.
+    // A name and a value, each ended by a zero.
     Some((count.into(), rest.len() as u64 / 2))
 }
 
-/// The last byte of a file of events: the mark of its end.
+/// Last byte of a file of events: its end mark.
 const END_OF_FILE: u8 = 1;
 
-/// A file that was cut off has no mark at its end; the library would read on in memory that
-/// nobody has written. A file that is not where it is expected is the library's business.
+/// Refuses a truncated file of events, which lacks the end mark: the library would read on in
+/// uninitialised memory. A missing file is left to the library.
 pub fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
     let path = anchor.with_extension("").join(format!("{location}.evt"));
     let Ok((file, length)) = laggard_files::open(&path) else {
@@ -118,7 +118,7 @@ pub fn check_events(anchor: &Path, location: u64) -> Result<(), String> {
     }
 }
 
-/// Locations that have a file of events and are not defined, ascending.
+/// Locations with a file of events but no definition, ascending.
 pub fn strays(anchor: &Path, definitions: &Definitions) -> Vec<u64> {
     let Ok(files) = fs::read_dir(anchor.with_extension("")) else {
         return Vec::new();
@@ -138,7 +138,7 @@ pub fn strays(anchor: &Path, definitions: &Definitions) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// An anchor file with these texts and so many properties.
+    /// An anchor file with these texts and `count` properties.
     fn anchor(texts: &[u8], count: u32, order: u8, rest: usize) -> Vec<u8> {
         let mut bytes = vec![3, order];
         bytes.extend(MAGIC);

@@ -1,4 +1,4 @@
-//! An archive, opened: its definitions, and the events of one location after another.
+//! An open archive: its definitions, and the events of one location at a time.
 
 use std::ffi::{CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 use crate::source::{Offsets, Progress, Source, Stream};
 use crate::{Error, anchor};
 
-/// Events read at once.
+/// Events read per batch.
 const BATCH: u64 = 4096;
 
 /// An archive.
@@ -29,7 +29,7 @@ impl Archive {
         let otf2 = Otf2::load(path)?;
         let reader = Reader::open(otf2, path)?;
         let mut id = 0;
-        // SAFETY: an open reader, and a number that is written.
+        // SAFETY: an open reader, and a number for the library to write.
         reader
             .check(unsafe { (otf2.call.trace_id)(reader.handle, &mut id) })
             .ok();
@@ -74,7 +74,7 @@ impl Source for Archive {
         &self.definitions
     }
 
-    /// Each location has a reader of its own, so that several threads may read.
+    /// Each location has its own reader, so that several threads can read.
     fn location(&self, id: u64) -> Result<Box<dyn Stream + '_>, Error> {
         let failed = |why| Error::Events {
             path: self.path.clone(),
@@ -99,7 +99,7 @@ impl Source for Archive {
     }
 }
 
-/// A reader of the library's.
+/// A reader of the OTF2 library.
 struct Reader {
     otf2: &'static Otf2,
     handle: Handle,
@@ -113,7 +113,7 @@ impl Reader {
         };
         let name = CString::new(path.as_os_str().as_bytes());
         let name = name.map_err(|_| refused("a zero byte in its name"))?;
-        // SAFETY: a text with a zero at its end.
+        // SAFETY: a text that ends with a zero.
         let handle = unsafe { (otf2.call.open)(name.as_ptr()) };
         if handle.is_null() {
             return Err(refused("the library cannot read it"));
@@ -137,8 +137,8 @@ impl Reader {
         let mut definitions = Definitions::default();
         let into: *mut Definitions = &mut definitions;
         let mut read = 0;
-        // SAFETY: an open reader; the callbacks are the library's own table, given back
-        // below; `into` lives until all is read, and is used by the callbacks alone.
+        // SAFETY: an open reader. The callbacks are the library's own table, freed below.
+        // `into` lives until all is read, and only the callbacks use it.
         let result = unsafe {
             let source = (call.global_definitions)(self.handle);
             if source.is_null() {
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// The clock offsets of a location, whose mapping tables the library keeps for its events.
-    /// `None` if it has no definitions of its own, or they cannot be read.
+    /// `None` if the location has no definitions of its own, or if they cannot be read.
     fn local_definitions(&self, location: u64) -> Option<Offsets> {
         let call = &self.otf2.call;
         let mut offsets = Offsets::new();
@@ -192,7 +192,7 @@ impl Reader {
 }
 
 unsafe extern "C" fn clock_offset(data: Handle, time: u64, offset: i64, _deviation: f64) -> Code {
-    // SAFETY: `local_definitions` passes the library a pointer to these.
+    // SAFETY: `local_definitions` passes the library a pointer to an `Offsets`.
     let offsets = unsafe { &mut *data.cast::<Offsets>() };
     offsets.push((time, offset));
     SUCCESS
@@ -200,7 +200,7 @@ unsafe extern "C" fn clock_offset(data: Handle, time: u64, offset: i64, _deviati
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // SAFETY: an open reader, which is not used any more.
+        // SAFETY: an open reader, used no longer.
         unsafe { (self.otf2.call.close)(self.handle) };
     }
 }
@@ -209,14 +209,14 @@ impl Drop for Reader {
 struct Events {
     reader: Reader,
     source: Handle,
-    /// What the library writes to, while it reads, and nobody else.
+    /// Target of the library's callbacks; only the library writes to it, while it reads.
     sink: *mut Sink,
     at_end: bool,
     progress: Progress,
 }
 
 impl Events {
-    /// `any` is the number of the attribute [`ANY`], `told` are those of [`TOLD`].
+    /// `any` is the number of the attribute [`ANY`]; `told` are the numbers of [`TOLD`].
     fn open(
         reader: Reader,
         id: u64,
@@ -248,14 +248,14 @@ impl Events {
             },
         };
         let (handle, into) = (events.reader.handle, events.sink.cast::<c_void>());
-        // SAFETY: an open reader and source, which outlive the callbacks' use, as does `sink`.
+        // SAFETY: an open reader and source, which outlive the callbacks, as does `sink`.
         let result = unsafe {
             let callbacks = (otf2.call.event_callbacks_new)();
             events::register(otf2, callbacks);
             let result = (otf2.call.event_callbacks_register)(handle, source, callbacks, into);
             (otf2.call.event_callbacks_delete)(callbacks);
             (otf2.call.apply_mapping)(source, true);
-            // Times as they were measured: offsets become points of the clock.
+            // Times stay as measured: offsets become points of the clock.
             (otf2.call.apply_clock_offsets)(source, false);
             result
         };
@@ -268,7 +268,7 @@ impl Stream for Events {
     fn next(&mut self) -> &Batch {
         let call = &self.reader.otf2.call;
         let mut read = 0;
-        // SAFETY: made in `open`; the library writes to it below only.
+        // SAFETY: made in `open`; the library writes to it only below.
         unsafe { (*self.sink).batch.clear() };
         let mut delivered = 0;
         while !self.at_end && delivered == 0 {
@@ -281,10 +281,10 @@ impl Stream for Events {
             if self.progress.broken.is_none() {
                 self.progress.skipped += read.saturating_sub(delivered);
             }
-            // Asked again at the end, the library would say that data is missing.
+            // A further read at the end would make the library report missing data.
             self.at_end = self.progress.broken.is_some() || read < BATCH;
         }
-        // SAFETY: nobody writes to it before the next call, for which this must be given back.
+        // SAFETY: nothing writes to it before the next call, which needs this borrow to end.
         unsafe { &(*self.sink).batch }
     }
 
@@ -296,7 +296,7 @@ impl Stream for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         let call = &self.reader.otf2.call;
-        // SAFETY: open, and used no more; after that nobody has the sink.
+        // SAFETY: open, and used no longer; afterwards nothing refers to the sink.
         unsafe {
             (call.close_events)(self.reader.handle, self.source);
             (call.close_event_files)(self.reader.handle);

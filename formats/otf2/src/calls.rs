@@ -1,4 +1,4 @@
-//! From events to calls: regions that were entered and left, and what happened inside.
+//! Converts events to calls: regions entered and left, and the events inside them.
 
 mod within;
 
@@ -17,23 +17,23 @@ use crate::profile::{PROPERTY, RegionProfile};
 use crate::world::{Meaning, Thread, World};
 use within::wildcards;
 
-/// The request of a one-sided transfer: these are numbered apart from those of messages.
+/// The request number of a one-sided transfer; these have a range apart from messages.
 pub(crate) fn transfer_request(matching: u64) -> u64 {
     1 << 63 | matching
 }
 
-/// Regions entered one inside another, at most.
+/// Deepest nesting of regions.
 const DEEPEST: usize = 1 << 16;
 
-/// Regions that are not left before one around them is, at most.
+/// Most regions left open when an enclosing one is left.
 const MOST_UNLEFT: usize = 256;
 
-/// What may be missing of a location's messages.
+/// Messages of a location that may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Some that it sent.
+    /// Sent messages may be missing.
     pub sends: bool,
-    /// Some that it received.
+    /// Received messages may be missing.
     pub receives: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Missing {
 #[derive(Clone, Copy, Debug)]
 struct Level {
     region: u32,
-    /// Its place in the tree of call paths.
+    /// Its node in the tree of call paths.
     node: u32,
 }
 
@@ -54,15 +54,15 @@ pub struct Calls<'a> {
     paths: Paths,
     pub(crate) open: Option<Open>,
     pending: Pending,
-    /// The last call, if it was one that looks for messages: what it found is not told.
+    /// The last call, if it was a probe: archives do not record its result.
     probe: Option<(u64, u16)>,
-    /// Ids of windows, and of communicators of a process alone, that are defined.
+    /// Defined ids of windows, and of communicators of a single process.
     pub(crate) known: FxHashSet<u64>,
-    /// What is written.
+    /// Writer of the working copy.
     pub output: Output<'a>,
-    /// What is odd about it.
+    /// Anomalies of the location.
     pub notes: Notes,
-    /// What may be missing.
+    /// Messages that may be missing.
     pub missing: Missing,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Calls<'a> {
         self.notes.add(kind, 1, || format!("location {location}"));
     }
 
-    /// Takes the next event in, at `time` in ticks, which never goes back.
+    /// Takes in the next event, at `time` in ticks; times never decrease.
     pub fn event(&mut self, time: u64, event: &Event) {
         match *event {
             Event::Enter(region) => self.enter(time, region, None),
@@ -232,7 +232,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// A call is over.
+    /// Ends a call.
     fn close(&mut self, open: Open, time: u64) {
         if open.lacks_group() {
             self.note(Kind::Incomplete);
@@ -252,13 +252,13 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Archives do not say what a probe found: the message that the next call receives. One
-    /// that did not wait and is followed by something else found nothing.
+    /// Archives do not record the result of a probe. It found the message that the next call
+    /// receives. A non-blocking probe followed by another call found nothing.
     fn settle_probe(&mut self, next: Option<&Open>) {
         let Some((record, number)) = self.probe.take() else {
             return;
         };
-        // A probe that takes its message is none that receives what another one found.
+        // A matched probe takes its message and cannot be the receive of an earlier probe.
         let taking = [number::MPI_Mprobe, number::MPI_Improbe];
         let receiving = next.filter(|open| !taking.contains(&open.number));
         let mut parts = receiving.iter().flat_map(|open| &open.parts);
@@ -276,7 +276,7 @@ impl<'a> Calls<'a> {
         });
     }
 
-    /// What happens in the call that is open, or in one of no length that stands for it.
+    /// Applies `act` to the open call, or to an instantaneous stand-in.
     fn within(&mut self, time: u64, stand_in: u16, act: impl FnOnce(&mut Open)) {
         match &mut self.open {
             Some(open) => act(open),
@@ -290,7 +290,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Defines the regions of which the archive has a profile; gives that.
+    /// Defines the regions of the archive's profile, and returns the profile.
     pub fn regions(&mut self) -> Vec<RegionEntry> {
         let (definitions, location) = (self.definitions, self.thread.location);
         let is_profile = |name| definitions.string(name).starts_with(PROPERTY.as_bytes());
@@ -328,7 +328,7 @@ impl<'a> Calls<'a> {
         entries
     }
 
-    /// There are no more events.
+    /// Ends the location after its last event.
     pub fn finish(&mut self) {
         let left = self.stack.len() as u64;
         let location = self.thread.location;

@@ -1,15 +1,15 @@
-//! Times of an archive as clocks of a trace.
+//! Converts the times of an archive to clocks of a trace.
 //!
-//! Times stay as they were measured. What an archive adds to them, by location, becomes points
-//! of a clock, so that nothing is rounded before two clocks are compared.
+//! Times stay as measured. The archive's clock offsets of each location become points of a
+//! clock, so that nothing is rounded before two clocks are compared.
 
 use laggard_trace::ClockPoint;
 
 use crate::definitions::Clock;
 
-/// Ticks per second below which times are multiplied: rates have a limited size.
+/// Lower resolutions are multiplied, ticks per second: rates have a limited size.
 const LOWEST_RESOLUTION: u64 = 1_000_000;
-/// Ticks per second where the archive does not tell.
+/// Resolution without a definition, ticks per second.
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// The clock of an archive's times.
@@ -19,16 +19,16 @@ pub struct Timer {
     factor: u64,
     /// Ticks of a trace per second.
     pub ticks_per_s: u64,
-    /// The moment that counts as 0, ticks of a trace.
+    /// Zero of the common clock, ticks of a trace.
     zero: u64,
-    /// Seconds from there on that the archive covers, at least one.
+    /// Length of the archive from there on, s; at least one.
     seconds: u64,
     /// `CLOCK_REALTIME` at `zero`, ns; 0 = unknown.
     realtime_ns: u64,
 }
 
 impl Timer {
-    /// The timer that an archive defines, if it does so sensibly.
+    /// The timer of an archive's clock, if its definition makes sense.
     pub fn new(clock: Option<&Clock>) -> Option<Timer> {
         let clock = clock.filter(|clock| clock.resolution > 0)?;
         let factor = match clock.resolution < LOWEST_RESOLUTION {
@@ -47,7 +47,7 @@ impl Timer {
         })
     }
 
-    /// Nanoseconds.
+    /// A timer in nanoseconds.
     pub fn guessed() -> Timer {
         Timer {
             factor: 1,
@@ -58,7 +58,7 @@ impl Timer {
         }
     }
 
-    /// A time in ticks of a trace.
+    /// Converts a time to ticks of a trace.
     pub fn ticks(&self, time: u64) -> u64 {
         time.saturating_mul(self.factor)
     }
@@ -71,8 +71,8 @@ impl Timer {
         }
     }
 
-    /// Time on the common clock, ns since its zero, at which a clock shows `ticks` and is to be
-    /// corrected by so many ticks.
+    /// The common clock, ns since its zero, when a clock shows `ticks` with an offset of
+    /// `correction` ticks.
     fn ns(&self, ticks: u64, correction: i128) -> i64 {
         let since = i128::from(ticks) - i128::from(self.zero) + correction;
         let ns = since * i128::from(NANOSECONDS);
@@ -80,8 +80,8 @@ impl Timer {
         rounded.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// A location's clock. Offsets are interpolated between the moments at which they were
-    /// measured; before the first and after the last they change as they did next to it.
+    /// A location's clock. Offsets are interpolated linearly between their measurements. Before
+    /// the first and after the last, the nearest slope continues.
     pub fn points(&self, offsets: &[(u64, i64)]) -> Vec<ClockPoint> {
         let mut offsets: Vec<(u64, i128)> = offsets
             .iter()
@@ -96,7 +96,7 @@ impl Timer {
         let covered = u64::try_from(covered).unwrap_or(u64::MAX);
         let moments = match offsets[..] {
             [(first, _), .., (last, _)] if last - first >= self.ticks_per_s => offsets,
-            // Too close to give a rate: prolonged, on a straight line, in whole multiples.
+            // Too close to give a rate: extended along a straight line, in whole multiples.
             [(first, a), .., (last, b)] => {
                 let times = covered / (last - first) + 1;
                 let far = first.saturating_add((last - first).saturating_mul(times));
@@ -158,7 +158,7 @@ mod tests {
             (timer.ticks_per_s, timer.ticks(3)),
             (1_000_000_000, 300_000_000)
         );
-        // 9,100 tenths of a second later, and 5 more.
+        // 910 s (9,100 tenths) later, with an offset larger by 5 tenths.
         let second = (1_010_000_000_000, 910_500_000_000);
         let offsets = [(1_000, 0), (10_100, 5)];
         assert_eq!(pairs(timer, &offsets), [(100_000_000_000, 0), second]);

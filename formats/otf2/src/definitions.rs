@@ -1,4 +1,4 @@
-//! The global definitions of an archive, as it has them.
+//! The global definitions of an archive.
 
 use std::ffi::{CStr, c_char};
 
@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 
-/// No reference, of 32 bits.
+/// An undefined 32-bit reference.
 pub const UNDEFINED: u32 = u32::MAX;
 
-/// Kinds of groups that communicators are made of.
+/// Kinds of groups of communicators.
 pub mod group_kind {
     /// Members are locations.
     pub const LOCATIONS: u8 = 1;
@@ -23,17 +23,17 @@ pub mod group_kind {
 
 /// `OTF2_PARADIGM_MPI`.
 pub const PARADIGM_MPI: u8 = 4;
-/// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: what makes calls.
+/// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: locations that make calls.
 pub const THREAD_TYPES: [u8; 2] = [0, 1];
 
-/// What the clock of all times is.
+/// The clock of all times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Ticks per second.
     pub resolution: u64,
-    /// Ticks before the first event of all.
+    /// Time of the first event of all, ticks.
     pub global_offset: u64,
-    /// Ticks from the first event to the last.
+    /// Time from the first to the last event, ticks.
     pub length: u64,
     /// `CLOCK_REALTIME` at `global_offset`, ns; `u64::MAX` = unknown.
     pub realtime_ns: u64,
@@ -46,9 +46,9 @@ pub struct Location {
     pub id: u64,
     /// Name.
     pub name: u32,
-    /// Thread of a processor, or something else.
+    /// Type: thread of a processor, or another.
     pub kind: u8,
-    /// Events in it, if that is true.
+    /// Number of events; may be wrong.
     pub events: u64,
     /// Process.
     pub group: u32,
@@ -61,13 +61,13 @@ pub struct Region {
     pub role: u8,
     /// `OTF2_Paradigm`.
     pub paradigm: u8,
-    /// For people.
+    /// Name for users.
     pub name: u32,
-    /// As the compiler or library has it.
+    /// Name in the compiler or library.
     pub canonical: u32,
     /// Source file.
     pub file: u32,
-    /// Where it begins there; 0 = unknown.
+    /// First line; 0 = unknown.
     pub line: u32,
 }
 
@@ -76,9 +76,9 @@ pub struct Region {
 pub struct Group {
     /// See [`group_kind`].
     pub kind: u8,
-    /// Of which library.
+    /// Paradigm, such as MPI.
     pub paradigm: u8,
-    /// In order.
+    /// Members, in order.
     pub members: Vec<u64>,
 }
 
@@ -93,27 +93,27 @@ pub struct Comm {
     pub group: u32,
     /// The other group of an intercommunicator.
     pub other: Option<u32>,
-    /// What it was made from.
+    /// Parent communicator.
     pub parent: u32,
 }
 
-/// A region and the place in it that leads on.
+/// A calling context: a region and the place in it that leads on.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// Region.
     pub region: u32,
     /// Place in the source, see [`Definitions::places`].
     pub place: u32,
-    /// Context that it was entered from.
+    /// The context from which it was entered.
     pub parent: u32,
 }
 
-/// A kind of number that events may carry beside what is theirs.
+/// A kind of additional number that events may carry.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
     /// Name.
     pub name: u32,
-    /// What it means.
+    /// Description.
     pub description: u32,
     /// `OTF2_Type`.
     pub kind: u8,
@@ -126,25 +126,25 @@ pub const LONG: u8 = 4;
 /// `OTF2_TYPE_STRING`.
 pub const TEXT: u8 = 11;
 
-/// Everything that the global definitions say and that is of use.
+/// All global definitions that are used.
 ///
-/// References that are defined twice keep their first value, but for groups: a recorder
-/// is known that uses one number for a group of locations and for one of ranks.
+/// Of repeated definitions the first one counts, except for groups: one known recorder uses the
+/// same number for a group of locations and for a group of ranks.
 #[derive(Debug, Default)]
 pub struct Definitions {
-    /// Clock; `None` if it is not defined.
+    /// Clock; `None` if it is undefined.
     pub clock: Option<Clock>,
     /// Texts.
     pub strings: FxHashMap<u32, Box<[u8]>>,
-    /// Nodes of the machine: name, class, node that they are part of.
+    /// Nodes of the machine: name, class, parent node.
     pub nodes: FxHashMap<u32, (u32, u32, u32)>,
-    /// Processes: name, and the node that they ran on.
+    /// Processes: name, node.
     pub processes: FxHashMap<u32, (u32, u32)>,
     /// Locations, in order of definition.
     pub locations: Vec<Location>,
     /// Regions.
     pub regions: FxHashMap<u32, Region>,
-    /// Groups; one for each kind that a number is used for.
+    /// Groups; a number may have one of each kind.
     pub groups: FxHashMap<u32, Vec<Group>>,
     /// Communicators, in order of definition.
     pub comms: Vec<Comm>,
@@ -154,21 +154,21 @@ pub struct Definitions {
     pub places: FxHashMap<u32, (u32, u32)>,
     /// Calling contexts.
     pub contexts: FxHashMap<u32, Context>,
-    /// Texts that tell something of a location: location, name, text.
+    /// Text properties of locations: location, name, text.
     pub properties: Vec<(u64, u32, u32)>,
     /// Attributes.
     pub attributes: FxHashMap<u32, Attribute>,
-    /// Definitions of a number that was defined before.
+    /// Number of definitions whose number was already defined.
     pub repeated: u64,
 }
 
 impl Definitions {
-    /// A text; "" if it is not defined.
+    /// A text; "" if it is undefined.
     pub fn string(&self, id: u32) -> &[u8] {
         self.strings.get(&id).map_or(&[], |text| text)
     }
 
-    /// The number of the attribute of this name, if it is of this kind.
+    /// The number of the attribute with this name and kind.
     pub fn attribute(&self, name: &str, kind: u8) -> Option<u32> {
         let is_it = |attribute: &Attribute| {
             attribute.kind == kind && self.string(attribute.name) == name.as_bytes()
@@ -177,7 +177,7 @@ impl Definitions {
         found.map(|(id, _)| *id).min()
     }
 
-    /// The group with this number, of one of these kinds.
+    /// The group with this number and one of these kinds.
     pub fn group(&self, id: u32, kinds: &[u8]) -> Option<&Group> {
         let groups = self.groups.get(&id)?;
         let mut of_kinds = kinds.iter().filter_map(|kind| {
@@ -187,7 +187,7 @@ impl Definitions {
         of_kinds.next()
     }
 
-    /// Has the library call what fills this for every record of interest.
+    /// Registers callbacks that fill this, for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
         let all: [(&str, Callback); 14] = [
             ("ClockProperties", clock_properties as Callback),
@@ -220,13 +220,13 @@ impl Definitions {
     }
 }
 
-/// Functions that the library calls: each fills the [`Definitions`] at `data`. Parameters that
-/// newer versions added at the end are not declared.
+/// Callbacks of the library; each fills the [`Definitions`] at `data`. Parameters that newer
+/// versions appended are not declared.
 macro_rules! callbacks {
     ($($name:ident($into:ident, $($argument:ident: $kind:ty),*) $body:block)*) => {
         $(unsafe extern "C" fn $name(data: Handle, $($argument: $kind),*) -> Code {
-            // SAFETY: `read` in `archive.rs` passes the library a pointer to this, which
-            // nobody else uses before all is read.
+            // SAFETY: `read` in `archive.rs` passes the library a pointer to this, and nothing
+            // else uses it until all is read.
             let $into = unsafe { &mut *data.cast::<Definitions>() };
             $body
             SUCCESS
@@ -240,7 +240,7 @@ callbacks! {
     }
     string(into, id: u32, text: *const c_char) {
         if !text.is_null() {
-            // SAFETY: the library gives a text with a zero at its end.
+            // SAFETY: the library passes a text that ends with a zero.
             let text = unsafe { CStr::from_ptr(text) }.to_bytes();
             Definitions::first(&mut into.strings, id, text.into(), &mut into.repeated);
         }
@@ -269,7 +269,7 @@ callbacks! {
         members: *const u64) {
         let members = match count {
             0 => Vec::new(),
-            // SAFETY: the library gives an array of so many members.
+            // SAFETY: the library passes an array of `count` members.
             _ => unsafe { std::slice::from_raw_parts(members, count as usize) }.to_vec(),
         };
         let known = into.groups.entry(id).or_default();

@@ -1,9 +1,9 @@
-//! Why an archive cannot be used.
+//! Errors of archives.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why an archive, or a location of it, cannot be used.
+/// Reason why an archive, or a location of it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no OTF2 library.
@@ -26,23 +26,23 @@ pub enum Error {
     Open {
         /// The anchor file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is no anchor of an archive.
+    /// The file is not the anchor of an archive.
     #[error("{path}: not an OTF2 archive ({why})")]
     NotAnArchive {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         why: String,
     },
-    /// The definitions, without which no event means anything, cannot be read.
+    /// The definitions cannot be read; no event has a meaning without them.
     #[error("{path}: its global definitions cannot be read ({why})")]
     Definitions {
         /// The archive.
         path: PathBuf,
-        /// What the library said, or what is wrong with them.
+        /// The library's message, or the fault found.
         why: String,
     },
     /// The events of a location cannot be read at all.
@@ -52,7 +52,7 @@ pub enum Error {
         path: PathBuf,
         /// The location's number.
         location: u64,
-        /// What the library said.
+        /// The library's message.
         why: String,
     },
     /// No room for the working copy.
@@ -62,17 +62,17 @@ pub enum Error {
     Copy {
         /// The archive.
         path: PathBuf,
-        /// Where the working copy was to be.
+        /// Directory of the working copy.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// An archive cannot be written.
     #[error("{path}: cannot write the archive ({why})")]
     Write {
-        /// Where it was to be.
+        /// The archive to be written.
         path: PathBuf,
-        /// What the library said.
+        /// The library's message.
         why: String,
     },
     /// The working copy cannot be read back.

@@ -1,30 +1,29 @@
-//! The events of a location, as the archive has them.
+//! The events of a location, as in the archive.
 
 use std::ffi::c_void;
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 
-/// Name of the attribute of receives that says what was left open when they were posted: an
-/// unsigned byte, 1 = any source, 2 = any tag. Archives have no other word for it; those of
-/// other recorders do not tell.
+/// Attribute of receives with their wildcards: an unsigned byte, 1 = any source, 2 = any tag.
+/// OTF2 has no record for this, so archives of other recorders lack it.
 pub const ANY: &str = "laggard::any";
 
-/// What a receive left open.
+/// Wildcards of a receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Any {
-    /// Whom the message is from.
+    /// Any source.
     pub source: bool,
-    /// Its tag.
+    /// Any tag.
     pub tag: bool,
 }
 
 impl Any {
-    /// As a byte of the attribute.
+    /// Encodes it as the attribute's byte.
     pub fn byte(self) -> u8 {
         u8::from(self.source) | u8::from(self.tag) << 1
     }
 
-    /// From a byte of the attribute.
+    /// Decodes the attribute's byte.
     pub fn of_byte(byte: u8) -> Any {
         Any {
             source: byte & 1 != 0,
@@ -33,9 +32,9 @@ impl Any {
     }
 }
 
-/// Names of the attributes of calls that say what the format has no records for, 64 bits each: the
-/// parameter of a call on a window (assertions and the type of a lock, a displacement); address,
-/// value, and tag and bytes of a call of OpenSHMEM, as they are in a trace of laggard.
+/// Attributes of calls for data without records in OTF2, 64 bits each. First the parameter of a
+/// call on a window (assertions and lock type, or a displacement). Then, for an OpenSHMEM call,
+/// address, value, and tag with bytes, as in a laggard trace.
 pub const TOLD: [&str; 4] = [
     "laggard::parameter",
     "laggard::address",
@@ -43,17 +42,17 @@ pub const TOLD: [&str; 4] = [
     "laggard::operand",
 ];
 
-/// What such attributes say of a call, in their order.
+/// Values of these attributes for a call, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told(pub [Option<u64>; TOLD.len()]);
 
 impl Told {
-    /// Of a call on a window.
+    /// Values for a call on a window.
     pub fn of_window(parameter: i64) -> Told {
         Told([Some(parameter as u64), None, None, None])
     }
 
-    /// Of a call of OpenSHMEM; `operand` is a tag, and bytes.
+    /// Values for an OpenSHMEM call; `operand` is a tag, and bytes.
     pub fn of_memory(
         address: Option<u64>,
         value: Option<u64>,
@@ -63,12 +62,12 @@ impl Told {
         Told([None, address, value, operand.map(packed)])
     }
 
-    /// Whether there is nothing to say.
+    /// Whether no value is set.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Of a call on a window.
+    /// Parameter of a call on a window.
     pub fn parameter(&self) -> Option<i64> {
         self.0[0].map(|parameter| parameter as i64)
     }
@@ -78,7 +77,7 @@ impl Told {
         self.0[1]
     }
 
-    /// What is written, or waited for.
+    /// Value written or waited for.
     pub fn value(&self) -> Option<u64> {
         self.0[2]
     }
@@ -102,18 +101,18 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// A collective, told at its end.
+/// A collective, recorded at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// `OTF2_CollectiveOp`.
     pub operation: u8,
     /// Communicator, or window.
     pub on: u32,
-    /// Rank in it; the last three numbers have a meaning of their own.
+    /// Root, a rank in it; the three highest numbers have special meanings.
     pub root: u32,
-    /// Bytes.
+    /// Bytes sent.
     pub sent: u64,
-    /// Bytes.
+    /// Bytes received.
     pub received: u64,
 }
 
@@ -121,7 +120,7 @@ pub struct Collective {
 pub const ROOT_NONE: u32 = u32::MAX;
 /// This process.
 pub const ROOT_SELF: u32 = u32::MAX - 1;
-/// A process of the own group of an intercommunicator.
+/// A process of this process's own group in an intercommunicator.
 pub const ROOT_THIS_GROUP: u32 = u32::MAX - 2;
 
 /// A one-sided call.
@@ -129,52 +128,52 @@ pub const ROOT_THIS_GROUP: u32 = u32::MAX - 2;
 pub struct OneSided {
     /// Window.
     pub window: u32,
-    /// Target, a rank in it.
+    /// Target, a rank in the window.
     pub target: u32,
-    /// Bytes written there.
+    /// Bytes written to the target.
     pub written: u64,
-    /// Bytes read there.
+    /// Bytes read from the target.
     pub read: u64,
-    /// Tells it from others under way.
+    /// Distinguishes it from other pending operations.
     pub matching: u64,
 }
 
-/// What happened. Numbers are those of definitions; requests have a number of their own.
+/// An event. Numbers are those of definitions; requests have numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A region was entered.
     Enter(u32),
-    /// The same, of a call of which more is told.
+    /// A call was entered, with attributes.
     EnterCall(u32, Box<Told>),
     /// A region was left.
     Leave(u32),
-    /// The same, with the calling context.
+    /// A calling context was entered.
     EnterContext(u32),
     /// A calling context was left.
     LeaveContext(u32),
     /// A message was sent.
     Send(Message),
-    /// A message was given away to be sent, with a request.
+    /// A send was posted, with a request.
     Isend(Message, u64),
-    /// That request is done.
+    /// A posted send completed.
     IsendComplete(u64),
     /// A receive was posted, with a request.
     IrecvRequest(u64, Any),
     /// A message was received.
     Receive(Message, Any),
-    /// A posted receive is done, with what came.
+    /// A posted receive completed, with its message.
     Ireceived(Message, u64),
-    /// A request was looked at, and is not done.
+    /// A request was tested and is not complete.
     RequestTest(u64),
     /// A request was cancelled.
     RequestCancelled(u64),
-    /// A collective is over.
+    /// A collective ended.
     CollectiveEnd(Collective),
     /// A collective was posted, with a request.
     CollectiveRequest(u64),
-    /// That request is done.
+    /// A posted collective completed.
     CollectiveComplete(Collective, u64),
-    /// A collective on a window is over.
+    /// A collective on a window ended.
     WindowCollectiveEnd(Collective),
     /// A window was made.
     WindowCreate(u32),
@@ -184,26 +183,25 @@ pub enum Event {
     Window(u32),
     /// A one-sided transfer.
     OneSided(OneSided),
-    /// A transfer with this number is through.
+    /// The transfer with this number completed.
     TransferComplete(u32, u64),
-    /// A lock of a window's target, of all if that is not defined, was asked for: exclusive, or
-    /// shared.
+    /// A lock was requested: window, target (all if undefined), whether exclusive.
     Lock(u32, u32, bool),
-    /// An epoch on a window begins or ends, for processes of this group.
+    /// An epoch on a window begins or ends, for the processes of this group.
     GroupSync(u32, u32),
-    /// A call on a window for one target, or all: written as the release of a lock.
+    /// A call on a window for one target, or for all; written as the release of a lock.
     OnTarget(u32, u32),
     /// A call on a window that waits for transfers to one target.
     Flush(u32, u32),
-    /// Recording was switched off, or on again.
+    /// Recording was switched off or on.
     Measurement(bool),
     /// A collective begins.
     CollectiveBegin,
     /// A collective on a window begins.
     WindowCollectiveBegin,
-    /// Something of which other events say all that is needed.
+    /// An event whose content other events repeat.
     Nothing,
-    /// The program begins: name, arguments.
+    /// The program starts: name, arguments.
     Program(u32, Box<[u32]>),
     /// The program ends.
     ProgramEnd,
@@ -212,14 +210,14 @@ pub enum Event {
 /// Events with their times, ticks.
 pub type Batch = Vec<(u64, Event)>;
 
-/// Where the library's events go.
+/// Target of the library's callbacks.
 #[derive(Default)]
 pub struct Sink {
-    /// What came.
+    /// Events received.
     pub batch: Batch,
-    /// What reads the attribute [`ANY`], and its number, if the archive has it.
+    /// The function that reads the attribute [`ANY`], and its number in the archive.
     pub any: Option<(GetByte, u32)>,
-    /// The same of the attributes [`TOLD`].
+    /// The same for the attributes [`TOLD`].
     pub told: Option<(GetLong, [Option<u32>; TOLD.len()])>,
 }
 
@@ -230,14 +228,14 @@ pub type GetLong = unsafe extern "C" fn(Handle, u32, *mut u64) -> Code;
 pub type GetByte = unsafe extern "C" fn(Handle, u32, *mut u8) -> Code;
 
 impl Sink {
-    /// What the attributes of an event say that was left open.
+    /// The wildcards in the attributes of an event.
     ///
     /// # Safety
-    /// The library's list of attributes of the event that it just told.
+    /// `attributes` is the library's list for the event being delivered.
     unsafe fn left_open(&self, attributes: Handle) -> Any {
         let mut byte = 0;
         match self.any {
-            // SAFETY: as this function's; a byte that is written.
+            // SAFETY: as the caller states; `byte` is valid for writing.
             Some((get, number)) if unsafe { get(attributes, number, &mut byte) } == SUCCESS => {
                 Any::of_byte(byte)
             }
@@ -245,17 +243,17 @@ impl Sink {
         }
     }
 
-    /// What the attributes of an event say of a call.
+    /// The values of a call in the attributes of its event.
     ///
     /// # Safety
-    /// As of the function above.
+    /// `attributes` is the library's list for the event being delivered.
     unsafe fn told(&self, attributes: Handle) -> Told {
         let Some((get, numbers)) = self.told else {
             return Told::default();
         };
         let value = |number: Option<u32>| {
             let mut value = 0;
-            // SAFETY: as this function's; a number that is written.
+            // SAFETY: as the caller states; `value` is valid for writing.
             let code = unsafe { get(attributes, number?, &mut value) };
             (code == SUCCESS).then_some(value)
         };
@@ -263,7 +261,7 @@ impl Sink {
     }
 }
 
-/// Has the library append all events of interest to a [`Sink`].
+/// Registers callbacks that append all events of interest to a [`Sink`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
     let all: [(&str, Callback); 40] = [
         ("Enter", enter as Callback),
@@ -318,8 +316,8 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
     }
 }
 
-/// Functions that the library calls: each appends an event to the [`Sink`] at `data`.
-/// Parameters at the end that are of no use are not declared.
+/// Callbacks of the library; each appends an event to the [`Sink`] at `data`. Unused trailing
+/// parameters are not declared.
 macro_rules! callbacks {
     ($($name:ident($($argument:ident: $kind:ty),*) => $event:expr;)*) => {
         $(unsafe extern "C" fn $name(
@@ -330,8 +328,8 @@ macro_rules! callbacks {
             _attributes: *const c_void,
             $($argument: $kind),*
         ) -> Code {
-            // SAFETY: `Events` in `archive.rs` passes the library a pointer to this, which
-            // nobody else uses while the library reads.
+            // SAFETY: `Events` in `archive.rs` passes the library a pointer to this, and
+            // nothing else uses it while the library reads.
             let into = unsafe { &mut *data.cast::<Sink>() };
             into.batch.push((time, $event));
             SUCCESS
@@ -415,7 +413,7 @@ callbacks! {
     program(name: u32, count: u32, arguments: *const u32) => {
         let arguments = match count {
             0 => Box::default(),
-            // SAFETY: the library gives an array of so many arguments.
+            // SAFETY: the library passes an array of `count` arguments.
             _ => unsafe { std::slice::from_raw_parts(arguments, count as usize) }.into(),
         };
         Event::Program(name, arguments)

@@ -1,6 +1,6 @@
-//! Where the working copy of a location goes: a file without a name.
+//! Storage of a location's working copy: a file without a name.
 //!
-//! Nobody else can open it, and it is gone with the process however that ends.
+//! Nobody else can open it, and it disappears with the process, whatever its end.
 
 use std::fs::File;
 use std::io;
@@ -8,25 +8,25 @@ use std::os::unix::fs::FileExt;
 
 use laggard_trace::Space;
 
-/// Bytes of the first window: many threads make a few calls only.
+/// First window, bytes: many threads make only a few calls.
 const FIRST_WINDOW: usize = 16 << 10;
-/// Bytes of a window at most.
+/// Largest window, bytes.
 const LARGEST_WINDOW: usize = 1 << 20;
 
 /// A file that is written window by window.
 pub struct Unnamed {
     file: File,
     window: Vec<u64>,
-    /// Bytes of the next window.
+    /// Size of the next window, bytes.
     size: usize,
-    /// Bytes that are in the file.
+    /// Number of bytes written to the file.
     written: u64,
-    /// Why it could not grow.
+    /// The error that kept it from growing.
     refused: Option<io::Error>,
 }
 
 impl Unnamed {
-    /// An empty one in the directory for temporary files (`TMPDIR`).
+    /// Makes an empty file in the directory for temporary files (`TMPDIR`).
     pub fn new() -> io::Result<Unnamed> {
         Ok(Unnamed {
             file: tempfile::tempfile()?,
@@ -37,7 +37,7 @@ impl Unnamed {
         })
     }
 
-    /// The file, or why it is not complete.
+    /// The file, or the reason why it is incomplete.
     pub fn into_file(self) -> io::Result<File> {
         match self.refused {
             Some(error) => Err(error),
@@ -49,7 +49,7 @@ impl Unnamed {
         let bytes = zerocopy::IntoBytes::as_bytes(self.window.as_slice());
         let result = self.file.write_all_at(&bytes[..length], self.written);
         if let Err(error) = &result {
-            // The writer counts what is lost; the reason is told here.
+            // The writer counts the losses; the reason is kept here.
             self.refused = Some(io::Error::new(error.kind(), error.to_string()));
         }
         self.written += length as u64;
@@ -59,7 +59,7 @@ impl Unnamed {
 
 impl Space for Unnamed {
     fn prepare(&mut self, _minimum: usize) -> io::Result<()> {
-        // Memory can be had; a full disk shows when the window is written.
+        // Memory is available; a full disk shows when the window is written.
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Space for Unnamed {
     }
 
     fn monotonic_ns(&self) -> u64 {
-        // An archive knows no clock but that of its events.
+        // An archive has no clock but that of its events.
         0
     }
 }

@@ -1,29 +1,27 @@
-//! OTF2 archives (of Score-P, EZTrace and others) as locations of this project's own traces.
+//! OTF2 archives (of Score-P, EZTrace and others) as locations of laggard traces.
 //!
-//! *Purpose.* An analysis needs each location several times and at any place, and its calls
-//! as calls; an archive is a stream of events for each location, written for reading once.
-//! So each location is read once and written anew, in the format of `laggard-trace`, into a
-//! file without a name in `TMPDIR`: some 12 bytes a call. From there on it is a location as
-//! any other.
+//! *Purpose.* An analysis reads each location several times, at any place, as calls. An archive
+//! is a stream of events for each location, made to be read once. So each location is read once
+//! and rewritten in the format of `laggard-trace`, into a file without a name in `TMPDIR`, at
+//! some 12 bytes per call. From then on it is a location like any other.
 //!
-//! *Data flow.* [`Archive`] reads the definitions; [`World`](world::World) says which locations
-//! are which ranks, what communicators are, and which regions are calls of MPI.
-//! [`Transcoder::location`] reads the events of one location, one thread of the reading program
-//! each: regions entered and left become calls with call paths, in which messages, requests,
-//! collectives and one-sided transfers are what happened meanwhile; calls wait in a queue of
-//! bounded length until their requests have completed, which is when an archive tells whom
-//! they were about.
+//! *Data flow.* [`Archive`] reads the definitions. [`World`](world::World) maps locations to
+//! ranks, and identifies communicators and the regions that are MPI calls.
+//! [`Transcoder::location`] reads the events of one location; each reading thread takes one.
+//! Regions entered and left become calls with call paths. Messages, requests, collectives and
+//! one-sided transfers belong to the call around them. Calls wait in a bounded queue until
+//! their requests have completed: only then does an archive name their peers.
 //!
-//! *Constraints.* The OTF2 library (C) is looked for when the first archive is opened; nothing
-//! of it is needed before. What it refuses is an error with its words; what the archive has
-//! wrong, or lacks, is a [`note`](notes) and the rest is used. Memory does not grow with the
-//! length of the archive, only with what is different in it.
+//! *Constraints.* The OTF2 library (C) is loaded when the first archive is opened, not before.
+//! Its refusals become errors with its words. Faults and gaps of the archive become
+//! [`note`](notes)s, and the rest is used. Memory grows with the distinct data in an archive,
+//! not with its length.
 //!
-//! [`ArchiveWriter`] goes the other way: it takes the same definitions and events, and
-//! writes an archive as Score-P would, with the [`profile`] of regions as properties of locations.
+//! [`ArchiveWriter`] goes the other way: it takes the same definitions and events and writes an
+//! archive as Score-P would. The [`profile`] of regions becomes properties of locations.
 //!
-//! *Not here.* Metrics, threads and tasks, files, calls that are not of MPI: counted and
-//! skipped. Requests that one thread posts and another one completes are not tied.
+//! *Not here.* Metrics, threads and tasks, files, and calls of libraries other than MPI are
+//! counted and skipped. A request that one thread posts and another completes is not matched.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod anchor;

@@ -1,8 +1,7 @@
-//! The OTF2 library, found when it is needed: nothing of it is needed to build or to run
-//! anything else.
+//! The OTF2 library, loaded on demand: nothing else needs it, to build or to run.
 //!
-//! Declared here are the functions used, as `otf2/OTF2_Reader.h` and its neighbours have them
-//! since version 2.0. Handles are untyped: they never leave this crate.
+//! This file declares the functions used, as in `otf2/OTF2_Reader.h` and related headers since
+//! version 2.0. Handles are untyped: they never leave this crate.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -14,14 +13,14 @@ use crate::Error;
 
 /// `OTF2_ErrorCode`, `OTF2_CallbackCode`.
 pub type Code = c_int;
-/// Of both.
+/// Success, in both.
 pub const SUCCESS: Code = 0;
 /// A pointer to one of the library's objects.
 pub type Handle = *mut c_void;
 /// A function that the library calls, of any type.
 pub type Callback = *const c_void;
 
-/// Names under which distributions have the library, the newest first.
+/// File names of the library in distributions, the newest first.
 pub const LIBRARY_NAMES: [&str; 6] = [
     "libotf2.so.10",
     "libopen-trace-format2.so.10",
@@ -156,20 +155,20 @@ functions! { Writing:
 /// `OTF2_FlushCallbacks`: before, and after.
 #[repr(C)]
 pub struct Flush {
-    /// Says that buffers are to be written.
+    /// Decides whether full buffers are written.
     pub before: unsafe extern "C" fn(Handle, u8, u64, Handle, bool) -> u8,
-    /// None.
+    /// Null.
     pub after: Callback,
 }
 
-/// The library, loaded.
+/// The loaded library.
 pub struct Otf2 {
     library: Library,
     /// Its functions.
     pub call: Functions,
 }
 
-/// Kinds of tables of callbacks, as they stand in names of functions.
+/// Kinds of callback tables, as in the names of functions.
 #[derive(Clone, Copy)]
 pub enum Table {
     /// Global definitions.
@@ -185,13 +184,13 @@ impl Otf2 {
     pub fn load(path: &Path) -> Result<&'static Otf2, Error> {
         static LOADED: OnceLock<Result<Otf2, Option<&'static str>>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {
-            // SAFETY: what it does when it is loaded is its own business, as for any library.
+            // SAFETY: loading runs the library's initialisers, as for any library.
             let mut found = LIBRARY_NAMES
                 .iter()
                 .filter_map(|name| unsafe { Library::new(name) }.ok());
             let library = found.next().ok_or(None)?;
             let call = Functions::of(&library).map_err(Some)?;
-            // SAFETY: a function of the type that it expects, which is there for ever.
+            // SAFETY: a static function of the type that it expects.
             unsafe { (call.register_error_callback)(silent as Callback, std::ptr::null_mut()) };
             Ok(Otf2 { library, call })
         });
@@ -208,7 +207,8 @@ impl Otf2 {
         Writing::of(&self.library).map_err(|function| Error::OldLibrary { function })
     }
 
-    /// Sets a callback in a table. What an older library does not know it never calls.
+    /// Sets a callback in a table. An older library never calls one for a record it does not
+    /// know.
     pub fn set(&self, table: Table, callbacks: Handle, record: &str, callback: Callback) {
         let family = match table {
             Table::Global => "GlobalDef",
@@ -216,7 +216,8 @@ impl Otf2 {
             Table::Events => "Evt",
         };
         let symbol = format!("OTF2_{family}ReaderCallbacks_Set{record}Callback\0");
-        // SAFETY: all functions of this name have this type, but for that of the callback.
+        // SAFETY: all functions of this name have this type, except for the type of the
+        // callback.
         unsafe {
             let set = self
                 .library
@@ -227,20 +228,21 @@ impl Otf2 {
         }
     }
 
-    /// Why the library refused something, in its words.
+    /// The library's message for an error code.
     pub fn describe(&self, code: Code) -> String {
-        // SAFETY: a constant text for any code.
+        // SAFETY: returns a constant text for any code.
         let text = unsafe { (self.call.error_description)(code) };
         if text.is_null() {
             return format!("error {code}");
         }
-        // SAFETY: not null, so a text with a zero at its end.
+        // SAFETY: not null, so a text that ends with a zero.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
         text.trim_end_matches('.').to_owned()
     }
 }
 
-/// In place of the library's own, which prints: an error is returned, and told once, here.
+/// Replaces the library's own handler, which prints: errors are returned and reported once,
+/// here.
 extern "C" fn silent(
     _: Handle,
     _: *const c_char,

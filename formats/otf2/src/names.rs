@@ -1,13 +1,13 @@
-//! Which regions are calls of MPI and OpenSHMEM.
+//! Recognises the regions that are MPI and OpenSHMEM calls.
 
 use std::sync::OnceLock;
 
 use laggard_trace::calls::CALLS;
 use rustc_hash::FxHashMap;
 
-/// The number of the call that a region's name means: `MPI_Send`, as C, Fortran (in any
-/// mangling) and the profiling interface have it, also with parentheses, and those of
-/// OpenSHMEM. `None`: a function of the program.
+/// The number of the call that a region's name means. For `MPI_Send` it accepts the names in C,
+/// in Fortran (any mangling) and of the profiling interface, also with parentheses. It knows
+/// OpenSHMEM's names, too. `None` for a function of the program.
 pub fn call(name: &[u8]) -> Option<u16> {
     static NUMBERS: OnceLock<FxHashMap<Vec<u8>, u16>> = OnceLock::new();
     let numbers = NUMBERS.get_or_init(|| {
@@ -17,7 +17,7 @@ pub fn call(name: &[u8]) -> Option<u16> {
     });
     let name = name.trim_ascii();
     let name = name.strip_suffix(b"()").unwrap_or(name).trim_ascii();
-    // No name is longer; most functions of programs are not looked at further.
+    // No name of a call is longer. This quickly excludes most functions of programs.
     if name.len() > 64 || !matches!(name.first(), Some(b'm' | b'M' | b'p' | b'P' | b's' | b'S')) {
         return None;
     }

@@ -1,8 +1,8 @@
-//! What an archive lacks or has wrong, and what was made of it.
+//! Faults and gaps of an archive, and their treatment.
 
 use std::collections::BTreeMap;
 
-/// How much it matters.
+/// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Good to know.
@@ -22,17 +22,17 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// Its name in reports.
+            /// Name in reports.
             pub fn id(self) -> &'static str {
                 match self { $(Kind::$kind => $id,)* }
             }
 
-            /// How much it matters.
+            /// Severity.
             pub fn level(self) -> Level {
                 match self { $(Kind::$kind => Level::$level,)* }
             }
 
-            /// What it means.
+            /// Meaning.
             pub fn text(self) -> &'static str {
                 match self { $(Kind::$kind => $text,)* }
             }
@@ -83,12 +83,12 @@ kinds! {
         "call paths that were cut because there are too many different ones";
 }
 
-/// Notes, one a kind: how often, and what the first one was about.
+/// Notes by kind: number of occurrences, and the subject of the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes(BTreeMap<Kind, (u64, String)>);
 
 impl Notes {
-    /// Adds to a kind; `first` says what it was about, if this is the first one.
+    /// Adds `count` occurrences; `first` gives the subject of the first one.
     pub fn add(&mut self, kind: Kind, count: u64, first: impl FnOnce() -> String) {
         if count > 0 {
             let note = self.0.entry(kind).or_insert_with(|| (0, first()));
@@ -96,7 +96,7 @@ impl Notes {
         }
     }
 
-    /// Kind, how often, and the first one or "".
+    /// Kind, number of occurrences, and subject of the first, or "".
     pub fn iter(&self) -> impl Iterator<Item = (Kind, u64, &str)> {
         let notes = self.0.iter();
         notes.map(|(kind, (count, first))| (*kind, *count, first.as_str()))

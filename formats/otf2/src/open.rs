@@ -1,4 +1,4 @@
-//! A call of MPI while its events are read, and what it becomes.
+//! An open MPI call while its events are read, and its conversion to records.
 
 use laggard_trace::calls::number;
 use laggard_trace::calls::{GenericType, Shape, call};
@@ -12,7 +12,7 @@ use crate::pending::{Completed, Done};
 /// One message, request, collective or transfer of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Flags of its signature.
+    /// Flags of the signature.
     pub flags: u16,
     /// Communicator or window.
     pub group: u64,
@@ -20,18 +20,18 @@ pub struct Part {
     pub send: Endpoint,
     /// As in a signature.
     pub receive: Endpoint,
-    /// What was made or freed.
+    /// Object that the call made or freed.
     pub object: u64,
     /// See [`Signature::parameter`].
     pub parameter: i64,
-    /// The request that it left behind.
+    /// Request that it left behind.
     pub request: Option<u64>,
-    /// More of it is known once it completes.
+    /// Its completion will tell more.
     pub waits: bool,
 }
 
 impl Part {
-    /// Nothing but a group.
+    /// A part with only a group.
     pub fn on(group: u64) -> Part {
         Part {
             flags: 0,
@@ -45,7 +45,7 @@ impl Part {
         }
     }
 
-    /// Takes in another one, if both are one message each and can be one signature.
+    /// Merges another part, if both are single messages that fit into one signature.
     fn joins(&mut self, other: &Part) -> bool {
         let halves = flags::SENDS | flags::RECEIVES;
         let known = halves | flags::ANY_SOURCE | flags::ANY_TAG;
@@ -67,29 +67,29 @@ impl Part {
     }
 }
 
-/// Calls that stand for messages outside of any call.
+/// Stand-ins for calls, used by messages outside of any call.
 pub mod instant {
     pub use laggard_trace::calls::number::{MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Send, MPI_Wait};
 }
 
-/// A call that was entered.
+/// A call that was entered and not left yet.
 #[derive(Clone, Debug)]
 pub struct Open {
     /// Number of the call.
     pub number: u16,
-    /// Ticks.
+    /// Entry, ticks.
     pub enter: u64,
     /// Call path in the output.
     pub path: u32,
-    /// Regions entered before.
+    /// Number of regions around it.
     pub depth: usize,
-    /// What it did.
+    /// Its messages, collectives and transfers.
     pub parts: SmallVec<[Part; 2]>,
     /// Requests that it completed.
     pub completes: SmallVec<[Completed; 2]>,
-    /// It looked at a request that was not done.
+    /// It tested a request that was not complete.
     pub tested: bool,
-    /// What the archive has no records for.
+    /// Data for which the archive has no records.
     pub told: Told,
 }
 
@@ -108,7 +108,7 @@ impl Open {
         }
     }
 
-    /// Who waits for whom in it.
+    /// Dependencies between its ranks.
     pub fn shape(&self) -> Shape {
         call(self.number).map_or(Shape::Single, |call| call.shape)
     }
@@ -125,7 +125,7 @@ impl Open {
             || generic == Some(GenericType::OneSidedAtomic) && transfer.written == 0
     }
 
-    /// Takes in what is told of the call beside its records.
+    /// Adds the call's attributes to a part.
     fn add_told(&self, row: &mut Part) {
         if let Some(parameter) = self.told.parameter() {
             row.parameter = parameter;
@@ -138,22 +138,22 @@ impl Open {
         }
     }
 
-    /// Whether it leaves a request behind that completes when its transfer is through.
+    /// Whether it leaves a request that completes with its transfer.
     pub fn posts_transfer(&self) -> bool {
         use number::{MPI_Raccumulate, MPI_Rget, MPI_Rget_accumulate, MPI_Rput};
         [MPI_Rput, MPI_Rget, MPI_Raccumulate, MPI_Rget_accumulate].contains(&self.number)
     }
 
-    /// Whether it looks for messages, and nothing says what it found.
+    /// Whether it is a probe without a known result.
     pub fn is_probe(&self) -> bool {
         let probes = [number::MPI_Probe, number::MPI_Iprobe, number::MPI_Improbe];
         probes.contains(&self.number) && self.parts.is_empty() && self.completes.is_empty()
     }
 
-    /// Whether it is a collective of which nothing is known.
+    /// Whether it is a collective without any data.
     pub fn lacks_group(&self) -> bool {
         let silent = matches!(self.shape(), Shape::Single | Shape::Init | Shape::Finalize);
-        // Who gets no symmetric memory meets nobody.
+        // A PE that gets no symmetric memory synchronises with none.
         let name = laggard_trace::calls::name(self.number);
         let takes_memory = self.shape() == Shape::PeBarrier
             && ["alloc", "align"].iter().any(|word| name.contains(word));
@@ -165,8 +165,8 @@ impl Open {
                 .all(|part| part.flags & flags::COLLECTIVE == 0)
     }
 
-    /// Whether it may have sent, or received, a message of which nothing is known. A call
-    /// for `MPI_PROC_NULL` looks the same.
+    /// Whether it may have sent, or received, a message that the archive lacks. A call with
+    /// `MPI_PROC_NULL` looks the same.
     pub fn lacks_message(&self) -> (bool, bool) {
         let has = |flag: u16| self.parts.iter().any(|part| part.flags & flag != 0);
         let posts = has(flags::POSTS);
@@ -192,11 +192,11 @@ impl Open {
         )
     }
 
-    /// The records of the call, which ended at `leave`, each with the request that it posted
-    /// and whether more will be known of it.
+    /// The records of the call, which ended at `leave`. Each comes with the request that it
+    /// posted, and whether more will be known of it.
     pub fn close(mut self, leave: u64) -> SmallVec<[(Done, Option<u64>, bool); 2]> {
         if matches!(self.shape(), Shape::Init | Shape::Finalize) && self.parts.is_empty() {
-            // All processes of the job take part, whether the archive says so or not.
+            // All processes of the job take part, even if the archive does not say so.
             let root = Endpoint {
                 peer: laggard_trace::PEER_ANY,
                 ..NOBODY
@@ -214,7 +214,7 @@ impl Open {
             }
         }
         let posts = rows.iter().any(|row| row.request.is_some());
-        // A record completes what was posted before it.
+        // A record completes only requests posted before it.
         if rows.is_empty() || posts && !self.completes.is_empty() {
             rows.push(Part::on(0));
         }

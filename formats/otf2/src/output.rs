@@ -1,4 +1,4 @@
-//! The working copy of a location: calls become records, and what repeats is defined once.
+//! The working copy of a location: calls become records, and repeated data becomes definitions.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::definitions::Definitions;
 use crate::file::Unnamed;
 use crate::pending::Done;
 
-/// Signatures before fallbacks take over, and completion lists.
+/// Most signatures before fallbacks are used, and most completion lists.
 const MOST: usize = 65_536;
-/// Entries of a completion list that is worth defining.
+/// Most entries of a completion list that is defined.
 const LONGEST_LIST: usize = 4096;
 
 /// The half of a message that a call does not have.
@@ -25,13 +25,13 @@ pub const NOBODY: Endpoint = Endpoint {
     bytes: 0,
 };
 
-/// How a signature is used.
+/// Usage of a signature.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     flags: u16,
-    /// Of its records.
+    /// Sums over its records.
     sums: ProfileEntry,
-    /// Requests of which it tells what they got.
+    /// Number of requests that use it as their outcome.
     outcomes: u64,
 }
 
@@ -45,18 +45,18 @@ pub struct Output<'a> {
     signatures: FxHashMap<Signature, u32>,
     lists: FxHashMap<Vec<(u32, u32)>, u32>,
     peers: FxHashMap<Vec<u32>, u32>,
-    /// How signatures are used, by number.
+    /// Usage of the signatures, by number.
     uses: Vec<Use>,
-    /// Requests posted in records so far.
+    /// Number of requests posted in records so far.
     posts: u64,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Ticks at which the last call ended.
+    /// End of the last call, ticks.
     pub last: u64,
 }
 
 impl<'a> Output<'a> {
-    /// Nothing written yet but the file's header.
+    /// Starts after the file's header.
     pub fn new(writer: LocationWriter<Unnamed>, definitions: &'a Definitions) -> Self {
         Output {
             writer,
@@ -74,7 +74,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The writer, for what is no call.
+    /// The writer, for data that belongs to no call.
     pub fn writer(&mut self) -> &mut LocationWriter<Unnamed> {
         &mut self.writer
     }
@@ -84,7 +84,7 @@ impl<'a> Output<'a> {
         self.writer
     }
 
-    /// Records, and outcomes of requests, by signature.
+    /// Number of records and of request outcomes, by signature.
     pub fn counts(&self) -> Vec<u64> {
         let counts = self.uses.iter().map(|of| of.sums.count + of.outcomes);
         counts.collect()
@@ -109,7 +109,7 @@ impl<'a> Output<'a> {
         id
     }
 
-    /// The id of a text of the archive; 0 if it is empty or not defined.
+    /// The id of a text of the archive; 0 if it is empty or undefined.
     pub fn string(&mut self, number: u32) -> u32 {
         let text = self.definitions.string(number);
         if text.is_empty() {
@@ -137,14 +137,14 @@ impl<'a> Output<'a> {
         id
     }
 
-    /// Tells something about the run.
+    /// Writes a property of the run.
     pub fn property(&mut self, key: &str, value: &[u8]) {
         let (key, value) = (self.text(key.as_bytes()), self.text(value));
         self.writer.define(&[Definition::Property { key, value }]);
     }
 
-    /// Defines a call path, innermost frame first: functions, files and lines, as the archive
-    /// numbers their texts.
+    /// Defines a call path, innermost frame first: function, file (text numbers of the archive)
+    /// and line.
     pub fn call_path(&mut self, frames: &[(u32, u32, u32)]) -> u32 {
         let frames = frames.iter().map(|&(function, file, line)| Frame::Source {
             file: self.string(file),
@@ -199,7 +199,7 @@ impl<'a> Output<'a> {
         self.last = self.last.max(done.leave);
     }
 
-    /// The id of a completion list, 0 if it is empty; `None` if it is not worth one.
+    /// The id of a completion list, 0 if it is empty; `None` if it gets no definition.
     fn list(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
         if entries.is_empty() {
             return Some(0);
@@ -219,8 +219,8 @@ impl<'a> Output<'a> {
         Some(id)
     }
 
-    /// The id of a signature. There are not more of them than memory should hold: what
-    /// differs from call to call beyond that goes into extension records.
+    /// The id of a signature. Their number is limited to bound memory; beyond the limit, data
+    /// that differs from call to call goes into extension records.
     fn signature(&mut self, wanted: &Signature, extensions: &mut Vec<Record>) -> u32 {
         if let Some(&id) = self.signatures.get(wanted) {
             return id;
@@ -265,8 +265,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The signature that tells what a receive got that was posted for any; 0 if there are too
-    /// many to tell.
+    /// The signature with the actual message of a receive posted with a wildcard; 0 if there
+    /// are too many signatures.
     pub fn received(&mut self, group: u64, receive: Endpoint) -> u32 {
         let signature = Signature {
             operation: number::MPI_Irecv,
@@ -302,7 +302,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// The profile of a call alone.
+/// The profile of a single call.
 fn once(done: &Done) -> ProfileEntry {
     let ticks = done.leave.saturating_sub(done.enter);
     let (sent, received) = (done.signature.send.bytes, done.signature.receive.bytes);
@@ -317,7 +317,7 @@ fn once(done: &Done) -> ProfileEntry {
     }
 }
 
-/// Adds calls to others of the same kind.
+/// Adds calls of the same kind to a sum.
 fn add(sum: &mut ProfileEntry, more: &ProfileEntry) {
     sum.count += more.count;
     sum.total = sum.total.saturating_add(more.total);

@@ -1,20 +1,20 @@
-//! Call paths: a tree of the regions that were entered from one another.
+//! Call paths: a tree of regions by their enclosing regions.
 
 use rustc_hash::FxHashMap;
 
 use crate::definitions::{Definitions, UNDEFINED};
 use crate::output::Output;
 
-/// Frames of a call path at most, the innermost ones.
+/// Most frames of a call path; the innermost ones are kept.
 const DEEPEST: usize = 128;
-/// Nodes of the tree at most: memory is bounded, whatever recursion does.
+/// Most nodes of the tree; bounds memory for any recursion.
 const MOST: usize = 1 << 20;
 
 /// A region as it was entered from its parent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     parent: u32,
-    /// Texts of the archive.
+    /// Text numbers of the archive.
     function: u32,
     file: u32,
     line: u32,
@@ -22,17 +22,17 @@ struct Node {
     call_path: u32,
 }
 
-/// The tree. Node 0 is outside of all regions.
+/// The tree. Node 0 lies outside of all regions.
 pub struct Paths {
     nodes: Vec<Node>,
     entered: FxHashMap<(u32, u32), u32>,
     contexts: FxHashMap<u32, u32>,
-    /// Regions for which there was no room.
+    /// Number of regions left out for lack of room.
     pub cut: u64,
 }
 
 impl Paths {
-    /// Nothing entered.
+    /// An empty tree.
     pub fn new() -> Paths {
         Paths {
             nodes: vec![Node::default()],
@@ -75,7 +75,7 @@ impl Paths {
 
     /// The node of a calling context.
     pub fn context(&mut self, context: u32, definitions: &Definitions) -> u32 {
-        // From the inside out, up to one that is known; a ring ends somewhere, too.
+        // From the inside out, up to a known context; the limit ends a cycle, too.
         let mut chain = Vec::new();
         let mut at = context;
         let mut node = loop {

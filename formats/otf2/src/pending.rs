@@ -1,9 +1,8 @@
-//! Calls that are over but not written yet: an archive says whom a receive is from, or on
-//! which communicator a collective was, only when the request completes.
+//! Calls that have returned but are not written yet. An archive gives the source of a receive,
+//! or the communicator of a collective, only when the request completes.
 //!
-//! The calls after it wait with it, so that records stand in the order in which calls
-//! returned, and each request's record says all about it. That many calls wait at most, so
-//! that memory is bounded.
+//! Later calls wait, too, so that records stand in the order in which calls returned, and each
+//! record of a request is complete. The number of waiting calls is limited to bound memory.
 
 use std::collections::VecDeque;
 
@@ -13,51 +12,51 @@ use smallvec::SmallVec;
 
 use crate::events::Told;
 
-/// Flags of receives that leave something open.
+/// Flags of receives with wildcards.
 const ANY: u16 = flags::ANY_SOURCE | flags::ANY_TAG;
 
-/// Calls that wait, at most.
+/// Most waiting calls.
 const MOST: usize = 1 << 18;
 
 /// A request that a call completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Its number among those posted, from 0.
+    /// Its post number, from 0.
     pub post: u64,
-    /// As in a completion list.
+    /// Outcome as in a completion list.
     pub outcome: u32,
 }
 
-/// A call that is over, or one of several requests that it posted.
+/// A call that has returned, or one of several requests that it posted.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// Ticks.
+    /// Entry, ticks.
     pub enter: u64,
-    /// Ticks.
+    /// Exit, ticks.
     pub leave: u64,
-    /// Everything but id and completion list.
+    /// The signature, without id and completion list.
     pub signature: Signature,
     /// Requests that it completed.
     pub completes: SmallVec<[Completed; 2]>,
-    /// What is told of a call of OpenSHMEM.
+    /// Attributes of an OpenSHMEM call.
     pub told: Told,
 }
 
-/// What a completion says of the request.
+/// Facts about a request from its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing new.
     AsPosted,
-    /// What a receive got.
+    /// The message of a receive.
     Received {
         /// Communicator.
         group: u64,
-        /// Where it came from.
+        /// Its source.
         receive: Endpoint,
-        /// The signature that says so, if it was posted for any; else 0.
+        /// The signature of the message, if the receive had a wildcard; else 0.
         outcome: u32,
     },
-    /// What a collective was.
+    /// The data of a collective.
     Collective {
         /// Communicator.
         group: u64,
@@ -66,22 +65,22 @@ pub enum Outcome {
         /// Bytes received.
         receive: Endpoint,
     },
-    /// Nothing came of it.
+    /// The request was cancelled.
     Cancelled,
 }
 
-/// What became of a completion.
+/// Result of looking up a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The request, to be named by the call that completed it.
+    /// The request, to be named by the completing call.
     Post(Completed),
-    /// Its call could not be kept so long.
+    /// The posting call had to be written before.
     TooLate,
-    /// Nobody posted it.
+    /// No call posted it.
     Unknown,
 }
 
-/// A request under way.
+/// An active request.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     post: u64,
@@ -89,7 +88,7 @@ struct Request {
     record: u64,
 }
 
-/// The calls that wait, and the requests under way.
+/// The waiting calls and the active requests.
 #[derive(Default)]
 pub struct Pending {
     queue: VecDeque<(Done, bool)>,
@@ -97,14 +96,14 @@ pub struct Pending {
     first: u64,
     requests: FxHashMap<u64, Request>,
     posts: u64,
-    /// Requests of whose completion nothing was said.
+    /// Number of requests without a completion event.
     pub unfinished: u64,
 }
 
 impl Pending {
-    /// Adds a call; gives its number. `request` is that which it posted, and `waits` whether
-    /// more will be known of it. Another request of that number that is under way will never be
-    /// told to complete.
+    /// Adds a call and returns its number. `request` is the request that it posted, `waits`
+    /// whether more will be known of it. An active request of the same number will get no
+    /// completion event any more.
     pub fn push(&mut self, done: Done, request: Option<u64>, waits: bool) -> u64 {
         let record = self.first + self.queue.len() as u64;
         if let Some(request) = request {
@@ -118,7 +117,7 @@ impl Pending {
         record
     }
 
-    /// Adds what is known of a call now, which is all.
+    /// Adds the last facts about a call.
     pub fn settle(&mut self, record: u64, add: impl FnOnce(&mut Signature)) {
         let place = record.checked_sub(self.first);
         if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) {
@@ -127,12 +126,12 @@ impl Pending {
         }
     }
 
-    /// Whether a request was posted and did not complete.
+    /// Whether a request was posted and has not completed.
     pub fn is_under_way(&self, request: u64) -> bool {
         self.requests.contains_key(&request)
     }
 
-    /// Whether a request is a receive that was posted for any source, or tag.
+    /// Whether a request is a receive with a wildcard source or tag.
     pub fn is_for_any(&self, request: u64) -> bool {
         let record = self.requests.get(&request).map(|request| request.record);
         let place = record.and_then(|record| record.checked_sub(self.first));
@@ -141,7 +140,7 @@ impl Pending {
             .is_some_and(|(done, _)| done.signature.flags & ANY != 0)
     }
 
-    /// A request completed.
+    /// Completes a request.
     pub fn complete(&mut self, request: u64, outcome: Outcome) -> Found {
         let Some(Request { post, record }) = self.requests.remove(&request) else {
             return Found::Unknown;
@@ -156,7 +155,7 @@ impl Pending {
         };
         let place = record.checked_sub(self.first);
         let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) else {
-            // Written as a request of which nothing is known, unless there was no more to tell.
+            // Already written as a request without data, unless there was nothing to add.
             return match outcome {
                 Outcome::AsPosted | Outcome::Cancelled => Found::Post(completed),
                 _ => Found::TooLate,
@@ -172,7 +171,7 @@ impl Pending {
                 outcome,
             } => {
                 (signature.group, signature.receive) = (group, receive);
-                // It stays open until its completion tells.
+                // The wildcard stays in the signature; the completion gives the outcome.
                 if outcome != 0 && signature.has(flags::ANY_SOURCE) {
                     signature.receive.peer = PEER_ANY;
                 }
@@ -192,7 +191,7 @@ impl Pending {
         Found::Post(completed)
     }
 
-    /// The next call to be written: one of which all is known, or that waited too long.
+    /// The next call to write: complete, or waiting for too long.
     pub fn pop(&mut self) -> Option<Done> {
         let &(_, waits) = self.queue.front()?;
         if waits {
@@ -205,14 +204,14 @@ impl Pending {
         self.queue.pop_front().map(|(done, _)| done)
     }
 
-    /// Nothing more will be known.
+    /// Ends the wait of all calls: nothing more will be known.
     pub fn finish(&mut self) {
         for record in self.first..self.first + self.queue.len() as u64 {
             self.abandon(record);
         }
     }
 
-    /// Takes a request's record as it is: a receive of nobody knows what.
+    /// Gives a request's record up: the message of a receive stays unknown.
     fn abandon(&mut self, record: u64) {
         let place = record.checked_sub(self.first);
         if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize))
@@ -273,7 +272,7 @@ mod tests {
     fn requests_that_never_complete_are_no_receives() {
         let mut pending = Pending::default();
         pending.push(receive(0), Some(70), true);
-        // The same number again: the first one must be over.
+        // The same number again: the first request must have ended.
         pending.push(receive(10), Some(70), true);
         assert_eq!(pending.pop().unwrap().signature.flags, flags::POSTS);
         assert!(pending.pop().is_none());

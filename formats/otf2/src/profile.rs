@@ -1,33 +1,34 @@
-//! The profile of regions of the program, of which OTF2 has no records: each is a property of its
-//! location, named `laggard::region::0` and so on, that says in a text
+//! The profile of regions of the program, for which OTF2 has no records. Each region is a
+//! property of its location, named `laggard::region::0` and so on. Its value is a text:
 //!
 //! ```text
 //! kind=1 region=7 path=3,5,9 flags=0 count=15 inclusive=… exclusive=… minimum=… maximum=…
 //! unended=0 unbegun=0 untimed=0 squares=…
 //! ```
 //!
-//! Kinds and sums are those of a trace, in ns and ns²; `region` has the name, and those on the
-//! `path`, outermost first, are where it was begun first, or a function's entry.
+//! Kinds and sums are those of a trace, in ns and ns². The OTF2 region `region` gives the name.
+//! The OTF2 regions in `path`, outermost first, are the call path of the first begin, or a
+//! function's entry.
 
 use std::fmt::Write;
 
 use laggard_trace::RegionEntry;
 
-/// What names of these properties begin with.
+/// Prefix of the names of these properties.
 pub const PROPERTY: &str = "laggard::region::";
-/// Regions on a path, at most.
+/// Most regions on a path.
 const DEEPEST: usize = 256;
 
-/// What an archive tells of a region at a location. ns.
+/// The profile of a region at a location; ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegionProfile {
-    /// As in a trace.
+    /// Kind as in a trace.
     pub kind: u32,
-    /// Number of the archive's region of its name.
+    /// The archive's region with its name.
     pub region: u32,
-    /// Numbers of the regions around the place where it was begun first, outermost first.
+    /// The regions around its first begin, outermost first.
     pub path: Vec<u32>,
-    /// The sums; the region's id is not told.
+    /// The sums; the region's id is not set.
     pub entry: RegionEntry,
 }
 
@@ -43,7 +44,7 @@ impl RegionProfile {
         text
     }
 
-    /// From the value of the property; `None` if it is none.
+    /// Parses the value of the property; `None` if it is malformed.
     pub fn parse(text: &[u8]) -> Option<RegionProfile> {
         let text = std::str::from_utf8(text).ok()?;
         let mut words = text.split(' ');

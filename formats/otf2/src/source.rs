@@ -1,4 +1,4 @@
-//! Where definitions and events come from: an archive, or what stands for one in memory.
+//! Source of definitions and events: an archive, or a stand-in in memory.
 
 use std::path::Path;
 
@@ -6,49 +6,49 @@ use crate::Error;
 use crate::definitions::Definitions;
 use crate::events::Batch;
 
-/// Measurements of a location's clock: time, and what is to be added to it then, ticks.
+/// Measurements of a location's clock: time, and the offset to add then; ticks.
 pub type Offsets = Vec<(u64, i64)>;
 
-/// What locations are read from, by several threads.
+/// A source of locations; several threads may read it.
 pub trait Source: Sync {
-    /// What it is called, in errors.
+    /// Name in errors.
     fn path(&self) -> &Path;
 
-    /// Tells recordings apart.
+    /// Identity of the recording.
     fn id(&self) -> u64;
 
-    /// What all locations share.
+    /// Definitions shared by all locations.
     fn definitions(&self) -> &Definitions;
 
     /// Begins the events of a location.
     ///
     /// # Errors
-    /// None of them can be read.
+    /// None of its events can be read.
     fn location(&self, id: u64) -> Result<Box<dyn Stream + '_>, Error>;
 
     /// The clock offsets of a location, without its events; `None` if they cannot be read.
     fn offsets(&self, id: u64) -> Option<Offsets>;
 
-    /// Locations that have events and are not defined.
+    /// Locations with events but no definition.
     fn strays(&self) -> &[u64];
 }
 
 /// The events of a location, in order.
 pub trait Stream {
-    /// The next events; none at the end, and where the rest is [broken](Progress::broken).
+    /// The next events. Empty at the end, or if the rest is [broken](Progress::broken).
     fn next(&mut self) -> &Batch;
 
-    /// How far that came.
+    /// State after the last batch.
     fn progress(&self) -> &Progress;
 }
 
-/// What is known of a location beside its events.
+/// Facts about a location beside its events.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Clock offsets by time; `None`: the location has no definitions that can be read.
+    /// Clock offsets by time; `None` if the location has no readable definitions.
     pub offsets: Option<Offsets>,
-    /// Records that are of no use here: metrics, threads, files.
+    /// Number of skipped records: metrics, threads, files.
     pub skipped: u64,
-    /// Why the rest cannot be read.
+    /// Reason why the rest cannot be read.
     pub broken: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One location of an archive, in one pass, as one location of a trace.
+//! Converts one location of an archive to one location of a trace, in one pass.
 
 use std::path::PathBuf;
 
@@ -20,28 +20,28 @@ use crate::output::Output;
 use crate::source::{Progress, Source};
 use crate::world::{Memberships, Thread, World};
 
-/// Numbers of clocks begin here, those of this project's own recorder end before.
+/// First clock number; the collector's clocks have lower ones.
 const FIRST_CLOCK: u32 = 16;
 
-/// Entries about regions in a block.
+/// Most region entries of a block.
 const REGIONS: usize = 128;
 
-/// One direction of messages with one tag: communicator, sender, receiver, tag.
+/// A message channel: communicator, sender, receiver, tag.
 pub type Channel = (u64, u32, u32, i32);
 
 /// A location, ready to be analysed.
 pub struct Transcoded {
     /// The location.
     pub location: Location,
-    /// What is odd about it.
+    /// Anomalies of the location.
     pub notes: Notes,
-    /// What may be missing of its messages.
+    /// Messages that may be missing.
     pub missing: Missing,
-    /// Records by signature.
+    /// Number of records by signature.
     counts: Vec<u64>,
 }
 
-/// An archive, or what stands for one, and what its locations share: makes locations.
+/// Converts the locations of an archive; holds the data that they share.
 pub struct Transcoder {
     source: Box<dyn Source>,
     /// Ranks, threads and communicators.
@@ -50,7 +50,7 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// Makes sense of an archive's definitions.
+    /// Interprets an archive's definitions.
     pub fn new(source: impl Source + 'static) -> Result<Transcoder, Error> {
         let mut world = World::new(source.definitions()).map_err(|why| Error::Definitions {
             path: source.path().to_owned(),
@@ -70,7 +70,7 @@ impl Transcoder {
         })
     }
 
-    /// One location. `None`: a thread that makes no calls.
+    /// Converts one location. `None` for a thread that makes no calls.
     pub fn location(
         &self,
         thread: Thread,
@@ -128,8 +128,8 @@ impl Transcoder {
     }
 
     /// The number of a location's clock. Threads of a rank share one, if the archive corrects
-    /// it for all of them in the same way. Ranks do not: not all recorders compare clocks, and
-    /// some count time in each process from its own start.
+    /// all of them alike. Ranks do not: some recorders do not compare clocks, and some count
+    /// time in each process from its own start.
     fn clock_of(&self, thread: Thread, offsets: Option<&[(u64, i64)]>) -> u32 {
         let (rank, threads) = (thread.rank, &self.world.threads);
         let at = threads.partition_point(|other| other.rank < rank);
@@ -144,7 +144,7 @@ impl Transcoder {
         FIRST_CLOCK + self.world.ranks + own.unwrap_or(0) as u32
     }
 
-    /// Begins a location's file, with its first event.
+    /// Begins a location's file at its first event.
     fn begin<'a>(
         &'a self,
         thread: Thread,
@@ -182,7 +182,7 @@ impl Transcoder {
         Ok(Calls::new(&self.world, definitions, thread, output))
     }
 
-    /// Tells of the run what the archive knows.
+    /// Writes the archive's facts about the run.
     fn describe(&self, output: &mut Output, thread: Thread, first: &Event) {
         let definitions = self.source.definitions();
         let (name, arguments) = match first {
@@ -255,7 +255,7 @@ impl Transcoder {
 }
 
 impl Transcoded {
-    /// Messages by channel: sent, and received.
+    /// Number of messages sent and received, by channel.
     pub fn channels(&self) -> FxHashMap<Channel, (u64, u64)> {
         let mut channels: FxHashMap<Channel, (u64, u64)> = FxHashMap::default();
         let signatures = self.location.definitions.signatures().iter();
@@ -271,7 +271,7 @@ impl Transcoded {
         channels
     }
 
-    /// The signatures of MPI's beginning, as a collective that counts on the world.
+    /// The signatures of MPI_Init and its variants, a collective on the world.
     fn beginnings(&self) -> impl Iterator<Item = u32> + '_ {
         let signatures = self.location.definitions.signatures().iter();
         let begins = |signature: &&Signature| {
@@ -282,7 +282,7 @@ impl Transcoded {
         signatures.filter(begins).map(|signature| signature.id)
     }
 
-    /// How often MPI begins here.
+    /// Number of times that MPI is initialised here.
     pub fn begins(&self) -> u64 {
         let counts = self
             .beginnings()
@@ -290,8 +290,8 @@ impl Transcoded {
         counts.sum()
     }
 
-    /// Takes the beginning of MPI for a call that has nothing to do with others: where not all
-    /// ranks have one it would be taken for another collective.
+    /// Turns the initialisation of MPI into a call without matching. If some ranks have none,
+    /// it would match another collective.
     pub fn begin_alone(&mut self) {
         let beginnings: Vec<u32> = self.beginnings().collect();
         for id in beginnings {
@@ -306,8 +306,8 @@ impl Transcoded {
         let peer = |half: Endpoint| u32::try_from(half.peer).ok();
         let (send, receive) = (signature.send, signature.receive);
         let sent = peer(send).filter(|_| signature.has(flags::SENDS));
-        // What a probe saw is received by another call; what was posted for any tag is told by
-        // the outcome.
+        // Another call receives the message that a probe saw. A receive with a wildcard tag has
+        // its message in the outcome.
         let is_message = signature.has(flags::RECEIVES) && !signature.has(flags::PEEKS);
         let is_received = is_message && receive.tag != TAG_ANY;
         let received = peer(receive).filter(|_| is_received);
@@ -317,7 +317,7 @@ impl Transcoded {
         )
     }
 
-    /// Forgets which messages were on these channels; how many.
+    /// Forgets the messages on these channels; returns their number.
     pub fn forget(&mut self, is_uncertain: impl Fn(&Channel) -> bool) -> u64 {
         let signatures = self.location.definitions.signatures().to_vec();
         let mut forgotten = 0;

@@ -1,4 +1,4 @@
-//! What calls do on windows.
+//! Calls on windows.
 
 use laggard_trace::calls::Shape;
 use laggard_trace::{Definition, Endpoint, flags};
@@ -11,7 +11,7 @@ use crate::open::{Open, Part};
 use crate::output::NOBODY;
 
 impl Calls<'_> {
-    /// Something on a window, in the call that is open; a call has one such part.
+    /// Applies `add` to the open call's part on a window; a call has one such part.
     pub(crate) fn on_window(&mut self, window: u32, add: impl FnOnce(&mut Part)) {
         let Some(&(name, comm)) = self.definitions.windows.get(&window) else {
             return self.note(Kind::Undefined);
@@ -36,7 +36,7 @@ impl Calls<'_> {
             open.parts.push(Part::on(id));
         }
         let part = &mut open.parts[0];
-        // A window is made on its communicator; what follows counts on itself.
+        // A window is made on its communicator; later collectives count on the window itself.
         if let Shape::WindowCreate | Shape::WindowFree | Shape::Fence = shape {
             part.flags |= flags::COLLECTIVE;
             part.send.peer = laggard_trace::PEER_ANY;
@@ -62,7 +62,7 @@ impl Calls<'_> {
 
     pub(crate) fn on_target(&mut self, window: u32, target: u32, parameter: i64) {
         let peer = match target {
-            // All of them.
+            // All targets.
             UNDEFINED => None,
             target => self.target(window, target),
         };
@@ -76,7 +76,7 @@ impl Calls<'_> {
         });
     }
 
-    /// An epoch begins or ends. Who is on its other side is kept where it begins.
+    /// Begins or ends an epoch. Its begin stores the group of the other side.
     pub(crate) fn group_sync(&mut self, window: u32, group: u32) {
         let is_begin = self.open.as_ref().is_some_and(Open::begins_epoch);
         let ranks = match is_begin {

@@ -1,4 +1,4 @@
-//! What all locations share: ranks, communicators, hosts, and what regions mean.
+//! Data that all locations share: ranks, communicators, hosts, and the meaning of regions.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::events::{ROOT_NONE, ROOT_SELF, ROOT_THIS_GROUP};
 use crate::names;
 use crate::notes::{Kind, Notes};
 
-/// Ranks at most, as in the trace format.
+/// Most ranks, as in the trace format.
 const MOST_RANKS: usize = 1 << 24;
-/// What this project's ids begin with: by kind, so that they never meet.
+/// First part of this crate's ids, by kind, so that they never collide.
 mod tag {
     pub const COMM: u64 = 1 << 60;
     pub const SELF: u64 = 2 << 60;
@@ -23,15 +23,15 @@ mod tag {
 /// A thread of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Number of its location.
+    /// Its location.
     pub location: u64,
     /// World rank.
     pub rank: u32,
-    /// Number in the rank; 0 is the one that the communicators name.
+    /// Number within the rank; 0 is the location that the communicators name.
     pub thread: u32,
-    /// Events, as the archive says; may be wrong.
+    /// Number of events according to the archive; may be wrong.
     pub events: u64,
-    /// Its node in the machine.
+    /// Its node of the machine.
     pub node: u32,
 }
 
@@ -54,16 +54,16 @@ struct Known {
     parent: u32,
 }
 
-/// What a region is.
+/// Meaning of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// A call, by its number.
+    /// A call, by number.
     Call(u16),
     /// A function of the program.
     User,
 }
 
-/// The shared part of an archive, made sense of.
+/// The shared part of an archive, interpreted.
 pub struct World {
     /// Size of `MPI_COMM_WORLD`.
     pub ranks: u32,
@@ -71,15 +71,15 @@ pub struct World {
     pub threads: Vec<Thread>,
     comms: BTreeMap<u32, Known>,
     regions: FxHashMap<u32, Meaning>,
-    /// What is odd about the definitions.
+    /// Anomalies of the definitions.
     pub notes: Notes,
 }
 
-/// A rank's communicators: position of each in order of number, and the own rank in it.
+/// A rank's communicators: position of each in order of number, and this rank's number in it.
 pub type Memberships = FxHashMap<u32, Vec<(u32, u32)>>;
 
 impl World {
-    /// Makes sense of definitions. The error says what they lack.
+    /// Interprets definitions. The error says what they lack.
     pub fn new(definitions: &Definitions) -> Result<World, String> {
         let mut notes = Notes::default();
         notes.add(Kind::RepeatedDefinition, definitions.repeated, String::new);
@@ -107,12 +107,12 @@ impl World {
         })
     }
 
-    /// What a region is; `None` if it is not defined.
+    /// Meaning of a region; `None` if it is undefined.
     pub fn meaning(&self, region: u32) -> Option<Meaning> {
         self.regions.get(&region).copied()
     }
 
-    /// World ranks of a group of processes; those that are no rank are left out.
+    /// World ranks of a group of processes, without members that are not ranks.
     pub fn members(&self, definitions: &Definitions, group: u32) -> Option<Vec<u32>> {
         let group = definitions.group(group, &[group_kind::COMM_GROUP])?;
         let ranks = group
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The world rank of a peer of `rank`; `None`: there is no such peer.
+    /// The world rank of a peer of `rank`; `None` if there is no such peer.
     pub fn peer(&self, comm: u32, peer: u32, rank: u32) -> Option<i32> {
         let at = |members: &[u32]| members.get(peer as usize).map(|&member| member as i32);
         match &self.comms.get(&comm)?.members {
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// The world rank of a root, or what else stands for one in a trace.
+    /// The world rank of a root, or the constant that stands for it in a trace.
     pub fn root(&self, comm: u32, root: u32, rank: u32) -> Option<i32> {
         let is_inter = matches!(
             self.comms.get(&comm).map(|known| &known.members),
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// The communicators of these ranks: looked for once for all of them.
+    /// The communicators of these ranks, found in one search.
     pub fn memberships(&self, ranks: impl Iterator<Item = u32>) -> Memberships {
         let wanted: FxHashSet<u32> = ranks.collect();
         let mut memberships = Memberships::default();
@@ -192,7 +192,7 @@ impl World {
         memberships
     }
 
-    /// A communicator as a member knows it; its name is a number of the archive's.
+    /// A communicator as a member sees it; its name is a text number of the archive.
     pub fn communicator(&self, comm: u32, rank: u32, local_rank: u32) -> Option<Communicator> {
         let known = self.comms.get(&comm)?;
         let nobody = Vec::new();
@@ -215,7 +215,7 @@ impl World {
         })
     }
 
-    /// The own communicator of a rank alone, if `comm` is one.
+    /// A rank's communicator of its own, if `comm` is one.
     pub fn alone(&self, comm: u32, rank: u32) -> Option<Communicator> {
         let known = self.comms.get(&comm)?;
         (known.members == Members::Alone).then(|| Communicator {
@@ -228,7 +228,7 @@ impl World {
     }
 }
 
-/// The locations that stand for the ranks, in their order.
+/// The locations that represent the ranks, in rank order.
 fn processes(definitions: &Definitions, notes: &mut Notes) -> Vec<u64> {
     let of_mpi = |group: &&crate::definitions::Group| {
         group.kind == group_kind::COMM_LOCATIONS && group.paradigm == PARADIGM_MPI
@@ -252,7 +252,7 @@ fn processes(definitions: &Definitions, notes: &mut Notes) -> Vec<u64> {
     first.into_values().collect()
 }
 
-/// All threads of ranks. `processes` are the locations of the ranks.
+/// All threads of all ranks. `processes` are the locations of the ranks.
 fn threads(definitions: &Definitions, processes: &[u64], notes: &mut Notes) -> Vec<Thread> {
     let mut rank_of: FxHashMap<u64, u32> = FxHashMap::default();
     for (rank, location) in processes.iter().enumerate() {
@@ -299,14 +299,14 @@ fn threads(definitions: &Definitions, processes: &[u64], notes: &mut Notes) -> V
     threads
 }
 
-/// The node that a process ran on: of what it is part of, the first that is called so.
+/// The node on which a process ran: the first of its ancestors with that class.
 fn node_of(definitions: &Definitions, process: u32) -> u32 {
     let parent = definitions
         .processes
         .get(&process)
         .map_or(UNDEFINED, |(_, node)| *node);
     let mut node = parent;
-    // As deep as any machine; what is its own part is not followed for ever.
+    // Deeper than any machine; bounds the walk through a cycle.
     for _ in 0..64 {
         let Some(&(_, class, above)) = definitions.nodes.get(&node) else {
             break;
@@ -329,7 +329,7 @@ fn communicators(definitions: &Definitions, processes: &[u64]) -> BTreeMap<u32, 
         use group_kind::*;
         let group = definitions.group(group, &[COMM_GROUP, COMM_LOCATIONS, LOCATIONS])?;
         let numbers = group.members.iter();
-        // Those that are no rank keep their place, for what comes after them.
+        // Members that are not ranks keep their place, for the members after them.
         let nobody = PEER_FOREIGN as u32;
         let ranks = processes.len() as u64;
         let rank = |member: &u64| match group.kind {
@@ -366,7 +366,7 @@ fn communicators(definitions: &Definitions, processes: &[u64]) -> BTreeMap<u32, 
             });
         }
     }
-    // The one of this name, else the first of all ranks in order.
+    // The communicator of this name, else the first with all ranks in order.
     let all: Vec<u32> = (0..processes.len() as u32).collect();
     let is_all = |known: &&mut Known| matches!(&known.members, Members::Group(m) if *m == all);
     let is_named = |known: &&mut Known| definitions.string(known.name) == b"MPI_COMM_WORLD";

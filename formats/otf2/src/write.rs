@@ -1,4 +1,4 @@
-//! Archives, written.
+//! Writes archives.
 
 mod definitions;
 
@@ -14,7 +14,7 @@ use crate::definitions::Definitions;
 use crate::events::{Any, Collective, Event, Message, OneSided, TOLD, Told};
 use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 
-/// Bytes of a chunk of events, and of definitions, as Score-P has them.
+/// Chunk sizes of events and of definitions, bytes, as in Score-P.
 const CHUNKS: (u64, u64) = (1 << 20, 4 << 20);
 /// `OTF2_FILEMODE_WRITE`, `OTF2_SUBSTRATE_POSIX`, `OTF2_COMPRESSION_NONE`.
 const MODES: (u8, u8, u8) = (0, 1, 1);
@@ -22,25 +22,25 @@ const MODES: (u8, u8, u8) = (0, 1, 1);
 const LOCKS: (u8, u8) = (0, 1);
 /// `OTF2_RMA_SYNC_LEVEL_PROCESS` and `OTF2_RMA_SYNC_LEVEL_MEMORY`.
 const LEVEL: u32 = 3;
-/// The number that the attribute [`ANY`](crate::events::ANY) must be defined with.
+/// Number with which the attribute [`ANY`](crate::events::ANY) must be defined.
 pub const ANY_NUMBER: u32 = 0;
-/// The numbers that the attributes [`TOLD`](crate::events::TOLD) must be defined with.
+/// Numbers with which the attributes [`TOLD`](crate::events::TOLD) must be defined.
 pub const TOLD_NUMBERS: [u32; TOLD.len()] = [1, 2, 3, 4];
 /// `OTF2_RMA_SYNC_TYPE_MEMORY`.
 const SYNC_MEMORY: u32 = 0;
 
-/// Something to be marked in a timeline.
+/// A mark in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Ticks.
+    /// Start, ticks.
     pub time: u64,
-    /// Ticks.
+    /// Duration, ticks.
     pub duration: u64,
-    /// Where.
+    /// Location.
     pub location: u64,
-    /// What kind of thing it is.
+    /// Category.
     pub category: String,
-    /// What it is.
+    /// Description.
     pub text: String,
 }
 
@@ -50,11 +50,11 @@ pub struct ArchiveWriter {
     call: Writing,
     handle: Handle,
     path: PathBuf,
-    /// Events by location.
+    /// Number of events by location.
     counts: FxHashMap<u64, u64>,
 }
 
-/// Always: a full buffer goes into its file.
+/// Makes the library write every full buffer to its file.
 unsafe extern "C" fn flush(_: Handle, _: u8, _: u64, _: Handle, _: bool) -> u8 {
     1
 }
@@ -73,7 +73,7 @@ fn text(bytes: &[u8]) -> CString {
 }
 
 impl ArchiveWriter {
-    /// Begins an archive of this name (`traces`) in a directory that it makes.
+    /// Begins an archive of this name (`traces`) in a directory, which it makes.
     pub fn create(directory: &Path, name: &str, creator: &str) -> Result<ArchiveWriter, Error> {
         let otf2 = Otf2::load(directory)?;
         let call = otf2.writing()?;
@@ -83,7 +83,7 @@ impl ArchiveWriter {
         );
         let (mode, substrate, compression) = MODES;
         let (events, definitions) = CHUNKS;
-        // SAFETY: texts with zeros at their ends, and values of the library's enumerations.
+        // SAFETY: texts that end with a zero, and values of the library's enumerations.
         let handle = unsafe {
             let (path, archive) = (path.as_ptr(), archive.as_ptr());
             (call.open)(
@@ -107,7 +107,7 @@ impl ArchiveWriter {
             return Err(writer.failed("the library cannot make it".to_owned()));
         }
         let creator = text(creator.as_bytes());
-        // SAFETY: an open archive; the table of callbacks is there for ever.
+        // SAFETY: an open archive; the table of callbacks is static.
         unsafe {
             let call = &writer.call;
             writer.check((call.set_flush)(handle, &FLUSH, ptr::null_mut()))?;
@@ -133,9 +133,9 @@ impl ArchiveWriter {
         }
     }
 
-    /// Begins the events of a location; to be given back to [`end`](Self::end).
+    /// Begins the events of a location; [`end`](Self::end) must follow.
     pub fn begin(&mut self, location: u64) -> Result<EventWriter, Error> {
-        // SAFETY: an open archive. Without definitions of its own a reader misses them.
+        // SAFETY: an open archive. Readers require each location's own definitions.
         let handle = unsafe {
             let definitions = (self.call.local_definitions)(self.handle, location);
             self.check((self.call.close_local_definitions)(
@@ -154,8 +154,8 @@ impl ArchiveWriter {
         }
     }
 
-    /// Writes an event. Times in a location, ticks, never go back. What has no meaning as an
-    /// event of its own ([`Event::Nothing`]) is not written.
+    /// Writes an event. Times of a location, in ticks, never decrease. [`Event::Nothing`] is
+    /// not written.
     pub fn write(&self, events: &mut EventWriter, time: u64, event: &Event) -> Result<(), Error> {
         let (call, to, none) = (&self.call, events.handle, ptr::null_mut());
         // SAFETY: an open writer, and plain numbers.
@@ -282,13 +282,14 @@ impl ArchiveWriter {
         self.check(code)
     }
 
-    /// A list that says what a receive left open, to be deleted; none if that is nothing.
+    /// Attribute list with the wildcards of a receive, null if it has none; the caller deletes
+    /// it.
     fn attributes(&self, any: Any) -> Handle {
         if any == Any::default() {
             return ptr::null_mut();
         }
-        // SAFETY: a new list, of which nothing but a pointer is kept; an event without an
-        // attribute is written where memory is short.
+        // SAFETY: a new list; only a pointer to it is kept. If memory is short, the event is
+        // written without attributes.
         unsafe {
             let list = (self.call.attributes_new)();
             if !list.is_null() {
@@ -298,7 +299,7 @@ impl ArchiveWriter {
         }
     }
 
-    /// A list of what is told of a call, to be deleted.
+    /// Attribute list of a call; the caller deletes it.
     fn told(&self, told: &Told) -> Handle {
         // SAFETY: as above.
         unsafe {
@@ -315,13 +316,13 @@ impl ArchiveWriter {
     /// Ends the events of a location.
     pub fn end(&mut self, events: EventWriter) -> Result<(), Error> {
         self.counts.insert(events.location, events.count);
-        // SAFETY: both are open; the writer is gone then.
+        // SAFETY: both are open; the writer ends here.
         self.check(unsafe { (self.call.close_event_writer)(self.handle, events.handle) })
     }
 
     /// Writes definitions and markers, and closes the archive.
     pub fn finish(mut self, definitions: &Definitions, markers: &[Marker]) -> Result<(), Error> {
-        // SAFETY: an open archive, all of whose locations are closed.
+        // SAFETY: an open archive whose locations are all closed.
         unsafe {
             self.check((self.call.close_events)(self.handle))?;
             self.check((self.call.close_definitions)(self.handle))?;
@@ -329,7 +330,7 @@ impl ArchiveWriter {
         self.define(definitions)?;
         self.mark(markers)?;
         let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
-        // SAFETY: open, and used no more.
+        // SAFETY: open, and used no longer.
         self.check(unsafe { (self.call.close)(handle) })
     }
 }
@@ -337,7 +338,7 @@ impl ArchiveWriter {
 impl Drop for ArchiveWriter {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: open, after an error; used no more.
+            // SAFETY: open after an error, and used no longer.
             unsafe { (self.call.close)(self.handle) };
         }
     }

@@ -1,4 +1,4 @@
-//! Compresses on a thread of its own: it is about as much work as all the rest.
+//! Compresses on a thread of its own: it is about half of all work.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,14 +7,14 @@ use std::thread::{self, JoinHandle};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Pieces that wait to be compressed, at most.
+/// Most pieces that wait for compression.
 const WAITING: usize = 4;
 
-/// A compressed file that is being written.
+/// A compressed file being written.
 pub struct Compressor<W> {
-    /// Takes pieces; `None` once there are no more.
+    /// Channel for pieces; `None` once closed.
     pieces: Option<SyncSender<Vec<u8>>>,
-    /// Gives back where they went; `None` once it has.
+    /// Returns the output at its end; `None` once joined.
     thread: Option<JoinHandle<io::Result<W>>>,
 }
 
@@ -36,12 +36,12 @@ impl<W: Write + Send + 'static> Compressor<W> {
         })
     }
 
-    /// Adds a piece. An error may be that of one before.
+    /// Adds a piece. An error may concern an earlier one.
     pub fn write(&mut self, piece: Vec<u8>) -> io::Result<()> {
         let sent = self.pieces.as_ref().map(|pieces| pieces.send(piece));
         match sent {
             Some(Ok(())) => Ok(()),
-            // Nobody takes pieces any more: why, it says at its end.
+            // The thread has ended; its result tells why.
             _ => self.end().map(|_| ()),
         }
     }
@@ -66,7 +66,7 @@ impl<W> Compressor<W> {
 impl<W> Drop for Compressor<W> {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // Given up: what is behind it is closed, or removed, before the program ends.
+            // Abandoned: the output must be closed or removed before the program ends.
             let _ = self.end();
         }
     }

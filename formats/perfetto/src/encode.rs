@@ -1,7 +1,6 @@
-//! Fields of messages, as Protocol Buffers encode them.
+//! Fields of messages in the encoding of Protocol Buffers.
 
-/// How a field's value is encoded: as a number of variable length, in 8 bytes, or as bytes
-/// after their number.
+/// Wire types: a number of variable length, 8 bytes, or length-prefixed bytes.
 const VARINT: u32 = 0;
 const FIXED: u32 = 1;
 const BYTES: u32 = 2;
@@ -18,7 +17,7 @@ fn tag(into: &mut Vec<u8>, field: u32, encoding: u32) {
     varint(into, (field << 3 | encoding).into());
 }
 
-/// A number; a negative one as its two's complement.
+/// A number; negative ones as two's complement.
 pub fn number(into: &mut Vec<u8>, field: u32, value: u64) {
     tag(into, field, VARINT);
     varint(into, value);
@@ -30,7 +29,7 @@ pub fn fixed(into: &mut Vec<u8>, field: u32, value: u64) {
     into.extend_from_slice(&value.to_le_bytes());
 }
 
-/// What stands before a message of so many bytes.
+/// Header of a message of `length` bytes.
 pub fn message_head(into: &mut Vec<u8>, field: u32, length: usize) {
     tag(into, field, BYTES);
     varint(into, length as u64);

@@ -1,19 +1,18 @@
-//! Writes traces that the Perfetto viewer (<https://ui.perfetto.dev>) and its trace processor
-//! open.
+//! Writes traces for the Perfetto viewer (<https://ui.perfetto.dev>) and its trace processor.
 //!
-//! *Purpose.* What happened on which rank, on a time line: [`TraceWriter`] takes tracks,
-//! slices with what is known of them, flows between slices, and counters.
+//! *Purpose.* A time line of the ranks. [`TraceWriter`] takes tracks, slices with arguments,
+//! flows between slices, and counters.
 //!
-//! *Data flow.* What many slices have in common is [prepared](TraceWriter::prepare) once. Every
-//! call becomes one or two packets, which are compressed as they come; nothing but the texts
-//! that were used is kept. Texts are written once.
+//! *Data flow.* The common part of many slices is [prepared](TraceWriter::prepare) once. Every
+//! call becomes one or two packets, which are compressed at once. Only the used texts stay in
+//! memory; each is written once.
 //!
-//! *Constraints.* Slices of one track are given in the order of time, inner ones between the
+//! *Constraints.* Slices of one track come in the order of time, and inner ones lie between the
 //! begin and the end of the outer one. Times are ns, and not negative.
 //!
-//! *Not supported.* Reading; anything of Perfetto that is not about tracks. The messages
-//! (module [`message`]) are the few fields that are needed, under the numbers that the
-//! project's `perfetto_trace.proto` gives them.
+//! *Not supported.* Reading; features of Perfetto beyond tracks. The messages (module
+//! [`message`]) have only the needed fields, with their numbers in the project's
+//! `perfetto_trace.proto`.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod compress;

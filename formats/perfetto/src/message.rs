@@ -1,31 +1,31 @@
-//! The messages of a trace file, as far as they are needed. Names and numbers are those of
-//! Perfetto's `perfetto_trace.proto`.
+//! The needed messages of a trace file, with names and numbers of Perfetto's
+//! `perfetto_trace.proto`.
 
 use prost::Message;
 
-/// `TracePacket.sequence_flags`: what was interned before is forgotten.
+/// `TracePacket.sequence_flags`: earlier interned data is forgotten.
 pub const INCREMENTAL_STATE_CLEARED: u32 = 1;
-/// … what was interned before is needed.
+/// `TracePacket.sequence_flags`: earlier interned data is needed.
 pub const NEEDS_INCREMENTAL_STATE: u32 = 2;
 
 /// `TrackDescriptor.child_ordering`: by `sibling_order_rank`.
 pub const ORDER_EXPLICIT: i32 = 3;
-/// `CounterDescriptor.unit`: a number of something.
+/// `CounterDescriptor.unit`: a count.
 pub const UNIT_COUNT: i32 = 2;
 
 /// `TrackEvent.type`.
 pub mod event_type {
     /// A slice begins.
     pub const SLICE_BEGIN: i32 = 1;
-    /// The innermost slice of the track ends.
+    /// The innermost open slice of the track ends.
     pub const SLICE_END: i32 = 2;
-    /// A slice that takes no time.
+    /// A slice without duration.
     pub const INSTANT: i32 = 3;
     /// A counter has a new value.
     pub const COUNTER: i32 = 4;
 }
 
-/// Numbers of the fields that [`TraceWriter`](crate::TraceWriter) encodes by itself.
+/// Numbers of the fields that [`TraceWriter`](crate::TraceWriter) encodes itself.
 pub(crate) mod field {
     // Of `Trace`.
     pub const PACKET: u32 = 1;
@@ -43,7 +43,7 @@ pub(crate) mod field {
     pub const TERMINATING_FLOW_IDS: u32 = 48;
 }
 
-/// A part of a file: parts put together are a file.
+/// A part of a file; concatenated parts form a file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     /// Its packets.
@@ -54,22 +54,22 @@ pub struct Trace {
 /// One packet.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
-    /// ns.
+    /// Time, ns.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// Something happened on a track.
+    /// An event on a track.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
-    /// Texts that are used from here on.
+    /// Texts used from here on.
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
     /// See [`NEEDS_INCREMENTAL_STATE`].
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
-    /// Packets of one sequence share what is interned.
+    /// Id of the sequence; packets of a sequence share interned data.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
-    /// There is a track.
+    /// Definition of a track.
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
 }
@@ -77,38 +77,38 @@ pub struct TracePacket {
 /// A track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
-    /// Its identity.
+    /// Identity.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
-    /// Its name.
+    /// Name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// The track that it is below.
+    /// Parent track.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
-    /// Set if it has numbers, not slices.
+    /// Set for a counter track, which has numbers instead of slices.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
-    /// How those below it are sorted.
+    /// Order of its child tracks.
     #[prost(int32, optional, tag = "11")]
     pub child_ordering: Option<i32>,
-    /// Where it stands among those beside it.
+    /// Position among its siblings.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
-    /// What it is, in words.
+    /// Description.
     #[prost(string, optional, tag = "14")]
     pub description: Option<String>,
 }
 
-/// What makes a track a counter.
+/// Properties of a counter track.
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {
-    /// What is counted.
+    /// Unit of the counter.
     #[prost(int32, optional, tag = "3")]
     pub unit: Option<i32>,
 }
 
-/// Something that happened on a track.
+/// An event on a track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
     /// See [`event_type`].
@@ -117,25 +117,25 @@ pub struct TrackEvent {
     /// The track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// Its kinds, by number.
+    /// Categories, by number.
     #[prost(uint64, repeated, packed = "false", tag = "3")]
     pub category_iids: Vec<u64>,
-    /// Its name, by number.
+    /// Name, by number.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
-    /// What is known of it.
+    /// Arguments shown with the event.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
     /// A counter's value.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
-    /// Flows that begin, or pass, here.
+    /// Flows that begin or pass here.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
     /// Flows that end here.
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: Vec<u64>,
-    /// Slices of one number have one colour.
+    /// Slices with equal ids have the same colour.
     #[prost(uint64, optional, tag = "52")]
     pub correlation_id: Option<u64>,
 }
@@ -154,28 +154,28 @@ pub struct DebugAnnotation {
     pub string_value_iid: Option<u64>,
 }
 
-/// Texts and their numbers.
+/// Texts by number.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
-    /// Kinds of events.
+    /// Categories of events.
     #[prost(message, repeated, tag = "1")]
     pub event_categories: Vec<Interned>,
     /// Names of events.
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<Interned>,
-    /// Names of what is known of them.
+    /// Names of arguments.
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: Vec<Interned>,
-    /// Values.
+    /// Text values of arguments.
     #[prost(message, repeated, tag = "29")]
     pub debug_annotation_string_values: Vec<Interned>,
 }
 
-/// One text: `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString` are
-/// alike.
+/// One text. `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString` have the
+/// same layout.
 #[derive(Clone, PartialEq, Message)]
 pub struct Interned {
-    /// Its number, from 1.
+    /// Number, from 1.
     #[prost(uint64, optional, tag = "1")]
     pub iid: Option<u64>,
     /// The text.

@@ -1,4 +1,4 @@
-//! Writes packets as they come.
+//! Writes packets one at a time.
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +16,12 @@ use crate::message::{
     event_type, field,
 };
 
-/// Bytes of packets that are put together before they are compressed.
+/// Bytes of packets collected before compression.
 const BATCH: usize = 1 << 16;
-/// The one sequence of packets that there is.
+/// Id of the only sequence of packets.
 const SEQUENCE: u32 = 1;
 
-/// Why a trace could not be written.
+/// Reason why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused to write.
@@ -32,19 +32,19 @@ pub enum Error {
 /// A track.
 #[derive(Clone, Copy, Debug)]
 pub struct Track<'t> {
-    /// Its identity, not 0.
+    /// Identity, not 0.
     pub uuid: u64,
-    /// The one that it is below.
+    /// Parent track.
     pub parent: Option<u64>,
-    /// Its name; tracks side by side have different ones.
+    /// Name; siblings have different ones.
     pub name: &'t str,
-    /// What it is, in words; may be empty.
+    /// Description; may be empty.
     pub description: &'t str,
-    /// Where it stands among those beside it.
+    /// Position among its siblings.
     pub order: i32,
 }
 
-/// What is known of a slice.
+/// An argument of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'v> {
     /// A number.
@@ -53,16 +53,16 @@ pub enum Value<'v> {
     Text(&'v str),
 }
 
-/// What slices have in common.
+/// The common part of slices.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind<'k> {
-    /// Their name.
+    /// Name.
     pub name: &'k str,
-    /// What they belong to.
+    /// Category.
     pub category: &'k str,
-    /// What is known of them.
+    /// Arguments.
     pub values: &'k [(&'k str, Value<'k>)],
-    /// Slices of one number have one colour.
+    /// Slices with equal numbers have the same colour.
     pub colour: Option<u64>,
 }
 
@@ -70,20 +70,20 @@ pub struct Kind<'k> {
 #[derive(Clone, Debug)]
 pub struct Prepared(Vec<u8>);
 
-/// Name of a value, for the trace that numbered it.
+/// Number of an argument's name, valid for one trace.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueName(u64);
 
-/// A slice that begins.
+/// The begin of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'s> {
-    /// Its track.
+    /// Track.
     pub track: u64,
-    /// When, ns.
+    /// Begin, ns.
     pub begin: i64,
-    /// What it is.
+    /// The common part.
     pub kind: &'s Prepared,
-    /// A number that is known of it alone.
+    /// A numeric argument of this slice alone.
     pub number: Option<(ValueName, i64)>,
     /// Flows that begin in it.
     pub flows_from: &'s [u64],
@@ -91,14 +91,14 @@ pub struct Slice<'s> {
     pub flows_to: &'s [u64],
 }
 
-/// Texts that were written, by kind.
+/// Numbers of the texts written, by kind.
 #[derive(Default)]
 struct Texts {
     numbers: FxHashMap<String, u64>,
 }
 
 impl Texts {
-    /// The number of a text; one that is new goes into `fresh`.
+    /// The number of a text; a new text goes into `fresh`.
     fn number(&mut self, text: &str, fresh: &mut Vec<Interned>) -> u64 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -113,12 +113,12 @@ impl Texts {
     }
 }
 
-/// A trace that is being written.
+/// A trace being written.
 pub struct TraceWriter<W> {
     out: Compressor<W>,
-    /// Packets that are not compressed yet.
+    /// Packets not compressed yet.
     bytes: Vec<u8>,
-    /// The event that is being encoded, and what its packet says before it.
+    /// The event being encoded, and the packet's fields before it.
     event: Vec<u8>,
     head: Vec<u8>,
     is_begun: bool,
@@ -129,10 +129,10 @@ pub struct TraceWriter<W> {
 }
 
 impl<W: Write + Send + 'static> TraceWriter<W> {
-    /// Begins a trace, which is compressed on a thread of its own.
+    /// Begins a trace; a thread of its own compresses it.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The thread cannot be started.
     pub fn new(out: W) -> Result<TraceWriter<W>, Error> {
         Ok(TraceWriter {
             out: Compressor::new(out)?,
@@ -147,10 +147,10 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// Makes a track known, before anything on it, and after the one that it is below.
+    /// Defines a track. It must come before its events and after its parent.
     ///
     /// # Errors
-    /// The system refuses to write; so below.
+    /// The system refuses to write.
     pub fn track(&mut self, track: &Track) -> Result<(), Error> {
         self.descriptor(TrackDescriptor {
             child_ordering: Some(ORDER_EXPLICIT),
@@ -158,7 +158,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// Makes a counter known: a track of numbers.
+    /// Defines a counter: a track of numbers.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -178,7 +178,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// Encodes what slices have in common, once for all of them.
+    /// Encodes the common part of slices, once for all of them.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -213,7 +213,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         Ok(Prepared(event.encode_to_vec()))
     }
 
-    /// Numbers the name of a value that differs from slice to slice.
+    /// Registers the name of an argument that differs from slice to slice.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -235,7 +235,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// A slice begins.
+    /// Begins a slice.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -243,7 +243,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         self.slice(event_type::SLICE_BEGIN, slice)
     }
 
-    /// A slice that takes no time.
+    /// Adds a slice without duration.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -272,7 +272,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// The innermost slice of a track ends.
+    /// Ends the innermost open slice of a track.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -280,7 +280,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         self.event(event_type::SLICE_END, track, ns, |_| {})
     }
 
-    /// A counter has a new value.
+    /// Sets a counter to a new value.
     ///
     /// # Errors
     /// See [`TraceWriter::track`].
@@ -290,8 +290,8 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         })
     }
 
-    /// Adds an event, of which `fill` encodes the rest. Most packets are such: they are encoded
-    /// where they go, without a message in between.
+    /// Adds an event; `fill` encodes its remaining fields. Most packets are events, so they are
+    /// encoded in place, without a message in between.
     fn event(
         &mut self,
         kind: i32,
@@ -332,7 +332,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         }
     }
 
-    /// Compresses what there is, if that is so many bytes.
+    /// Compresses the collected packets if they have at least `least` bytes.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         if self.bytes.len() >= least {
             let room = Vec::with_capacity(self.bytes.capacity());

@@ -1,9 +1,9 @@
-//! What can go wrong with report files.
+//! Errors of report files.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a report could not be read or written.
+/// Reason why a report could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused to open or read the file.
@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is not JSON.
@@ -19,10 +19,10 @@ pub enum Error {
     NotJson {
         /// The file.
         path: PathBuf,
-        /// What the parser said, with line and column.
+        /// The parser's error, with line and column.
         source: serde_json::Error,
     },
-    /// The file is JSON, but no report.
+    /// The file is JSON, but not a report.
     #[error(
         "{path} is not a report: its \"schema\" is not \"{}…\"",
         crate::SCHEMA_FAMILY
@@ -48,15 +48,15 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is missing or of the wrong type, with line and column.
+        /// The missing or mistyped part, with line and column.
         source: serde_json::Error,
     },
-    /// The file to be written exists and is something else.
+    /// The file exists and may not be overwritten.
     #[error("{path} exists and is not {what}: choose another file, or remove it")]
     WouldOverwrite {
         /// The file.
         path: PathBuf,
-        /// What may be overwritten.
+        /// The kind of file that may be overwritten.
         what: &'static str,
     },
     /// The system refused to write the file.
@@ -64,7 +64,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

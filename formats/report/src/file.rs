@@ -1,4 +1,4 @@
-//! Reports as files, and how files are written that may replace older ones.
+//! Report files, and the replacement of older files.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use serde::Deserialize;
 
 use crate::{Error, Report, SCHEMA, SCHEMA_FAMILY};
 
-/// The one field that tells what a file is.
+/// The field that identifies a file.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<String>,
 }
 
-/// No report is longer, bytes; of a million locations it has some 300 MB.
+/// Largest report, bytes; a million locations take some 300 MB.
 pub const LARGEST: u64 = 1 << 30;
-/// What may be replaced by a report, in words.
+/// The kind of file that a report may replace, in words.
 const REPORT: &str = "a laggard report";
 
 impl Report {
-    /// The file's content.
+    /// The report as JSON.
     pub fn to_json(&self) -> String {
-        // A report holds strings, numbers and vectors only, which always serialise.
+        // Never fails: a report holds only strings, numbers and vectors.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
@@ -36,7 +36,7 @@ impl Report {
         Report::from_json(&bytes, path)
     }
 
-    /// Reads a report from a file's content; `path` is used in messages.
+    /// Reads a report from a file's content; `path` is for messages.
     pub fn from_json(bytes: &[u8], path: &Path) -> Result<Report, Error> {
         let path = path.to_owned();
         match schema_of(bytes) {
@@ -51,21 +51,21 @@ impl Report {
         }
     }
 
-    /// Whether [`write`](Self::write) may write this file: there is none, or an older
-    /// report, an empty file, or a stream.
+    /// Whether [`write`](Self::write) may write this file: it is missing, an older report,
+    /// empty, or a stream.
     pub fn check_target(path: &Path) -> Result<(), Error> {
         check_target(path, REPORT, is_report)
     }
 
-    /// Writes a report file: under a temporary name, then renamed, so that nobody
-    /// reads half of it. Replaces what [`check_target`](Self::check_target) allows.
+    /// Writes a report file under a temporary name and renames it, so that nobody reads half of
+    /// it. Replaces any file that [`check_target`](Self::check_target) allows.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         write(path, self.to_json().as_bytes(), REPORT, is_report)
     }
 }
 
-/// Whether [`write()`] may write this file: there is none, or one that `is_ours` (in words,
-/// `what` that is), an empty file, or a stream.
+/// Whether [`write()`] may write this file: it is missing, empty, a stream, or `is_ours`
+/// accepts it (`what` names the kind in words).
 ///
 /// # Errors
 /// [`Error::WouldOverwrite`], or as [`laggard_files::check`].
@@ -88,10 +88,11 @@ pub fn check_target(
     }
 }
 
-/// Writes a file: under a temporary name, then renamed. Replaces what [`check_target`] allows.
+/// Writes a file under a temporary name and renames it. Replaces any file that [`check_target`]
+/// allows.
 ///
 /// # Errors
-/// The same, and what the system says of writing.
+/// As [`check_target`], and the system's errors of writing.
 pub fn write(
     path: &Path,
     content: &[u8],
@@ -106,7 +107,7 @@ pub fn write(
     laggard_files::replace(path, content).map_err(failed)
 }
 
-/// The `schema` of a JSON object; `None` if it is another JSON value or has none.
+/// The `schema` of a JSON object; `None` for another JSON value or without a schema.
 fn schema_of(bytes: &[u8]) -> Result<Option<String>, serde_json::Error> {
     match serde_json::from_slice::<Head>(bytes) {
         Ok(head) => Ok(head.schema),
@@ -119,7 +120,7 @@ fn is_report(content: &[u8]) -> bool {
     is_of(content, SCHEMA_FAMILY)
 }
 
-/// Whether a file is JSON with a `schema` that begins with this.
+/// Whether a file is JSON whose `schema` begins with `family`.
 pub fn is_of(content: &[u8], family: &str) -> bool {
     let schema = schema_of(content).ok().flatten();
     schema.is_some_and(|schema| schema.starts_with(family))

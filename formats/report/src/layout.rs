@@ -1,6 +1,5 @@
-//! How texts for people are set, for all that is printed beside reports: numbers, tables,
-//! paragraphs. Between a number and its unit these functions put [`GLUE`], which [`wrap`] turns
-//! into a space.
+//! Layout of texts for users beside reports: numbers, tables, paragraphs. These functions put
+//! [`GLUE`] between a number and its unit, and [`wrap`] turns it into a space.
 
 pub use crate::text::finding::{cause, labelled, place};
 pub use crate::text::style::{

@@ -1,16 +1,15 @@
 //! The report: its structure, JSON Schema and text form.
 //!
-//! *Purpose.* What `laggard analyze` finds, as data ([`Report`]), as a JSON file
-//! ([`Report::write`], [`Report::read`]) whose structure
-//! `schema/laggard-report-1.schema.json` states, and as text for people
-//! ([`render_text`]).
+//! *Purpose.* The findings of `laggard analyze` in three forms. They are data ([`Report`]), a
+//! JSON file ([`Report::write`], [`Report::read`]) with the structure in
+//! `schema/laggard-report-1.schema.json`, and text for users ([`render_text`]).
 //!
-//! *Data flow.* The analysis engine fills a [`Report`]; [`seconds`] and
-//! [`percent`] turn its integer sums into the numbers of the file, so that equal
-//! sums give equal bytes. Everything that shows a report reads one.
+//! *Data flow.* The analysis engine fills a [`Report`]. [`seconds`] and [`percent`] turn its
+//! integer sums into the numbers of the file, so that equal sums give equal bytes. Every view
+//! of a report reads one.
 //!
-//! *Constraints.* Field names are promises to users; fields are only added, as
-//! optional ones. A reader takes files of its own schema version only.
+//! *Constraints.* Field names are promises to users. New fields are optional, and no field is
+//! removed. A reader accepts only files of its own schema version.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
@@ -31,7 +30,7 @@ pub use text::{RenderOptions, render_text};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-report/1";
-/// What the schema of every version of the report begins with.
+/// Prefix of the schema in every version of the report.
 const SCHEMA_FAMILY: &str = "laggard-report/";
 /// The JSON Schema of [`SCHEMA`], as text.
 pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-report-1.schema.json");

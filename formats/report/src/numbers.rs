@@ -1,16 +1,16 @@
-//! From the engine's integers to the numbers of the file.
+//! Converts the engine's integers to the numbers of the file.
 
-/// ns as seconds. Sums of a damaged trace may be larger than an `i64`, and are not negative for that.
+/// ns as seconds. Sums of a damaged trace may exceed an `i64`; they must not become negative.
 pub fn seconds(ns: impl Into<i128>) -> f64 {
     ns.into() as f64 / 1e9
 }
 
-/// `part / whole`, rounded to six places; 0 where there is no whole.
+/// `part / whole`, rounded to six places; 0 if `whole` is 0.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     rounded(part / whole, 1e6)
 }
 
-/// `part / whole` in percent, rounded to four places; 0 where there is no whole.
+/// `part / whole` in percent, rounded to four places; 0 if `whole` is 0.
 pub fn percent(part: f64, whole: f64) -> f64 {
     rounded(part / whole * 100.0, 1e4)
 }

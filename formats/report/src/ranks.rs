@@ -1,4 +1,4 @@
-//! Sets of ranks as people write them.
+//! Sets of ranks in the notation of users.
 
 /// Ranks in any order as ranges: `0-3,7`.
 pub fn rank_ranges(ranks: impl IntoIterator<Item = u32>) -> String {
@@ -14,7 +14,7 @@ pub fn list_of_ranks(ranks: impl IntoIterator<Item = u32>, most: usize) -> Strin
     phrase(&ranges(ranks), most)
 }
 
-/// The same for a set of ranges such as `0-3,7`; what is no range is left out.
+/// As [`list_of_ranks`], for a set of ranges such as `0-3,7`; malformed ranges are left out.
 pub(crate) fn list_of_ranges(set: &str, most: usize) -> String {
     let parse = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

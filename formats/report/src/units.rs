@@ -1,4 +1,4 @@
-//! Numbers as people read them, the same in everything that laggard prints.
+//! Numbers for users, with one format in all output of laggard.
 
 use crate::text::style::{self, GLUE};
 
@@ -26,7 +26,7 @@ pub fn percent(value: f64) -> String {
     spaced(&style::percent(value))
 }
 
-/// Lines of at most `columns`, broken at spaces, and inside words that are longer.
+/// Lines of at most `columns`, broken at spaces, and inside longer words.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     style::wrap(text, columns)
 }

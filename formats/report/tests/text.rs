@@ -247,7 +247,7 @@ fn the_largest_consumer_is_in_the_headline() {
         "{text}"
     );
     assert!(!text.contains("without any waiting"), "{text}");
-    // What calls cost is not a finding.
+    // The cost of calls is not a finding.
     let wall = report.sums().wall_s;
     let mut sums = report.sums();
     sums.in_calls = Some(laggard_report::InCalls {

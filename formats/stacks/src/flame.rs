@@ -1,4 +1,4 @@
-//! Flame graphs, and the lines that they are drawn from.
+//! Flame graphs, and the folded lines behind them.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use laggard_files::printable;
 
 use crate::{Error, Kind, Stacks};
 
-/// Writes a line for each stack: `main app.c:90;exchange app.c:42;[waiting] 1234`, ns.
+/// Writes one line per stack: `main app.c:90;exchange app.c:42;[waiting] 1234`, ns.
 ///
 /// # Errors
 /// The system refuses to write.
@@ -38,7 +38,7 @@ pub fn flame_graph(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
         title => format!("{}: time by call path, all ranks", printable(title)),
     };
     options.count_name = "ns".into();
-    // The same stacks in the same colours.
+    // The same stacks get the same colours.
     options.deterministic = true;
     options.palette_map = Some(&mut colours);
     let lines = lines.iter().map(String::as_str);
@@ -55,7 +55,7 @@ fn colour(kind: Kind) -> Color {
 }
 
 fn lines(stacks: &Stacks) -> Vec<String> {
-    // What separates frames or lines must not be in one, nor what XML cannot hold.
+    // Removes separators of frames and lines, and characters that XML cannot hold.
     let clean = |text: String| printable(&text).replace(';', ",");
     let line = |(stack, ns): (&crate::Stack, u64)| {
         let texts: Vec<String> = stack.texts().into_iter().map(clean).collect();

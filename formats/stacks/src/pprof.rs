@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{Error, Frame, Kind, Stacks};
 
-/// Writes a profile whose samples have a value for each kind of time, and the sum.
+/// Writes a profile whose samples have one value per kind of time, and the sum.
 ///
 /// # Errors
 /// The system refuses to write.
@@ -22,7 +22,7 @@ pub fn pprof(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
 
 fn profile(stacks: &Stacks) -> Profile {
     let mut tables = Tables::default();
-    // The first one is "", by the format's rules.
+    // The format requires "" as the first text.
     tables.text("");
     let unit = tables.text("nanoseconds");
     let names = Kind::ALL.map(Kind::name);
@@ -34,7 +34,7 @@ fn profile(stacks: &Stacks) -> Profile {
         })
         .collect();
     let samples = stacks.iter().map(|(stack, ns)| {
-        // Innermost first.
+        // The innermost frame comes first.
         let locations = stack.frames.iter().rev();
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         let of_kind = Kind::ALL.map(|kind| if kind == stack.kind { ns } else { 0 });
@@ -57,7 +57,7 @@ fn profile(stacks: &Stacks) -> Profile {
     }
 }
 
-/// What samples refer to.
+/// Tables that samples refer to.
 #[derive(Default)]
 struct Tables {
     texts: FxHashMap<String, i64>,
@@ -115,7 +115,7 @@ impl Tables {
     }
 }
 
-// The messages of `profile.proto`, as far as they are needed, under its names and numbers.
+// The needed messages of `profile.proto`, with their names and numbers.
 
 #[derive(Clone, PartialEq, Message)]
 struct Profile {

@@ -46,7 +46,7 @@ struct Profile {
     weights: Vec<u64>,
 }
 
-/// Writes a file of four profiles: all time, and that of each kind.
+/// Writes a file of four profiles: all time, and one for each kind.
 ///
 /// # Errors
 /// The system refuses to write.
@@ -95,7 +95,7 @@ impl Frames {
     }
 }
 
-/// The time of one kind, or all.
+/// The profile of one kind of time, or of all.
 fn profile(stacks: &Stacks, kind: Option<Kind>, frames: &mut Frames) -> Profile {
     let wanted = stacks.iter();
     let wanted = wanted.filter(|(stack, _)| kind.is_none_or(|kind| stack.kind == kind));

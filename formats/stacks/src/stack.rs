@@ -1,15 +1,15 @@
-//! Stacks and what time is spent on.
+//! Call stacks, and the kinds of time spent in them.
 
 use std::collections::BTreeMap;
 
-/// What time was spent on.
+/// Kind of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Outside of recorded calls.
     Computation,
-    /// In recorded calls, but for waiting.
+    /// In recorded calls, without waiting.
     Communication,
-    /// In recorded calls, for others.
+    /// In recorded calls, waiting for others.
     Waiting,
 }
 
@@ -17,7 +17,7 @@ impl Kind {
     /// All.
     pub const ALL: [Kind; 3] = [Kind::Computation, Kind::Communication, Kind::Waiting];
 
-    /// In files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Computation => "computation",
@@ -30,16 +30,16 @@ impl Kind {
 /// A line of a call path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// Function, or what is known of it.
+    /// Function, or a substitute if unknown.
     pub function: String,
     /// File, may be empty.
     pub file: String,
-    /// From 1; 0 = unknown.
+    /// Line, from 1; 0 = unknown.
     pub line: u32,
 }
 
 impl Frame {
-    /// A frame that is no line of a program.
+    /// A frame without a line of the program.
     pub fn named(function: &str) -> Frame {
         Frame {
             function: function.to_owned(),
@@ -47,7 +47,7 @@ impl Frame {
         }
     }
 
-    /// `function file:line`, or what is known.
+    /// `function file:line`, or the known part of it.
     pub fn text(&self) -> String {
         match (self.file.as_str(), self.line) {
             ("", _) => self.function.clone(),
@@ -57,12 +57,12 @@ impl Frame {
     }
 }
 
-/// A call path and what was done at its end.
+/// A call path and the kind of time at its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stack {
     /// Outermost first.
     pub frames: Vec<Frame>,
-    /// What time was spent on.
+    /// Kind of time.
     pub kind: Kind,
 }
 
@@ -77,7 +77,7 @@ impl Stack {
 /// Stacks with their times.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    /// What was run, for titles.
+    /// Name of the run, for titles.
     pub title: String,
     /// Wall time of the run, ns.
     pub wall_ns: i64,
@@ -85,7 +85,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// No time yet.
+    /// Without time yet.
     pub fn new(title: &str, wall_ns: i64) -> Stacks {
         Stacks {
             title: title.to_owned(),
@@ -107,7 +107,7 @@ impl Stacks {
         self.times.iter().map(|(stack, ns)| (stack, *ns))
     }
 
-    /// All time of one kind, ns.
+    /// Sum of one kind of time, ns.
     pub fn total(&self, kind: Kind) -> u64 {
         let of_kind = self.iter().filter(|(stack, _)| stack.kind == kind);
         of_kind.fold(0, |sum, (_, ns)| sum.saturating_add(ns))

@@ -1,5 +1,4 @@
-//! What operations take on a machine, a row for each size. `BASELINE.md` says what the columns
-//! mean.
+//! Times of operations on a machine, one row per size. `BASELINE.md` documents the columns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +14,9 @@ use parquet::file::properties::WriterProperties;
 use crate::Error;
 use crate::target::{self, Target};
 
-/// What a table of this version is called in its metadata, under `laggard.schema`.
+/// Value of `laggard.schema` in the metadata of this table.
 pub const SCHEMA: &str = "laggard-baseline-table/1";
-/// What that begins with in every version.
+/// Prefix of that value in every version.
 const FAMILY: &str = "laggard-baseline-table/";
 
 /// One size of an operation in a group. Times are seconds.
@@ -31,26 +30,26 @@ pub struct Row {
     pub span: Option<&'static str>,
     /// Bytes per call and member.
     pub bytes: u64,
-    /// `measured`, or `check` of a size between those.
+    /// `measured`, or `check` for a size between the measured ones.
     pub kind: &'static str,
-    /// The shortest time of the slowest member.
+    /// Shortest time of the slowest member.
     pub time: f64,
-    /// Half of the repetitions took no longer.
+    /// Median over the repetitions.
     pub median: Option<f64>,
-    /// Between a quarter and three quarters of them.
+    /// Interquartile range of the repetitions.
     pub spread: Option<f64>,
-    /// How many counted.
+    /// Number of repetitions that count.
     pub repetitions: Option<u32>,
-    /// How far apart the members began at most.
+    /// Largest difference between the members' starts.
     pub skew: Option<f64>,
-    /// What the fitted model says.
+    /// Time of the fitted model.
     pub model: Option<f64>,
 }
 
 /// Makes sure that a table can be written here.
 ///
 /// # Errors
-/// One line that says what is in the way.
+/// One line that names the obstacle.
 pub fn check_target(path: &Path) -> Result<(), Error> {
     target::check(path, FAMILY)
 }
@@ -58,7 +57,7 @@ pub fn check_target(path: &Path) -> Result<(), Error> {
 /// Writes a table; `about` goes into its metadata.
 ///
 /// # Errors
-/// See [`check_target`]; or the file cannot be written.
+/// As [`check_target`]; or the file cannot be written.
 pub fn write(path: &Path, rows: &[Row], about: &[(&str, String)]) -> Result<(), Error> {
     let target = Target::open(path, FAMILY)?;
     let failed = |source| Error::encode(path, source);
@@ -137,7 +136,7 @@ mod tests {
         };
         let rows = [row(0, None), row(8, Some(2e-6))];
         write(&path, &rows, &[("description", "x".into())]).unwrap();
-        // Once more, over a table.
+        // Again, over an existing table.
         write(&path, &rows, &[("description", "y".into())]).unwrap();
         let file = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
         let metadata = file

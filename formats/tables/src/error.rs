@@ -1,14 +1,14 @@
-//! What can go wrong with tables.
+//! Errors of tables.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
-/// Why a table could not be written.
+/// Reason why a table could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file to be written exists and is something else.
+    /// The file exists and is not a table.
     #[error("{path} exists and is not a laggard table: choose another file, or remove it")]
     WouldOverwrite {
         /// The file.
@@ -25,7 +25,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The rows could not be encoded.
@@ -33,13 +33,13 @@ pub enum Error {
     Encode {
         /// The file.
         path: PathBuf,
-        /// What the encoder said.
+        /// The encoder's error.
         source: ParquetError,
     },
 }
 
 impl Error {
-    /// The error of writing to the system.
+    /// An error of writing to the system.
     pub(crate) fn write(path: &Path, source: io::Error) -> Error {
         Error::Write {
             path: path.to_owned(),
@@ -47,7 +47,7 @@ impl Error {
         }
     }
 
-    /// The error of the encoder, or of the system below it.
+    /// An error of the encoder, or of the system below it.
     pub(crate) fn encode(path: &Path, source: ParquetError) -> Error {
         let path = path.to_owned();
         match source {

@@ -1,4 +1,4 @@
-//! Rows that are collected column by column until there are enough for a row group.
+//! Collects rows column by column until they fill a row group.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use crate::schema::{COLUMNS, Kind};
 
-/// Rows of a group: what is held in memory at most, 7 MB.
+/// Rows of a row group; limits memory to about 7 MB.
 pub const ROWS: usize = 1 << 16;
 
 /// Values of a column.
@@ -26,11 +26,11 @@ enum Values {
 #[derive(Debug)]
 struct Cells {
     values: Values,
-    /// 1 = there is a value in that row; empty where there always is.
+    /// 1 = the row has a value; empty if every row has one.
     levels: Vec<i16>,
 }
 
-/// Rows that are not written yet.
+/// Rows not written yet.
 #[derive(Debug)]
 pub struct Group {
     columns: Vec<Cells>,
@@ -50,7 +50,7 @@ pub enum Cell {
 }
 
 impl Group {
-    /// No rows yet.
+    /// An empty group.
     pub fn new() -> Group {
         let columns = COLUMNS.iter().map(|column| Cells {
             values: match column.kind {
@@ -67,19 +67,19 @@ impl Group {
         }
     }
 
-    /// Adds a row, its cells in the order of the columns.
+    /// Adds a row; its cells are in the order of the columns.
     pub fn push(&mut self, row: &[Cell; COLUMNS.len()]) {
         for ((cell, column), cells) in row.iter().zip(COLUMNS).zip(&mut self.columns) {
             if column.optional {
                 cells.levels.push(i16::from(!matches!(cell, Cell::Null)));
             }
             match (&mut cells.values, *cell) {
-                // Bits: Parquet has no unsigned type below its logical ones.
+                // A cast of bits: Parquet's physical types are signed.
                 (Values::Number(values), Cell::Number(value)) => values.push(value as i32),
                 (Values::Count(values), Cell::Count(value)) => {
                     values.push(i64::try_from(value).unwrap_or(i64::MAX));
                 }
-                // As in the report.
+                // Converted as in the report.
                 (Values::Seconds(values), Cell::Ns(ns)) => values.push(ns as f64 / 1e9),
                 (Values::Text(values), Cell::Text(text)) => values.push(text),
                 (_, Cell::Null) if column.optional => {}
@@ -89,12 +89,12 @@ impl Group {
         self.rows += 1;
     }
 
-    /// Whether it is to be written.
+    /// Whether the group must be written.
     pub fn is_full(&self) -> bool {
         self.rows >= ROWS
     }
 
-    /// Writes the rows, if there are any, and is empty again.
+    /// Writes the rows, if there are any, and empties the group.
     pub fn write<W: Write + Send>(
         &mut self,
         file: &mut SerializedFileWriter<W>,
@@ -146,7 +146,7 @@ fn write_column<W: Write + Send>(
             writer.write_batch(values, levels, None)?;
         }
         (Values::Text(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
-            // Shared, not copied.
+            // Cheap: the texts are shared.
             let values = values.iter().map(|&text| texts[text as usize].clone());
             writer.write_batch(&values.collect::<Vec<_>>(), levels, None)?;
         }

@@ -1,4 +1,4 @@
-//! The table per rank: its rows, and how they become a file.
+//! The table per rank: its rows, and their file.
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::schema::{COLUMNS, Kind, message};
 use crate::target::{self, Target};
 use crate::{Error, SCHEMA, SCHEMA_FAMILY};
 
-/// What a table is about, for its metadata.
+/// Facts about the run, for a table's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'r> {
-    /// Of the recording.
+    /// Id of the recording.
     pub run_id: [u8; 16],
     /// Program.
     pub program: &'r str,
@@ -28,22 +28,22 @@ pub struct Run<'r> {
     pub arguments: &'r [String],
     /// Size of the world.
     pub ranks: u32,
-    /// Whether every instance was measured, so that times lost are complete.
+    /// Whether every instance was measured, so that lost times are complete.
     pub all: bool,
 }
 
-/// A text that a table knows; see [`PerRank::text`].
+/// A text registered with [`PerRank::text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text(u32);
 
-/// A call somewhere in the program.
+/// A call site.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Its name.
+    /// Name of the call.
     pub operation: Text,
     /// Source file, if known.
     pub file: Option<Text>,
-    /// From 1; 0 = unknown.
+    /// Line, from 1; 0 = unknown.
     pub line: u32,
     /// Function, or an address in it, if known.
     pub function: Option<Text>,
@@ -51,33 +51,33 @@ pub struct Call {
     pub callpath: Option<Text>,
 }
 
-/// Who was late, and what that rank did meanwhile. Times are ns.
+/// A late rank and its activities meanwhile. Times are ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
     /// World rank.
     pub rank: u32,
-    /// Its late call; the call path is not in the table.
+    /// Its late call; the table leaves out this call's path.
     pub call: Call,
-    /// Of the time lost, the part in which it computed.
+    /// Part of the lost time in which it computed.
     pub computation: u64,
-    /// … in which it was itself inside communication.
+    /// Part in which it was inside communication.
     pub waiting: u64,
-    /// … in which it was inside file operations.
+    /// Part in which it was inside file operations.
     pub io: u64,
 }
 
-/// What a row tells of its rank and thread.
+/// Content of a row for its rank and thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// Where its time went.
+    /// Time by kind.
     Time,
-    /// What it lost in a pattern.
+    /// Time lost in a pattern.
     Lost {
-        /// How often.
+        /// Number of instances.
         instances: u64,
-        /// In which call.
+        /// The losing call.
         call: Call,
-        /// Because of whom, if of anybody.
+        /// The late rank, if there was one.
         late: Option<Late>,
     },
 }
@@ -89,17 +89,17 @@ pub struct Row {
     pub rank: u32,
     /// Thread.
     pub thread: u32,
-    /// Its host.
+    /// Host name.
     pub host: Text,
     /// Kind of time, or pattern.
     pub metric: Text,
-    /// ns.
+    /// Time, ns.
     pub time: u64,
-    /// The rest.
+    /// Further content.
     pub value: Value,
 }
 
-/// A table that is being written.
+/// A table being written.
 pub struct PerRank {
     file: SerializedFileWriter<BufWriter<Target>>,
     group: Group,
@@ -108,11 +108,11 @@ pub struct PerRank {
 }
 
 impl PerRank {
-    /// Makes sure that a table can be written here: there is none, or an older table, an
-    /// empty file, or something that is no regular file; and a file can be made beside it.
+    /// Makes sure that a table can be written here. The file may be missing, an older table,
+    /// empty, or not a regular file, and a file beside it must be possible.
     ///
     /// # Errors
-    /// One line that says what is in the way.
+    /// One line that names the obstacle.
     pub fn check_target(path: &Path) -> Result<(), Error> {
         target::check(path, SCHEMA_FAMILY)
     }
@@ -120,7 +120,7 @@ impl PerRank {
     /// Begins a table.
     ///
     /// # Errors
-    /// See [`PerRank::check_target`]; or the file cannot be written.
+    /// As [`PerRank::check_target`]; or the file cannot be written.
     pub fn create(path: &Path, run: &Run) -> Result<PerRank, Error> {
         let target = Target::open(path, SCHEMA_FAMILY)?;
         let failed = |source| Error::encode(path, source);
@@ -137,14 +137,13 @@ impl PerRank {
         Ok(table)
     }
 
-    /// Makes a text known, to be used in any number of rows. The same one twice takes
-    /// memory twice.
+    /// Registers a text for use in any number of rows. A repeated text takes memory again.
     pub fn text(&mut self, text: &str) -> Text {
         self.texts.push(ByteArray::from(text.as_bytes().to_vec()));
         Text(self.texts.len() as u32 - 1)
     }
 
-    /// Adds a row. Rows come ascending by rank and thread.
+    /// Adds a row. Rows must ascend by rank and thread.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -156,15 +155,15 @@ impl PerRank {
         }
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and gives it its final name.
     ///
     /// # Errors
-    /// The file cannot be written; what had its name before is still there.
+    /// The file cannot be written; an older file of this name then remains.
     pub fn finish(mut self) -> Result<(), Error> {
         self.write_group()?;
         let path = self.file.inner().get_ref().path().to_owned();
         let failed = |source| Error::encode(&path, source);
-        // With what stands at the end of the file.
+        // Includes the footer at the end of the file.
         let buffer = self.file.into_inner().map_err(failed)?;
         let target = buffer.into_inner();
         target
@@ -225,7 +224,7 @@ impl PerRank {
     }
 }
 
-/// How the file is written. Everything in it follows from the rows and the run alone.
+/// Settings of the file; they depend only on the rows and the run.
 fn properties(run: &Run) -> WriterProperties {
     let hex = |bytes: [u8; 16]| -> String {
         let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
@@ -251,7 +250,7 @@ fn properties(run: &Run) -> WriterProperties {
         .set_sorting_columns(Some(vec![ascending(0), ascending(1)]))
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk);
-    // Times hardly repeat.
+    // Times hardly repeat, so a dictionary is useless.
     for column in COLUMNS.iter().filter(|column| column.kind == Kind::Seconds) {
         let path = ColumnPath::from(column.name);
         properties = properties.set_column_dictionary_enabled(path, false);

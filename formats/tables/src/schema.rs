@@ -1,9 +1,9 @@
-//! The columns, in the order of the file. `PER_RANK.md` says the same in words.
+//! The columns, in the order of the file. `PER_RANK.md` documents them.
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number of something, unsigned, 32 bit.
+    /// An unsigned number, 32 bit.
     Number,
     /// A number of instances, 64 bit.
     Count,

@@ -1,4 +1,4 @@
-//! The file that is written: under a temporary name until it is complete.
+//! The output file, under a temporary name until it is complete.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -7,33 +7,33 @@ use laggard_files::{Part, Place};
 
 use crate::Error;
 
-/// What Parquet files begin and end with.
+/// First and last bytes of a Parquet file.
 const MAGIC: &[u8] = b"PAR1";
-/// The metadata of a table of ours is shorter than this; it grows with the groups of rows.
+/// Upper bound of a table's metadata, bytes; it grows with the row groups.
 const MOST_METADATA: u64 = 64 << 20;
 
-/// Makes sure that a table can be written here: there is none, or an older table, an empty
-/// file, or a stream; and a file can be made beside it.
+/// Makes sure that a table can be written here. The file may be missing, an older table, empty,
+/// or a stream, and a file beside it must be possible.
 ///
 /// # Errors
-/// One line that says what is in the way.
+/// One line that names the obstacle.
 pub fn check(path: &Path, family: &str) -> Result<(), Error> {
     let target = Target::open(path, family)?;
-    // Its temporary file goes with it.
+    // Dropping it removes its temporary file.
     drop(target);
     Ok(())
 }
 
-/// A file that is being written.
+/// A file being written.
 #[derive(Debug)]
 pub struct Target {
     part: Part,
-    /// What was asked for, for messages.
+    /// Requested path, for messages.
     path: PathBuf,
 }
 
 impl Target {
-    /// Begins a file; what is there may be a table of this family of schemas.
+    /// Begins a file; it may replace a table of this family of schemas.
     pub fn open(path: &Path, family: &str) -> Result<Target, Error> {
         let failed = |source| Error::write(path, source);
         let place = laggard_files::check(path).map_err(failed)?;
@@ -48,12 +48,12 @@ impl Target {
         })
     }
 
-    /// What was asked for.
+    /// The requested path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the complete file its name.
+    /// Gives the complete file its final name.
     pub fn finish(self) -> Result<(), Error> {
         let finished = self.part.finish();
         finished.map_err(|source| Error::write(&self.path, source))
@@ -70,7 +70,7 @@ impl Write for Target {
     }
 }
 
-/// Whether a file is a table of any version. Only its ends are looked at, which may be
+/// Whether a file is a table of any version. Reads only its start and end, which may hold
 /// anything.
 fn is_table(path: &Path, family: &str) -> io::Result<bool> {
     let (mut file, size) = laggard_files::open(path)?;

@@ -1,4 +1,4 @@
-//! Tables that are read back with the reader of another author.
+//! Tables read back with an independent reader.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ const RUN: Run = Run {
     all: true,
 };
 
-/// A table of so many rows, a time and a loss in turns.
+/// A table of `rows` rows, alternating between times and losses.
 fn write(path: &Path, rows: u32) {
     let mut table = PerRank::create(path, &RUN).unwrap();
     let [host, wall, late_sender] = ["n1", "wall", "late_sender"].map(|text| table.text(text));
@@ -129,7 +129,7 @@ fn groups_can_be_skipped_and_the_metadata_says_what_it_is() {
     let metadata = reader.metadata();
     assert_eq!(metadata.num_row_groups(), 4);
     for group in metadata.row_groups() {
-        // The ranks of a group, and texts once each.
+        // Statistics of the ranks, and each text once.
         assert!(
             group
                 .column(0)
@@ -151,7 +151,7 @@ fn groups_can_be_skipped_and_the_metadata_says_what_it_is() {
         (values["laggard.program"], values["laggard.ranks"]),
         ("./app", "3")
     );
-    // The specification names every column, with its type.
+    // The specification lists every column.
     let specification = include_str!("../PER_RANK.md");
     for column in known.schema_descr().columns() {
         let row = format!("| `{}` |", column.name());
@@ -178,7 +178,7 @@ fn nothing_else_is_overwritten() {
     write(&path, 7);
     assert_eq!(read(&path).len(), 7);
     let whole = fs::read(&path).unwrap();
-    // Begun and given up: what was there stays, and nothing else.
+    // Abandoned: the old file stays, and nothing else.
     let mut begun = PerRank::create(&path, &RUN).unwrap();
     begun.text("something");
     drop(begun);

@@ -1,5 +1,4 @@
-//! Prints what stands in location files: `dump FILE…`, or `dump -s FILE…` for a
-//! summary only.
+//! Prints the contents of location files: `dump FILE…`, or `dump -s FILE…` for a summary only.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Checks a trace as a whole: `matching DIR`. Every message sent must be received as
-//! often on its channel, and all members of a group must have done the same collectives
-//! in the same order. Says what does not fit; exit code 1 if anything.
+//! Checks a trace as a whole: `matching DIR`. Sends and receives on each channel must be equal
+//! in number. All members of a group must make the same collectives in the same order. Prints
+//! mismatches; exit code 1 if there are any.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,14 +12,14 @@ use laggard_trace::{
 
 /// Group, source, destination, tag.
 type Channel = (u64, i32, i32, i32);
-/// When it was entered, operation, root.
+/// Time of entry, operation, root.
 type Collective = (u64, u16, i32);
 
 #[derive(Default)]
 struct Totals {
     /// Messages and bytes: sent, received.
     channels: HashMap<Channel, [(u64, u64); 2]>,
-    /// By group and rank: the operations, with the time of entering.
+    /// Operations with their time of entry, by group and rank.
     collectives: BTreeMap<u64, BTreeMap<u32, Vec<Collective>>>,
     sizes: HashMap<u64, u32>,
     calls: u64,
@@ -37,7 +37,7 @@ impl Totals {
     }
 }
 
-/// A receive posted and not completed yet, or a message posted in a location.
+/// A posted receive that is not completed yet, or a message posted in a location.
 struct Post {
     channel: Option<Channel>,
     bytes: u64,
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     report(totals)
 }
 
-/// Counts what stands in the records themselves; gives the posts.
+/// Counts the messages in the records themselves; returns the posts.
 fn gather(location: &Location, totals: &mut Totals) -> Vec<Post> {
     let rank = location.header.rank;
     let mut posts = Vec::new();
@@ -173,7 +173,7 @@ fn each_event(location: &Location, mut f: impl FnMut(&Event, &Signature)) {
     }
 }
 
-/// Applies the completions of a location to the posts of all.
+/// Applies the completions of a location to the posts of all locations.
 fn complete(location: &Location, posts: &mut HashMap<(u32, u32), Vec<Post>>, totals: &mut Totals) {
     let (rank, thread) = (location.header.rank, location.header.thread);
     let mut so_far = 0u64;

@@ -6,13 +6,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const FILE_MAGIC: [u8; 8] = *b"LAGGARD\x1a";
 /// The version that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-/// Tells a file of the other byte order.
+/// Reads differently in a file of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// First bytes of every block.
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LGBK");
-/// Blocks begin at multiples of this.
+/// Alignment of blocks, bytes.
 pub const BLOCK_ALIGN: usize = 8;
-/// Where too little room for a header remains before a multiple of this, the next block begins there.
+/// Page size, bytes. If too little room for a header remains before a multiple of this, the
+/// next block begins there.
 pub const PAGE: usize = 4096;
 /// Block flag: complete, with checksum.
 pub const SEALED: u16 = 1;
@@ -41,15 +42,15 @@ pub struct FileHeader {
     pub ticks_per_s: u64,
     /// Locations with equal ids share one clock.
     pub host_id: u64,
-    /// When the file was made, ticks.
+    /// Creation time of the file, ticks.
     pub start_ticks: u64,
-    /// The same moment, `CLOCK_REALTIME` in ns.
+    /// The same moment as `CLOCK_REALTIME`, ns.
     pub start_unix_ns: u64,
     /// Process id.
     pub pid: u32,
     /// Zero.
     pub reserved: [u8; 40],
-    /// CRC-32C of everything before.
+    /// CRC-32C of all bytes before.
     pub checksum: u32,
 }
 
@@ -77,7 +78,7 @@ impl FileHeader {
         }
     }
 
-    /// The checksum that belongs to this content.
+    /// The checksum of this content.
     pub fn expected_checksum(&self) -> u32 {
         crc32c::crc32c(&self.as_bytes()[..124])
     }
@@ -89,7 +90,7 @@ impl Default for FileHeader {
     }
 }
 
-/// What a location's ticks are.
+/// The clock that a location's ticks come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Clock {
@@ -115,7 +116,7 @@ pub enum BlockKind {
     Clock = 4,
     /// One [`End`].
     End = 5,
-    /// Nothing of meaning.
+    /// Content without meaning.
     Padding = 6,
     /// [`RegionEntry`]s.
     Regions = 7,
@@ -133,15 +134,15 @@ pub struct BlockHeader {
     pub kind: u16,
     /// [`SEALED`].
     pub flags: u16,
-    /// Payload bytes; of an unsealed block, the room reserved.
+    /// Payload bytes; in an unsealed block the reserved room.
     pub length: u32,
     /// CRC-32C of this header with a zero here, then the payload.
     pub checksum: u32,
-    /// Records: ticks that offsets count from.
+    /// Records: base of their offsets, ticks.
     pub base: u64,
     /// Records: `CLOCK_MONOTONIC` at `base`, ns.
     pub monotonic_ns: u64,
-    /// Entries.
+    /// Number of entries.
     pub count: u32,
     /// Zero.
     pub reserved: u32,
@@ -175,7 +176,7 @@ impl BlockHeader {
         header
     }
 
-    /// The checksum that belongs to this header and payload.
+    /// The checksum of this header and payload.
     pub fn expected_checksum(&self, payload: &[u8]) -> u32 {
         let mut bare = *self;
         bare.checksum = 0;
@@ -183,7 +184,7 @@ impl BlockHeader {
     }
 }
 
-/// Runtime profile of one (operation, call path). Ticks.
+/// Runtime profile of one (operation, call path); ticks.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -195,13 +196,13 @@ pub struct ProfileEntry {
     pub flags: u16,
     /// Call path id.
     pub call_path: u32,
-    /// Calls.
+    /// Number of calls.
     pub count: u64,
     /// Sum of durations, ticks.
     pub total: u64,
-    /// Shortest, ticks.
+    /// Shortest duration, ticks.
     pub minimum: u64,
-    /// Longest, ticks.
+    /// Longest duration, ticks.
     pub maximum: u64,
     /// Bytes sent plus received by the calls.
     pub bytes: u64,
@@ -211,9 +212,9 @@ pub struct ProfileEntry {
 
 const _: () = assert!(size_of::<ProfileEntry>() == 64);
 
-/// Runtime profile of one region of the program. Ticks.
+/// Runtime profile of one region of the program; ticks.
 ///
-/// *Exclusive* is time outside of regions nested in it and outside of recorded calls.
+/// *Exclusive* time lies outside of nested regions and of recorded calls.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -223,7 +224,7 @@ pub struct RegionEntry {
     pub region: u32,
     /// Bit 0: see [`REGION_UNTIMED`].
     pub flags: u32,
-    /// Instances that were begun and ended.
+    /// Instances that began and ended.
     pub count: u64,
     /// Sum of their durations, ticks.
     pub inclusive: u64,
@@ -233,9 +234,9 @@ pub struct RegionEntry {
     pub minimum: u64,
     /// Largest exclusive time of an instance, ticks.
     pub maximum: u64,
-    /// Instances that were begun and never ended.
+    /// Instances that began and never ended.
     pub unended: u64,
-    /// Ends of which there was no begin.
+    /// Ends without a begin.
     pub unbegun: u64,
     /// Instances without times, see [`REGION_UNTIMED`].
     pub untimed: u64,
@@ -247,19 +248,19 @@ pub struct RegionEntry {
 
 const _: () = assert!(size_of::<RegionEntry>() == 96);
 
-/// [`RegionEntry::flags`]: a tiny function, of which later calls were counted only. Their time
-/// is that of the region around them.
+/// [`RegionEntry::flags`]: a tiny function whose later calls were only counted. Their time
+/// counts for the enclosing region.
 pub const REGION_UNTIMED: u32 = 1;
 
-/// Where the reference clock stood at a moment of the location's clock.
+/// The reference clock at a moment of the location's clock.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct ClockPoint {
-    /// Ticks of this location.
+    /// Moment, ticks of this location.
     pub local: u64,
-    /// ns of rank 0's `CLOCK_MONOTONIC`.
+    /// Rank 0's `CLOCK_MONOTONIC`, ns.
     pub reference_ns: i64,
     /// Half of the smallest round trip, ns.
     pub error_ns: u64,
@@ -269,25 +270,25 @@ pub struct ClockPoint {
     pub reserved: u32,
 }
 
-/// How a location's recording ended.
+/// End of a location's recording.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct End {
-    /// Calls that went through the collector.
+    /// Calls that passed the collector.
     pub calls: u64,
-    /// Calls that stand in records.
+    /// Calls in records.
     pub recorded: u64,
-    /// Calls that should have been recorded and were not.
+    /// Calls that should have been recorded but were not.
     pub lost: u64,
-    /// Ticks.
+    /// End of the recording, ticks.
     pub end_ticks: u64,
     /// 0 finalize, 1 exit without it, 2 thread end, 3 aborted.
     pub reason: u32,
     /// Bit 0 size limit, 1 write error, 2 internal error, 3 paused at times, 4 regions left out.
     pub limits: u32,
-    /// Threads of the process that got no location; in the end of thread 0.
+    /// Threads of the process without a location; only in the end of thread 0.
     pub unrecorded_threads: u64,
     /// Zero.
     pub reserved: [u64; 2],
@@ -299,11 +300,11 @@ const _: () = assert!(size_of::<End>() == 64 && size_of::<ClockPoint>() == 32);
 pub const LIMIT_SIZE: u32 = 1;
 /// [`End::limits`]: the file system refused more.
 pub const LIMIT_WRITE: u32 = 2;
-/// [`End::limits`]: the collector stopped on an error of its own.
+/// [`End::limits`]: the collector stopped on an internal error.
 pub const LIMIT_INTERNAL: u32 = 4;
-/// [`End::limits`]: the program or user paused the recording at times.
+/// [`End::limits`]: the program or user paused the recording for some time.
 pub const LIMIT_PAUSED: u32 = 8;
-/// [`End::limits`]: more regions of the program than are kept, or more of them open at once.
+/// [`End::limits`]: too many regions of the program, in total or open at once.
 pub const LIMIT_REGIONS: u32 = 16;
 
 /// Rounds up to the alignment of blocks.

@@ -1,4 +1,4 @@
-//! Definitions: what records refer to by id. Layouts as in `FORMAT.md`.
+//! Definitions, to which records refer by id. Layouts as in `FORMAT.md`.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -21,7 +21,7 @@ pub const ALL_PES: u64 = 2;
 
 /// Flags of a [`Signature`].
 pub mod flags {
-    /// Leaves a request behind; counts a post number.
+    /// Creates a request and takes the next post number.
     pub const POSTS: u16 = 1 << 0;
     /// Belongs to the call of the next record without this flag.
     pub const PART: u16 = 1 << 1;
@@ -43,7 +43,7 @@ pub mod flags {
     pub const PERSISTENT: u16 = 1 << 9;
     /// Counts as the next collective on `group`.
     pub const COLLECTIVE: u16 = 1 << 10;
-    /// Made while recording was paused: kept for matching, not in the profile.
+    /// Made while recording was paused: kept for matching, left out of the profile.
     pub const PAUSED: u16 = 1 << 11;
 }
 
@@ -61,7 +61,7 @@ pub struct Endpoint {
     pub bytes: u64,
 }
 
-/// Everything that repeats from call to call. 80 bytes.
+/// The part of a call that repeats. 80 bytes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -77,15 +77,15 @@ pub struct Signature {
     pub call_path: u32,
     /// Completion list id, 0 = none.
     pub completes: u32,
-    /// Communicator, window or file that the call is on.
+    /// Communicator, window or file of the call.
     pub group: u64,
-    /// Message sent; of a collective, root and bytes sent.
+    /// Message sent; in a collective, root and bytes sent.
     pub send: Endpoint,
-    /// Message received; of a collective, bytes received.
+    /// Message received; in a collective, bytes received.
     pub receive: Endpoint,
-    /// What was made or freed.
+    /// Object that the call made or freed.
     pub object: u64,
-    /// Call-specific.
+    /// Meaning depends on the call.
     pub parameter: i64,
     /// Zero.
     pub reserved: u64,
@@ -104,14 +104,15 @@ impl Signature {
 /// One frame of a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frame {
-    /// An address in a module: offset in the ELF file's address space, already inside the call instruction.
+    /// An address in a module: offset in the ELF file's address space, within the call
+    /// instruction.
     Native {
         /// Module id.
         module: u32,
         /// ELF virtual address.
         offset: u64,
     },
-    /// A line that the recorder knew (an interpreter's frame).
+    /// A line known to the recorder (an interpreter's frame).
     Source {
         /// String id.
         file: u32,
@@ -132,7 +133,7 @@ pub enum Definition {
     String {
         /// Id.
         id: u32,
-        /// What the system gave.
+        /// Bytes as the system gave them.
         bytes: Vec<u8>,
     },
     /// A loaded object of the program.
@@ -161,7 +162,7 @@ pub enum Definition {
     Communicator(Communicator),
     /// A signature.
     Signature(Signature),
-    /// Requests that a call completed: (delta, outcome).
+    /// Requests that a call completed.
     CompletionList {
         /// Id.
         id: u32,
@@ -170,9 +171,9 @@ pub enum Definition {
     },
     /// A window or a file.
     GroupHandle {
-        /// Identity on all its ranks.
+        /// Identity, equal on all its ranks.
         id: u64,
-        /// Communicator that it was made on.
+        /// Communicator on which it was made.
         communicator: u64,
         /// 1 window, 2 file.
         kind: u32,
@@ -190,7 +191,7 @@ pub enum Definition {
     },
     /// A region of the program.
     Region(Region),
-    /// Something about the run: program, argument, host…
+    /// A property of the run: program, argument, host…
     Property {
         /// String id.
         key: u32,
@@ -202,34 +203,34 @@ pub enum Definition {
 /// A communicator as one of its ranks knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Communicator {
-    /// The same on all its ranks.
+    /// Identity, equal on all its ranks.
     pub id: u64,
-    /// Communicator that it was made from, 0 = none.
+    /// Parent communicator, 0 = none.
     pub parent: u64,
     /// 0 intracommunicator, 1 intercommunicator.
     pub kind: u32,
-    /// Members (of the local group).
+    /// Size of the (local) group.
     pub size: u32,
-    /// This rank's number in it.
+    /// This rank's number in the group.
     pub local_rank: u32,
     /// String id, 0 = none.
     pub name: u32,
-    /// World ranks; empty in the files of all members but local rank 0.
+    /// World ranks; only the file of local rank 0 has them, others are empty.
     pub members: Vec<u32>,
     /// World ranks of the remote group of an intercommunicator.
     pub remote_members: Vec<u32>,
 }
 
-/// A region of the program, as `laggard.h` or an instrumented function names it.
+/// A region of the program, named through `laggard.h` or an instrumented function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// Counts from 1 in each file.
     pub id: u32,
     /// One of the `REGION_` kinds.
     pub kind: u32,
-    /// String id; 0 of a function.
+    /// String id; 0 for a function.
     pub name: u32,
-    /// Call path id: where it was begun first; of a function one frame, its entry.
+    /// Call path id of its first begin. For a function: one frame, its entry.
     pub call_path: u32,
 }
 
@@ -237,15 +238,15 @@ pub struct Region {
 pub const REGION_NAMED: u32 = 1;
 /// [`Region::kind`]: a function that the compiler instrumented.
 pub const REGION_FUNCTION: u32 = 2;
-/// [`Region::kind`]: from a phase marker to the next.
+/// [`Region::kind`]: from one phase marker to the next.
 pub const REGION_PHASE: u32 = 3;
 
-/// Whose data a rank gets in the neighbourhood collectives of a communicator.
+/// The sources of a rank in a communicator's neighbourhood collectives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
     /// Id of the communicator.
     pub communicator: u64,
-    /// Ranks in it. A rank may be there more than once, also the own one.
+    /// Ranks in the communicator. A rank may occur more than once, as may the own one.
     pub sources: Vec<u32>,
 }
 
@@ -258,7 +259,7 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 }
 
 impl Definition {
-    /// The last kind that this version knows. Readers skip later ones.
+    /// The last kind of this version. Readers skip later ones.
     pub const LAST_KIND: u16 = 12;
 
     /// Appends this definition's bytes.
@@ -384,9 +385,9 @@ impl Definition {
         }
     }
 
-    /// Decodes the definition at the start of `bytes`: the definition (`None` if its
-    /// kind is unknown or its body malformed) and its size with padding. `Err` if
-    /// the sizes do not fit into `bytes`.
+    /// Decodes the definition at the start of `bytes`. Returns the definition and its size with
+    /// padding. `None` if its kind is unknown or its body malformed; `Err` if the sizes do not
+    /// fit into `bytes`.
     #[allow(clippy::result_unit_err)]
     pub fn decode(bytes: &[u8]) -> Result<(Option<Definition>, usize), ()> {
         let head = bytes.get(..8).ok_or(())?;
@@ -401,7 +402,7 @@ impl Definition {
     }
 }
 
-/// Takes numbers off the front of a definition's body.
+/// Takes numbers from the front of a definition's body.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -3,7 +3,7 @@
 use crate::define::{Communicator, Definition, Frame, Neighbours, Region, Signature};
 use crate::{PEER_ANY, flags};
 
-/// Largest id accepted: bounds what a damaged file can make a reader allocate.
+/// Largest id accepted. It bounds the memory that a damaged file can make a reader allocate.
 const MAX_ID: usize = 1 << 26;
 
 /// A loaded object of the program.
@@ -17,8 +17,7 @@ pub struct Module {
     pub build_id: Vec<u8>,
 }
 
-/// Everything that a file defines. Look-ups with an undefined id give an empty
-/// value, never a panic.
+/// All definitions of a file. Look-ups of an undefined id give an empty value, never a panic.
 #[derive(Debug, Default)]
 pub struct Definitions {
     strings: Vec<Vec<u8>>,
@@ -35,12 +34,12 @@ pub struct Definitions {
     peers: Vec<Vec<u32>>,
     regions: Vec<Region>,
     properties: Vec<(u32, u32)>,
-    /// Bytes of the file, if they come from one.
+    /// Size of the file, bytes; `None` in memory.
     room: Option<usize>,
 }
 
-/// Bytes that a definition takes at least, by kind. Ids count from 1, so no id in a file is
-/// higher than so many of them fit into it: a few bytes cannot ask for a table of gigabytes.
+/// Smallest size of a definition, bytes, by kind. Ids count from 1, so the size of the file
+/// bounds them. Without this, a few bytes could ask for a table of gigabytes.
 mod least {
     pub const STRING: usize = 12;
     pub const MODULE: usize = 40;
@@ -63,7 +62,7 @@ fn place<T: Clone>(table: &mut Vec<T>, id: u32, most: usize, value: T, empty: T)
 }
 
 impl Definitions {
-    /// No definitions yet, from a file of so many bytes.
+    /// An empty set for a file of `bytes` bytes.
     pub(crate) fn of_file(bytes: usize) -> Definitions {
         Definitions {
             room: Some(bytes),
@@ -71,7 +70,7 @@ impl Definitions {
         }
     }
 
-    /// Gives room back that lists were made for and do not need.
+    /// Frees unused capacity of the lists.
     pub(crate) fn shrink(&mut self) {
         self.strings.shrink_to_fit();
         self.modules.shrink_to_fit();
@@ -82,7 +81,7 @@ impl Definitions {
         self.regions.shrink_to_fit();
     }
 
-    /// Takes a definition in; `false` if its id cannot be right.
+    /// Adds a definition; `false` if its id cannot be right.
     pub fn insert(&mut self, definition: Definition) -> bool {
         let room = self.room.unwrap_or(usize::MAX);
         match definition {
@@ -190,7 +189,7 @@ impl Definitions {
         &self.signatures
     }
 
-    /// Takes flags away from a signature: what its calls did turned out to be uncertain.
+    /// Clears flags of a signature whose calls turned out to be uncertain.
     pub fn clear_flags(&mut self, id: u32, flags: u16) {
         if let Some(signature) = self.signatures.get_mut(id as usize) {
             signature.flags &= !flags;
@@ -209,8 +208,8 @@ impl Definitions {
         &self.completion_lists
     }
 
-    /// World ranks that a `MPI_Win_post` or `MPI_Win_start` with this parameter named; none
-    /// if they are not known.
+    /// World ranks named by a `MPI_Win_post` or `MPI_Win_start` with this parameter; empty if
+    /// unknown.
     pub fn peers(&self, parameter: i64) -> &[u32] {
         let id = parameter as u32 as usize;
         self.peers.get(id).map_or(&[], Vec::as_slice)
@@ -226,15 +225,15 @@ impl Definitions {
         &self.regions
     }
 
-    /// Puts other calls in place of signatures': what they are is only known where they are read.
+    /// Replaces the operations of signatures, which only the reader knows.
     pub fn rename_operations(&mut self, name: impl Fn(&Signature) -> u16) {
         for signature in &mut self.signatures {
             signature.operation = name(signature);
         }
     }
 
-    /// Makes collectives of the calls with this number, on a group of so many ranks: what is one
-    /// is only known where it is read.
+    /// Turns the calls with this number into collectives on a group of `size` ranks. Only the
+    /// reader knows which operations are collectives.
     pub fn make_collective(&mut self, operation: u16, group: u64, size: u32) {
         for signature in &mut self.signatures {
             if signature.operation == operation {
@@ -278,7 +277,7 @@ mod tests {
         assert!(!definitions.insert(signature(11)));
         assert!(!definitions.insert(signature(0)));
         assert_eq!(definitions.signatures().len(), 11);
-        // In memory there is no file to go by.
+        // In memory no file size limits the id.
         assert!(Definitions::default().insert(signature(11)));
     }
 

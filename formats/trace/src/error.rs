@@ -1,9 +1,9 @@
-//! What can be wrong with a trace.
+//! Errors and damage of traces.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file could not be opened as a location of a trace.
+/// Reason why a file could not be opened as a location of a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused to open or map the file.
@@ -11,7 +11,7 @@ pub enum Error {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file does not begin with a trace header.
@@ -19,10 +19,10 @@ pub enum Error {
     NotATrace {
         /// The file.
         path: PathBuf,
-        /// What is wrong with the header.
+        /// Fault of the header.
         why: &'static str,
     },
-    /// The file was written by a newer version.
+    /// A newer version wrote the file.
     #[error(
         "{path}: trace format version {found}, this program reads up to {supported}: use a newer laggard"
     )]
@@ -31,17 +31,17 @@ pub enum Error {
         path: PathBuf,
         /// The file's version.
         found: u32,
-        /// The newest version that this reader knows.
+        /// The newest version supported.
         supported: u32,
     },
 }
 
-/// Something wrong inside a file whose other parts can still be used.
+/// Damage inside a file whose other parts are usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// What is wrong.
+    /// Kind of damage.
     pub what: DamageKind,
 }
 
@@ -52,7 +52,7 @@ pub enum DamageKind {
     Checksum,
     /// A block reaches beyond the end of the file, or its sizes contradict each other.
     Structure,
-    /// Bytes that are no block; the rest of the file was searched for the next one.
+    /// Bytes that are not a block; the rest of the file was searched for the next one.
     NoBlock,
     /// A definition that cannot be decoded.
     Definition,
@@ -60,13 +60,13 @@ pub enum DamageKind {
     UnknownSignature,
     /// A block was open when the process ended; its complete records were used.
     OpenBlock,
-    /// An extent of a node file is missing, cut off or claimed twice; nothing from there on
+    /// An extent of a node file is missing, truncated or claimed twice; nothing from there on
     /// was used.
     Extent,
 }
 
 impl DamageKind {
-    /// One line for people.
+    /// One line for users.
     pub fn describe(self) -> &'static str {
         match self {
             DamageKind::Checksum => "checksum mismatch, block skipped",

@@ -1,20 +1,19 @@
-//! The trace format: what the collector writes and the analyzer reads.
+//! The trace format: the collector writes it, the analyzer reads it.
 //!
-//! *Purpose.* One file per location (or one per host for all of its locations), appended while the program runs, readable up
-//! to the last record however the program ended. `FORMAT.md` beside this crate is
-//! the byte-level specification.
+//! *Purpose.* One file per location, or one per host for all its locations. The file grows
+//! while the program runs. It is readable up to the last record, however the program ended.
+//! `FORMAT.md` beside this crate is the byte-level specification.
 //!
-//! *Data flow.* [`LocationWriter`] takes ticks and signature ids and fills blocks
-//! of [`Record`]s in a [`Space`] (a mapped file, a part of one, or memory). [`Location`] maps a
-//! file, checks its blocks, and gives the records of a chunk as a slice of the
-//! mapping; [`Decoder`] turns records into [`Event`]s.
+//! *Data flow.* [`LocationWriter`] takes ticks and signature ids and fills blocks of
+//! [`Record`]s in a [`Space`] (a mapped file, a part of one, or memory). [`Location`] maps a
+//! file, checks its blocks, and returns the records of a chunk as a slice of the mapping.
+//! [`Decoder`] turns records into [`Event`]s.
 //!
-//! *Constraints.* The writing half does not panic, and allocates only for
-//! definitions. The reading half treats every byte as hostile: what is wrong is
-//! listed as [`Damage`], the rest is used.
+//! *Constraints.* The writing half does not panic, and allocates only for definitions. The
+//! reading half treats every byte as hostile: it lists faults as [`Damage`] and uses the rest.
 //!
-//! *Not here.* What calls mean beyond their [`calls`] row; time conversion;
-//! anything that knows more than one location.
+//! *Not here.* The meaning of calls beyond their [`calls`] row; time conversion; anything that
+//! needs more than one location.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod block;
@@ -47,9 +46,9 @@ pub use write::{CHUNK_BYTES, LocationWriter};
 
 /// Extension of location files.
 pub const FILE_EXTENSION: &str = "lgt";
-/// Mode of the files of a trace: paths and arguments in it are nobody else's business.
+/// Mode of trace files. They hold paths and arguments, so only the user may read them.
 pub const PRIVATE_FILE: u32 = 0o600;
-/// Mode of a trace's directory, where the collector makes it.
+/// Mode of a trace directory that the collector makes.
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// The file that claims a directory for one run.
 pub const RUN_FILE: &str = "run.json";

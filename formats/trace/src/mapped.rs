@@ -1,8 +1,8 @@
-//! Maps of files that a program writes through, and what becomes of them when somebody cuts the
-//! file off: a store beyond its end is a SIGBUS, which would end the program.
+//! Maps through which a program writes files, and their replacement if somebody truncates the
+//! file. A store beyond the file's end raises SIGBUS, which would end the program.
 //!
-//! Who handles that signal calls [`replace`]: the map becomes memory that belongs to no file, and
-//! the store goes on. Nothing of what is stored from then on is kept.
+//! The signal's handler calls [`replace`]: the map becomes anonymous memory, and the store goes
+//! on. Data stored from then on is lost.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -14,27 +14,26 @@ use memmap2::MmapMut;
 /// A map that outlives its file.
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    /// Unmapped after it was taken from the list.
+    /// Unmapped after its entry is gone from the list.
     map: MmapMut,
     entry: &'static Entry,
 }
 
-/// Where a map is. Entries are used again, and never freed: a signal handler reads them.
+/// The place of a map. Entries are reused and never freed: a signal handler reads them.
 #[derive(Debug)]
 struct Entry {
     /// First address; 0 = free.
     start: AtomicUsize,
-    /// Last address and one more.
+    /// Address after the last.
     end: AtomicUsize,
-    /// Whether it is the file's no longer.
+    /// Whether the map no longer belongs to the file.
     is_cut_off: AtomicBool,
     next: AtomicPtr<Entry>,
 }
 
-/// The start of a map whose entry is being filled in.
+/// Start address of an entry that is being filled in.
 const CLAIMED: usize = 1;
 
-/// All entries.
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -43,7 +42,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     std::iter::successors(at(&ENTRIES), move |entry| at(&entry.next))
 }
 
-/// A free entry, which is the caller's from here on: its start is no address, and not 0.
+/// Claims a free entry for the caller: its start becomes [`CLAIMED`], neither an address nor 0.
 fn claim() -> &'static Entry {
     let free = entries().find(|entry| {
         let (order, fail) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -76,7 +75,7 @@ impl Mapped {
         Mapped { map, entry }
     }
 
-    /// Whether what is stored here goes nowhere.
+    /// Whether stores to this map are lost.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.entry.is_cut_off.load(Ordering::Relaxed)
     }
@@ -98,21 +97,21 @@ impl DerefMut for Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // Nobody must take what is mapped there next for this.
+        // A later map at this address must not be taken for this one.
         self.entry.end.store(0, Ordering::Release);
         self.entry.start.store(0, Ordering::Release);
     }
 }
 
-/// Puts memory in the place of the map that this address lies in, for a store that its file has no
-/// room for. `false` if it lies in none, or there is no memory.
+/// Replaces the map that contains this address with anonymous memory, after a store for which
+/// its file has no room. `false` if no map contains it, or if memory is short.
 ///
 /// May be called in a signal handler.
 pub fn replace(address: usize) -> bool {
     let range = |entry: &Entry| {
         let start = entry.start.load(Ordering::Acquire);
         let end = entry.end.load(Ordering::Acquire);
-        // Another thread may be about to use the entry for another map.
+        // Another thread may be reusing the entry for another map.
         let is_one = start > CLAIMED && entry.start.load(Ordering::Acquire) == start;
         (is_one && (start..end).contains(&address)).then_some((start, end - start))
     };
@@ -120,7 +119,7 @@ pub fn replace(address: usize) -> bool {
     let Some((entry, (start, length))) = found else {
         return false;
     };
-    // SAFETY: a map of ours takes the place of one, and is unmapped as that one would be.
+    // SAFETY: the new map replaces one of ours, and will be unmapped in its stead.
     let memory = unsafe {
         libc::mmap(
             ptr::with_exposed_provenance_mut(start),
@@ -138,7 +137,7 @@ pub fn replace(address: usize) -> bool {
     true
 }
 
-/// The error of a file that somebody cut off.
+/// The error for a truncated file.
 pub(crate) fn cut_off() -> io::Error {
     io::Error::other("somebody cut the file off")
 }

@@ -1,4 +1,4 @@
-//! The call that is under way: what tells where a process hung when it was killed.
+//! The open call: tells where a process hung when it was killed.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::block::*;
 use crate::{PEER_NONE, SymmetricAddress};
 
-/// A call that was entered and did not return, the last 64 bytes of its block's payload. Layout
+/// A call that was entered and did not return: the last 64 bytes of its block's payload. Layout
 /// as in `FORMAT.md`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct OpenCall {
-    /// When it was entered, ticks; 0 = no call is under way.
+    /// Time of entry, ticks; 0 = no call is open.
     pub enter: u64,
     /// Number of the call, see [`calls`](crate::calls).
     pub operation: u16,
@@ -23,29 +23,29 @@ pub struct OpenCall {
     pub flags: u16,
     /// Call path id.
     pub call_path: u32,
-    /// Communicator, window or file that it is on; 0 = not known.
+    /// Communicator, window or file of the call; 0 = unknown.
     pub group: u64,
-    /// Who it is waiting for: a world rank, or a `PEER_` constant.
+    /// The rank that it waits for: a world rank, or a `PEER_` constant.
     pub peer: i32,
-    /// Tag of a message; comparison of a wait for a value.
+    /// Message tag, or the comparison of a wait for a value.
     pub tag: i32,
-    /// What it waits for in symmetric memory: a variable or a lock.
+    /// Symmetric address of the variable or lock that it waits for.
     pub address: u64,
-    /// What that variable is compared with.
+    /// Value that the variable is compared with.
     pub value: u64,
     /// Zero.
     pub reserved: u64,
-    /// Exclusive or of the seven words before.
+    /// Exclusive or of the seven preceding words.
     pub check: u64,
 }
 
 const WORDS: usize = size_of::<OpenCall>() / 8;
 const _: () = assert!(size_of::<OpenCall>() == 64);
 
-/// Payload before the [`OpenCall`], so that this is one line of a processor's cache.
+/// Payload before the [`OpenCall`], bytes; aligns it to a cache line.
 const BEFORE: usize = 24;
 
-/// What a call is about, as far as it is known when it is entered.
+/// The subject of a call, as far as known at its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// As in [`OpenCall`].
@@ -63,7 +63,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Nothing is known.
+    /// An unknown subject.
     pub const NONE: Subject = Subject {
         flags: 0,
         group: 0,
@@ -75,14 +75,14 @@ impl Subject {
 }
 
 impl OpenCall {
-    /// [`OpenCall::flags`]: `address` is one.
+    /// [`OpenCall::flags`]: `address` is valid.
     pub const HAS_ADDRESS: u16 = 1;
-    /// [`OpenCall::flags`]: `value` is what the variable there is compared with.
+    /// [`OpenCall::flags`]: `value` is valid.
     pub const HAS_VALUE: u16 = 2;
-    /// [`OpenCall::flags`]: of the calls before it some are not in the file.
+    /// [`OpenCall::flags`]: some earlier calls are not in the file.
     pub const INCOMPLETE: u16 = 4;
 
-    /// The call in the payload of a block, if one is under way and its check holds.
+    /// The open call in a block's payload, if there is one and its check holds.
     pub fn read(payload: &[u8]) -> Option<OpenCall> {
         let bytes = payload.get(BEFORE..BEFORE + size_of::<OpenCall>())?;
         let words: [u64; WORDS] = FromBytes::read_from_bytes(bytes).ok()?;
@@ -91,39 +91,39 @@ impl OpenCall {
         (call.enter != 0 && call.check == check).then_some(call)
     }
 
-    /// Whether the payload of a block tells that no call is under way.
+    /// Whether a block's payload says that no call is open.
     pub fn is_none(payload: &[u8]) -> bool {
         let enter = payload.get(BEFORE..BEFORE + size_of::<u64>());
         enter.is_some_and(|enter| enter.iter().all(|&byte| byte == 0))
     }
 
-    /// What it waits for in symmetric memory.
+    /// The symmetric address that it waits for.
     pub fn symmetric(&self) -> Option<SymmetricAddress> {
         (self.flags & Self::HAS_ADDRESS != 0).then_some(SymmetricAddress(self.address))
     }
 
-    /// What the variable there is compared with.
+    /// The value that the variable is compared with.
     pub fn compared(&self) -> Option<u64> {
         (self.flags & Self::HAS_VALUE != 0).then_some(self.value)
     }
 }
 
-/// Where a writer notes the call that is under way: plain stores to one line of the cache, in
-/// a page that stays mapped. A process that is killed leaves what it stored.
+/// The place where a writer notes the open call: plain stores to one cache line, in a page that
+/// stays mapped. The stores survive a killed process.
 #[derive(Debug)]
 pub struct OpenCallSlot {
     words: *mut u64,
     /// Flags of every call.
     flags: u16,
-    /// The block in the file's page; null if the notes go nowhere.
+    /// The block in the file's page; null if the notes are dropped.
     block: *mut u8,
 }
 
-/// Takes the notes of locations that keep none; nobody reads them.
+/// Takes the notes of locations without an open-call block; nobody reads it.
 static NOWHERE: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
 impl Default for OpenCallSlot {
-    /// One whose notes go nowhere.
+    /// A slot that drops its notes.
     fn default() -> Self {
         OpenCallSlot {
             words: NOWHERE[0].as_ptr(),
@@ -135,14 +135,14 @@ impl Default for OpenCallSlot {
 
 impl OpenCallSlot {
     const PAYLOAD: usize = BEFORE + size_of::<OpenCall>();
-    /// Bytes of the block.
+    /// Size of the block, bytes.
     pub(crate) const BLOCK: usize = BLOCK_HEADER + Self::PAYLOAD;
 
-    /// Begins the block at this offset of a page.
+    /// Begins the block at offset `at` of a page.
     ///
     /// # Safety
-    /// The page is mapped as long as the slot is used, and the block's bytes in it are zero and
-    /// nobody else's. `at + BLOCK` is within the page and `at` a multiple of 8.
+    /// The page stays mapped while the slot is used. The block's bytes are zero, and nothing
+    /// else uses them. `at + BLOCK` is within the page, and `at` is a multiple of 8.
     pub(crate) unsafe fn begin(page: *mut u8, at: usize) -> OpenCallSlot {
         let header = BlockHeader {
             magic: BLOCK_MAGIC,
@@ -164,11 +164,11 @@ impl OpenCallSlot {
 
     #[inline(always)]
     fn store(&self, word: usize, value: u64, order: Ordering) {
-        // SAFETY: so many words are there, in the page or in `NOWHERE`.
+        // SAFETY: the page or `NOWHERE` has this word.
         unsafe { AtomicU64::from_ptr(self.words.add(word)) }.store(value, order);
     }
 
-    /// Notes a call that is entered.
+    /// Notes that a call is entered.
     #[inline(always)]
     pub fn enter(&mut self, enter: u64, operation: u16, call_path: u32, subject: &Subject) {
         let what = u64::from(operation)
@@ -182,16 +182,17 @@ impl OpenCallSlot {
         self.store(4, subject.address, Ordering::Relaxed);
         self.store(5, subject.value, Ordering::Relaxed);
         self.store(7, check, Ordering::Relaxed);
-        // The rest is the call's once this is there; a plain store where that is all it takes.
+        // Stored last: the other words then belong to this call. A plain store where the
+        // processor allows.
         self.store(0, enter, Ordering::Release);
     }
 
-    /// From here on the file lacks calls.
+    /// Notes that the file lacks calls from here on.
     pub fn note_incomplete(&mut self) {
         self.flags |= OpenCall::INCOMPLETE;
     }
 
-    /// Notes that it has returned.
+    /// Notes that the call has returned.
     #[inline(always)]
     pub fn leave(&mut self) {
         self.store(0, 0, Ordering::Release);
@@ -202,7 +203,7 @@ impl OpenCallSlot {
         if self.block.is_null() {
             return;
         }
-        // SAFETY: the block that `begin` was given, in a page that is still mapped.
+        // SAFETY: the block given to `begin`, in a page that is still mapped.
         unsafe {
             let payload = std::slice::from_raw_parts(self.block.add(BLOCK_HEADER), Self::PAYLOAD);
             let header = BlockHeader::sealed(BlockKind::OpenCall, 1, 0, 0, payload);

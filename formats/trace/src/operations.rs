@@ -1,23 +1,23 @@
-//! Operation maps: which regions of the program are operations of a generic type.
+//! Operation maps: the generic types of regions of the program.
 //!
-//! A TOML file with one line for each, of a region's or a function's name and a type:
+//! A TOML file with one line per region or function: its name and a type:
 //!
 //! ```toml
 //! "spin_until" = "wait_on_value"
 //! ```
 //!
-//! These may stand below a heading `[operations]`. Other forms of TOML are not needed here, and
-//! are errors, which name the line.
+//! The lines may stand below a heading `[operations]`. Other forms of TOML are errors that name
+//! the line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::calls::GenericType;
 
-/// Bytes of a map; nobody types more.
+/// Largest map, bytes; nobody types more.
 const LARGEST: u64 = 1 << 20;
 
-/// Generic types by name of a region.
+/// Generic types by region name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationMap(BTreeMap<String, GenericType>);
 
@@ -25,7 +25,7 @@ impl OperationMap {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong, with file and line.
+    /// A description of the fault, with file and line.
     pub fn read(path: &Path) -> Result<OperationMap, String> {
         let shown = path.display();
         let unreadable =
@@ -38,7 +38,7 @@ impl OperationMap {
     /// Reads a text.
     ///
     /// # Errors
-    /// The line, from 1, and what is wrong with it.
+    /// The line, from 1, and its fault.
     pub fn parse(text: &str) -> Result<OperationMap, (usize, String)> {
         let mut map = BTreeMap::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -61,12 +61,12 @@ impl OperationMap {
         Ok(OperationMap(map))
     }
 
-    /// Whether nothing is mapped.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether anything has this type.
+    /// Whether any region has this type.
     pub fn has(&self, generic: GenericType) -> bool {
         self.0.values().any(|&known| known == generic)
     }
@@ -78,8 +78,8 @@ impl OperationMap {
             .map(|(name, generic)| (name.as_str(), *generic))
     }
 
-    /// The entry for a region with this name. Functions of C++ and Rust may be named without
-    /// their arguments.
+    /// The entry for a region with this name. Functions of C++ and Rust match without their
+    /// arguments, too.
     pub fn get(&self, name: &str) -> Option<(&str, GenericType)> {
         let bare = name.split('(').next().unwrap_or(name);
         let found = self.0.get_key_value(name);
@@ -88,7 +88,7 @@ impl OperationMap {
     }
 }
 
-/// Name and value of a line; `None` of one without.
+/// Name and value of a line; `None` if it has none.
 fn entry(line: &str) -> Result<Option<(String, String)>, String> {
     const FORM: &str = "expected a line such as \"spin_until\" = \"wait_on_value\"";
     let line = line.trim();
@@ -114,13 +114,13 @@ fn entry(line: &str) -> Result<Option<(String, String)>, String> {
     }
 }
 
-/// Whether nothing but a comment follows.
+/// Whether only a comment follows.
 fn is_end(rest: &str) -> bool {
     let rest = rest.trim();
     rest.is_empty() || rest.starts_with('#')
 }
 
-/// A basic or literal string, and what follows.
+/// A basic or literal string, and the rest.
 fn string(text: &str) -> Option<(String, &str)> {
     if let Some(rest) = text.strip_prefix('\'') {
         let (literal, rest) = rest.split_once('\'')?;
@@ -140,7 +140,7 @@ fn string(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// A key without quotes, and what follows.
+/// A key without quotes, and the rest.
 fn bare_key(text: &str) -> Option<(String, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Records: what the program did, twelve bytes a call.
+//! Records: one per call, twelve bytes.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -10,15 +10,15 @@ use crate::define::{Endpoint, Signature};
 )]
 #[repr(C)]
 pub struct Record {
-    /// Ticks since the running base.
+    /// Entry, ticks since the running base.
     pub enter: u32,
-    /// Ticks.
+    /// Duration, ticks.
     pub duration: u32,
     /// Id of a [`Signature`](crate::Signature), or an extension.
     pub signature: u32,
 }
 
-/// First id that is an extension and not a signature.
+/// First id that denotes an extension.
 pub const EXTENSION_BASE: u32 = 0xffff_ff00;
 
 /// Outcome of a completed request: it was cancelled.
@@ -26,12 +26,12 @@ pub const OUTCOME_CANCELLED: u32 = u32::MAX;
 
 macro_rules! extensions {
     ($($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
-        /// What an extension record adds to the record after it.
+        /// Kinds of data that an extension record adds to the record after it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub enum Extension { $($(#[$doc])* $name = EXTENSION_BASE + $id,)* }
         impl Extension {
-            /// The extension with this record id, if it is one that this version knows.
+            /// The extension with this record id, if this version knows it.
             pub fn from_id(id: u32) -> Option<Extension> {
                 $(if id == EXTENSION_BASE + $id { return Some(Extension::$name); })*
                 None
@@ -59,11 +59,11 @@ extensions! {
     CompletedElsewhere = 7,
     /// Outcome of the preceding `CompletedElsewhere`.
     Outcome = 8,
-    /// The record stands for n calls: n and ticks inside them.
+    /// The record stands for n calls: n, and the ticks inside them.
     Repeated = 9,
-    /// A call-specific value.
+    /// A value whose meaning depends on the call.
     Value = 10,
-    /// A symmetric address, in place of the signature's parameter.
+    /// A symmetric address; replaces the signature's parameter.
     Address = 11,
 }
 
@@ -98,54 +98,54 @@ impl Record {
 /// A request that a call completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
-    /// Posts since, the request's own included: 1 = the latest post. For a request
-    /// of another thread ([`Completion::thread`]) its post number.
+    /// Number of posts since then, counting the request itself: 1 = the latest post. For a
+    /// request of another thread ([`Completion::thread`]) its post number.
     pub delta: u32,
     /// 0 = as posted, a signature id, or [`OUTCOME_CANCELLED`].
     pub outcome: u32,
-    /// The thread that posted it, if another.
+    /// The thread that posted it, if another one did.
     pub thread: Option<u32>,
 }
 
-/// One call with everything that extension records said of it.
+/// One call with the data of its extension records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Ticks at which the program entered the call.
+    /// Entry, ticks.
     pub enter: u64,
-    /// Ticks at which it left.
+    /// Exit, ticks.
     pub leave: u64,
     /// The call's signature.
     pub signature: u32,
-    /// Peer and tag in place of the signature's send half.
+    /// Peer and tag; replace those of the signature's send half.
     pub send_endpoint: Option<(i32, i32)>,
-    /// Bytes in place of the signature's send half.
+    /// Bytes; replace those of the signature's send half.
     pub send_bytes: Option<u64>,
-    /// Peer and tag in place of the signature's receive half.
+    /// Peer and tag; replace those of the signature's receive half.
     pub receive_endpoint: Option<(i32, i32)>,
-    /// Bytes in place of the signature's receive half.
+    /// Bytes; replace those of the signature's receive half.
     pub receive_bytes: Option<u64>,
-    /// Requests completed beyond those in the signature's completion list.
+    /// Completed requests beyond the signature's completion list.
     pub completed: Vec<Completion>,
-    /// Calls that this record stands for, and ticks inside them; `None` = one.
+    /// Number of calls that this record stands for, and ticks inside them; `None` = one call.
     pub repeated: Option<(u32, u32)>,
-    /// A call-specific value.
+    /// A value whose meaning depends on the call.
     pub value: Option<u64>,
-    /// A symmetric address in place of the signature's parameter.
+    /// A symmetric address; replaces the signature's parameter.
     pub address: Option<u64>,
 }
 
 impl Event {
-    /// The send half: that of the call's signature, but for what was recorded in its place.
+    /// The send half: the signature's, with the replacements of this call.
     pub fn send(&self, signature: &Signature) -> Endpoint {
         changed(signature.send, self.send_endpoint, self.send_bytes)
     }
 
-    /// The receive half, likewise.
+    /// The receive half: the signature's, with the replacements of this call.
     pub fn receive(&self, signature: &Signature) -> Endpoint {
         changed(signature.receive, self.receive_endpoint, self.receive_bytes)
     }
 
-    /// The symmetric address that a call of SHMEM is about; `None` of other calls.
+    /// The symmetric address of a SHMEM call; `None` for other calls.
     pub fn symmetric_address(&self, signature: &Signature) -> Option<SymmetricAddress> {
         let has_address = crate::calls::call(signature.operation)?.has_address();
         let address = self.address.unwrap_or(signature.parameter as u64);
@@ -153,32 +153,32 @@ impl Event {
     }
 }
 
-/// An address of symmetric memory, which is the same on all PEs: segment in the upper 16 bits,
-/// offset in the lower 48.
+/// An address in symmetric memory, equal on all PEs: segment in the upper 16 bits, offset in
+/// the lower 48.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymmetricAddress(pub u64);
 
 impl SymmetricAddress {
-    /// In no segment that is known: the address in the process.
+    /// No known segment: the offset is the address in the process.
     pub const UNKNOWN: u64 = 0;
-    /// In the symmetric heap: bytes after its beginning.
+    /// Symmetric heap: the offset counts bytes from its start.
     pub const HEAP: u64 = 1;
-    /// In the data of the executable: the address in its ELF file.
+    /// Data of the executable: the offset is the address in its ELF file.
     pub const DATA: u64 = 2;
-    /// In the own memory of a window: the displacement there.
+    /// The process's own window memory: the offset is the displacement.
     pub const WINDOW: u64 = 3;
 
-    /// Puts an address together.
+    /// Makes an address from its parts.
     pub const fn new(segment: u64, offset: u64) -> Self {
         SymmetricAddress(segment << 48 | (offset & 0xffff_ffff_ffff))
     }
 
-    /// Where it is.
+    /// The segment.
     pub const fn segment(self) -> u64 {
         self.0 >> 48
     }
 
-    /// Where in there, bytes.
+    /// The offset, bytes.
     pub const fn offset(self) -> u64 {
         self.0 & 0xffff_ffff_ffff
     }
@@ -207,8 +207,8 @@ fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> E
 
 /// Decodes the records of one chunk in order.
 ///
-/// The usual record (no extension) costs a compare and two additions; `next`
-/// reuses one [`Event`], so nothing is allocated for it.
+/// A record without extension costs a compare and two additions. `next` reuses one [`Event`],
+/// so it allocates nothing.
 pub struct Decoder<'a> {
     records: &'a [Record],
     base: u64,
@@ -218,7 +218,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Decodes `records` whose first base is `base` ticks.
+    /// Decodes `records`; `base` is their first base, ticks.
     pub fn new(records: &'a [Record], base: u64) -> Self {
         Decoder {
             records,
@@ -229,9 +229,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next call, or `None` at the end of the chunk. Extension records at the
-    /// very end (the writer died between them and their record) are dropped;
-    /// unknown extensions are skipped.
+    /// The next call, or `None` at the end of the chunk. Unknown extensions are skipped.
+    /// Trailing extension records are dropped: the writer died before their record.
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<&Event> {
@@ -255,8 +254,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Records read so far, and the base in force after them: what another decoder
-    /// needs to go on from here.
+    /// Number of records read so far, and the base in force after them. Another decoder can go
+    /// on from there.
     pub fn state(&self) -> (usize, u64) {
         (self.at, self.base)
     }

@@ -1,4 +1,4 @@
-//! Where a location's bytes go: windows of a mapped file, or memory.
+//! Destination of a location's bytes: windows of a mapped file, or memory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,52 +12,52 @@ use crate::PRIVATE_FILE;
 use crate::block::PAGE;
 use crate::mapped::{Mapped, cut_off};
 
-/// Gives a writer one zeroed window after another; together they are the file.
+/// Gives a writer zeroed windows one after another; together they form the file.
 pub trait Space {
-    /// Makes sure that a next window of at least `minimum` bytes can be had, so
-    /// that the last one is not filled with records when there is none.
+    /// Makes sure that a next window of at least `minimum` bytes exists. Otherwise records
+    /// would fill the last window.
     fn prepare(&mut self, minimum: usize) -> io::Result<()>;
-    /// The next window, at least `minimum` bytes, zeroed, a multiple of the page
-    /// size; the pointer to the window before becomes invalid.
+    /// The next window: zeroed, at least `minimum` bytes, a multiple of the page size. The
+    /// pointer to the previous window becomes invalid.
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)>;
-    /// The file's first page, once there is a first window, for as long as the space is there,
-    /// also when the window is not any more. Not every space can.
+    /// The file's first page, once there is a first window. It stays valid as long as the
+    /// space, even after the window is gone. Some spaces have none.
     fn first_page(&mut self) -> io::Result<*mut u8> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Whether somebody cut the file off: what is stored goes nowhere.
+    /// Whether somebody truncated the file, so that stores are lost.
     fn is_cut_off(&self) -> bool {
         false
     }
     /// Ends the file after `length` bytes.
     fn finish(&mut self, length: u64) -> io::Result<()>;
-    /// `CLOCK_MONOTONIC` now, ns; 0 where there is none.
+    /// `CLOCK_MONOTONIC` now, ns; 0 if there is none.
     fn monotonic_ns(&self) -> u64;
 }
 
-/// A file mapped window by window. What was stored is in the kernel's hands at
-/// once and survives the process however it ends.
+/// A file mapped window by window. Stored data is in the kernel's hands at once and survives
+/// any end of the process.
 ///
-/// No descriptor stays open: those of the process are the program's, which may need
-/// them all, or close what it did not open and have the number again for a file of its own.
+/// No descriptor stays open. The program may need all descriptors, or close ones it did not
+/// open and reuse their numbers for its own files.
 #[derive(Debug)]
 pub struct FileSpace {
     path: PathBuf,
     identity: Identity,
     map: Option<Mapped>,
-    /// The first page, if it was asked for.
+    /// The first page, once it was asked for.
     first: Option<Mapped>,
-    /// File size that has blocks on disk behind it.
+    /// File size up to which blocks on disk are allocated.
     allocated: u64,
     /// End of the current window.
     mapped: u64,
-    /// Bytes of the next window.
+    /// Size of the next window, bytes.
     window: usize,
-    /// Bytes of a window at most.
+    /// Largest window, bytes.
     largest: usize,
 }
 
-/// Which file it is, whatever its name.
+/// Identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -74,14 +74,13 @@ impl Identity {
     }
 }
 
-/// Bytes of the first window: many threads make a few calls only.
+/// First window, bytes: many threads make only a few calls.
 pub(crate) const FIRST_WINDOW: usize = 16 * 4096;
-/// Interruptions of one allocation by signals that are put up with.
+/// Most interruptions of one allocation by signals.
 const INTERRUPTIONS: usize = 100;
 
 impl FileSpace {
-    /// Makes the file `path`, which must not be there yet, to be written in windows of
-    /// up to `largest` bytes.
+    /// Makes the file `path`, which must not exist yet, with windows of up to `largest` bytes.
     #[expect(clippy::disallowed_methods, reason = "a new file")]
     pub fn create(path: &Path, largest: usize) -> io::Result<Self> {
         // The program may change its directory.
@@ -126,8 +125,8 @@ pub(crate) fn open_again(path: &Path, identity: Identity) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gets real blocks for a file from the offset `allocated`, which moves, to `end`, so that a
-/// full disk is an error here and not a SIGBUS at a store.
+/// Allocates blocks on disk from the offset `allocated`, which moves, to `end`. A full disk is
+/// then an error here, not a SIGBUS at a store.
 pub(crate) fn reserve(file: &File, allocated: &mut u64, end: u64) -> io::Result<()> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -147,8 +146,8 @@ pub(crate) fn reserve(file: &File, allocated: &mut u64, end: u64) -> io::Result<
             unsafe { libc::posix_fallocate(file.as_raw_fd(), *allocated as i64, length as i64) };
         match error {
             0 => *allocated += length,
-            // A signal handler ran, and the file system begins anew: less at a time,
-            // for a program whose timer is faster than the file system.
+            // A signal handler ran, and the file system starts over. Asks for less at a time,
+            // in case the program's timer is faster than the file system.
             libc::EINTR if interruptions < INTERRUPTIONS => {
                 interruptions += 1;
                 piece = (piece / 2).next_multiple_of(4096);
@@ -159,20 +158,20 @@ pub(crate) fn reserve(file: &File, allocated: &mut u64, end: u64) -> io::Result<
     Ok(())
 }
 
-/// Bytes written at a time by [`map_zeroed`].
+/// Piece that [`map_zeroed`] writes at a time, bytes.
 const PIECE: usize = 64 * 1024;
 static ZEROS: [u8; PIECE] = [0; PIECE];
 
-/// Maps a part of a file that has blocks on disk and was never written, zeroed, with its
-/// pages in memory.
+/// Maps a part of a file, zeroed and with its pages in memory. The part has blocks on disk and
+/// was never written.
 ///
-/// Zeros are written first: the kernel then makes the pages in large units, where a first
-/// store through a mapping makes one at a time. A page took 1.4 us instead of 4.5 us (ext4,
-/// Linux 6.18, virtual machine), which is 10 ns for each record of 12 bytes. Where files are
-/// memory the pages came with the blocks.
+/// Zeros are written first: the kernel then makes the pages in large units. A first store
+/// through a mapping makes one page at a time. A page took 1.4 us instead of 4.5 us (ext4,
+/// Linux 6.18, virtual machine), 10 ns less for each record of 12 bytes. On memory file systems
+/// the pages came with the blocks.
 ///
 /// # Safety
-/// Nobody else changes this part of the file as long as the map is there.
+/// Nobody else changes this part of the file while the map exists.
 pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Result<Mapped> {
     if !is_memory(file) {
         for at in (0..size).step_by(PIECE) {
@@ -190,15 +189,14 @@ pub(crate) unsafe fn map_zeroed(file: &File, offset: u64, size: usize) -> io::Re
 /// Maps a page of a file that has a block on disk.
 ///
 /// # Safety
-/// Nobody else changes this part of the file as long as the map is there, but through other
-/// maps of the same thread's.
+/// Only other maps of the same thread change this part of the file while the map exists.
 pub(crate) unsafe fn map_page(file: &File, offset: u64) -> io::Result<Mapped> {
     // SAFETY: as the caller states.
     let map = unsafe { MmapOptions::new().offset(offset).len(PAGE).map_mut(file)? };
     Ok(Mapped::new(map))
 }
 
-/// Whether any of a location's maps is its file's no longer.
+/// Whether any of a location's maps no longer belongs to its file.
 pub(crate) fn are_cut_off(maps: [&Option<Mapped>; 2]) -> bool {
     maps.into_iter().flatten().any(Mapped::is_cut_off)
 }
@@ -247,8 +245,7 @@ impl Space for FileSpace {
 
     fn first_page(&mut self) -> io::Result<*mut u8> {
         let file = open_again(&self.path, self.identity)?;
-        // SAFETY: as above; windows of this space are the other map of the page, and the two
-        // are used by one thread.
+        // SAFETY: as above. A window may map the same page, but one thread uses both.
         let map = unsafe { map_page(&file, 0)? };
         Ok(self.first.insert(map).as_mut_ptr())
     }
@@ -270,17 +267,17 @@ impl Space for FileSpace {
     }
 }
 
-/// A trace in memory: for tests and for events that never see a disk.
+/// A trace in memory: for tests and for events that never reach a disk.
 #[derive(Debug, Default)]
 pub struct MemorySpace {
     full: Vec<Vec<u64>>,
     length: u64,
-    /// Windows given out at most; further ones fail as a full disk does.
+    /// Most windows; further ones fail as on a full disk.
     pub limit: Option<usize>,
 }
 
 impl MemorySpace {
-    /// Windows of 64 KiB, as many as wanted.
+    /// Windows of 64 KiB, without a limit.
     pub fn new() -> Self {
         Self::default()
     }
@@ -348,8 +345,8 @@ mod tests {
         assert_eq!(mode & 0o7777, 0o600);
     }
 
-    /// Nothing that stands where the file should be is written or followed, whether a link leads
-    /// somewhere or not.
+    /// Whatever stands in the file's place is neither written nor followed, even a dangling
+    /// link.
     #[test]
     fn what_is_there_already_is_left_alone() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -364,7 +361,7 @@ mod tests {
         assert_eq!(std::fs::read(&target).expect("it"), b"mine");
     }
 
-    /// Nor is a link that takes the file's place while it grows.
+    /// Nor is a link that replaces the file while it grows.
     #[test]
     fn a_link_in_its_place_is_not_followed() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -8,27 +8,27 @@ use zerocopy::IntoBytes;
 use crate::block::*;
 use crate::{Definition, Extension, OpenCallSlot, Record, Space};
 
-/// Bytes of records in one block at most.
+/// Most bytes of records in one block.
 pub const CHUNK_BYTES: usize = 64 * 1024;
-/// Room kept in the last window for definitions, profile and end when the disk is full.
+/// Bytes kept in the last window for definitions, profile and end, in case the disk is full.
 const RESERVE: usize = 24 * 1024;
-/// Payload of the first definitions block; each is larger than the one before.
+/// Payload of the first definitions block, bytes; later ones are larger.
 const FIRST_DEFINITIONS: usize = 2048;
 const MAX_DEFINITIONS: usize = 16 * 1024;
-/// Extension records that a single call may take: a block's length has 32 bits.
+/// Most extension records of a call: a block's length has 32 bits.
 const MAX_EXTENSIONS: usize = (u32::MAX as usize - PAGE) / size_of::<Record>();
 
 /// Writes the records, definitions and closing blocks of one location.
 ///
-/// [`push`](Self::push) is the hot path: a subtraction, two compares and three
-/// stores. Nothing here fails towards the caller: when the space refuses more,
-/// records are counted as lost ([`lost`](Self::lost), [`limits`](Self::limits)).
-// What every call reads comes first.
+/// [`push`](Self::push) is the hot path: a subtraction, two compares and three stores. No
+/// method fails towards the caller: if the space refuses more, records are counted as lost
+/// ([`lost`](Self::lost), [`limits`](Self::limits)).
+// The fields that every call reads come first.
 #[repr(C)]
 pub struct LocationWriter<S: Space> {
     cursor: *mut Record,
     end: *mut Record,
-    /// What the next record's offset counts from.
+    /// Base of the next record's offset, ticks.
     base: u64,
     open_call: OpenCallSlot,
     space: S,
@@ -38,7 +38,7 @@ pub struct LocationWriter<S: Space> {
     definitions_room: usize,
     window: *mut u8,
     window_size: usize,
-    /// Bytes of the window in sealed blocks.
+    /// Bytes of the window that sealed blocks occupy.
     used: usize,
     /// File offset of the window.
     window_offset: u64,
@@ -49,8 +49,8 @@ pub struct LocationWriter<S: Space> {
     scratch: Vec<u8>,
 }
 
-/// Where the block after one that ends at `offset` of a window begins: windows begin
-/// at multiples of a page, and no header lies across a page's end.
+/// Start of the block after one that ends at `offset` of a window. Windows begin at multiples
+/// of a page, and no header crosses the end of a page.
 fn next_block(offset: usize) -> usize {
     match PAGE - offset % PAGE {
         rest if rest < BLOCK_HEADER => offset + rest,
@@ -58,8 +58,8 @@ fn next_block(offset: usize) -> usize {
     }
 }
 
-/// The definitions block being filled: it stands before the chunk, and new definitions
-/// go there as long as there is room, so that the chunk need not end for each.
+/// The definitions block being filled. It precedes the chunk and takes new definitions while it
+/// has room, so that they do not end the chunk.
 struct OpenDefinitions {
     header: usize,
     length: usize,
@@ -75,12 +75,12 @@ struct Chunk {
     first: *mut Record,
 }
 
-// SAFETY: the pointers point into windows that `space` owns and that move with it.
+// SAFETY: the pointers lead into windows that `space` owns and that move with it.
 unsafe impl<S: Space + Send> Send for LocationWriter<S> {}
 
 impl<S: Space> LocationWriter<S> {
-    /// Starts a file with this header (its checksum is filled in). `max_bytes`
-    /// bounds the file; beyond it records are lost, the rest is still written.
+    /// Starts a file with this header, whose checksum is filled in. `max_bytes` bounds the
+    /// file: records beyond it are lost, other blocks are still written.
     pub fn new(
         mut space: S,
         mut header: FileHeader,
@@ -111,22 +111,21 @@ impl<S: Space> LocationWriter<S> {
         })
     }
 
-    /// Keeps a place for the call that is under way, right after the header of a file in which
-    /// nothing else stands yet. Without it, or where the space refuses, nobody learns of that
-    /// call if it never returns.
+    /// Reserves the place of the open call, right after the header of an otherwise empty file.
+    /// Without it, or if the space refuses, a call that never returns leaves no trace.
     pub fn keep_open_call(&mut self) {
         if self.used != size_of::<FileHeader>() {
             return;
         }
         if let Ok(page) = self.space.first_page() {
-            // SAFETY: the page stays for as long as the space does, and nothing else is put
-            // where the block is, since `used` is moved past it.
+            // SAFETY: the page lives as long as the space. `used` moves past the block, so
+            // nothing else goes there.
             self.open_call = unsafe { OpenCallSlot::begin(page, self.used) };
             self.used = next_block(self.used + OpenCallSlot::BLOCK);
         }
     }
 
-    /// Where the call that is under way is noted.
+    /// The slot of the open call.
     #[inline(always)]
     pub fn open_call(&mut self) -> &mut OpenCallSlot {
         &mut self.open_call
@@ -145,14 +144,14 @@ impl<S: Space> LocationWriter<S> {
         }
     }
 
-    /// Records a call with what extension records say of it.
+    /// Records a call with extension records.
     #[inline(always)]
     pub fn push_extended(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
         let offset = enter.wrapping_sub(self.base);
         let duration = leave.wrapping_sub(enter);
         let room = (self.end as usize).saturating_sub(self.cursor as usize) / size_of::<Record>();
         if extensions.len() < room && (offset | duration) <= u64::from(u32::MAX) {
-            // SAFETY: so many records, and one more, fit between `cursor` and `end`.
+            // SAFETY: all these records, and one more, fit between `cursor` and `end`.
             unsafe {
                 for record in extensions {
                     self.store(record.enter, record.duration, record.signature);
@@ -168,7 +167,7 @@ impl<S: Space> LocationWriter<S> {
     /// `cursor < end`.
     #[inline(always)]
     unsafe fn store(&mut self, a: u32, b: u32, signature: u32) {
-        // SAFETY: see above; the id is stored last, since 0 means "not written".
+        // SAFETY: see above. The id is stored last, because 0 means "not written".
         unsafe {
             (*self.cursor).enter = a;
             (*self.cursor).duration = b;
@@ -222,7 +221,7 @@ impl<S: Space> LocationWriter<S> {
         self.open_call.note_incomplete();
     }
 
-    /// Stores a record for which `push_slowly` made room.
+    /// Stores a record; `push_slowly` has made room for it.
     fn put(&mut self, record: Record) {
         debug_assert!(self.cursor < self.end);
         // SAFETY: `push_slowly` made sure that all its records fit.
@@ -234,12 +233,12 @@ impl<S: Space> LocationWriter<S> {
         self.lost
     }
 
-    /// `LIMIT_` bits: why records were lost.
+    /// `LIMIT_` bits: the reasons for lost records.
     pub fn limits(&self) -> u32 {
         self.limits
     }
 
-    /// Bytes of the file so far.
+    /// Size of the file so far, bytes.
     pub fn bytes(&self) -> u64 {
         self.window_offset + self.used as u64
     }
@@ -249,7 +248,7 @@ impl<S: Space> LocationWriter<S> {
         self.limits & (LIMIT_SIZE | LIMIT_WRITE) == 0
     }
 
-    /// Whether somebody cut the file off: what is stored goes nowhere.
+    /// Whether somebody truncated the file, so that stores are lost.
     pub fn is_cut_off(&self) -> bool {
         self.space.is_cut_off()
     }
@@ -271,7 +270,7 @@ impl<S: Space> LocationWriter<S> {
         }
         let mut remaining = self.window_size - self.used;
         if !self.prepared {
-            // Not the reserve, unless `make_room` gave a window that is no larger.
+            // Excludes the reserve, unless `make_room` gave a window of that size only.
             remaining = remaining.saturating_sub(RESERVE).max(minimum);
         }
         let room = (remaining - BLOCK_HEADER).min(CHUNK_BYTES.max(minimum));
@@ -305,8 +304,8 @@ impl<S: Space> LocationWriter<S> {
         true
     }
 
-    /// Makes sure that, after `bytes` more, the window has its reserve or there is a
-    /// next window: profile and end must find room on a full disk.
+    /// Makes sure that after `bytes` more the window still has its reserve, or that a next
+    /// window exists: profile and end must fit even on a full disk.
     fn keep_reserve(&mut self, bytes: usize) -> bool {
         if self.is_cut_off() {
             self.limits |= LIMIT_WRITE;
@@ -350,7 +349,7 @@ impl<S: Space> LocationWriter<S> {
         self.used = next_block(chunk.header + BLOCK_HEADER + align(length));
     }
 
-    /// Makes `bytes` of the window available at `used`; the chunk must be sealed.
+    /// Provides `bytes` of the window at `used`; the chunk must be sealed.
     fn make_room(&mut self, bytes: usize) -> bool {
         let remaining = self.window_size - self.used;
         if remaining >= bytes {
@@ -410,8 +409,8 @@ impl<S: Space> LocationWriter<S> {
             return false;
         }
         let header = BlockHeader::sealed(kind, count, 0, 0, payload);
-        // SAFETY: `make_room` left this much in the window. The magic goes last: a
-        // process killed in between leaves no half block.
+        // SAFETY: `make_room` left this much in the window. The magic goes last, so that a
+        // killed process leaves no half block.
         unsafe {
             let at = self.window.add(self.used);
             ptr::copy_nonoverlapping(payload.as_ptr(), at.add(BLOCK_HEADER), payload.len());
@@ -423,7 +422,7 @@ impl<S: Space> LocationWriter<S> {
         true
     }
 
-    /// Appends definitions; they stand before every record pushed later.
+    /// Appends definitions; they precede every record pushed later.
     pub fn define(&mut self, definitions: &[Definition]) -> bool {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -447,8 +446,8 @@ impl<S: Space> LocationWriter<S> {
         let Some((kind, rest)) = bytes.split_first_chunk::<4>() else {
             return false;
         };
-        // SAFETY: inside the block, which lies in the window. The first kind goes last:
-        // a process killed in between leaves nothing of these definitions.
+        // SAFETY: inside the block, which lies in the window. The first kind goes last, so that
+        // a killed process leaves none of these definitions.
         unsafe {
             let at = self.window.add(open.header + BLOCK_HEADER + open.length);
             ptr::copy_nonoverlapping(rest.as_ptr(), at.add(4), rest.len());
@@ -512,13 +511,13 @@ impl<S: Space> LocationWriter<S> {
         self.block(BlockKind::Profile, entries.len() as u32, entries.as_bytes())
     }
 
-    /// Writes profile entries of regions.
+    /// Appends profile entries of regions.
     pub fn regions(&mut self, entries: &[RegionEntry]) -> bool {
         self.block(BlockKind::Regions, entries.len() as u32, entries.as_bytes())
     }
 
-    /// Closes the file; `end.lost` and `end.limits` are completed with what the
-    /// writer knows. Returns the space.
+    /// Closes the file and returns the space. Adds the writer's losses and limits to `end.lost`
+    /// and `end.limits`.
     pub fn finish(mut self, mut end: End) -> S {
         end.lost += self.lost;
         end.limits |= self.limits;
@@ -526,13 +525,12 @@ impl<S: Space> LocationWriter<S> {
         self.seal_definitions();
         self.block(BlockKind::End, 1, end.as_bytes());
         let length = self.bytes();
-        // A failure to shorten the file leaves zeros at its end, which readers expect.
+        // If shortening the file fails, zeros remain at its end, which readers expect.
         let _ = self.space.finish(length);
         self.space
     }
 
-    /// Leaves the file as one that was not closed, for a trace of which the end is missing.
-    /// Returns the space.
+    /// Leaves the file unclosed, as a trace without an end. Returns the space.
     pub fn leave_open(mut self) -> S {
         self.seal_chunk();
         self.seal_definitions();

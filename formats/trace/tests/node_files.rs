@@ -1,4 +1,4 @@
-//! Node files: many writers, damage of all kinds, what they take on disk.
+//! Node files: many writers, damage of all kinds, disk usage.
 
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn place(directory: &Path, rank: u32, thread: u32, window: usize) -> NodeSpace {
     NodeSpace::create(directory, &header(rank, thread), window).expect("a place")
 }
 
-/// A location with calls whose times and signatures tell who made them.
+/// A location whose calls' times and signatures identify their author.
 struct Writer<S: Space> {
     writer: LocationWriter<S>,
     rank: u32,
@@ -40,7 +40,7 @@ struct Writer<S: Space> {
     calls: u64,
 }
 
-/// When a call of a location begins, and its signature.
+/// Time of entry and signature of a call.
 fn call(rank: u32, thread: u32, n: u64) -> (u64, u32) {
     let times = 10 * n + u64::from(rank % 7);
     (times, 1 + (rank + thread * 3 + n as u32 / 1000) % 50)
@@ -84,7 +84,7 @@ impl<S: Space> Writer<S> {
     }
 }
 
-/// Reads a location's calls, which must be those that were made; gives their number.
+/// Reads a location's calls and checks them; returns their number.
 #[track_caller]
 fn read(location: &Location) -> u64 {
     let mut n = 0;
@@ -123,7 +123,7 @@ fn locations_are_told_apart_however_they_interleave() {
             )
         })
         .collect();
-    // Extents in turn, of very different lengths.
+    // Alternating extents of very different lengths.
     for round in 0..40 {
         for writer in &mut writers {
             writer.calls(u64::from(writer.rank) * 1500 + round);
@@ -149,7 +149,7 @@ fn locations_are_told_apart_however_they_interleave() {
     }
 }
 
-/// The bytes of a location are those of its file, whatever the sizes of windows.
+/// A location's bytes equal those of its file, whatever the sizes of windows.
 #[test]
 fn a_copied_file_reads_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -192,7 +192,7 @@ fn a_copied_file_reads_the_same() {
     assert_eq!(read_whole(&file, 4, 2), 300_000);
 }
 
-/// One call that takes more than any window or extent.
+/// One call that needs more than any window or extent.
 #[test]
 fn a_window_may_be_larger_than_an_extent() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -201,7 +201,7 @@ fn a_window_may_be_larger_than_an_extent() {
     let (_, size) = space.advance(100 << 20).expect("a large window");
     assert!(size >= 100 << 20);
     space.prepare(80 << 20).expect("room");
-    // What was prepared for less is of no use.
+    // The smaller window prepared before is unusable.
     space.prepare(90 << 20).expect("room");
     let (_, size) = space.advance(85 << 20).expect("a large window");
     assert!(size >= 85 << 20);
@@ -224,8 +224,8 @@ fn little_is_taken_on_disk() {
     let file = NodeFile::open(&node_file(directory.path())).expect("a node file");
     let used: u64 = file.locations().map(|l| l.2).sum();
     let taken = metadata.blocks() * 512;
-    // Pages of the locations, two of header and index, the second index block, and what
-    // the file system needs to know where all that is.
+    // Pages of the locations, two of header and index, the second index block, and the file
+    // system's own metadata.
     let most = 300 * (used / 300).next_multiple_of(4096) + 8192 + (64 << 10) + (64 << 10);
     assert!(taken <= most, "{taken} bytes for {used}");
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
@@ -235,12 +235,12 @@ fn little_is_taken_on_disk() {
     }
 }
 
-/// Set for a process that this test starts from itself: directory, rank, how it ends.
+/// Set for a child process of this test: directory, rank, manner of its end.
 const CHILD: &str = "LAGGARD_TEST_NODE_WRITER";
 const THREADS: u32 = 3;
 const CALLS: u64 = 120_000;
 
-/// Does nothing, unless it was started by one of the tests below.
+/// Does nothing unless one of the tests below has started this process.
 #[test]
 fn writer_process() {
     let Ok(told) = std::env::var(CHILD) else {
@@ -258,7 +258,7 @@ fn writer_process() {
         // SAFETY: a valid limit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
     }
-    // Each has its first window before any asks for more.
+    // Each thread has its first window before any asks for more.
     let begun = std::sync::Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -315,7 +315,7 @@ fn processes_fill_a_file_without_locks() {
             );
         }
     }
-    // What the killed one wrote is there up to its last call.
+    // The killed writer's calls are there up to its last one.
     let killed = file.location(3, 1).expect("a location");
     assert!(
         killed.end.is_none()
@@ -327,7 +327,7 @@ fn processes_fill_a_file_without_locks() {
     assert_eq!(read(&killed), CALLS / 2 + CALLS / 100);
 }
 
-/// Where one process may not let the file grow, the others may.
+/// One process may not let the file grow; the others may.
 #[test]
 fn a_full_disk_is_no_signal() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -345,7 +345,7 @@ fn a_full_disk_is_no_signal() {
     }
 }
 
-/// A file that stands where the node file should be is neither written nor followed.
+/// A file in the node file's place is neither written nor followed.
 #[test]
 fn what_is_no_node_file_of_the_run_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -377,7 +377,7 @@ fn what_is_no_node_file_of_the_run_is_left_alone() {
     assert!(create().is_err());
 }
 
-/// Cut off or written over by somebody while it grows: an error, no signal.
+/// Somebody truncates or overwrites the file while it grows: an error, no signal.
 #[test]
 fn a_file_spoiled_meanwhile_is_an_error() {
     for (at, word) in [
@@ -408,7 +408,7 @@ fn a_file_spoiled_meanwhile_is_an_error() {
     assert!(space.advance(0).is_err());
 }
 
-/// A node file with three locations, of some extents each.
+/// A node file with three locations of several extents each.
 fn example() -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let mut writers: Vec<_> = (0..3)
@@ -423,7 +423,7 @@ fn example() -> Vec<u8> {
     std::fs::read(node_file(directory.path())).expect("the file")
 }
 
-/// What a location of a file holds: calls, and whether it has its end.
+/// Number of calls of a location; `None` without an end.
 fn held(file: &NodeFile, rank: u32) -> Option<u64> {
     let location = file.location(rank, 0).ok()?;
     (location.damage.is_empty() && location.end.is_some()).then(|| {
@@ -453,7 +453,7 @@ fn damage_to_an_entry_costs_its_location_alone() {
     assert!(entries.len() >= 9);
     let owner = |at: usize| u32::from(bytes[at]);
     for &at in &entries {
-        // Not finished, not there, claimed by another location, claimed twice.
+        // Unfinished, missing, claimed by another location, claimed twice.
         let next = entries
             .iter()
             .find(|&&other| owner(other) != owner(at))
@@ -485,7 +485,7 @@ fn damage_to_an_entry_costs_its_location_alone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever bytes change: no panic, and nothing lost that nothing tells of.
+    /// Whatever bytes change: no panic, and every loss is reported.
     #[test]
     fn damage_is_never_hidden(
         changes in prop::collection::vec((prop_oneof![0..256usize, 256..400usize, 4096..4500usize, 65536..2_000_000usize], any::<u8>()), 1..4),
@@ -510,7 +510,7 @@ proptest! {
     }
 }
 
-/// Index blocks that lie anywhere, entries that claim anything, sealed as if they were right.
+/// Index blocks anywhere, and entries with arbitrary claims, all with valid checksums.
 #[test]
 fn crafted_indexes_do_no_harm() {
     let bytes = example();

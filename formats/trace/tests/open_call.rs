@@ -1,5 +1,5 @@
-//! The call that is under way: it is in the file at once and as long as it lasts, wherever the
-//! file goes, and nothing else is taken for one.
+//! The open call is in the file at once, and as long as it lasts, in every kind of space.
+//! Nothing else is taken for one.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use laggard_trace::{
 };
 use proptest::prelude::*;
 
-/// Where the call is in a file.
+/// Offset of the open call in a file.
 const AT: usize = 192;
 const SUBJECT: Subject = Subject {
     flags: OpenCall::HAS_ADDRESS | OpenCall::HAS_VALUE,
@@ -27,7 +27,7 @@ fn header() -> FileHeader {
     }
 }
 
-/// A location of so many calls after which one is under way.
+/// A location with `calls` calls, after which one is open.
 fn hanging<S: Space>(space: S, calls: u64) -> LocationWriter<S> {
     let mut writer = LocationWriter::new(space, header(), None).expect("a first window");
     writer.keep_open_call();
@@ -70,7 +70,7 @@ fn read(bytes: &[u8]) -> Location {
     Location::from_bytes(Path::new("rank000000.thread000.lgt"), bytes).expect("a location")
 }
 
-/// More calls than fit into the first windows: the page is mapped all the while.
+/// More calls than fit into the first windows: the page stays mapped.
 #[test]
 fn a_call_is_in_the_file_while_it_lasts() {
     for calls in [0, 3, 100_000] {
@@ -78,7 +78,7 @@ fn a_call_is_in_the_file_while_it_lasts() {
         let path = directory.path().join("one.lgt");
         let space = FileSpace::create(&path, 1 << 16).expect("a file");
         let mut writer = hanging(space, calls);
-        // Another process reads what this one would leave if it were killed now.
+        // The reader sees the file that a kill at this moment would leave.
         assert_hangs(&Location::open(&path).expect("a location"), calls);
         writer.open_call().leave();
         let location = Location::open(&path).expect("a location");
@@ -111,7 +111,7 @@ fn a_call_is_in_the_node_file_while_it_lasts() {
     assert!(location(1).is_outside);
 }
 
-/// A call stays under way in a file that is closed before it returned, by another thread.
+/// Another thread closes the file before the call returns: the call stays open there.
 #[test]
 fn a_closed_file_keeps_it() {
     let bytes = hanging(MemorySpace::new(), 2).finish(End::default());
@@ -120,20 +120,20 @@ fn a_closed_file_keeps_it() {
     assert!(location.end.is_some() && location.damage.is_empty());
 }
 
-/// Writers that keep none, and spaces that cannot, lose nothing else.
+/// Writers without the block, and spaces without support for it, lose nothing else.
 #[test]
 fn without_a_place_nothing_is_noted() {
     let mut writer = LocationWriter::new(MemorySpace::new(), header(), None).expect("a window");
     writer.open_call().enter(5, 9, 4, &SUBJECT);
     writer.push(1, 2, 1);
-    // It is too late now.
+    // Too late: the file has other blocks.
     writer.keep_open_call();
     let location = read(&writer.leave_open().into_bytes());
     assert!(location.open_call.is_none() && !location.is_outside);
     assert_eq!(records(&location), 1);
 }
 
-/// As readers do that are older than the block.
+/// As readers older than the block do.
 #[test]
 fn readers_skip_what_they_do_not_know() {
     let mut bytes = bytes(50);
@@ -148,12 +148,12 @@ fn readers_skip_what_they_do_not_know() {
 }
 
 proptest! {
-    /// What is not what was stored is no call, and is not taken for the lack of one.
+    /// Damaged words are neither an open call nor the statement that there is none.
     #[test]
     fn damaged_words_are_no_call(at in 0usize..64, bits in 1u8..) {
         let mut bytes = bytes(1);
         bytes[AT + at] ^= bits;
-        // That is how the return of the call is noted.
+        // A zero marks the return of the call.
         prop_assume!(bytes[AT..AT + 8] != [0; 8]);
         let location = read(&bytes);
         prop_assert!(location.open_call.is_none());

@@ -1,5 +1,5 @@
-//! What is written is read: records, extensions and definitions, in the same order,
-//! whatever the sizes, and as far as there is room.
+//! Written records, extensions and definitions are read back in the same order, whatever the
+//! sizes, as far as there is room.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 enum Step {
     /// A call: ticks since the last one's enter (may be negative), duration, signature.
     Call(i64, u64, u32),
-    /// The same with so many completions and a value.
+    /// The same with a number of completions and a value.
     Extended(i64, u64, u32, usize, u64),
     /// A string of this length.
     Define(usize),
@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Writes the steps; gives the file, what should be read, and the writer's limits.
+/// Writes the steps; returns the file, the expected content, and the writer's limits.
 fn write(steps: &[Step], windows: Option<usize>) -> (Vec<u8>, Vec<Event>, Vec<Vec<u8>>, u32) {
     let mut space = MemorySpace::new();
     space.limit = windows;
@@ -115,7 +115,7 @@ fn write(steps: &[Step], windows: Option<usize>) -> (Vec<u8>, Vec<Event>, Vec<Ve
     (bytes, events, strings, limits)
 }
 
-/// A Waitall may complete as many requests as the program has.
+/// A Waitall may complete any number of requests.
 #[test]
 fn a_call_has_as_many_completions_as_it_takes() {
     let n = (1 << 20) + 7;
@@ -191,7 +191,7 @@ fn a_long_run_fills_many_windows() {
         .collect();
     let (bytes, events, ..) = write(&steps, None);
     assert!(read(&bytes).1 == events);
-    // Twelve bytes a call, and little else.
+    // Twelve bytes per call, and little more.
     assert!(bytes.len() < events.len() * 12 + events.len() / 10 + 4096);
 }
 
@@ -241,7 +241,7 @@ fn with_neighbours() -> (Vec<u8>, Neighbours) {
     (writer.finish(End::default()).into_bytes(), neighbours)
 }
 
-/// Changes a definition's head in the file and makes the checksum of its block right.
+/// Changes a definition's head in the file and corrects the checksum of its block.
 fn with_head(mut bytes: Vec<u8>, of: &Definition, kind: u16, length: u32) -> Vec<u8> {
     let mut encoded = Vec::new();
     of.encode(&mut encoded);
@@ -273,7 +273,7 @@ fn neighbours_come_back() {
 fn neighbours_that_are_no_whole_list_are_damage() {
     let (bytes, neighbours) = with_neighbours();
     let definition = Definition::Neighbours(neighbours);
-    // A list cut within a rank, one cut within the communicator, both padded as before.
+    // Cut within a rank, and within the communicator, both padded as before.
     for (length, after) in [(17, 1), (19, 1), (5, 0)] {
         let (location, _) = read(&with_head(bytes.clone(), &definition, 9, length));
         assert!(location.definitions.neighbours.is_empty());
@@ -305,7 +305,7 @@ fn peers_come_back_by_parameter() {
     for unknown in [0, 2, 4, -1, i64::MIN] {
         assert_eq!(definitions.peers(unknown), [0; 0]);
     }
-    // A list cut within a rank.
+    // Cut within a rank.
     let peers = Definition::Peers {
         id: 1,
         ranks: vec![2, 0],
@@ -346,7 +346,7 @@ fn regions_come_back() {
     assert_eq!(location.damage, []);
     assert_eq!(location.definitions.regions()[1], region);
     assert_eq!(location.regions, [entry]);
-    // One cut within its call path is no region.
+    // A definition cut within its call path is no region.
     let (location, _) = read(&with_head(bytes, &Definition::Region(region), 12, 14));
     assert_ne!(location.damage, []);
     assert!(location.definitions.regions().is_empty());
@@ -392,7 +392,7 @@ fn a_killed_writer_leaves_everything_up_to_its_last_record() {
             );
         }
     }
-    // The file as the kernel has it, were the process gone now.
+    // The file as the kernel would have it if the process ended now.
     let bytes = std::fs::read(&path).expect("the file");
     std::mem::forget(writer);
     let (location, events) = read(&bytes);

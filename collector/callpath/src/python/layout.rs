@@ -1,4 +1,4 @@
-//! Where the versions of CPython keep what is read.
+//! Offsets of the fields read, by version of CPython.
 //!
 //! Offsets in bytes, taken with `offsetof` from the headers (with
 //! `Py_BUILD_CORE`) of releases 3.9.18, 3.10.13, 3.11.2, 3.11.7, 3.12.1 and
@@ -8,9 +8,9 @@
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     minor: u32,
-    /// `PyThreadState`: the current frame, or the `_PyCFrame` that has it.
+    /// `PyThreadState`: the current frame, or the `_PyCFrame` that points to it.
     pub(super) thread_frame: usize,
-    /// `_PyCFrame.current_frame`, where there is such an intermediate.
+    /// `_PyCFrame.current_frame`, in versions with this intermediate.
     pub(super) cframe_frame: Option<usize>,
     /// Frame: the caller's frame.
     pub(super) previous: usize,
@@ -19,8 +19,8 @@ pub(super) struct Layout {
     /// Frame: the current instruction.
     pub(super) instruction: usize,
     pub(super) instruction_is: Instruction,
-    /// Frame: who owns it, with the value that means a frame of the interpreter's
-    /// own (`FRAME_OWNED_BY_CSTACK`), which has no code of the program.
+    /// Frame: its owner, with the value of the interpreter's own frames
+    /// (`FRAME_OWNED_BY_CSTACK`), which have no code of the program.
     pub(super) owner: Option<(usize, u8)>,
     /// `PyCodeObject.co_firstlineno`, an `int`.
     pub(super) first_line: usize,
@@ -30,14 +30,14 @@ pub(super) struct Layout {
     pub(super) name: usize,
     /// Size of `PyASCIIObject`: the text of an ASCII string follows it.
     pub(super) ascii: usize,
-    /// Size of `PyCompactUnicodeObject`: likewise for other strings.
+    /// Size of `PyCompactUnicodeObject`: the text of other strings follows it.
     pub(super) wide: usize,
 }
 
 /// How a frame states the current instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// A number (`int`) of units of so many bytes each.
+    /// A number (`int`) of units of this many bytes.
     Number(i32),
     /// A pointer into the code, which starts at this offset of the code object.
     Pointer(usize),
@@ -122,9 +122,8 @@ static LAYOUTS: [Layout; 5] = [
 ];
 
 impl Layout {
-    /// The layout for what `Py_GetVersion` says, such as
-    /// `3.11.2 (main, ...) [GCC 12.2.0]`. Pre-releases and builds without the
-    /// GIL have layouts of their own and are not known.
+    /// The layout for a text of `Py_GetVersion`, such as `3.11.2 (main, ...) [GCC 12.2.0]`.
+    /// Pre-releases and builds without the GIL have other layouts and are not supported.
     pub(super) fn of(version: &str) -> Option<&'static Self> {
         let (number, rest) = version.split_once(' ')?;
         let number = number.strip_suffix('+').unwrap_or(number);

@@ -1,16 +1,14 @@
 //! The frames of a Python program, read without the GIL.
 //!
-//! Bindings such as mpi4py release the GIL around a call. The calling thread's
-//! own frames nevertheless stay as they are until the call returns: only the
-//! thread itself runs and drops them. Likewise what they refer to: code
-//! objects, and the names in them, which never change. So all that is read here
-//! is stable while the call lasts.
+//! Bindings such as mpi4py release the GIL around a call. The calling thread's frames still
+//! stay as they are until the call returns: only the thread itself runs and drops them. The
+//! code objects that they refer to, and the names in these, never change. All data read here is
+//! therefore stable during the call.
 //!
-//! A chain of frames is recognised by a 64-bit hash of, for each frame, the
-//! code object, the instruction in it, and the code's first line, file and name
-//! objects. The last three are there because a code object may be freed and
-//! another one made at its address; only one with the same line and the same
-//! two objects would be mistaken for it.
+//! A chain of frames is recognised by a 64-bit hash. For each frame it covers the code object,
+//! the instruction, and the code's first line, file and name objects. The last three guard
+//! against a freed code object whose address is reused: only one with the same line and the
+//! same two objects would be mistaken for it.
 
 mod layout;
 mod text;
@@ -22,8 +20,7 @@ use std::hash::BuildHasherDefault;
 use crate::paths::{ConstMap, Frame, PathId, PathTable};
 use layout::{Instruction, Layout};
 
-/// Frames looked at beyond the wanted depth, as those of the import machinery
-/// are left out.
+/// Frames read beyond the wanted depth, because frames of the import machinery are dropped.
 const SLACK: usize = 24;
 
 /// Chains remembered at a time.
@@ -59,7 +56,7 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
 }
 
 impl Interpreter {
-    /// The interpreter, if the process has one of a version that is known.
+    /// The interpreter, if the process has one of a supported version.
     pub(crate) fn find() -> Option<Self> {
         let this_thread = symbol(c"PyGILState_GetThisThreadState")?;
         let line = symbol(c"PyCode_Addr2Line")?;
@@ -88,20 +85,20 @@ impl Interpreter {
         }
     }
 
-    /// Forgets the chains met so far.
+    /// Forgets all known chains.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
     /// The calling thread's frames; `None` if it is not running Python code.
     pub(crate) fn chain(&self, depth: usize) -> Option<Chain> {
-        // SAFETY: needs no GIL; null for threads unknown to the interpreter
-        // and before and after its life.
+        // SAFETY: needs no GIL; null for threads that the interpreter does not know, and
+        // outside its lifetime.
         let thread = unsafe { (self.this_thread)() } as u64;
         if thread == 0 {
             return None;
         }
-        // SAFETY: the calling thread's own state, of the layout of its version.
+        // SAFETY: the calling thread's own state, in the layout of its version.
         let innermost = unsafe {
             let frame = read::<u64>(thread, self.layout.thread_frame);
             match self.layout.cframe_frame {
@@ -133,7 +130,7 @@ impl Interpreter {
         Some(Chain { innermost, hash })
     }
 
-    /// The path of a chain met before.
+    /// The path of a known chain.
     pub(crate) fn find_path(&self, chain: Chain) -> Option<PathId> {
         self.known.get(&chain.hash).copied()
     }
@@ -215,7 +212,7 @@ impl Interpreter {
     }
 }
 
-/// Both halves of the product of the inputs, which are not to be zero.
+/// Both halves of the product of the inputs, neither of which may be zero.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd1b5_4a32_d192_ed03);

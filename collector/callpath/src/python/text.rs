@@ -1,7 +1,7 @@
 //! The text of Python's string objects, without the interpreter's help.
 //!
-//! `PyUnicode_AsUTF8` may store its result in the object, which needs the GIL;
-//! reading does not: strings do not change.
+//! `PyUnicode_AsUTF8` may store its result in the object, which needs the GIL. Reading needs no
+//! GIL, because strings do not change.
 
 use super::layout::Layout;
 use super::read;
@@ -10,8 +10,8 @@ const LENGTH: usize = 16;
 const STATE: usize = 32;
 const LONGEST: usize = 4096;
 
-/// The text of the `str` object at `object`, at most [`LONGEST`] characters;
-/// empty if it is of a form that compilers of code do not make.
+/// The text of the `str` object at `object`, at most [`LONGEST`] characters. Empty if it has a
+/// form that Python's compiler does not produce.
 ///
 /// # Safety
 /// `object` is null or a live `str` of an interpreter with this layout.

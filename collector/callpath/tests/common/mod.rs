@@ -50,7 +50,7 @@ impl Library {
         // SAFETY: the handle is open as long as this is.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!address.is_null(), "{name:?}");
-        // SAFETY: the caller says that it is the symbol's type.
+        // SAFETY: the caller states that `F` is the symbol's type.
         unsafe { std::mem::transmute_copy(&address) }
     }
 
@@ -75,10 +75,10 @@ thread_local! {
     pub static ORACLE: Cell<Oracle> = const { Cell::new(Oracle::Exact) };
 }
 
-/// What the captured path must be, compared with glibc's `backtrace`.
+/// The expected relation of the captured path to glibc's `backtrace`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Oracle {
-    /// All frames up to the depth, without those that start the thread.
+    /// All frames up to the depth, without the frames that start the thread.
     Exact,
     /// The innermost frames; it may end early.
     Prefix,
@@ -146,11 +146,11 @@ pub fn describe(address: u64) -> (String, String) {
         if at.is_null() {
             String::new()
         } else {
-            // SAFETY: not null, so a string of the loader's.
+            // SAFETY: not null, so a C string of the loader.
             unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
         }
     };
-    // SAFETY: `info` is valid for writing, and zeros are a valid one.
+    // SAFETY: `info` is valid for writing, and zeros are a valid value.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr((address - 1) as *const c_void, &mut info);

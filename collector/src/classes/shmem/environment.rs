@@ -1,12 +1,11 @@
-//! Beginning and end of OpenSHMEM.
+//! Start and end of OpenSHMEM.
 //!
-//! Open MPI's OpenSHMEM starts MPI below itself, where that has not been started, and ends it.
-//! So the clocks are compared by messages here as well, and recording ends with whichever of
-//! the two is finalised first. What the library calls for itself is nested in these calls and
-//! not the program's.
+//! Open MPI's OpenSHMEM starts MPI below itself if it is not running, and finalises it. So the
+//! clocks are compared by messages here as well, and recording ends with the first of the two
+//! to be finalised. The library's own MPI calls are nested in these calls and do not count as
+//! the program's.
 //!
-//! PEs are taken for the ranks with their numbers. Where they are not, calls of OpenSHMEM are not
-//! recorded.
+//! The trace takes PE numbers for ranks. Where they differ, OpenSHMEM calls are not recorded.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem;
@@ -26,7 +25,6 @@ use crate::run;
 use crate::symmetric;
 use crate::thread::{STATE, state};
 
-/// shmem_init, shmem_init_thread and start_pes.
 pub struct PeInit;
 
 /// shmem_init, shmem_init_thread and start_pes.
@@ -60,7 +58,7 @@ impl Operation for PeInit {
                 return;
             }
         } else if pes_are_ranks(call) {
-            // MPI has begun before: the job has one beginning.
+            // MPI has already started: the job starts only once.
             meeting(Pes::All, 0, 0).after(call);
         } else {
             return;
@@ -69,26 +67,26 @@ impl Operation for PeInit {
     }
 }
 
-/// PEs are numbered otherwise than the ranks of MPI.
+/// PE numbers differ from MPI ranks.
 static ARE_OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Whether calls of OpenSHMEM are not recorded, because PEs are numbered otherwise than ranks:
-/// what they say of PEs would be taken for ranks.
+/// Whether OpenSHMEM calls go unrecorded because PE numbers differ from ranks: their PEs would
+/// be taken for ranks.
 #[inline(always)]
 pub fn pes_are_others() -> bool {
     ARE_OTHERS.load(Ordering::Relaxed)
 }
 
-/// Whether this PE has the number of this rank, and there are as many of both: an OpenSHMEM
-/// that does not stand on the program's MPI may number processes as it likes, or have some of
-/// them only.
+/// Whether this PE's number equals this rank, and both numbers of processes are equal. An
+/// OpenSHMEM that does not use the program's MPI may number processes differently, or run on
+/// fewer of them.
 fn pes_are_ranks(call: &mut Call) -> bool {
     let Some(settings) = run::settings() else {
         return true;
     };
     let number = |name: &CStr| {
         let function = resolve::symbol(name);
-        // SAFETY: the function with this name, when OpenSHMEM has begun.
+        // SAFETY: OpenSHMEM's function of this name, called after OpenSHMEM has started.
         (!function.is_null()).then(|| unsafe {
             mem::transmute::<*mut c_void, extern "C-unwind" fn() -> c_int>(function)()
         })

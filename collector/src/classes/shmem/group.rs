@@ -1,4 +1,4 @@
-//! Meetings and collectives of PEs.
+//! Barriers, collectives and other joint calls of PEs.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -13,13 +13,12 @@ use crate::signature::Half;
 use crate::stream::Stream;
 use crate::symmetric;
 
-/// All PEs.
 #[inline(always)]
 pub fn everybody() -> Pes {
     Pes::All
 }
 
-/// So many PEs from the first one on, 2^`log_stride` apart.
+/// `size` PEs from `start` on, 2^`log_stride` apart.
 #[inline(always)]
 pub fn active_set(start: c_int, log_stride: c_int, size: c_int) -> Pes {
     Pes::ActiveSet {
@@ -37,7 +36,7 @@ pub struct Meeting {
     received: usize,
 }
 
-/// All need something from all, or wait for all; bytes of this PE.
+/// Every PE needs data from all, or waits for all; `sent` and `received` are bytes of this PE.
 #[inline(always)]
 pub fn meeting(pes: Pes, sent: usize, received: usize) -> Meeting {
     Meeting {
@@ -48,7 +47,7 @@ pub fn meeting(pes: Pes, sent: usize, received: usize) -> Meeting {
     }
 }
 
-/// All get so many bytes from the root, whose number is that in the set.
+/// The root sends `bytes` bytes to all; its number is that in the set.
 #[inline(always)]
 pub fn broadcast(pes: Pes, root: c_int, bytes: usize) -> Meeting {
     Meeting {
@@ -97,14 +96,14 @@ impl Operation for Meeting {
     }
 }
 
-/// Takes or gives back symmetric memory, which all PEs do together.
+/// Allocates or frees symmetric memory, jointly on all PEs.
 pub struct Memory {
     meeting: Meeting,
     wanted: usize,
     given: u64,
 }
 
-/// Takes so many bytes of symmetric memory, or gives some back.
+/// Allocates `wanted` bytes of symmetric memory; 0 = frees some.
 #[inline(always)]
 pub fn memory(wanted: usize) -> Memory {
     Memory {
@@ -126,7 +125,7 @@ impl Operation for Memory {
     #[inline(never)]
     fn after(&mut self, call: &mut Call) {
         if self.wanted > 0 && self.given == 0 {
-            // There is too little on any PE, and none waits for the others.
+            // Memory is short on some PE, and none waits for the others.
             let mut raw = call.raw();
             raw.flags |= flags::FAILED;
             return call.record(&raw);

@@ -1,4 +1,4 @@
-//! What reads, writes or watches symmetric memory: transfers, atomics, locks, waits.
+//! Calls that read, write or watch symmetric memory: transfers, atomics, locks, waits.
 
 use std::ffi::{c_int, c_long, c_void};
 
@@ -11,10 +11,10 @@ use crate::signature::{Half, NOBODY};
 use crate::stream::Stream;
 use crate::symmetric;
 
-/// `SHMEM_CMP_NE`, for the calls that have no comparison.
+/// `SHMEM_CMP_NE`, for calls without a comparison.
 pub const NOT_EQUAL: c_int = 1;
 
-/// Values of transfers are kept if they have at most so many bytes: longer ones are no flags.
+/// Largest transfer whose value is kept, bytes: longer ones are no flags.
 const LARGEST_VALUE: usize = size_of::<u64>();
 
 /// A transfer, or an atomic.
@@ -25,7 +25,7 @@ pub struct Transfer {
     receive: Half,
     address: usize,
     value: Option<u64>,
-    /// What the call must return to have changed anything.
+    /// Result at which the call has changed the variable.
     condition: Option<u64>,
     failed: bool,
 }
@@ -45,10 +45,10 @@ fn transfer(send: Half, receive: Half, address: *const c_void) -> Transfer {
 /// Writes bytes.
 #[inline(always)]
 pub fn put(pe: c_int, target: *mut c_void, source: *const c_void, bytes: usize) -> Transfer {
-    // Before the call: once that has returned others may change what was read.
+    // Read before the call: afterwards others may change the source.
     let value = (bytes <= LARGEST_VALUE && !source.is_null()).then(|| {
         let mut value = [0u8; LARGEST_VALUE];
-        // SAFETY: so many bytes at `source` are what the program writes, and they fit.
+        // SAFETY: the program writes `bytes` bytes from `source`, and they fit.
         unsafe { std::ptr::copy_nonoverlapping(source.cast(), value.as_mut_ptr(), bytes) };
         u64::from_le_bytes(value)
     });
@@ -58,7 +58,7 @@ pub fn put(pe: c_int, target: *mut c_void, source: *const c_void, bytes: usize) 
     }
 }
 
-/// Writes elements so far apart.
+/// Writes elements `stride` apart.
 #[inline(always)]
 pub fn put_strided(pe: c_int, target: *mut c_void, stride: isize, bytes: usize) -> Transfer {
     transfer(Half::new(pe, stride as i32, bytes as u64), NOBODY, target)
@@ -79,7 +79,7 @@ pub fn get(pe: c_int, source: *const c_void, bytes: usize) -> Transfer {
     get_strided(pe, source, 0, bytes)
 }
 
-/// Reads elements so far apart.
+/// Reads elements `stride` apart.
 #[inline(always)]
 pub fn get_strided(pe: c_int, source: *const c_void, stride: isize, bytes: usize) -> Transfer {
     transfer(NOBODY, Half::new(pe, stride as i32, bytes as u64), source)
@@ -91,13 +91,13 @@ pub fn atomic(pe: c_int, target: *mut c_void, bytes: usize, value: u64) -> Trans
     put_value(pe, target, bytes, value)
 }
 
-/// Reads a value, not in the middle of a change.
+/// Reads a value atomically.
 #[inline(always)]
 pub fn atomic_read(pe: c_int, target: *mut c_void, bytes: usize) -> Transfer {
     get(pe, target, bytes)
 }
 
-/// Sets a value if it is `condition`.
+/// Sets a value if it equals `condition`.
 #[inline(always)]
 pub fn compare_swap(
     pe: c_int,
@@ -141,14 +141,14 @@ impl Operation for Transfer {
     }
 }
 
-/// Takes or gives back a lock, whose address is its identity.
+/// Acquires or releases a lock, whose address is its identity.
 pub struct Lock {
     address: usize,
     failed: bool,
     may_fail: bool,
 }
 
-/// Takes or gives back a lock.
+/// Acquires or releases a lock.
 #[inline(always)]
 pub fn lock(lock: *mut c_long) -> Lock {
     Lock {
@@ -158,7 +158,7 @@ pub fn lock(lock: *mut c_long) -> Lock {
     }
 }
 
-/// Takes a lock if it is free.
+/// Acquires a lock if it is free.
 #[inline(always)]
 pub fn test_lock(address: *mut c_long) -> Lock {
     Lock {
@@ -195,7 +195,7 @@ impl Operation for Lock {
     }
 }
 
-/// Waits until a variable compares with a value, or looks whether it does.
+/// Waits until a comparison of a variable with a value holds, or tests it once.
 pub struct Watch {
     address: usize,
     comparison: c_int,
@@ -205,7 +205,7 @@ pub struct Watch {
     failed: bool,
 }
 
-/// Waits until a variable compares with a value.
+/// Waits until a comparison of a variable with a value holds.
 #[inline(always)]
 pub fn wait(address: *mut c_void, comparison: c_int, bytes: usize, value: u64) -> Watch {
     Watch {
@@ -218,7 +218,7 @@ pub fn wait(address: *mut c_void, comparison: c_int, bytes: usize, value: u64) -
     }
 }
 
-/// Looks whether a variable compares with a value.
+/// Tests once whether a comparison of a variable with a value holds.
 #[inline(always)]
 pub fn test(address: *mut c_void, comparison: c_int, bytes: usize, value: u64) -> Watch {
     Watch {

@@ -1,4 +1,4 @@
-//! What the functions of OpenSHMEM mean: one type for each class of their table.
+//! The meaning of OpenSHMEM functions: one type for each class of their table.
 
 mod environment;
 mod group;
@@ -13,10 +13,9 @@ use std::ffi::c_void;
 use super::Operation;
 use crate::call::Call;
 
-/// What a function of OpenSHMEM takes or returns, as one word: integers with their sign,
+/// An argument or result of an OpenSHMEM function as one word: integers with their sign,
 /// floating-point numbers as their bits, addresses.
 pub trait Word {
-    /// The word.
     fn word(self) -> u64;
 }
 
@@ -57,16 +56,15 @@ impl Word for *mut c_void {
     }
 }
 
-/// `count` times so many bytes; of a count that makes no sense, nothing.
+/// `count` times `bytes`; 0 for a count that makes no sense.
 #[inline(always)]
 pub fn each<N: TryInto<usize>>(bytes: usize, count: N) -> usize {
     bytes.saturating_mul(count.try_into().unwrap_or(0))
 }
 
-/// A call that moves nothing and meets nobody.
 pub struct Plain;
 
-/// A call that moves nothing and meets nobody.
+/// A call that moves no data and synchronises with no PE.
 pub fn plain() -> Plain {
     Plain
 }

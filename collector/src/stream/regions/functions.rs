@@ -1,4 +1,4 @@
-//! Functions that the compiler instruments: entered and left.
+//! Functions that the compiler instruments: entry and exit.
 
 use laggard_callpath::{CallSite, PathId};
 
@@ -8,13 +8,13 @@ use crate::operations;
 use crate::stream::Stream;
 
 impl Stream {
-    /// The function with this entry, and whether it was not known before.
+    /// The function at this address, and whether it is new.
     #[inline]
     fn function(&mut self, address: u64) -> Option<(u32, bool)> {
         let regions = self.regions();
         let unloads = laggard_callpath::unloads();
         if regions.unloads != unloads {
-            // Another one may be there now.
+            // Other functions may be at these addresses now.
             regions.functions.clear();
             regions.unloads = unloads;
         }
@@ -60,7 +60,7 @@ impl Stream {
             return;
         }
         if is_new {
-            // What was done here is not the function's.
+            // The function's time excludes the work above.
             at.now = clock::now();
         }
         if let Some(entered) = &at.frame {
@@ -88,7 +88,8 @@ impl Stream {
             }
         }
         if regions.beyond[0] > 0 {
-            // One that stands further out comes after these were left without a return.
+            // A frame further out means that the functions beyond the limit were left without a
+            // return.
             let is_beyond = match (&at.frame, &regions.beyond_frame) {
                 (Some(frame), Some(first)) => frame.sp <= first.sp,
                 _ => true,
@@ -99,12 +100,12 @@ impl Stream {
             }
             regions.beyond[0] = 0;
         }
-        // One that was entered before the recording began, or in a call, is not there.
+        // A function entered before the recording began, or in a call, is not on the stack.
         let Some(position) = regions.find(region) else {
             return;
         };
         let open = regions.remove(position);
-        // Functions inside it were left without a return. Regions may be ended elsewhere.
+        // Functions inside it were left without a return. Named regions may end elsewhere.
         let mut at_stack = position;
         while let Some(inner) = regions.open.get(at_stack) {
             match inner.is_named {
@@ -116,7 +117,7 @@ impl Stream {
         let duration = at.now.saturating_sub(open.enter);
         if regions.is_recorded(&open, duration) && self.is_writing() {
             let path = self.path(&site);
-            // Who called it is the place, as of a call.
+            // The place is the caller, as for a call.
             let path = self.tracer.caller(PathId(path));
             if self.tracer.has_new() {
                 self.define_paths();

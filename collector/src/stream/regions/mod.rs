@@ -1,12 +1,13 @@
-//! Regions of the program: which are open, and the profile of all.
+//! Regions of the program: the open ones, and the profile of all.
 //!
-//! Regions nest, records do not. So a region is mainly a profile, kept here and written at the
-//! end; an instance that lasted long enough to matter, or that an operation map names, is one
-//! record as well, written when it ends. Where no call was recorded meanwhile, that is a record like a call's; else it is one
-//! without duration at the end, and says in an extension how long ago the region was begun.
+//! Regions nest, records do not. A region is therefore mainly a profile, kept here and written
+//! at the end. An instance also becomes one record, written at its end, if it lasted long
+//! enough or if an operation map names it. Without recorded calls inside, the record looks like
+//! that of a call. Otherwise it has no duration, stands at the end, and an extension gives the
+//! time since the begin.
 //!
-//! A named region is a frame in the call paths of what is called in it. The open ones form a
-//! chain of *nodes*, which are numbered, so that a path within them is found by two numbers.
+//! A named region is a frame in the call paths of the calls inside it. The open ones form a
+//! chain of numbered *nodes*, so two numbers identify a path within them.
 
 mod functions;
 mod stack;
@@ -30,20 +31,20 @@ use crate::signature::{Lookup, Raw};
 
 /// Shorter instances are in the profile only.
 const LEAST_RECORDED: Duration = Duration::from_micros(20);
-/// A function that returns sooner than this on average…
+/// A function with an average duration below this…
 const TINY: Duration = Duration::from_nanos(500);
-/// …over so many calls, is from then on counted only.
+/// …over this number of calls is only counted from then on.
 const TRIED: u64 = 1000;
-/// Regions of a location.
+/// Most regions of a location.
 const MOST_REGIONS: usize = 65_536;
-/// Regions that are open at once.
+/// Most regions open at once.
 const MOST_OPEN: usize = 1024;
-/// Paths within regions that are remembered.
+/// Most remembered paths within regions.
 const MOST_PATHS: usize = 65_536;
-/// Bytes of a name.
+/// Longest name, bytes.
 pub const LONGEST_NAME: usize = 255;
 
-/// What a region is.
+/// Kind of region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -51,69 +52,69 @@ pub enum Kind {
     Named = REGION_NAMED,
     /// A function that the compiler instrumented.
     Function = REGION_FUNCTION,
-    /// From a marker to the next.
+    /// From one phase marker to the next.
     Phase = REGION_PHASE,
 }
 
-/// The profile of a region. Ticks.
+/// The profile of a region; ticks.
 struct Region {
     kind: Kind,
     entry: RegionEntry,
-    /// All of its instances, those in others included.
+    /// Sum over all instances, including nested ones of the same region.
     total: u64,
-    /// Instances that are open.
+    /// Number of open instances.
     open: u32,
-    /// Calls are counted, and no more.
+    /// Calls are only counted.
     is_tiny: bool,
     /// An operation map names it: all instances are recorded.
     is_kept: bool,
 }
 
-/// A variable that a region waits for, if the program said so.
+/// A variable that a region waits for, if the program named one.
 #[derive(Clone, Copy, Default)]
 pub struct Variable {
-    /// As in the trace; 0 = none.
+    /// Address as in the trace; 0 = none.
     pub address: u64,
-    /// The window in whose memory it is.
+    /// The window that contains it.
     pub window: Option<&'static Group>,
 }
 
-/// A region that was begun.
+/// An open region.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Position in the list.
+    /// Index into the list of regions.
     region: u32,
-    /// Calls of a tiny function right inside it, which are not on the stack.
+    /// Number of calls of tiny functions directly inside it, which are not on the stack.
     skipped: u32,
     enter: u64,
-    /// Ticks in calls before.
+    /// Ticks in calls at the begin.
     inside: u64,
-    /// Ticks outside of calls in regions nested in it.
+    /// Ticks outside of calls in nested regions.
     nested: u64,
-    /// Of its ticks outside of calls, those that the one around it knows already.
+    /// Ticks outside of calls that the enclosing region already counts as nested.
     told: u64,
-    /// Of a function that stands on the thread's own stack.
+    /// Frame of a function on the thread's own stack.
     frame: Option<Frame>,
-    /// Records before.
+    /// Number of recorded calls at the begin.
     recorded: u64,
-    /// Where it was begun.
+    /// Call path of the begin.
     path: u32,
-    /// Whether it was named.
+    /// Whether the program named it.
     is_named: bool,
     /// Node of a named region.
     node: u32,
-    /// What it waits for.
+    /// Variable that it waits for.
     variable: Variable,
     /// Begun while recording was paused.
     is_paused: bool,
 }
 
-/// A named region in a chain of such.
+/// A named region in a chain of open ones.
 struct Node {
     outer: u32,
     region: u32,
     name: Box<str>,
-    /// Where it was begun, without frames of regions.
+    /// Call path of the begin, without frames of regions.
     begun: PathId,
 }
 
@@ -121,33 +122,33 @@ struct Node {
 #[derive(Default)]
 pub struct Regions {
     all: Vec<Region>,
-    /// Functions by address, for as long as no library is unloaded.
+    /// Functions by address, until a library is unloaded.
     functions: FastMap<u64, u32>,
     unloads: u32,
-    /// The same by call path.
+    /// Functions by call path.
     entries: FastMap<u32, u32>,
     named: FastMap<Box<[u8]>, u32>,
     phases: FastMap<Box<[u8]>, u32>,
     open: Vec<Open>,
-    /// Begun beyond the limit and not ended yet: functions, and regions that are named.
+    /// Numbers of open functions and of open named regions beyond the limit.
     beyond: [u64; 2],
-    /// Where the first of these functions stands.
+    /// Frame of the first of these functions.
     beyond_frame: Option<Frame>,
-    /// Whether any was, or had no number.
+    /// Whether any region was beyond the limit or got no number.
     are_left_out: bool,
     phase: Option<Open>,
     nodes: Vec<Node>,
-    /// Node by outer node, region and place where it was begun.
+    /// Node by outer node, region and call path of the begin.
     node_of: FastMap<(u32, u32, u32), u32>,
     /// Paths within regions.
     paths: FastMap<(u32, u32), PathId>,
-    /// Instances that are records.
+    /// Number of instances that became records.
     recorded: u64,
     least: u64,
     tiny: u64,
 }
 
-/// When something is begun or ended.
+/// The moment of a begin or end.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// Ticks.
@@ -156,23 +157,23 @@ pub struct Moment {
     pub inside: u64,
     /// Whether recording is paused.
     pub is_paused: bool,
-    /// Of a function that stands on the thread's own stack.
+    /// Frame of a function on the thread's own stack.
     pub frame: Option<Frame>,
 }
 
-/// Where a function stands on the stack.
+/// The place of a function on the stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
     /// Stack pointer.
     pub sp: u64,
-    /// Where it returns to. Those that the compiler put into one have this, and `sp`, in common.
+    /// Return address. A function and those inlined into it share this and `sp`.
     pub caller: u64,
-    /// Where in it this was told.
+    /// Address in the function that reported the event.
     pub told: u64,
 }
 
 impl Moment {
-    /// Ticks of an instance outside of calls.
+    /// Ticks that an instance spent outside of calls.
     fn outside(&self, open: &Open) -> u64 {
         let inclusive = self.now.saturating_sub(open.enter);
         inclusive.saturating_sub(self.inside.wrapping_sub(open.inside))
@@ -184,7 +185,7 @@ impl Stream {
         self.regions.get_or_insert_with(|| Box::new(Regions::new()))
     }
 
-    /// Begins a region with this name, which waits for a variable or not.
+    /// Begins a region with this name, with or without a variable to wait for.
     pub fn begin_region(
         &mut self,
         name: &[u8],
@@ -195,7 +196,7 @@ impl Stream {
         let Some(region) = self.named(name, Kind::Named, site) else {
             return;
         };
-        // SAFETY: `site` is the caller's, which is running now, on this thread.
+        // SAFETY: the call site of the caller that runs now on this thread.
         let begun = unsafe { self.tracer.capture(&site, self.depth) };
         let path = self.path(&site);
         let outer = self.within;
@@ -204,9 +205,9 @@ impl Stream {
         let key = (outer, region, begun.0);
         let node = match regions.node_of.get(&key) {
             Some(&node) => node,
-            // In an instance of its own it is the same frame.
+            // A nested instance of the same region shares its frame.
             None if regions.is_node_of(outer, region) => outer,
-            // Beyond the limit it is no frame in call paths.
+            // Beyond the limit a region is no frame in call paths.
             None if regions.nodes.len() >= MOST_REGIONS => outer,
             None => {
                 let name = String::from_utf8_lossy(cut(name)).into_owned().into();
@@ -220,15 +221,15 @@ impl Stream {
                 next
             }
         };
-        // What was done here is not the region's.
+        // The region's time excludes the work above.
         at.now = clock::now();
         if self.push_open(region, path, Some(node), variable, at) {
             self.within = node;
         }
     }
 
-    /// Ends the region with this name. Whether it was not begun; it may have been before the
-    /// recording began, if any was, `early`.
+    /// Ends the region with this name. Returns whether it was never begun. `early`: it may have
+    /// begun before the recording.
     pub fn end_region(&mut self, name: &[u8], site: CallSite, at: Moment, early: bool) -> bool {
         let Some(region) = self.named(name, Kind::Named, site) else {
             return false;
@@ -242,7 +243,7 @@ impl Stream {
             regions.all[region as usize].entry.unbegun += u64::from(!early);
             return true;
         };
-        // Functions that were entered since go on; regions should have been ended before.
+        // Functions entered since stay open; named regions should have ended before.
         let open = regions.remove(position);
         let mut at_stack = position;
         while let Some(inner) = regions.open.get(at_stack).copied() {
@@ -259,7 +260,7 @@ impl Stream {
         false
     }
 
-    /// Begins a phase, which ends with the next.
+    /// Begins a phase. It ends when the next one begins.
     pub fn phase(&mut self, name: &[u8], site: CallSite, at: Moment) {
         let Some(region) = self.named(name, Kind::Phase, site) else {
             return;
@@ -281,12 +282,12 @@ impl Stream {
             is_paused: at.is_paused,
         };
         if let Some(last) = regions.phase.replace(next) {
-            // Phases are around regions and not among them.
+            // Phases enclose regions and are not on their stack.
             regions.count(&last, at);
         }
     }
 
-    /// Puts an instance on the stack; `false` if there are too many.
+    /// Pushes an instance onto the stack; `false` if the stack is full.
     fn push_open(
         &mut self,
         region: u32,
@@ -325,7 +326,7 @@ impl Stream {
         true
     }
 
-    /// Writes an instance that is over as a record, if it lasted long enough.
+    /// Writes an ended instance as a record, if it lasted long enough.
     fn record_region(&mut self, open: &Open, path: u32, at: Moment) {
         let duration = at.now.saturating_sub(open.enter);
         let regions = self.regions();
@@ -403,8 +404,8 @@ impl Stream {
         self.writer.define(&definitions);
     }
 
-    /// Ends what is open, and writes the profile of regions; how many records they have, and
-    /// whether any were left out.
+    /// Ends the open regions and writes the profile of all. Returns the number of records, and
+    /// whether any region was left out.
     pub(super) fn close_regions(&mut self, inside: u64) -> (u64, bool) {
         let Some(mut regions) = self.regions.take() else {
             return (0, false);
@@ -418,7 +419,7 @@ impl Stream {
         while let Some(last) = regions.open.len().checked_sub(1) {
             let open = regions.remove(last);
             regions.end(open, last, at);
-            // `main` is never left before the end.
+            // `main` never returns before the end.
             let region = &mut regions.all[open.region as usize];
             region.entry.unended += u64::from(region.kind == Kind::Named);
         }
@@ -444,7 +445,7 @@ impl Stream {
     }
 }
 
-/// A name that is not too long.
+/// A name cut to the longest length.
 fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(LONGEST_NAME)]
 }

@@ -1,4 +1,4 @@
-//! Regions that are open, and the profile of those that are over.
+//! The open regions, and the profile of the ended ones.
 
 use laggard_trace::RegionEntry;
 
@@ -8,8 +8,8 @@ use super::{
 use crate::clock;
 
 impl Frame {
-    /// Whether this function was left without a return if `other` is entered now: it stood on a
-    /// part of the stack that is free, or where another one stands.
+    /// Whether this function was left without a return if `other` is entered now. Its part of
+    /// the stack is then free, or another function occupies it.
     fn is_left(&self, other: &Frame) -> bool {
         let is_other = self.caller != other.caller || self.told == other.told;
         self.sp < other.sp || self.sp == other.sp && is_other
@@ -17,7 +17,7 @@ impl Frame {
 }
 
 impl Regions {
-    /// None.
+    /// No regions.
     pub(super) fn new() -> Self {
         Regions {
             least: clock::ticks(LEAST_RECORDED),
@@ -26,7 +26,7 @@ impl Regions {
         }
     }
 
-    /// The number of a new one, if there are not too many.
+    /// The number of a new region; `None` beyond the limit.
     pub(super) fn add(&mut self, kind: Kind, is_kept: bool) -> Option<u32> {
         if self.all.len() >= MOST_REGIONS {
             self.are_left_out = true;
@@ -48,9 +48,9 @@ impl Regions {
         Some(number)
     }
 
-    /// Ends an instance that was at this position of the stack, and tells its neighbours there.
+    /// Ends an instance at this position of the stack, and updates its neighbours there.
     pub(super) fn end(&mut self, mut open: Open, position: usize, at: Moment) {
-        // One that was begun in it and goes on: what it took so far is its own.
+        // The inner instance goes on; its time so far is its own.
         if let Some(inner) = self.open.get_mut(position) {
             let so_far = at.outside(inner);
             let more = so_far.saturating_sub(inner.told);
@@ -65,7 +65,7 @@ impl Regions {
         self.count(&open, at);
     }
 
-    /// Adds an instance that is over to the profile.
+    /// Adds an ended instance to the profile.
     pub(super) fn count(&mut self, open: &Open, at: Moment) {
         if open.is_paused || at.is_paused {
             return;
@@ -75,7 +75,7 @@ impl Regions {
         let (tiny, region) = (self.tiny, &mut self.all[open.region as usize]);
         let entry = &mut region.entry;
         entry.count += 1;
-        // What is inside another instance is that one's already.
+        // An enclosing instance of the same region already includes this one.
         if region.open == 0 {
             entry.inclusive = entry.inclusive.wrapping_add(inclusive);
         }
@@ -91,7 +91,7 @@ impl Regions {
         }
     }
 
-    /// Whether an instance that lasted so long is a record.
+    /// Whether an instance of this duration becomes a record.
     pub(super) fn is_recorded(&self, open: &Open, duration: u64) -> bool {
         duration >= self.least || self.all[open.region as usize].is_kept
     }
@@ -103,8 +103,8 @@ impl Regions {
         open
     }
 
-    /// Takes functions off the stack that were left without a return, by a `longjmp`, before one
-    /// was entered here. Their time is that of the one around them.
+    /// Removes functions that a `longjmp` left, before one is entered here. Their time counts
+    /// for the enclosing region.
     #[inline]
     pub(super) fn forget_left(&mut self, entered: &Frame) {
         let is_left = |frame: Option<Frame>| frame.is_some_and(|frame| frame.is_left(entered));
@@ -123,7 +123,7 @@ impl Regions {
         }
     }
 
-    /// The position on the stack of the innermost instance of a region.
+    /// Stack position of the innermost instance of a region.
     pub(super) fn find(&self, region: u32) -> Option<usize> {
         self.open.iter().rposition(|open| open.region == region)
     }

@@ -1,4 +1,4 @@
-//! Named regions in call paths: chains of those that are open, and where in a path each belongs.
+//! Named regions in call paths: chains of open ones, and their positions in a path.
 
 use laggard_callpath::{PathId, Tracer};
 
@@ -6,13 +6,13 @@ use super::{MOST_PATHS, Regions};
 use crate::stream::Stream;
 
 impl Regions {
-    /// Whether a node is one of this region.
+    /// Whether a node belongs to this region.
     pub(super) fn is_node_of(&self, node: u32, region: u32) -> bool {
         let node = (node as usize).checked_sub(1);
         node.is_some_and(|at| self.nodes[at].region == region)
     }
 
-    /// The node of the innermost named region that is open.
+    /// The node of the innermost open named region.
     pub(super) fn node(&self) -> u32 {
         let open = self.open.iter().rev();
         open.map(|open| open.node)
@@ -20,7 +20,7 @@ impl Regions {
             .unwrap_or(0)
     }
 
-    /// Names to put into a path, and outside of which of its frames: outermost first.
+    /// Names to put into a path, each with the frame that it encloses; outermost first.
     fn names(
         &self,
         mut node: u32,
@@ -37,7 +37,7 @@ impl Regions {
             names.push((position(path, begun, depth), &*found.name));
             node = found.outer;
         }
-        // A chain that is not in order was begun in functions that have returned.
+        // A chain out of order began in functions that have returned.
         for at in 1..names.len() {
             names[at].0 = names[at].0.max(names[at - 1].0);
         }
@@ -46,16 +46,16 @@ impl Regions {
     }
 }
 
-/// Outside of how many frames of `path`, innermost first, a region belongs that was begun at
-/// `begun`: of those of the functions that its function called. Its function is that of the
-/// innermost line that both have been called from.
+/// Number of frames of `path`, innermost first, that a region begun at `begun` encloses: the
+/// frames of functions that its own function called. Its own function contains the innermost
+/// line from which both paths were called.
 fn position<F: PartialEq>(path: &[F], begun: &[F], depth: usize) -> usize {
     if path.len() < depth && begun.len() < depth {
         let ends = path.iter().rev().zip(begun.iter().rev());
         let common = ends.take_while(|(one, other)| one == other).count();
         path.len().saturating_sub(common + 1)
     } else {
-        // The outermost frames are not there.
+        // The outermost frames are cut off.
         let outer = begun.get(1..).unwrap_or(&[]);
         let fits = |at: &usize| {
             let rest = &path[at + 1..];
@@ -98,16 +98,16 @@ mod tests {
 
     #[test]
     fn regions_are_frames_between_functions() {
-        // Begun in `f`, at line 1, called by `main` at line 9.
+        // The region begins in `f` at line 1; `main` calls `f` at line 9.
         let begun = ["f 1", "main 9"];
         assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 16), 1);
         assert_eq!(position(&["h 5", "g 4", "f 2", "main 9"], &begun, 16), 2);
         assert_eq!(position(&["f 3", "main 9"], &begun, 16), 0);
-        // After `f` has returned it belongs to its caller.
+        // After `f` has returned, the region belongs to the caller of `f`.
         assert_eq!(position(&["main 10"], &begun, 16), 0);
         assert_eq!(position(&["g 4", "main 10"], &begun, 16), 1);
         assert_eq!(position(&["h 5", "g 4", "main 10"], &begun, 16), 2);
-        // Of a path that is cut off, what is there must fit.
+        // If the path is cut off, the remaining frames must match.
         assert_eq!(position(&["h 5", "g 4", "f 2"], &begun, 3), 2);
         assert_eq!(position(&["g 4", "f 2", "main 9"], &begun, 3), 1);
     }

@@ -1,4 +1,4 @@
-//! What happens within a call: messages, requests, collectives.
+//! Events within a call: messages, requests, collectives.
 
 use laggard_trace::{Definition, Endpoint, TAG_ANY, flags};
 
@@ -9,7 +9,7 @@ use crate::open::{Part, instant};
 use crate::output::NOBODY;
 use crate::pending::{Found, Outcome};
 
-/// What a receive left open, as flags of its signature.
+/// Wildcards of a receive, as flags of its signature.
 pub(super) fn wildcards(any: Any) -> u16 {
     let source = if any.source { flags::ANY_SOURCE } else { 0 };
     let tag = if any.tag { flags::ANY_TAG } else { 0 };
@@ -17,7 +17,7 @@ pub(super) fn wildcards(any: Any) -> u16 {
 }
 
 impl Calls<'_> {
-    /// Communicator and other end of a message.
+    /// Communicator and peer of a message.
     pub(super) fn half(&mut self, message: Message) -> Option<(u64, Endpoint)> {
         let rank = self.thread.rank;
         let found = self.world.comm_id(message.comm, rank);
@@ -68,7 +68,7 @@ impl Calls<'_> {
         });
     }
 
-    /// A request of which more is known when it completes.
+    /// Posts a request whose completion will tell more.
     pub(super) fn request(&mut self, time: u64, request: u64, stand_in: u16, flags: u16) {
         self.within(time, stand_in, |open| {
             open.parts.push(Part {
@@ -97,8 +97,8 @@ impl Calls<'_> {
         }
     }
 
-    /// Whether the request was posted in the call that is still open, as in a start that is
-    /// over at once: what is known of it is known at once.
+    /// Handles a request that the open call posted, such as a start that completes at once: all
+    /// is known of it already. Returns whether it is one.
     fn completes_at_once(&mut self, request: u64, outcome: Outcome) -> bool {
         let parts = self.open.iter_mut().flat_map(|open| &mut open.parts);
         let mut own = parts.filter(|part| part.request == Some(request));
@@ -158,7 +158,7 @@ impl Calls<'_> {
         }
     }
 
-    /// The own communicator of the process is known to it alone.
+    /// Only the process itself knows its own communicator.
     fn define_alone(&mut self, comm: u32) {
         if let Some(mut alone) = self.world.alone(comm, self.thread.rank)
             && self.known.insert(alone.id)

@@ -1,4 +1,4 @@
-//! What an archive tells once: definitions, and markers.
+//! Writes the definitions and markers of an archive.
 
 use rustc_hash::FxHashMap;
 
@@ -17,8 +17,8 @@ impl ArchiveWriter {
         let call = &self.call;
         // SAFETY: an open archive.
         let to = unsafe { (call.global_definitions)(self.handle) };
-        // SAFETY: an open writer of definitions, plain numbers, texts with zeros at their ends
-        // and arrays with their lengths.
+        // SAFETY: an open writer of definitions, plain numbers, zero-terminated texts, and
+        // arrays with their lengths.
         unsafe {
             if let Some(clock) = definitions.clock {
                 let (from, length) = (clock.global_offset, clock.length);
@@ -97,7 +97,7 @@ impl ArchiveWriter {
         categories.sort_unstable();
         categories.dedup();
         let group = text(b"laggard");
-        // SAFETY: an open archive and writer, plain numbers and texts with zeros at their ends.
+        // SAFETY: an open archive and writer, plain numbers and zero-terminated texts.
         unsafe {
             let to = (call.markers)(self.handle);
             for (id, category) in categories.iter().enumerate() {

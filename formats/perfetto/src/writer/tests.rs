@@ -1,4 +1,4 @@
-//! What a writer wrote, read again.
+//! Reads back the output of a writer.
 
 use std::io::Read;
 
@@ -61,7 +61,7 @@ fn texts_are_written_once_and_packets_in_order() {
     assert_eq!(flows as i64, count);
 }
 
-/// What is encoded by hand is what the messages are declared to be.
+/// The manual encoding equals that of the declared messages.
 #[test]
 fn events_are_messages() {
     let (mut writer, kind) = begun();
@@ -120,7 +120,7 @@ fn events_are_messages() {
     }
 }
 
-/// Takes so many bytes, and no more.
+/// Accepts a limited number of bytes.
 struct Full(usize);
 
 impl Write for Full {

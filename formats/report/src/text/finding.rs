@@ -1,4 +1,4 @@
-//! One finding in words.
+//! One finding as text.
 
 use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::ranks::list_of_ranges;
@@ -8,15 +8,15 @@ use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks, words};
 const CAUSES: usize = 3;
 /// Hints shown per finding.
 const HINTS: usize = 2;
-/// Ranges of ranks shown.
+/// Ranges of ranks shown per finding.
 const RANGES: usize = 8;
-/// Whom a rank waits for that made a call too late itself.
+/// Stands for the awaited rank if a rank was late itself.
 pub(crate) const ITSELF: &str = "itself";
-/// Width of the labels.
+/// Width of the labels, columns.
 const LABEL: usize = 15;
 
-/// `exchange.c:42 exchange_halo`, or what is known of it; of one of several calls of a wrapper who
-/// calls that, `comm.c:91 exchange via send_receive`.
+/// `exchange.c:42 exchange_halo`, or the known part of it. For one of several calls of a
+/// wrapper, the wrapper's caller: `comm.c:91 exchange via send_receive`.
 pub fn place(location: &SourceLocation) -> String {
     let callers = location.callers.iter().rev();
     let callers = callers.map(|caller| match location.callers.len() {
@@ -40,7 +40,7 @@ fn line(file: &str, line: u32, function: &str) -> String {
     }
 }
 
-/// A function of C++ with `<...>` for the arguments of templates, where these are long.
+/// A C++ function with long template arguments replaced by `<...>`.
 fn without_arguments(function: &str) -> String {
     const LONG: usize = 40;
     if function.chars().count() <= LONG {
@@ -50,7 +50,7 @@ fn without_arguments(function: &str) -> String {
     let mut depth = 0u32;
     let mut before = ' ';
     for letter in function.chars() {
-        // Not of `operator<`, nor of an arrow.
+        // Excludes `operator<` and arrows.
         let begins = letter == '<' && (before.is_alphanumeric() || before == '_');
         if begins && !short.ends_with("operator") || letter == '<' && depth > 0 {
             depth += 1;
@@ -70,8 +70,8 @@ fn without_arguments(function: &str) -> String {
     }
 }
 
-/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`. If the rank is the
-/// only one that waited, `itself` in its place.
+/// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`. A rank that
+/// alone waited is `itself`.
 pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     let mut text = late_rank(finding, cause);
     if !cause.operation.is_empty() {
@@ -88,7 +88,7 @@ pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     text
 }
 
-/// `rank 0`; `itself` of a rank that alone lost time.
+/// `rank 0`; `itself` if that rank alone lost time.
 pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     let rank = cause.rank.to_string();
     let is_alone = match &finding.rank_set {
@@ -157,7 +157,7 @@ pub(super) fn paragraph(
     }
 }
 
-/// How much, how often, against what, how sure.
+/// Size and frequency of the loss, the reference, and the certainty.
 pub(crate) fn lost(finding: &Bottleneck) -> String {
     let most = finding.rank_percent.filter(|_| finding.filter == "hotspot");
     let most = most.map(|part| format!(", up to {} of a rank's", percent(part)));
@@ -207,7 +207,7 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
     text
 }
 
-/// Appends a label and its text beside it.
+/// Appends a label with its text beside it.
 pub fn labelled(out: &mut String, label: &str, text: &str, screen: usize, style: Style) {
     for (at, line) in wrap(text, screen.saturating_sub(LABEL).max(20))
         .iter()

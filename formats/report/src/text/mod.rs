@@ -1,4 +1,4 @@
-//! The report as text for people: 80 to 120 columns, the most important first.
+//! The report as text for users: 80 to 120 columns, the most important first.
 
 pub(crate) mod finding;
 mod regions;
@@ -12,16 +12,16 @@ use table::{Column, Row};
 use crate::ranks::list_of_ranges;
 use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
 
-/// How to render.
+/// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
     /// Findings shown in the table.
     pub top: usize,
-    /// Whether the output understands ANSI colours.
+    /// Whether the output supports ANSI colours.
     pub color: bool,
     /// Columns of the output.
     pub width: usize,
-    /// Where the report is kept, for showing more of it.
+    /// File of the report, named in commands that show more of it.
     pub file: String,
 }
 
@@ -36,28 +36,27 @@ impl Default for RenderOptions {
     }
 }
 
-/// Findings that are explained below the table.
+/// Findings explained below the table.
 const EXPLAINED: usize = 3;
-/// Share of all time, in percent, below which findings are counted, not listed: they are
-/// not worth a change of the program, and often within what clocks and scheduling blur.
+/// Findings below this share of all time, percent, are counted and not listed. They are not
+/// worth a change of the program, and often within the noise of clocks and scheduling.
 pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
-/// Share of all time, in percent, from which what is unexplained is in the headline; if it is more
-/// than the waiting, from this on.
+/// Unexplained time is in the headline from this share of all time on, percent.
 const MUCH_PERCENT: f64 = 5.0;
-/// See [`MUCH_PERCENT`].
+/// The same, if more time is unexplained than waited.
 const NOTABLE_PERCENT: f64 = 1.0;
-/// Start-up and shut-down take about as long in every run: in shorter runs than these, s, they may
-/// be much, which is this share of all time, or more.
+/// Start-up and shut-down take about equally long in every run. In runs shorter than this, s, a
+/// share of `MUCH` of all time or more is usual.
 const SHORT_RUN_S: f64 = 10.0;
 const MUCH: f64 = 0.02;
-/// Calls shown that were made once.
+/// Calls made once that are shown.
 const ONCE: usize = 3;
 /// Anomalies shown.
 const ANOMALIES: usize = 10;
-/// Narrowest and widest that a report is set.
+/// Smallest and largest width of a report, columns.
 const WIDTHS: (usize, usize) = (60, 140);
 
-/// Columns of text on an output of so many.
+/// Columns of text for an output of this width.
 pub fn columns(width: usize) -> usize {
     width.clamp(WIDTHS.0, WIDTHS.1)
 }
@@ -85,7 +84,7 @@ pub fn paragraph(out: &mut String, text: &str, screen: usize, style: Style, tone
     }
 }
 
-/// Program, without its directory, and arguments.
+/// Program without its directory, and arguments.
 pub(crate) fn command(run: &Run) -> String {
     let mut command = base_name(&run.program).to_owned();
     for argument in &run.arguments {
@@ -119,12 +118,12 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
     out.push('\n');
 }
 
-/// How much waiting there was, how sure that is, and where most of it was.
+/// Share of waiting, its certainty, and its main place.
 pub(crate) fn waiting(report: &Report) -> String {
     let unknown = report.unknown_waiting();
     let wait = report.sums().wait_s;
     let share = percent(report.waiting_percent());
-    // Where somebody was waited for: not where the library itself was slow.
+    // Only waits for a rank count, not slow calls of the library itself.
     let worst = listed(report).iter().find(|found| !found.causes.is_empty());
     let place = worst.map(|worst| {
         format!(
@@ -163,7 +162,7 @@ pub(crate) fn waiting(report: &Report) -> String {
     text
 }
 
-/// `4 ranks share 2 cores`, where they do.
+/// `4 ranks share 2 cores`, if they do.
 fn crowd(report: &Report) -> Option<String> {
     let crowd = report.run.crowd?;
     let hosts = match crowd.hosts {
@@ -178,7 +177,7 @@ fn crowd(report: &Report) -> Option<String> {
     ))
 }
 
-/// What of the time nobody knows, where that is much.
+/// Unexplained time, if it is much.
 fn unexplained(report: &Report) -> Option<String> {
     let sums = report.sums();
     let calls = sums.in_calls?;
@@ -201,7 +200,7 @@ fn unexplained(report: &Report) -> Option<String> {
     ))
 }
 
-/// What was lost where nobody was waited for, if it is more than the largest wait for somebody, s.
+/// Time lost while no rank was late, if it exceeds `waited`, the largest wait for a rank, s.
 fn of_nobody(report: &Report, waited: f64) -> Option<String> {
     let is_such = |found: &&Bottleneck| found.causes.is_empty() && !found.is_unexplained();
     let most = listed(report).iter().find(is_such)?;
@@ -216,7 +215,8 @@ fn of_nobody(report: &Report, waited: f64) -> Option<String> {
     })
 }
 
-/// In which operation calls themselves cost most, where that is more than the largest finding.
+/// The operation with the highest cost of the calls themselves, if it exceeds the largest
+/// finding.
 fn costly(report: &Report) -> Option<String> {
     let sums = report.sums();
     let calls = sums.in_calls?;
@@ -239,7 +239,7 @@ fn costly(report: &Report) -> Option<String> {
     ))
 }
 
-/// `by rank 3 `, of a finding in which a rank waited for itself.
+/// `by rank 3 `, for a finding in which a rank waited for itself.
 fn by_itself(found: &Bottleneck) -> String {
     let cause = &found.causes[0];
     match finding::late_rank(found, cause) == finding::ITSELF {
@@ -248,7 +248,7 @@ fn by_itself(found: &Bottleneck) -> String {
     }
 }
 
-/// Where a run hung, or that this is not known; nothing of a run that ended.
+/// Place where a run hung, or that it is unknown; empty for a run that ended.
 fn how_it_ended(report: &Report) -> String {
     let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
     if let Some(deadlock) = of_kind("deadlock").next() {
@@ -270,13 +270,13 @@ fn how_it_ended(report: &Report) -> String {
     }
 }
 
-/// The findings that are worth a line.
+/// The findings to be listed.
 fn listed(report: &Report) -> &[Bottleneck] {
     let worth = |found: &Bottleneck| found.percent >= NEGLIGIBLE_PERCENT;
     &report.bottlenecks[..report.bottlenecks.partition_point(worth)]
 }
 
-/// How much `part` is of the whole, in words.
+/// Share of `part` in the whole, in words.
 fn part_of(part: f64, whole: f64) -> &'static str {
     if part > 0.5 * whole {
         "most"
@@ -366,7 +366,7 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
     finding::labelled(out, "Trace", &trace, screen, style);
 }
 
-/// What start-up and shut-down took, as parts of all time.
+/// Time of start-up and shut-down, as shares of all time.
 pub(crate) fn start_and_end(report: &Report) -> Option<String> {
     let phases = report.phases_of_run.as_ref()?;
     let parts = phases.operations.iter();
@@ -474,7 +474,7 @@ fn findings(
     }
 }
 
-/// How many findings the hotspot filter left out, and what they lost.
+/// Number of findings that the hotspot filter left out, and their loss.
 pub(crate) fn below_hotspot(report: &Report) -> Option<String> {
     let below = report.below_hotspot.as_ref()?;
     Some(format!(
@@ -484,7 +484,7 @@ pub(crate) fn below_hotspot(report: &Report) -> Option<String> {
     ))
 }
 
-/// The calls of which nobody can tell whether they were slow.
+/// Calls made once: nobody can tell whether they were slow.
 pub(crate) fn called_once(report: &Report) -> Option<String> {
     let all = &report.called_once;
     let named = all.iter().take(ONCE).map(|once| {
@@ -521,7 +521,7 @@ fn row(number: usize, found: &Bottleneck) -> Row {
         plain(lost_most),
     ];
     let note = found.causes.first().map(|cause| {
-        // Who lost most may be who the others waited for.
+        // The rank with the largest loss may be the one that the others waited for.
         let worst = found.ranks.first().map(|share| share.rank);
         let late = finding::late_rank(found, cause);
         let others = match worst == Some(cause.rank) && late != finding::ITSELF {
@@ -561,8 +561,8 @@ fn anomalies(out: &mut String, report: &Report, screen: usize, style: Style) {
     }
 }
 
-/// Anomalies that say the same of several locations, as one: the first, how often,
-/// and how many others.
+/// Merges anomalies that say the same of several locations: the first, the number of
+/// occurrences, and the number of further locations.
 pub(crate) fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
     let mut rows: Vec<(&Anomaly, u64, usize)> = Vec::new();
     for anomaly in anomalies {

@@ -1,11 +1,11 @@
-//! The regions of the program in which ranks, or instances, differ.
+//! Regions of the program whose ranks, or instances, differ.
 
 use super::style::{Style, Tone, count, duration};
 use super::table::{self, Column, Row};
 use super::{finding, paragraph};
 use crate::{Region, Report};
 
-/// Regions shown.
+/// Most regions shown.
 const SHOWN: usize = 10;
 
 const fn column(title: &str, right: bool, least: Option<usize>) -> Column<'_> {
@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
     column("What", false, Some(16)),
 ];
 
-/// Appends the table, if there is anything to say.
+/// Appends the table, if it has rows.
 pub(super) fn regions(out: &mut String, report: &Report, screen: usize, style: Style) {
     let marked = report.regions.iter().filter(|r| r.filter != "none");
     let marked: Vec<&Region> = marked.collect();

@@ -1,30 +1,30 @@
-//! How numbers and words look.
+//! Format of numbers and words.
 
 use unicode_width::UnicodeWidthStr;
 
-/// Between a number and its unit: [`wrap`] does not break lines here, and turns it
-/// into a space.
+/// Stands between a number and its unit: [`wrap`] does not break lines here, and turns it into
+/// a space.
 pub const GLUE: char = '\u{a0}';
 
-/// Paints words if the output understands it.
+/// Colours words if the output supports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Whether it does.
+    /// Whether it supports colours.
     pub color: bool,
 }
 
-/// What a word is, for its looks.
+/// The role of a word, which decides its looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As all the rest.
+    /// Normal text.
     Plain,
     /// A title.
     Strong,
-    /// What may be skipped.
+    /// Text to skip.
     Faint,
-    /// What should be seen first.
+    /// Text to see first.
     Alarm,
-    /// What should be seen next.
+    /// Text to see next.
     Caution,
 }
 
@@ -46,7 +46,7 @@ impl Style {
     }
 }
 
-/// How bad a share of the whole time is.
+/// Tone for a share of the whole time.
 pub fn tone_of_percent(percent: f64) -> Tone {
     match percent {
         p if p >= 10.0 => Tone::Alarm,
@@ -115,12 +115,12 @@ pub fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Columns that a text takes.
+/// Width of a text, columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Lines of at most `columns`, broken at spaces, and inside words that are longer.
+/// Lines of at most `columns`, broken at spaces, and inside longer words.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();

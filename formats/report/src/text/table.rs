@@ -2,30 +2,30 @@
 
 use super::style::{Style, Tone, width, wrap};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'a> {
-    /// What is in it.
+    /// Title.
     pub title: &'a str,
-    /// Whether it is aligned at its right side, as numbers are.
+    /// Whether it is aligned right, as numbers are.
     pub right: bool,
-    /// Narrowest that its text may be wrapped to; `None`: never wrapped.
+    /// Smallest width for wrapping its text; `None`: never wrapped.
     pub least: Option<usize>,
 }
 
 /// One row: cells, and a line below them.
 #[derive(Debug, Default)]
 pub struct Row {
-    /// One for each column.
+    /// One cell per column.
     pub cells: Vec<(String, Tone)>,
     /// Indented to the second column.
     pub note: Option<String>,
 }
 
-/// Appends the table, at most `columns` wide where the narrowest columns allow it.
+/// Appends the table, at most `screen` columns wide unless the smallest widths need more.
 pub fn table(out: &mut String, columns: &[Column], rows: &[Row], screen: usize, style: Style) {
     let widths = widths(columns, rows, screen);
     let titles: Vec<(String, Tone)> = columns
@@ -49,7 +49,8 @@ pub fn table(out: &mut String, columns: &[Column], rows: &[Row], screen: usize, 
     }
 }
 
-/// Natural widths, the wrappable ones shrunk, the widest first, until all fit.
+/// Widths of the columns. Starts with natural widths and shrinks the widest wrappable column
+/// until all fit.
 fn widths(columns: &[Column], rows: &[Row], screen: usize) -> Vec<usize> {
     let natural = |at: usize| {
         let cells = rows.iter().map(|row| width(&row.cells[at].0));

@@ -1,4 +1,4 @@
-//! A report's facts as phrases, the same in the text and in everything else that shows one.
+//! A report's facts as phrases, shared by the text and all other views.
 //!
 //! Numbers and their units are joined by no-break spaces.
 
@@ -6,11 +6,11 @@ use super::finding;
 use crate::text;
 use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
 
-/// Whom a wait is for that no recorded call accounts for.
+/// Stands for the awaited rank if no recorded call explains the wait.
 const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
     network, other jobs), or it changes memory without the library";
 
-/// Why time is unexplained: of single waits that is nobody, of all calls together not known.
+/// Reason for unexplained time: nobody for single waits, unknown for all calls together.
 pub fn whom_unexplained(finding: &Bottleneck) -> &'static str {
     match finding.worst_instance {
         Some(_) => OUTSIDE,
@@ -21,7 +21,7 @@ pub fn whom_unexplained(finding: &Bottleneck) -> &'static str {
     }
 }
 
-/// Program, without its directory, and arguments.
+/// Program without its directory, and arguments.
 pub fn command(run: &Run) -> String {
     text::command(run)
 }
@@ -31,12 +31,13 @@ pub fn size_of_run(run: &Run) -> String {
     text::size_of_run(run)
 }
 
-/// How much waiting there was, how sure that is, and where most of it was.
+/// Share of waiting, its certainty, and its main place.
 pub fn verdict(report: &Report) -> String {
     text::waiting(report)
 }
 
-/// `exchange.c:42 exchange_halo`, or what is known of it; `comm.c:91 exchange via send_receive`.
+/// `exchange.c:42 exchange_halo`, or the known part of it; `comm.c:91 exchange via
+/// send_receive`.
 pub fn place(location: &SourceLocation) -> String {
     finding::place(location)
 }
@@ -46,12 +47,12 @@ pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     finding::cause(finding, cause)
 }
 
-/// `rank 0`; `itself` of a rank that alone lost time.
+/// `rank 0`; `itself` if that rank alone lost time.
 pub fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     finding::late_rank(finding, cause)
 }
 
-/// Time, share, ranks, calls: what a finding lost, against what, how sure.
+/// Time, share, ranks and calls of a finding's loss, the reference, and the certainty.
 pub fn lost(finding: &Bottleneck) -> String {
     finding::lost(finding)
 }
@@ -61,32 +62,32 @@ pub fn ranks(finding: &Bottleneck, most: usize) -> String {
     finding::ranks(finding, most)
 }
 
-/// `ranks 0-3, 7` of a set of ranges such as `0-3,7`, with at most `most` ranges.
+/// `ranks 0-3, 7` for a set of ranges such as `0-3,7`, with at most `most` ranges.
 pub fn ranks_of_set(set: &str, most: usize) -> String {
     crate::ranks::list_of_ranges(set, most)
 }
 
 /// `Start-up and shut-down: MPI_Init 54 %, MPI_Finalize 10 % (not counted above)`, if they took
-/// time worth a word.
+/// notable time.
 pub fn start_and_end(report: &Report) -> Option<String> {
     text::start_and_end(report)
 }
 
-/// How many findings are not listed since they cost no rank much of its time, and what they lost.
+/// Number of findings hidden because they cost no rank much of its time, and their loss.
 pub fn below_hotspot(report: &Report) -> Option<String> {
     text::below_hotspot(report)
 }
 
-/// The calls of which nobody can tell whether they were slow, since they were made once.
+/// Calls made once: nobody can tell whether they were slow.
 pub fn called_once(report: &Report) -> Option<String> {
     text::called_once(report)
 }
 
-/// Anomalies that say the same of several locations, as one: the first, how often, and how many
-/// others.
+/// Merges anomalies that say the same of several locations: the first, the number of
+/// occurrences, and the number of further locations.
 pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
     text::alike(anomalies)
 }
 
-/// Share of all time, in percent, below which a finding is not worth a change of the program.
+/// Share of all time, percent, below which a finding is not worth a change of the program.
 pub const NEGLIGIBLE_PERCENT: f64 = text::NEGLIGIBLE_PERCENT;

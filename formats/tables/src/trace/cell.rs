@@ -1,4 +1,4 @@
-//! What a column can hold, and tables declared as lists of columns.
+//! Types of columns, and tables declared as lists of columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_schema::DataType;
 
-/// A text of a column's dictionary, by its position there.
+/// A text, as its position in the column's dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub u32);
 
-/// The texts that the columns of [`Key`]s can hold, by the columns' names. All row groups of
-/// a table share them.
+/// The dictionaries of the [`Key`] columns, by column name. All row groups of a table share
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionaries(HashMap<&'static str, ArrayRef>);
 
 impl Dictionaries {
-    /// Gives these columns these texts.
+    /// Sets the dictionary of these columns.
     pub fn add<T: AsRef<str>>(
         &mut self,
         columns: &[&'static str],
@@ -47,11 +47,11 @@ pub trait Cell {
     fn data_type() -> DataType;
     /// Adds a value.
     fn append(self, builder: &mut Self::Builder);
-    /// The values, which the builder forgets; `texts` are those of keys.
+    /// The values, which the builder clears; `texts` is the dictionary of a key column.
     fn finish(builder: &mut Self::Builder, texts: impl FnOnce() -> ArrayRef) -> ArrayRef;
 }
 
-/// The values, in place of which there is room for as many.
+/// Takes the values and leaves an empty vector of the same capacity.
 fn renew<T>(values: &mut Vec<T>) -> Vec<T> {
     let room = Vec::with_capacity(values.len());
     std::mem::replace(values, room)
@@ -138,7 +138,7 @@ impl Cell for Option<String> {
     }
 }
 
-/// Dictionaries have signed keys: pandas does not take unsigned ones.
+/// Dictionaries have signed keys, because pandas rejects unsigned ones.
 fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
@@ -175,21 +175,21 @@ impl Cell for Option<Key> {
     }
 }
 
-/// A kind of row, which is a table.
+/// A row type, which stands for a table.
 pub trait Row: Sized {
     /// Name of the table.
     const TABLE: &'static str;
     /// Collects rows.
     type Columns: Default;
-    /// Columns: name, type, whether a row may have no value.
+    /// The columns: name, type, whether a row may have no value.
     fn columns() -> Vec<(&'static str, DataType, bool)>;
     /// Adds a row.
     fn append(self, columns: &mut Self::Columns);
-    /// The rows, which the columns forget.
+    /// The collected rows, which are cleared.
     fn finish(columns: &mut Self::Columns, texts: &Dictionaries) -> Vec<ArrayRef>;
 }
 
-/// Names of columns that are words of the language end with `_` there.
+/// Column name of a field: without the `_` that avoids a Rust keyword.
 pub(crate) fn name_of(field: &'static str) -> &'static str {
     field.strip_suffix('_').unwrap_or(field)
 }

@@ -1,4 +1,4 @@
-//! The directory of tables, and how rows become bytes: encoded on any thread, written by one.
+//! The directory of tables. Any thread encodes rows; one thread writes the bytes.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -22,7 +22,7 @@ use super::SCHEMA;
 use super::cell::{Dictionaries, Row};
 use crate::Error;
 
-/// Rows of a group: what is held of a table in memory, about 7 MB.
+/// Rows of a row group; limits the memory for a table to about 7 MB.
 pub const ROWS: usize = 1 << 16;
 
 /// The file format of tables.
@@ -44,24 +44,24 @@ impl Format {
     }
 }
 
-/// A directory of tables that is being written: under a temporary name until it is complete.
+/// A directory of tables being written, under a temporary name until it is complete.
 #[derive(Debug)]
 pub struct Tables {
     format: Format,
     metadata: Vec<(String, String)>,
     texts: Dictionaries,
-    /// What was asked for.
+    /// Requested path.
     path: PathBuf,
-    /// What is written; `None` once it has its name.
+    /// Temporary path; `None` once the directory has its final name.
     part: Option<PathBuf>,
 }
 
 impl Tables {
-    /// Begins a directory that is not there yet. `metadata` goes into every file, the names
-    /// below `laggard.`; `texts` are those of all columns of keys.
+    /// Begins a directory that does not exist yet. `metadata` goes into every file, with names
+    /// below `laggard.`; `texts` are the dictionaries of all key columns.
     ///
     /// # Errors
-    /// There is something of this name, or it cannot be made.
+    /// The name is taken, or the directory cannot be made.
     pub fn create(
         path: &Path,
         format: Format,
@@ -120,10 +120,10 @@ impl Tables {
         })
     }
 
-    /// Gives the complete directory its name.
+    /// Gives the complete directory its final name.
     ///
     /// # Errors
-    /// Somebody else was faster, or the system refuses.
+    /// Another process was faster, or the system refuses.
     pub fn finish(mut self) -> Result<(), Error> {
         if let Some(part) = self.part.take()
             && let Err(source) = fs::rename(&part, &self.path)
@@ -138,7 +138,7 @@ impl Tables {
 impl Drop for Tables {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // Best effort: the error that is reported is the one that matters.
+            // Best effort: only the error already reported matters.
             let _ = fs::remove_dir_all(part);
         }
     }
@@ -167,7 +167,7 @@ impl Sink {
     }
 }
 
-/// How the columns of a Parquet file are written.
+/// Settings of a Parquet file's columns.
 fn properties(schema: &Schema) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("laggard {}", env!("CARGO_PKG_VERSION")))
@@ -176,10 +176,10 @@ fn properties(schema: &Schema) -> WriterProperties {
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());
         if matches!(field.data_type(), DataType::Dictionary(..)) {
-            // Nobody looks for a range of texts, and to compare them all takes long.
+            // Nobody searches for a range of texts, and comparing them all is slow.
             properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
         } else if field.data_type().is_integer() && !field.name().starts_with("bytes") {
-            // Each value is another one not far from the last, or the same.
+            // Each value is close or equal to the one before.
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
@@ -188,7 +188,7 @@ fn properties(schema: &Schema) -> WriterProperties {
     properties.build()
 }
 
-/// A table that is being written.
+/// A table being written.
 pub struct Table {
     sink: Sink,
     schema: SchemaRef,
@@ -197,7 +197,7 @@ pub struct Table {
     rows: u64,
 }
 
-/// A row group that is ready to be written.
+/// A row group, ready to write.
 pub struct Encoded {
     parts: Parts,
     rows: usize,
@@ -208,7 +208,7 @@ enum Parts {
     Arrow(RecordBatch),
 }
 
-/// Turns rows of a table into bytes, on any thread.
+/// Encodes rows of a table, on any thread.
 pub struct Encoder {
     factory: Option<Arc<ArrowRowGroupWriterFactory>>,
     schema: SchemaRef,
@@ -217,7 +217,7 @@ pub struct Encoder {
 }
 
 impl Table {
-    /// What encodes its rows.
+    /// The encoder of its rows.
     pub fn encoder(&self) -> Encoder {
         Encoder {
             factory: match &self.sink {
@@ -251,19 +251,19 @@ impl Table {
         written.map_err(|source| Error::encode(&self.path, source))
     }
 
-    /// Rows written.
+    /// Number of rows written.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Completes the file; how many rows it has.
+    /// Completes the file; returns its number of rows.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn finish(self) -> Result<u64, Error> {
         let buffer = match self.sink {
             Sink::Parquet(file, _) => file.into_inner(),
-            // Completes the file first.
+            // `into_inner` completes the file first.
             Sink::Arrow(file) => file.into_inner().map_err(in_parquet),
         };
         let buffer = buffer.map_err(|source| Error::encode(&self.path, source))?;
@@ -277,7 +277,7 @@ impl Table {
 }
 
 impl Encoder {
-    /// Encodes the rows collected in `rows`, which forgets them; `None` of none.
+    /// Encodes the rows collected in `rows` and clears them; `None` if there are none.
     ///
     /// # Errors
     /// The encoder refuses.
@@ -297,7 +297,7 @@ impl Encoder {
             let batch = RecordBatch::try_new(self.schema.clone(), arrays)?;
             return Ok(Parts::Arrow(batch));
         };
-        // No column is nested: each has one writer.
+        // No column is nested, so each has one writer.
         let writers = factory.create_column_writers(0)?;
         let fields = self.schema.fields().par_iter();
         let columns = writers.into_par_iter().zip(arrays).zip(fields);
@@ -311,7 +311,7 @@ impl Encoder {
     }
 }
 
-/// Rows of a table that are not encoded yet.
+/// Rows of a table, not encoded yet.
 pub struct Rows<R: Row> {
     columns: R::Columns,
     count: usize,
@@ -327,18 +327,18 @@ impl<R: Row> Default for Rows<R> {
 }
 
 impl<R: Row> Rows<R> {
-    /// Adds one.
+    /// Adds a row.
     pub fn push(&mut self, row: R) {
         row.append(&mut self.columns);
         self.count += 1;
     }
 
-    /// Whether there are enough for a row group.
+    /// Whether there are enough rows for a row group.
     pub fn is_full(&self) -> bool {
         self.count >= ROWS
     }
 
-    /// Writes them if there are enough, or at the `end`.
+    /// Writes the rows if there are enough, or at the `end`.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -1,4 +1,4 @@
-//! Everything that a trace tells as tables, one file each, in a directory.
+//! The whole content of a trace as tables, one file each, in a directory.
 
 mod cell;
 mod directory;
@@ -10,5 +10,5 @@ pub use cell::{Dictionaries, Key, Row};
 pub use directory::{Encoded, Encoder, Format, Rows, Table, Tables};
 pub use rows::*;
 
-/// What the tables of this version are called in their metadata, under `laggard.schema`.
+/// Value of `laggard.schema` in the metadata of these tables.
 pub const SCHEMA: &str = "laggard-trace-tables/1";

@@ -1,4 +1,4 @@
-//! The tables of a trace. `TABLES.md` beside this crate says the same in words.
+//! The tables of a trace. `TABLES.md` beside this crate documents them.
 
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
@@ -12,47 +12,47 @@ tables! {
         rank: u32,
         /// Thread of the rank.
         thread: u32,
-        /// Its host.
+        /// Host name.
         host: String,
-        /// Process.
+        /// Process id.
         pid: u32,
-        /// When its first call began, ns.
+        /// Entry of its first call, ns.
         first_ns: i64,
-        /// When its last call ended, ns.
+        /// Exit of its last call, ns.
         last_ns: i64,
         /// Rows in `operations`.
         operations: u64,
-        /// Calls that these stand for.
+        /// Calls that these rows stand for.
         calls: u64,
         /// Whether its file was closed.
         complete: bool,
     }
     /// A call path.
     CallPathRow / CallPathColumns = "call_paths" {
-        /// As other tables refer to it; 0 is the unknown one.
+        /// Id used in other tables; 0 = unknown.
         call_path: u32,
-        /// Source file of the line that makes the call.
+        /// Source file of the calling line.
         file: Option<String>,
-        /// Its line.
+        /// Calling line.
         line: Option<u32>,
-        /// Function around it.
+        /// Calling function.
         function: Option<String>,
         /// Frames, outermost first.
         frames: Option<String>,
-        /// How many these are.
+        /// Number of frames.
         depth: u32,
     }
     /// A communicator, window or file.
     GroupRow / GroupColumns = "communicators" {
-        /// As other tables refer to it.
+        /// Identifier used in other tables.
         communicator: Key,
         /// Communicator, window or file.
         kind: Key,
-        /// Hexadecimal, the same on all ranks.
+        /// Hexadecimal identity, equal on all ranks.
         id: String,
         /// Members, if known.
         size: Option<u32>,
-        /// What it was made from, if known.
+        /// Communicator that it was made from, if known.
         parent: Option<String>,
     }
     /// A call.
@@ -61,33 +61,33 @@ tables! {
         rank: u32,
         /// Thread.
         thread: u32,
-        /// Which one of the thread, from 0, in the order in which they returned.
+        /// Number within the thread, from 0, in the order of return.
         number: u64,
-        /// Its name.
+        /// Name of the call.
         call: Key,
-        /// Its generic type.
+        /// Generic type.
         type_: Key,
-        /// When it began, ns.
+        /// Entry, ns.
         enter_ns: i64,
-        /// When it ended, ns.
+        /// Exit, ns.
         leave_ns: i64,
         /// Time inside, ns.
         inside_ns: i64,
-        /// Calls of the program that it stands for.
+        /// Number of calls that the row stands for.
         calls: u32,
-        /// What became of it.
+        /// Outcome.
         outcome: Key,
-        /// What it is on.
+        /// Communicator, window or file.
         communicator: Option<Key>,
         /// World rank of the receiver.
         to_rank: Option<i32>,
-        /// Tag of what is sent.
+        /// Tag of the message sent.
         to_tag: Option<i32>,
         /// Bytes sent.
         bytes_sent: u64,
         /// World rank of the sender; -1 = any.
         from_rank: Option<i32>,
-        /// Tag of what is received; -1 = any.
+        /// Tag of the message received; -1 = any.
         from_tag: Option<i32>,
         /// Bytes received.
         bytes_received: u64,
@@ -106,73 +106,73 @@ tables! {
         communicator: Option<Key>,
         /// Tag.
         tag: i32,
-        /// Which one between the two with this tag on this communicator, from 0.
+        /// Number between the two with this tag on this communicator, from 0.
         number: u64,
         /// Bytes.
         bytes: u64,
         /// Thread of the sender.
         send_thread: Option<u32>,
-        /// The call that sent it.
+        /// Name of the sending call.
         send_call: Option<Key>,
-        /// Number of that call.
+        /// Number of the sending call.
         send_number: Option<u64>,
-        /// When it began, ns.
+        /// Entry of the sending call, ns.
         send_ns: Option<i64>,
-        /// Number of the call in which it was done for the sender.
+        /// Number of the call that completed the send.
         send_done_number: Option<u64>,
-        /// When that ended, ns.
+        /// Exit of the completing call, ns.
         send_done_ns: Option<i64>,
-        /// Call path of the call that sent it.
+        /// Call path of the sending call.
         send_call_path: Option<u32>,
         /// Thread of the receiver.
         receive_thread: Option<u32>,
-        /// The call that posted the receive.
+        /// Name of the call that posted the receive.
         receive_call: Option<Key>,
-        /// Number of that call.
+        /// Number of the posting call.
         receive_number: Option<u64>,
-        /// When it began, ns.
+        /// Entry of the posting call, ns.
         receive_ns: Option<i64>,
-        /// Number of the call in which it was received.
+        /// Number of the call that completed the receive.
         receive_done_number: Option<u64>,
-        /// When that began, ns.
+        /// Entry of the completing call, ns.
         receive_wait_ns: Option<i64>,
-        /// When that ended, ns.
+        /// Exit of the completing call, ns.
         receive_done_ns: Option<i64>,
-        /// Call path of the call that posted the receive.
+        /// Call path of the posting call.
         receive_call_path: Option<u32>,
     }
     /// A collective.
     CollectiveRow / CollectiveColumns = "collectives" {
-        /// What it is on.
+        /// Communicator, window or file.
         communicator: Option<Key>,
-        /// Which one on it, from 0.
+        /// Number on it, from 0.
         instance: u64,
-        /// Its name.
+        /// Name of the call.
         call: Key,
-        /// Members that entered it.
+        /// Number of members that entered it.
         members: u32,
-        /// Members that have a trace.
+        /// Number of members with a trace.
         expected: u32,
-        /// When the first member entered, ns.
+        /// Entry of the first member, ns.
         first_enter_ns: i64,
-        /// Its rank.
+        /// Rank of the first member to enter.
         first_rank: u32,
-        /// When the last member entered, ns.
+        /// Entry of the last member, ns.
         last_enter_ns: i64,
-        /// Its rank.
+        /// Rank of the last member to enter.
         last_rank: u32,
-        /// When the first member was done, ns.
+        /// Exit of the first member, ns.
         first_leave_ns: Option<i64>,
-        /// When the last member was done, ns.
+        /// Exit of the last member, ns.
         last_leave_ns: Option<i64>,
-        /// Bytes that all members put in.
+        /// Bytes sent by all members.
         bytes_sent: u64,
     }
     /// A member's part in a collective.
     MemberRow / MemberColumns = "collective_members" {
-        /// What it is on.
+        /// Communicator, window or file.
         communicator: Option<Key>,
-        /// Which one on it, from 0.
+        /// Number on it, from 0.
         instance: u64,
         /// Rank.
         rank: u32,
@@ -182,22 +182,22 @@ tables! {
         call: Key,
         /// Number of the call.
         number: u64,
-        /// When it began, ns.
+        /// Entry of the call, ns.
         enter_ns: i64,
-        /// Number of the call in which the collective was done here.
+        /// Number of the call that completed the collective here.
         done_number: Option<u64>,
-        /// When that began, ns.
+        /// Entry of the completing call, ns.
         wait_ns: Option<i64>,
-        /// When that ended, ns.
+        /// Exit of the completing call, ns.
         leave_ns: Option<i64>,
-        /// Bytes that it put in.
+        /// Bytes sent by the member.
         bytes_sent: u64,
-        /// Bytes that it got.
+        /// Bytes received by the member.
         bytes_received: u64,
         /// Call path.
         call_path: u32,
     }
-    /// What one call lost in one pattern.
+    /// The loss of one call in one pattern.
     WaitRow / WaitColumns = "waits" {
         /// Pattern.
         pattern: Key,
@@ -207,19 +207,19 @@ tables! {
         thread: u32,
         /// Name of the call.
         call: Key,
-        /// When it began, ns.
+        /// Entry, ns.
         enter_ns: i64,
-        /// When it ended, ns.
+        /// Exit, ns.
         leave_ns: i64,
-        /// Of that, what was lost, ns.
+        /// Time lost within the call, ns.
         lost_ns: i64,
         /// Call path.
         call_path: u32,
-        /// Who was late.
+        /// Late rank.
         cause_rank: Option<u32>,
-        /// That rank's late call.
+        /// Late call of that rank.
         cause_call: Option<Key>,
-        /// Its call path.
+        /// Call path of the late call.
         cause_call_path: Option<u32>,
     }
     /// The sums of one call on one call path of one thread.
@@ -230,19 +230,19 @@ tables! {
         thread: u32,
         /// Name of the call.
         call: Key,
-        /// Its generic type.
+        /// Generic type.
         type_: Key,
         /// Call path.
         call_path: u32,
-        /// Calls.
+        /// Number of calls.
         calls: u64,
-        /// Time in them, ns.
+        /// Sum of durations, ns.
         total_ns: u64,
-        /// The shortest, ns.
+        /// Shortest duration, ns.
         minimum_ns: u64,
-        /// The longest, ns.
+        /// Longest duration, ns.
         maximum_ns: u64,
-        /// Bytes that they moved.
+        /// Bytes moved.
         bytes: u64,
     }
     /// The sums of one region of the program on one thread.
@@ -251,78 +251,78 @@ tables! {
         rank: u32,
         /// Thread.
         thread: u32,
-        /// Its name.
+        /// Name of the region.
         region: String,
-        /// What told of it.
+        /// `region`, `function` or `phase`.
         region_kind: Key,
-        /// Where it was begun first; of a function its entry.
+        /// Call path of its first begin; for a function its entry.
         call_path: u32,
-        /// Instances.
+        /// Number of instances.
         calls: u64,
-        /// More of them, of which the time is not known.
+        /// Number of further instances without times.
         untimed_calls: u64,
-        /// Time in them, ns.
+        /// Inclusive time, ns.
         inclusive_ns: u64,
-        /// Of that, outside of recorded calls and of regions nested in it, ns.
+        /// Exclusive time, outside of recorded calls and nested regions, ns.
         exclusive_ns: u64,
-        /// The least of that in an instance, ns.
+        /// Smallest exclusive time of an instance, ns.
         minimum_ns: u64,
-        /// The most, ns.
+        /// Largest exclusive time of an instance, ns.
         maximum_ns: u64,
-        /// Instances that were begun and not ended.
+        /// Instances that began and never ended.
         unended: u64,
-        /// Ends of what was not begun.
+        /// Ends without a begin.
         unbegun: u64,
     }
     /// A finding of the report.
     FindingRow / FindingColumns = "findings" {
-        /// As the report numbers it, from 1.
+        /// Number in the report, from 1.
         finding: u32,
         /// Pattern.
         pattern: String,
         /// Name of the call that lost time.
         call: String,
-        /// Its generic type.
+        /// Generic type.
         type_: String,
-        /// Source file of it.
+        /// Source file of the call.
         file: Option<String>,
-        /// Its line.
+        /// Line of the call.
         line: Option<u32>,
-        /// Function around it.
+        /// Function that makes the call.
         function: Option<String>,
         /// Frames, outermost first.
         frames: Option<String>,
         /// Time lost by all ranks, s.
         severity_s: f64,
-        /// Of all time, percent.
+        /// Share of all time, percent.
         percent: f64,
-        /// How sure, 0 to 1.
+        /// Confidence, 0 to 1.
         confidence: f64,
         /// Calls at this place.
         calls: u64,
-        /// Those that lost time.
+        /// Calls that lost time.
         instances: u64,
         /// Mean duration of the calls, s.
         mean_s: f64,
         /// Ranks that lost time, as ranges.
         ranks: String,
-        /// Whom they waited for most.
+        /// Rank waited for most.
         cause_rank: Option<u32>,
-        /// That rank's late call.
+        /// Late call of that rank.
         cause_call: Option<String>,
-        /// Source file of it.
+        /// Source file of the late call.
         cause_file: Option<String>,
-        /// Its line.
+        /// Line of the late call.
         cause_line: Option<u32>,
-        /// Of the time lost, this cause's share, 0 to 1.
+        /// Share of the lost time due to this cause, 0 to 1.
         cause_share: Option<f64>,
-        /// What that rank did instead.
+        /// Activity of that rank instead.
         because: Option<String>,
         /// Rank of the call that lost most.
         worst_rank: Option<u32>,
-        /// When it began, s.
+        /// Entry of that call, s.
         worst_start_s: Option<f64>,
-        /// When it ended, s.
+        /// Exit of that call, s.
         worst_end_s: Option<f64>,
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a trace: what the document says of them, and what readers find.
+//! The tables of a trace, compared with their document and read back.
 
 use std::fs::File;
 
@@ -108,7 +108,7 @@ fn nothing_is_written_over() {
     for format in [Format::Parquet, Format::Arrow] {
         let refused = Tables::create(directory.path(), format, &[], texts());
         assert!(matches!(refused, Err(Error::Exists { .. })));
-        // What is not finished leaves nothing behind.
+        // An unfinished directory leaves nothing behind.
         let path = directory.path().join("out");
         let tables = Tables::create(&path, format, &[], texts()).expect("tables");
         let table = tables.table::<WaitRow>().expect("a table");

@@ -1,15 +1,15 @@
-//! What calls a trace can name: number, name, generic type and shape.
+//! The calls that a trace can name: number, name, generic type and shape.
 
 mod shmem;
 mod table;
 pub mod user;
 
-/// Generic operation type: detection, cause analysis and the report know
-/// operations by it, never by name.
+/// Generic operation type. Detection, cause analysis and the report know operations by type,
+/// never by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum GenericType {
-    /// Barriers and everything whose purpose is that all members meet.
+    /// Barriers and other calls whose purpose is that all members synchronise.
     GroupSync,
     /// Collective data movement.
     GroupComm,
@@ -35,14 +35,14 @@ pub enum GenericType {
     Exposure,
     /// Files.
     Io,
-    /// Everything that only manages handles.
+    /// Calls that only manage handles.
     Setup,
     /// Regions of the program.
     User,
 }
 
 impl GenericType {
-    /// All, in the order of their discriminants.
+    /// All types, in the order of their discriminants.
     pub const ALL: [GenericType; 15] = [
         GenericType::GroupSync,
         GenericType::GroupComm,
@@ -83,25 +83,25 @@ impl GenericType {
     }
 }
 
-/// Who waits for whom in a call that several ranks take part in.
+/// Dependencies between the ranks of a group operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Shape {
     /// Not a group operation.
     Single,
-    /// All meet.
+    /// All wait for all.
     Barrier,
-    /// All PEs of SHMEM, or of an active set, meet.
+    /// All PEs of SHMEM, or of an active set, wait for all.
     PeBarrier,
-    /// Everybody needs data of everybody.
+    /// Every rank needs data from every other.
     AllToAll,
-    /// Everybody needs data of the root.
+    /// Every rank needs data from the root.
     OneToAll,
-    /// The root needs data of everybody.
+    /// The root needs data from every rank.
     AllToOne,
-    /// Each needs data of all lower ranks.
+    /// Each rank needs data from all lower ranks.
     Prefix,
-    /// Each needs data of its neighbours in the topology.
+    /// Each rank needs data from its neighbours in the topology.
     Neighbourhood,
     /// Communicator management.
     Management,
@@ -122,13 +122,13 @@ pub enum Shape {
 /// One row of the table of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Stands in traces.
+    /// Number in traces.
     pub number: u16,
-    /// As in `mpi.h` or `shmem.h`.
+    /// Name in `mpi.h` or `shmem.h`.
     pub name: &'static str,
     /// Generic operation type.
     pub generic: GenericType,
-    /// Who waits for whom.
+    /// Dependencies between ranks.
     pub shape: Shape,
 }
 
@@ -161,7 +161,7 @@ mod persistent {
     crate::mpi_4_persistent_calls!(rows);
 }
 
-/// The numbers of the calls by name.
+/// Numbers of the calls by name.
 pub mod number {
     pub use super::extension::number::*;
     pub use super::persistent::number::*;
@@ -196,7 +196,7 @@ mod families {
     crate::shmem_calls!(families);
 }
 
-/// Rows of the tables, table by table, in the order of their numbers.
+/// Rows of the tables, in the order of their numbers.
 const TABLES: &[&[&[Call]]] = &[
     &[standard::CALLS, extension::CALLS, persistent::CALLS],
     families::FAMILIES,
@@ -235,9 +235,9 @@ const fn count(tables: &[&[&[Call]]]) -> usize {
     sum
 }
 
-/// Numbers are below this.
+/// Upper bound of all numbers.
 pub const NUMBERS: usize = 8192;
-/// Numbers of OpenSHMEM's functions begin here.
+/// First number of an OpenSHMEM function.
 pub const FIRST_OF_SHMEM: u16 = 1024;
 
 /// Position + 1 in [`CALLS`] by number, 0 = no such call.
@@ -276,9 +276,9 @@ impl Call {
         self.number == user::REGION || self.number as usize >= NUMBERS
     }
 
-    /// Whether it is about integers without a sign.
+    /// Whether it works on unsigned integers.
     pub fn is_unsigned(&self) -> bool {
-        // Numbers of the types, see `shmem_types!`; functions without a type are before these.
+        // Type numbers, see `shmem_types!`; functions without a type come before these.
         const UNSIGNED: [u16; 10] = [6, 7, 8, 9, 10, 18, 19, 20, 21, 22];
         self.number >= 1152 && UNSIGNED.contains(&(self.number % 32))
     }

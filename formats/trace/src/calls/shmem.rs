@@ -4,11 +4,11 @@
 //! number types prefix suffix generic-type shape class(meaning of the arguments) (parameters) -> result;
 //! ```
 //!
-//! A function is called prefix, type, suffix; its number is the family's and that of the type
-//! in [`shmem_types!`](crate::shmem_types). `T` is the type in C, `SIZE` its bytes, `bytes(n)`
-//! those of n of them. Everything else is derived, as from the table of MPI's calls: numbers
-//! and names here, the exported wrappers in the collector. Numbers stand in traces: they are
-//! never changed or used again, new families take new numbers, multiples of 32.
+//! A function's name is prefix, type, suffix. Its number is the family's plus the type's in
+//! [`shmem_types!`](crate::shmem_types). `T` is the type in C, `SIZE` its size in bytes,
+//! `bytes(n)` the size of n elements. Everything else is derived, as for MPI's table: numbers
+//! and names here, the exported wrappers in the collector. Numbers appear in traces: they never
+//! change and are never reused. New families take new numbers, multiples of 32.
 
 /// Calls `$callback!` with all families.
 #[macro_export]
@@ -49,7 +49,7 @@ macro_rules! shmem_calls {
             1051 none "" "shmem_test_lock" Lock Single test_lock(lock_) (lock_: *mut c_long) -> c_int;
             1052 none "" "shmem_clear_lock" Unlock Single lock(lock_) (lock_: *mut c_long) -> ();
             1053 none "" "shmem_wait" WaitOnValue Single wait(address, NOT_EQUAL, size_of::<c_long>(), value.word()) (address: *mut c_void, value: c_long) -> ();
-            // Transfers. Sized ones count in elements of so many bits.
+            // Transfers. The number in a sized name is the bits of an element.
             1152 all "shmem_" "_put" OneSidedPut Single put(pe, target, source, bytes(len)) (target: *mut c_void, source: *const c_void, len: usize, pe: c_int) -> ();
             1152 sized "shmem_put" "" OneSidedPut Single put(pe, target, source, bytes(len)) (target: *mut c_void, source: *const c_void, len: usize, pe: c_int) -> ();
             1152 memory "shmem_put" "" OneSidedPut Single put(pe, target, source, bytes(len)) (target: *mut c_void, source: *const c_void, len: usize, pe: c_int) -> ();
@@ -170,8 +170,8 @@ macro_rules! shmem_calls {
     };
 }
 
-/// Calls `$callback!` with the types of a family (number, part of the name, type in C) before
-/// the tokens that follow.
+/// Calls `$callback!` with the types of a family (number, part of the name, type in C),
+/// followed by the given tokens.
 #[macro_export]
 macro_rules! shmem_types {
     (none $callback:ident $($rest:tt)*) => { $callback! { [0 "" ();] $($rest)* } };

@@ -4,14 +4,19 @@
 //! number name generic-type shape class(meaning of the arguments) (parameters) -> result;
 //! ```
 //!
-//! Everything else is derived from it: numbers and names here, the exported
-//! wrappers in the collector. *class* names the wrapper's body there, and its
-//! arguments say what the call's parameters mean to that body; volumes are
-//! `one(buffer, count, type)`, `each` (one per party), `many` (an array of counts),
-//! `typed` (arrays of counts and types), `local` and `own` (the sum of an array of
-//! counts over the local group, and this rank's), where need be `at_root`,
-//! `not_at_root` or `or_in_place`. Numbers stand in traces: they are
-//! never changed or used again, new rows take new numbers.
+//! Everything else is derived: numbers and names here, the exported wrappers in the collector.
+//! *class* names the wrapper's body there, and its arguments give the meaning of the call's
+//! parameters. Volumes are:
+//!
+//! - `one(buffer, count, type)`;
+//! - `each` (one per party);
+//! - `many` (an array of counts);
+//! - `typed` (arrays of counts and types);
+//! - `local` and `own` (the sum of an array of counts over the local group, and this rank's
+//!   count);
+//! - any of these within `at_root`, `not_at_root` or `or_in_place`.
+//!
+//! Numbers appear in traces: they never change and are never reused. New rows take new numbers.
 
 /// Calls `$callback!` with all rows of the table.
 #[macro_export]
@@ -435,12 +440,12 @@ macro_rules! mpi_calls {
     };
 }
 
-/// Calls `$callback!` with the rows of what an MPI library may have beyond `mpi.h`.
+/// Calls `$callback!` with the rows of functions that an MPI library may have beyond `mpi.h`.
 #[macro_export]
 macro_rules! mpi_extension_calls {
     ($callback:ident) => {
         $callback! {
-            // Persistent collectives: each start is a call of the non-blocking one.
+            // Persistent collectives: each start is recorded as a call of the non-blocking one.
             524 MPIX_Allgather_init Setup Single persistent(number::MPI_Iallgather, icollective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), one(recvbuf, recvcount, recvtype)), each(recvbuf, recvcount, recvtype), request)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) -> c_int;
             525 MPIX_Allgatherv_init Setup Single persistent(number::MPI_Iallgatherv, icollective(comm, NO_ROOT, or_in_place(one(sendbuf, sendcount, sendtype), own(recvcounts, recvtype)), many(recvbuf, recvcounts, recvtype), request)) (sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) -> c_int;
             526 MPIX_Allreduce_init Setup Single persistent(number::MPI_Iallreduce, icollective(comm, NO_ROOT, one(recvbuf, count, datatype), one(recvbuf, count, datatype), request)) (sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) -> c_int;
@@ -467,8 +472,8 @@ macro_rules! mpi_extension_calls {
     };
 }
 
-/// Calls `$callback!` with the persistent collectives of MPI 4, for libraries that have them:
-/// what Open MPI 4 has as extensions.
+/// Calls `$callback!` with the persistent collectives of MPI 4, for libraries that have them.
+/// Open MPI 4 has them as extensions.
 #[macro_export]
 macro_rules! mpi_4_persistent_calls {
     ($callback:ident) => {

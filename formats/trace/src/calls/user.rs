@@ -1,8 +1,8 @@
-//! Operations that are no calls of a library: regions of the program.
+//! Operations that are not library calls: regions of the program.
 //!
-//! In a trace all have one number, [`REGION`]; which one it is stands in the parameter. A reader
-//! that was told what a region is, by an operation map, gives it a number of its own, which is
-//! above those of all calls and never in a file.
+//! In a trace all have one number, [`REGION`], and the parameter identifies the region. A
+//! reader with an operation map gives each mapped region a number of its own. These numbers are
+//! above those of all calls and never occur in a file.
 
 use std::sync::RwLock;
 
@@ -11,7 +11,7 @@ use super::{Call, GenericType, NUMBERS, Shape};
 /// The number of an instance of a region.
 pub const REGION: u16 = 1000;
 
-/// A region of which nothing more is known.
+/// A region without an entry in an operation map.
 static ANY: Call = Call {
     number: REGION,
     name: "region",
@@ -19,10 +19,10 @@ static ANY: Call = Call {
     shape: Shape::Single,
 };
 
-/// Operations that were named, by number.
+/// Mapped operations, by number.
 static NAMED: RwLock<Vec<&'static Call>> = RwLock::new(Vec::new());
 
-/// The operation with this number, if it is one of the program's.
+/// The operation with this number, if it is a region of the program.
 pub fn call(number: u16) -> Option<&'static Call> {
     if number == REGION {
         return Some(&ANY);
@@ -32,8 +32,8 @@ pub fn call(number: u16) -> Option<&'static Call> {
     named.get(at).copied()
 }
 
-/// The number of the region with this name and type, the same whenever it is asked for; `None`
-/// if there are too many. It lasts as long as the process.
+/// The number of the region with this name and type; `None` if there are too many. A number is
+/// valid as long as the process.
 pub fn number(name: &str, generic: GenericType) -> Option<u16> {
     let mut named = NAMED.write().ok()?;
     let known = named
@@ -52,7 +52,7 @@ pub fn number(name: &str, generic: GenericType) -> Option<u16> {
     Some(number)
 }
 
-/// Who waits for whom in an operation of the program's own, of which nothing but the type is known.
+/// Dependencies between ranks in an operation of the program, derived from its type alone.
 fn shape(generic: GenericType) -> Shape {
     match generic {
         GenericType::GroupSync => Shape::Barrier,
@@ -61,7 +61,7 @@ fn shape(generic: GenericType) -> Shape {
     }
 }
 
-/// What was named so far: the first one has the number [`NUMBERS`], and so on.
+/// Names of the mapped operations; the first has the number [`NUMBERS`], and so on.
 pub fn names() -> Vec<&'static str> {
     let named = NAMED.read();
     named.map_or_else(
@@ -70,8 +70,8 @@ pub fn names() -> Vec<&'static str> {
     )
 }
 
-/// The position in [`names`] of the region with this number; `None` if none was named so, as a
-/// number in a file may not be.
+/// Position in [`names`] of the region with this number; `None` if no region has it, which is
+/// possible for a number from a file.
 pub fn position(number: u16) -> Option<usize> {
     let at = usize::from(number).checked_sub(NUMBERS)?;
     let named = NAMED.read().ok()?;

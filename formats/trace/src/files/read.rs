@@ -12,18 +12,18 @@ use crate::block::*;
 use crate::files::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
 
-/// Bytes that checksums are tried over when the chain of blocks is broken, in sizes of the file.
-/// Bounds the search in a file made to slow it down.
+/// Most bytes read for checksums while searching for the next block, in file sizes. Bounds the
+/// search in a file made to slow it down.
 const RESYNC_WORK: usize = 16;
 
-/// Mapped bytes after which a walk over the blocks gives pages back.
+/// Bytes of mapping after which a walk over the blocks releases pages.
 const FORGET_EVERY: usize = 16 << 20;
-/// Bytes that the kernel is asked for before they are needed.
+/// Bytes to read ahead.
 const AHEAD: usize = 256 << 10;
-/// Files of up to so many bytes are read at once. A process may map some 65,000 files, and
-/// takes whole pages of each.
+/// Files up to this size are read at once, bytes. A process may map some 65,000 files, and a
+/// map takes whole pages.
 pub(crate) const READ_AT_ONCE: u64 = 64 << 10;
-/// Largest world that is believed: readers keep a few bytes for each of its ranks.
+/// Largest plausible world: readers keep a few bytes per rank.
 pub(crate) const MAX_RANKS: u32 = 1 << 24;
 
 /// One location of a trace.
@@ -31,14 +31,14 @@ pub(crate) const MAX_RANKS: u32 = 1 << 24;
 pub struct Location {
     path: PathBuf,
     bytes: Bytes,
-    /// Where these begin in the file, bytes.
+    /// Offset of these bytes in the file.
     begin: usize,
     size: u64,
     /// The file's header.
     pub header: FileHeader,
     /// Blocks of records in file order.
     pub chunks: Vec<Chunk>,
-    /// Everything that was defined.
+    /// All definitions.
     pub definitions: Definitions,
     /// Runtime profile; empty if the file was not closed.
     pub profile: Vec<ProfileEntry>,
@@ -46,23 +46,23 @@ pub struct Location {
     pub regions: Vec<RegionEntry>,
     /// Clock points in file order.
     pub clock: Vec<ClockPoint>,
-    /// How the recording ended; `None` if the file was not closed.
+    /// End of the recording; `None` if the file was not closed.
     pub end: Option<End>,
-    /// The call that was under way when the process ended or the file was closed.
+    /// The call that was open when the process ended or the file was closed.
     pub open_call: Option<OpenCall>,
-    /// The file tells that there was none: that is no sign of one that could not be read.
+    /// The file says that no call was open; this is different from an unreadable one.
     pub is_outside: bool,
-    /// What is wrong with the file.
+    /// Damage of the file.
     pub damage: Vec<Damage>,
 }
 
-/// Where a location's bytes are.
+/// Storage of a location's bytes.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(Mmap),
     /// Mapped from several places of a file.
     Joined(Joined),
-    /// So many bytes of these words.
+    /// The words, and the number of bytes used.
     Owned(Vec<u64>, usize),
 }
 
@@ -95,23 +95,23 @@ impl Bytes {
 pub struct Chunk {
     /// Offset of its header in the file.
     pub offset: u64,
-    /// Records in it, extensions included.
+    /// Number of records, including extensions.
     pub count: u32,
-    /// Ticks that its first offset counts from.
+    /// Base of its first offset, ticks.
     pub base: u64,
-    /// `CLOCK_MONOTONIC` when it was opened, ns.
+    /// `CLOCK_MONOTONIC` when the block was opened, ns.
     pub monotonic_ns: u64,
     sealed: bool,
 }
 
 impl Location {
-    /// Maps and checks a file. Damage inside it is listed, not an error.
+    /// Maps and checks a file. Damage inside it is listed and is no error.
     pub fn open(path: &Path) -> Result<Location, Error> {
         let (file, length) = open_file(path)?;
         Location::map(path, file, length)
     }
 
-    /// The same for a file that is open already; `path` is used in messages.
+    /// As [`open`](Self::open), for an open file; `path` is for messages.
     pub fn from_file(path: &Path, file: File) -> Result<Location, Error> {
         let length = file.metadata().map(|metadata| metadata.len());
         let length = length.map_err(|source| Error::Open {
@@ -136,13 +136,13 @@ impl Location {
             let bytes = Bytes::read(file, length as usize).map_err(failed)?;
             return Location::from_source(path, bytes);
         }
-        // SAFETY: a trace is not changed while it is analysed; were it shortened by
-        // somebody, the process would get SIGBUS, as every reader of mapped files does.
+        // SAFETY: nobody changes a trace during its analysis. If somebody shortened it, the
+        // process would get SIGBUS, as every reader of mapped files does.
         let map = unsafe { MmapOptions::new().map(&file) }.map_err(failed)?;
         Location::from_source(path, Bytes::Mapped(map))
     }
 
-    /// The same for a file's bytes in memory; `path` is used in messages.
+    /// As [`open`](Self::open), for a file's bytes in memory; `path` is for messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Location, Error> {
         let bytes = Bytes::read(bytes, bytes.len()).map_err(|source| Error::Open {
             path: path.to_owned(),
@@ -175,7 +175,7 @@ impl Location {
         Ok(location)
     }
 
-    /// Gives back what was read of a file but its records: everything else is decoded.
+    /// Frees all bytes of the file but its records: the other blocks are decoded.
     fn keep_records(&mut self) {
         let Bytes::Owned(words, length) = &self.bytes else {
             return;
@@ -194,7 +194,7 @@ impl Location {
         (self.bytes, self.begin) = (Bytes::Owned(words, kept), begin * 8);
     }
 
-    /// The bytes of the file from `offset` on, as far as they are at hand.
+    /// The bytes of the file from `offset` on, as far as they are in memory.
     fn at(&self, offset: u64) -> &[u8] {
         let offset = (offset as usize).checked_sub(self.begin);
         offset
@@ -236,7 +236,7 @@ impl Location {
             .is_some_and(|payload| header.expected_checksum(payload) == header.checksum)
     }
 
-    /// Tells the kernel that a chunk is read next, and now and then what follows it.
+    /// Tells the kernel that a chunk is read next and, from time to time, the bytes after it.
     /// [`Location::verify`] does so.
     pub fn fetch(&self, chunk: &Chunk) {
         if self.bytes.is_mapped() {
@@ -256,7 +256,7 @@ impl Location {
             let map = self.bytes.get();
             let start = chunk.offset as usize;
             let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
-            // Kernels map pages around the one that was touched: also those before.
+            // Kernels also map pages before the one that was touched.
             forget(map.get(start.saturating_sub(16 * PAGE)..end).unwrap_or(&[]));
         }
     }
@@ -267,8 +267,8 @@ impl Location {
         self.walk_blocks(bytes.get(), is_mapped);
         if is_mapped {
             forget(bytes.get());
-            // It would read some MB around each page that is touched, as it is set up: of many
-            // locations that is more than there is memory, and is read again and again.
+            // By default the kernel reads some MB around each touched page. With many locations
+            // that exceeds memory, and the same data is read again and again.
             advise(&pages_around(bytes.get()), libc::MADV_RANDOM);
         }
         self.bytes = bytes;
@@ -297,7 +297,7 @@ impl Location {
             };
             if header.magic == 0 && header.length == 0 {
                 if let Some(next) = bytes[at..].iter().position(|&b| b != 0) {
-                    // Only an open file ends in zeros; anything after them was cut off by damage.
+                    // Only an open file ends in zeros; bytes after them mean damage.
                     let from = at + next;
                     if !self.resync(bytes, &mut at, from, &mut work) {
                         return;
@@ -409,10 +409,10 @@ impl Location {
         });
     }
 
-    /// Takes a block in; `false` if its checksum or sizes are wrong.
+    /// Takes in a sealed block; `false` if its checksum or sizes are wrong.
     fn sealed_block(&mut self, at: usize, header: &BlockHeader, payload: &[u8]) -> bool {
         if header.kind == BlockKind::Records as u16 {
-            // Checked when it is read: opening does not touch the records.
+            // Records are checked when read: opening does not touch them.
             if header.count as usize * size_of::<Record>() != payload.len() {
                 return false;
             }
@@ -454,7 +454,7 @@ impl Location {
         self.is_outside = OpenCall::is_none(payload);
     }
 
-    /// Takes in `count` definitions, or those before the first of kind 0.
+    /// Takes in `count` definitions, or fewer if one has kind 0.
     fn take_definitions(&mut self, at: usize, mut payload: &[u8], count: u32) {
         for _ in 0..count {
             if payload.get(..2).is_none_or(|kind| kind == [0, 0]) {
@@ -477,30 +477,29 @@ impl Location {
     }
 }
 
-/// Tells the kernel that the whole pages in these bytes of a mapped file will not be
-/// needed again soon.
+/// Tells the kernel that the whole pages of these mapped bytes will not be needed again soon.
 fn forget(bytes: &[u8]) {
     let start = (bytes.as_ptr() as usize).next_multiple_of(PAGE);
     let end = (bytes.as_ptr() as usize + bytes.len()) / PAGE * PAGE;
     advise(&(start..end), libc::MADV_DONTNEED);
 }
 
-/// Addresses of the pages that these bytes of a mapped file are in.
+/// Addresses of the pages that contain these mapped bytes.
 fn pages_around(bytes: &[u8]) -> Range<usize> {
     let start = bytes.as_ptr() as usize;
     start / PAGE * PAGE..(start + bytes.len()).next_multiple_of(PAGE)
 }
 
-/// Tells the kernel something about pages of a mapped file that is only read.
+/// Advises the kernel about pages of a mapped file that is only read.
 fn advise(pages: &Range<usize>, advice: libc::c_int) {
     if !pages.is_empty() {
-        // SAFETY: whole pages of such a mapping. They come back from the file when they are
-        // touched, whatever the advice; where it is refused nothing is different.
+        // SAFETY: whole pages of such a mapping. Whatever the advice, a touch reloads them from
+        // the file. A refusal changes nothing.
         unsafe { libc::madvise(pages.start as *mut _, pages.len(), advice) };
     }
 }
 
-/// Opens what must be a regular file; gives its size, bytes.
+/// Opens a file, which must be regular, and returns its size in bytes.
 pub(crate) fn open_file(path: &Path) -> Result<(File, u64), Error> {
     let failed = |source| Error::Open {
         path: path.to_owned(),

@@ -1,8 +1,8 @@
 //! Node files: all locations of one host in one file, extent by extent.
 //!
-//! The processes of a host share the file without locks: they claim extents and entries
-//! of its index by atomic additions in its first page, which all of them map. A location's
-//! extents, put together in the order of their sequence numbers, are a location file.
+//! The processes of a host share the file without locks. They claim extents and index entries
+//! by atomic additions in its first page, which all of them map. A location's extents, joined
+//! in the order of their sequence numbers, form a location file.
 
 mod read;
 mod write;
@@ -20,26 +20,26 @@ pub use write::{NodePlace, NodeSpace};
 pub const NODE_MAGIC: [u8; 8] = *b"LAGNODE\x1a";
 /// Version of node files that this crate writes, and the newest that it reads.
 pub const NODE_VERSION: u32 = 1;
-/// Extents and index blocks lie at multiples of this, bytes: no system has larger pages.
+/// Extents and index blocks are aligned to this, bytes: no system has larger pages.
 pub const GRANULE: u64 = 64 << 10;
 
-/// What a node file's name begins with.
+/// Prefix of a node file's name.
 const PREFIX: &str = "node-";
 /// Bytes of the header: one page.
 const HEAD: u64 = 4096;
-/// Where the first byte that nobody has claimed is noted.
+/// Offset of the end of the claimed part.
 const END_AT: usize = 64;
-/// Where the number of claimed index entries is noted: in another cache line.
+/// Offset of the number of claimed index entries, in another cache line.
 const CLAIMED_AT: usize = 128;
-/// Where the offsets of the index blocks begin.
+/// Offset of the list of index block offsets.
 const BLOCKS_AT: usize = 256;
-/// Index blocks at most.
+/// Most index blocks.
 const BLOCKS: usize = 16;
-/// Bytes of an index entry.
+/// Size of an index entry, bytes.
 const ENTRY: u64 = 32;
 /// Entries of the first index block, which follows the header.
 const FIRST_ENTRIES: u64 = 128;
-/// Entries of the second index block; each later one has twice as many as the one before.
+/// Entries of the second index block; each later one has twice as many as its predecessor.
 const SECOND_ENTRIES: u64 = GRANULE / ENTRY;
 
 /// Name of the node file of a host.
@@ -47,12 +47,12 @@ pub fn node_file_name(host_id: u64) -> String {
     format!("{PREFIX}{host_id:016x}.{FILE_EXTENSION}")
 }
 
-/// Whether a file in a trace directory is named as node files are.
+/// Whether a file in a trace directory has the name of a node file.
 pub fn is_node_file_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The part of a node file's header that does not change.
+/// The constant part of a node file's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct NodeHeader {
@@ -62,7 +62,7 @@ struct NodeHeader {
     run_id: [u8; 16],
     host_id: u64,
     reserved: [u8; 20],
-    /// CRC-32C of everything before.
+    /// CRC-32C of all bytes before.
     checksum: u32,
 }
 
@@ -88,41 +88,41 @@ impl NodeHeader {
     }
 }
 
-/// Tells of one extent.
+/// Describes one extent.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct IndexEntry {
     rank: u32,
     thread: u32,
-    /// Which extent of its location, from 0.
+    /// Number of the extent within its location, from 0.
     sequence: u32,
     /// Bytes.
     length: u32,
-    /// Where it lies in the file.
+    /// Offset in the file.
     offset: u64,
-    /// Low half: bytes in use; high half: checksum of the entry with them. Stored at once,
-    /// and last: 0 means "not finished".
+    /// Low half: bytes in use; high half: checksum of the entry with them. Stored at once and
+    /// last: 0 means "not finished".
     state: u64,
 }
 
 const _: () = assert!(size_of::<IndexEntry>() as u64 == ENTRY);
 
 impl IndexEntry {
-    /// What `state` is when so many bytes are in use.
+    /// The value of `state` with `used` bytes in use.
     fn state_with(&self, used: u32) -> u64 {
         let fixed = crc32c::crc32c(&self.as_bytes()[..24]);
         let checksum = crc32c::crc32c_append(fixed, &used.to_le_bytes());
         u64::from(used) | u64::from(checksum.max(1)) << 32
     }
 
-    /// Bytes in use; `None` if the entry was not finished or is damaged.
+    /// Bytes in use; `None` if the entry is unfinished or damaged.
     fn used(&self) -> Option<u32> {
         let used = self.state as u32;
         (self.state != 0 && self.state == self.state_with(used)).then_some(used)
     }
 }
 
-/// Entries of an index block.
+/// Number of entries in an index block.
 fn entries_of(block: usize) -> u64 {
     match block {
         0 => FIRST_ENTRIES,

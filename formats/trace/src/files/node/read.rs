@@ -1,4 +1,4 @@
-//! Reads a node file: finds the extents of each location, and puts them together.
+//! Reads a node file: finds the extents of each location and joins them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,26 +15,26 @@ use crate::{Damage, DamageKind, Error, Location, file_name};
 /// Bytes of the index read at a time.
 const INDEX_PIECE: usize = 64 << 10;
 
-/// A node file and what its index says. Holds a descriptor; locations do not.
+/// A node file and its index. Holds a descriptor; locations do not.
 #[derive(Debug)]
 pub struct NodeFile {
     path: PathBuf,
     file: File,
-    /// Of the run.
+    /// Identity of the run.
     pub run_id: [u8; 16],
-    /// Of the host whose locations these are.
+    /// Identity of the host.
     pub host_id: u64,
-    /// Entries of the index that were not finished, contradict others, or are not there.
+    /// Number of index entries that are unfinished, contradict others, or are missing.
     pub unusable: u64,
     places: BTreeMap<(u32, u32), Place>,
 }
 
-/// Where a location's bytes are.
+/// The place of a location's bytes.
 #[derive(Debug, Default)]
 struct Place {
     /// Offset and bytes.
     parts: Vec<(u64, u64)>,
-    /// There was more, which cannot be used.
+    /// An extent that follows is unusable.
     is_cut: bool,
 }
 
@@ -44,11 +44,11 @@ impl Place {
     }
 }
 
-/// An extent, as an entry of the index has it.
+/// An extent according to its index entry.
 struct Found {
     entry: IndexEntry,
     used: u64,
-    /// Claimed by nobody else.
+    /// No other entry claims it.
     is_alone: bool,
 }
 
@@ -59,8 +59,8 @@ impl Found {
 }
 
 impl NodeFile {
-    /// Opens a file and reads its index. What is wrong with parts of it is no error:
-    /// locations are cut off before an extent that cannot be used.
+    /// Opens a file and reads its index. Faults in parts of it are no error: a location ends
+    /// before its first unusable extent.
     pub fn open(path: &Path) -> Result<NodeFile, Error> {
         let failed = |source| Error::Open {
             path: path.to_owned(),
@@ -86,14 +86,14 @@ impl NodeFile {
         })
     }
 
-    /// Rank, thread and bytes of the locations in it, in this order.
+    /// Rank, thread and bytes of each location, in the order of rank and thread.
     pub fn locations(&self) -> impl Iterator<Item = (u32, u32, u64)> + '_ {
         let places = self.places.iter();
         places.map(|(&(rank, thread), place)| (rank, thread, place.size()))
     }
 
-    /// Opens one of its locations, as [`Location::open`] does a file. Its path is that of
-    /// the node file, and then the name that a file of its own would have.
+    /// Opens one of its locations, as [`Location::open`] does a file. Its path is the node
+    /// file's path and the name that a file of its own would have.
     pub fn location(&self, rank: u32, thread: u32) -> Result<Location, Error> {
         let path = self.path.join(file_name(rank, thread));
         let Some(place) = self.places.get(&(rank, thread)) else {
@@ -167,11 +167,11 @@ fn word(head: &[u8; HEAD as usize], at: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// What the index blocks say.
+/// The content of the index blocks.
 #[derive(Default)]
 struct Index {
     found: Vec<Found>,
-    /// Entries that are neither empty nor in order.
+    /// Number of entries that are neither empty nor valid.
     odd: u64,
     /// The blocks: offset and end.
     blocks: Vec<(u64, u64)>,
@@ -183,7 +183,7 @@ impl Index {
             let offset = word(head, BLOCKS_AT + block * 8);
             let end = offset.checked_add(entries_of(block) * ENTRY);
             let Some(end) = end.filter(|&end| end <= size && offset >= HEAD) else {
-                // That entries are missing shows in their number.
+                // The number of entries shows that some are missing.
                 continue;
             };
             let is_aligned = match block {
@@ -237,13 +237,13 @@ impl Index {
         }
     }
 
-    /// Entries that cannot be used, or were claimed and are not there.
+    /// Number of unusable entries, and of claimed entries that are missing.
     fn unusable(&self, head: &[u8; HEAD as usize]) -> u64 {
         let there = self.found.len() as u64 + self.odd;
         self.odd + word(head, CLAIMED_AT).abs_diff(there)
     }
 
-    /// Puts the extents of each location together.
+    /// Joins the extents of each location.
     fn places(mut self, size: u64) -> BTreeMap<(u32, u32), Place> {
         self.mark_overlaps();
         let key = |found: &Found| (found.entry.rank, found.entry.thread);
@@ -254,7 +254,7 @@ impl Index {
         places.collect()
     }
 
-    /// Finds extents that share bytes with others, or with the index.
+    /// Finds extents that overlap with others or with the index.
     fn mark_overlaps(&mut self) {
         self.found.sort_by_key(|found| found.entry.offset);
         let (mut end, mut owner) = (0, None);
@@ -280,20 +280,20 @@ impl Index {
     }
 }
 
-/// The usable extents of a location, up to the first that is not, or is not there.
+/// The usable extents of a location, up to the first unusable or missing one.
 fn place(extents: &[Found], size: u64) -> Place {
     let mut place = Place::default();
     for (expected, found) in extents.iter().enumerate() {
         let rest = &extents[expected + 1..];
         let is_next = found.entry.sequence as usize == expected && found.is_alone;
-        // Only the last one that has bytes may end anywhere.
+        // Only the last extent with bytes may end at any offset.
         let is_whole = found.used % GRANULE == 0 || rest.iter().all(|later| later.used == 0);
         let begin = found.entry.offset;
         let in_file = found.used == 0 || begin + found.used <= size;
         if !is_next || !is_whole || !in_file {
             place.is_cut = true;
             if is_next && begin < size {
-                // What is there of one that is cut off is as good as ever.
+                // The remaining part of a truncated extent is usable.
                 place.add(begin, found.used.min(size - begin));
             }
             break;
@@ -307,7 +307,7 @@ impl Place {
     fn add(&mut self, offset: u64, bytes: u64) {
         match self.parts.last_mut() {
             _ if bytes == 0 => {}
-            // Neighbours in the file share a mapping.
+            // Adjacent extents share a mapping.
             Some(last) if last.0 + last.1 == offset => last.1 += bytes,
             _ => self.parts.push((offset, bytes)),
         }
@@ -321,13 +321,13 @@ pub(crate) struct Joined {
     length: usize,
 }
 
-// SAFETY: only read, by whoever has it.
+// SAFETY: read only.
 unsafe impl Send for Joined {}
 // SAFETY: as above.
 unsafe impl Sync for Joined {}
 
 impl Joined {
-    /// Maps parts, of which all but the last are multiples of a page, at offsets that are.
+    /// Maps parts of a file. All but the last are multiples of a page; so are all offsets.
     fn map(file: &File, parts: &[(u64, u64)]) -> io::Result<Joined> {
         use std::os::fd::AsRawFd;
         let total: u64 = parts.iter().map(|part| part.1).sum();
@@ -335,19 +335,19 @@ impl Joined {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping, where there is none.
+        // SAFETY: a new mapping at a free address.
         let begin =
             unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
         if begin == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Given back below if the rest fails.
+        // Unmapped on drop if a later part fails.
         let joined = Joined { begin, length };
         let mut at = 0;
         for &(offset, bytes) in parts {
-            // SAFETY: replaces pages of the mapping made above, which has room for all
-            // parts. A trace is not changed while it is analysed; were it shortened by
-            // somebody, the process would get SIGBUS, as every reader of mapped files does.
+            // SAFETY: replaces pages of the mapping made above, which has room for all parts.
+            // Nobody changes a trace during its analysis. If somebody shortened it, the process
+            // would get SIGBUS, as every reader of mapped files does.
             let mapped = unsafe {
                 libc::mmap(
                     begin.byte_add(at),
@@ -367,14 +367,14 @@ impl Joined {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped from begin to end, as long as `self` lives.
+        // SAFETY: mapped from `begin` for `length` bytes, as long as `self` lives.
         unsafe { std::slice::from_raw_parts(self.begin.cast(), self.length) }
     }
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and nobody has its bytes any more.
+        // SAFETY: this value's own mapping, and no borrow of it remains.
         unsafe { libc::munmap(self.begin, self.length) };
     }
 }

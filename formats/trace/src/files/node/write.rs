@@ -1,4 +1,4 @@
-//! Writes a location's bytes into the file of its host.
+//! Writes a location's bytes into its host's file.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -21,10 +21,10 @@ use crate::space::{
 };
 use crate::{FileHeader, PRIVATE_FILE};
 
-/// Bytes of a location's first extent. Only what is used of an extent has blocks on disk;
-/// larger ones spare readers mappings, smaller ones spare copies without holes.
+/// A location's first extent, bytes. Only its used part has blocks on disk. Larger extents save
+/// readers mappings; smaller ones save copies that lack holes.
 const FIRST_EXTENT: u64 = 256 << 10;
-/// Bytes of an extent at most, unless a window needs more.
+/// Largest extent, bytes, unless a window needs more.
 const LARGEST_EXTENT: u64 = 64 << 20;
 
 /// A location in its host's node file, mapped window by window as a
@@ -33,13 +33,13 @@ const LARGEST_EXTENT: u64 = 64 << 20;
 pub struct NodeSpace {
     place: NodePlace,
     map: Option<Mapped>,
-    /// The location's first page, if it was asked for.
+    /// The location's first page, once it was asked for.
     first: Option<Mapped>,
 }
 
 impl NodeSpace {
-    /// Gives the location with this header a place in the node file of its run and host in
-    /// `directory`, which is made if it is not there yet. Windows have up to `largest` bytes.
+    /// Gives the location of this header a place in the node file of its run and host in
+    /// `directory`. Makes the file if it does not exist. Windows have up to `largest` bytes.
     pub fn create(directory: &Path, header: &FileHeader, largest: usize) -> io::Result<NodeSpace> {
         Ok(NodeSpace {
             place: NodePlace::create(directory, header, largest)?,
@@ -66,8 +66,8 @@ impl Space for NodeSpace {
 
     fn first_page(&mut self) -> io::Result<*mut u8> {
         let (file, offset) = self.place.first()?;
-        // SAFETY: the extent is this location's own; windows of this space are the other map
-        // of the page, and the two are used by one thread.
+        // SAFETY: the extent is this location's own. A window may map the same page, but one
+        // thread uses both.
         let map = unsafe { map_page(&file, offset)? };
         Ok(self.first.insert(map).as_mut_ptr())
     }
@@ -89,33 +89,33 @@ impl Space for NodeSpace {
     }
 }
 
-/// Where a location's bytes go in the file of its host; puts no bytes there itself.
+/// A location's place in its host's file; writes none of the bytes itself.
 #[derive(Debug)]
 pub struct NodePlace {
     path: PathBuf,
     identity: Identity,
     rank: u32,
     thread: u32,
-    /// Of the next extent.
+    /// Sequence number of the next extent.
     sequence: u32,
     current: Option<Extent>,
-    /// Taken when the current one has no room left.
+    /// Used when the current extent is full.
     next: Option<Extent>,
-    /// Bytes of the location in the extents before the current one.
+    /// Bytes of the location in earlier extents.
     before: u64,
-    /// Bytes of the next window.
+    /// Size of the next window, bytes.
     window: u64,
-    /// Bytes of a window at most.
+    /// Largest window, bytes.
     largest: u64,
 }
 
-/// A part of the file that belongs to one location.
+/// A part of the file owned by one location.
 #[derive(Debug)]
 struct Extent {
     entry: IndexEntry,
     /// Bytes handed out as windows.
     used: u64,
-    /// End of what has blocks on disk, offset in the file.
+    /// Offset in the file up to which blocks on disk are allocated.
     allocated: u64,
     /// Number of its index entry, once claimed.
     number: Option<u64>,
@@ -128,7 +128,7 @@ impl Extent {
         u64::from(self.entry.length) - self.used
     }
 
-    /// Where the next window begins.
+    /// Offset of the next window.
     fn end(&self) -> u64 {
         self.entry.offset + self.used
     }
@@ -156,14 +156,14 @@ impl NodePlace {
         })
     }
 
-    /// Makes sure that a next window of at least `minimum` bytes can be had.
+    /// Makes sure that a next window of at least `minimum` bytes exists.
     pub fn prepare(&mut self, minimum: usize) -> io::Result<()> {
         let file = self.open()?;
         self.ready(&file, minimum).map(drop)
     }
 
-    /// Where the next window lies, of at least `minimum` bytes: file, offset, bytes. It is
-    /// not part of the location before [`take`](Self::take).
+    /// The next window, of at least `minimum` bytes: file, offset, bytes. It joins the location
+    /// only with [`take`](Self::take).
     pub fn next(&mut self, minimum: usize) -> io::Result<(File, u64, usize)> {
         let file = self.open()?;
         let size = self.ready(&file, minimum)?;
@@ -172,7 +172,7 @@ impl NodePlace {
         Ok((file, offset, size as usize))
     }
 
-    /// Makes the window that [`next`](Self::next) gave part of the location.
+    /// Adds the window from [`next`](Self::next) to the location.
     pub fn take(&mut self, file: &File, size: usize) -> io::Result<()> {
         if let Some(next) = self.next.take() {
             self.before += self.current.as_ref().map_or(0, |current| current.used);
@@ -188,7 +188,7 @@ impl NodePlace {
         Ok(())
     }
 
-    /// Where the first page of the location lies, as long as it is in its first extent.
+    /// Place of the location's first page, while the first extent is the current one.
     fn first(&self) -> io::Result<(File, u64)> {
         match &self.current {
             Some(extent) if self.before == 0 => Ok((self.open()?, extent.entry.offset)),
@@ -196,7 +196,7 @@ impl NodePlace {
         }
     }
 
-    /// Ends the location after `length` bytes, and gives back what it does not use.
+    /// Ends the location after `length` bytes and frees the unused rest.
     pub fn finish(&mut self, length: u64) -> io::Result<()> {
         let file = self.open()?;
         if let Some(next) = self.next.take() {
@@ -221,8 +221,8 @@ impl NodePlace {
         Ok(file)
     }
 
-    /// Makes sure that there is room for a window and that the index knows of it; gives
-    /// the window's size, bytes.
+    /// Makes sure that a window has room and that the index knows it; returns the window's
+    /// size, bytes.
     fn ready(&mut self, file: &File, minimum: usize) -> io::Result<u64> {
         let minimum = (minimum as u64).next_multiple_of(GRANULE).max(GRANULE);
         let mut size = minimum.max(self.window);
@@ -234,7 +234,7 @@ impl NodePlace {
             let end = current.end() + size;
             return reserve(file, &mut current.allocated, end).map(|()| size);
         }
-        // One that was made ready for less stays in the index with nothing in it.
+        // An extent prepared for a smaller window stays in the index, empty.
         if let Some(small) = self.next.take_if(|next| next.rest() < size) {
             give_back(file, small.entry.offset, small.allocated);
         }
@@ -275,7 +275,7 @@ impl NodePlace {
     }
 }
 
-/// Claims an entry of the index and writes what it says of an extent.
+/// Claims an index entry and describes an extent there.
 fn publish(file: &File, extent: &mut Extent) -> io::Result<()> {
     let head = Head::map(file)?;
     let number = match extent.number {
@@ -291,7 +291,7 @@ fn publish(file: &File, extent: &mut Extent) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes how much of an extent is in use.
+/// Notes the bytes in use of an extent.
 fn state(file: &File, extent: &Extent, used: u64) -> io::Result<()> {
     let Some(at) = extent.entry_at else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -306,19 +306,19 @@ fn map_entry(file: &File, at: u64) -> io::Result<Mapped> {
         return Err(cut_off());
     }
     let mut options = MmapOptions::new();
-    // SAFETY: the entry belongs to one location, whose thread this is, and its block is in
-    // the file and has blocks on disk.
+    // SAFETY: the entry belongs to one location, whose thread this is. Its block is in the file
+    // and has blocks on disk.
     let map = unsafe { options.offset(at).len(ENTRY as usize).map_mut(file)? };
     Ok(Mapped::new(map))
 }
 
 fn store_state(map: &mut Mapped, state: u64) {
-    // SAFETY: entries are mapped whole and lie at multiples of their size.
+    // SAFETY: entries are mapped whole and aligned to their size.
     let word = unsafe { AtomicU64::from_ptr(map.as_mut_ptr().add(24).cast()) };
     word.store(state.to_le(), Ordering::Release);
 }
 
-/// Gives the whole pages between two offsets back to the file system, if it can take them.
+/// Frees the whole pages between two offsets, if the file system supports it.
 fn give_back(file: &File, from: u64, end: u64) {
     let from = from.next_multiple_of(PAGE as u64);
     if end > from {
@@ -333,8 +333,8 @@ struct Head(Mapped);
 
 impl Head {
     fn map(file: &File) -> io::Result<Head> {
-        // SAFETY: the page is in the file from the start, with blocks on disk; what changes
-        // in it is accessed by atomic operations only.
+        // SAFETY: the page is in the file from the start, with blocks on disk. Its changing
+        // words are accessed by atomic operations only.
         let map = unsafe { MmapOptions::new().len(HEAD as usize).map_mut(file)? };
         Ok(Head(Mapped::new(map)))
     }
@@ -349,7 +349,7 @@ impl Head {
         self.word(CLAIMED_AT)
     }
 
-    /// Claims a part of the file; gives its offset.
+    /// Claims a part of the file; returns its offset.
     fn claim(&self, length: u64) -> io::Result<u64> {
         let offset = self.word(END_AT).fetch_add(length, Ordering::Relaxed);
         let end = offset.saturating_add(length);
@@ -359,7 +359,7 @@ impl Head {
         Ok(offset)
     }
 
-    /// Offset of an index entry; makes the block that it lies in where there is none yet.
+    /// Offset of an index entry; makes its index block if there is none yet.
     fn entry_at(&self, file: &File, number: u64) -> io::Result<u64> {
         let Some((block, place)) = place_of(number) else {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
@@ -385,7 +385,7 @@ impl Head {
     }
 }
 
-/// Opens the node file of a run, or makes it; tells which file it is.
+/// Opens or makes the node file of a run; returns its identity.
 fn open_or_make(path: &Path, header: &NodeHeader) -> io::Result<Identity> {
     for _ in 0..2 {
         match open_existing(path, header) {
@@ -416,17 +416,17 @@ fn open_existing(path: &Path, header: &NodeHeader) -> io::Result<Identity> {
     Identity::of(&file)
 }
 
-/// Drafts made by this process.
+/// Number of drafts made by this process.
 static DRAFTS: AtomicU32 = AtomicU32::new(0);
 
-/// Writes a node file without extents under another name and gives it its own: it is there
-/// with all its content or not at all. No error if another process was faster.
+/// Writes a node file without extents under another name, then renames it. The file therefore
+/// appears complete or not at all. No error if another process was faster.
 #[expect(clippy::disallowed_methods, reason = "a new file")]
 fn make(path: &Path, header: &NodeHeader) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let pid = std::process::id();
-    // Left-overs of killed processes and other containers' have the same numbers.
+    // Leftovers of killed processes, and other containers, may have the same process ids.
     let now = monotonic_ns();
     let draft = path.with_file_name(format!(".{name}.{pid}.{number}.{now}"));
     let mut options = OpenOptions::new();
@@ -437,7 +437,7 @@ fn make(path: &Path, header: &NodeHeader) -> io::Result<()> {
         .mode(PRIVATE_FILE);
     let file = options.open(&draft)?;
     let made = fill(&file, header).and_then(|()| name_it(&draft, path));
-    // Left behind where it cannot be removed: it harms nobody.
+    // A draft that cannot be removed does no harm.
     let _ = fs::remove_file(&draft);
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -452,16 +452,16 @@ fn fill(file: &File, header: &NodeHeader) -> io::Result<()> {
     file.write_all_at(&HEAD.to_le_bytes(), BLOCKS_AT as u64)
 }
 
-/// Gives a draft the name that only one can have.
+/// Gives a draft the final name; fails if the name is taken.
 fn name_it(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    // A file system without links.
+    // The file system has no hard links.
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let (from, to) = (text(draft)?, text(path)?);
-    // SAFETY: strings that end in 0, and plain numbers.
+    // SAFETY: C strings and plain numbers.
     let renamed = unsafe {
         libc::syscall(
             libc::SYS_renameat2,
