@@ -3,12 +3,26 @@
 mod support;
 
 use laggard_engine::AnalyzeOptions;
+use laggard_patterns::{Part, PatternId};
 use laggard_report::{Bottleneck, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{PEER_NONE, PEER_ROOT, Signature};
 use support::*;
 
 const MS: u64 = 1_000_000;
+
+#[test]
+fn the_page_draws_what_the_catalogue_says() {
+    let from_start = PatternId::ALL.iter().map(|pattern| pattern.row());
+    let mut from_start: Vec<&str> = from_start
+        .filter(|row| row.part == Part::Begin)
+        .map(|row| row.id)
+        .collect();
+    let mut drawn = laggard_html::FROM_START.to_vec();
+    from_start.sort_unstable();
+    drawn.sort_unstable();
+    assert_eq!(drawn, from_start);
+}
 
 #[test]
 fn late_sender_in_a_blocking_receive() {

@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::Shape;
 
-use crate::pattern::Pattern;
+use crate::pattern::{Part, Pattern};
 use crate::{group, one_sided, progress, two_sided, unexplained, window};
 
 /// An inner node of the metric tree that is no pattern.
@@ -142,13 +142,7 @@ impl PatternId {
 
     /// Whether its time is waiting for another party.
     pub fn is_waiting(self) -> bool {
-        !matches!(
-            self,
-            PatternId::BarrierCompletion
-                | PatternId::NxnCompletion
-                | PatternId::InitCompletion
-                | PatternId::Unexplained
-        )
+        matches!(self.row().part, Part::Begin | Part::Within)
     }
 
     /// Whether its time is part of start-up.

@@ -3,12 +3,12 @@
 //! *Purpose.* A pattern is one row ([`Pattern`]) and one pure function that gives its severity. The
 //! rows feed the detector, the report and the manual, so the three cannot disagree.
 //!
-//! *Data flow.* The analysis engine matches instances, asks [`of_shape`] which patterns apply, and
-//! calls the functions in [`two_sided`], [`group`] and [`window`] with times in ns on the global
-//! clock. [`confidence`] says how sure the result is.
+//! *Data flow.* The analysis engine matches instances and calls the functions in [`two_sided`],
+//! [`group`] and [`window`] with times in ns on the global clock. An operation has patterns of its
+//! shape only ([`of_shape`]). [`confidence`] says how sure the result is.
 //!
 //! *Constraints.* Every severity is between 0 and the duration of the operation that it is charged
-//! to, for any input. Nothing here knows about traces, agents or MPI; no function of a pattern
+//! to, for any input. Of traces only the shapes of calls are known here; no function of a pattern
 //! allocates.
 //!
 //! *Hints* are data: [`rules`] reads them, from `rules.toml`, `advice.toml` and users' files, and
@@ -34,7 +34,7 @@ mod wrapped;
 pub use catalogue::{GROUPS, MetricGroup, PatternId, of_shape};
 pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
 pub use explain::explain;
-pub use pattern::{Late, Pattern, Unit};
+pub use pattern::{Late, Part, Pattern, Unit};
 
 /// The time that one location spent in one operation: ns on the global clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! One-sided communication: which access to its memory a process waited for.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
     id: "wait_on_value",
@@ -15,6 +15,7 @@ pub(crate) static WAIT_ON_VALUE: Pattern = Pattern {
     condition: "the write was entered after the wait, and before the wait was left",
     severity: "enter(write) - enter(wait), charged to the PE that waits",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WAIT_ON_LOCK: Pattern = Pattern {
@@ -29,6 +30,7 @@ pub(crate) static WAIT_ON_LOCK: Pattern = Pattern {
     severity: "enter of the last shmem_clear_lock of another PE during the wait - enter(wait), \
         or since another PE took the lock, where it was free when the wait began",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static COMPETING_PUT: Pattern = Pattern {
@@ -45,6 +47,7 @@ pub(crate) static COMPETING_PUT: Pattern = Pattern {
     severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
         time in which competitors' transfers overlap; of these, the 32 that overlap most",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 pub(crate) static COMPETING_GET: Pattern = Pattern {
@@ -61,6 +64,7 @@ pub(crate) static COMPETING_GET: Pattern = Pattern {
     severity: "(leave - enter) - expected, less what it lost to locks or progress, at most the \
         time in which competitors' transfers overlap; of these, the 32 that overlap most",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 /// Wait for a written value: `enter(write) - enter`, ns, within the wait.

@@ -19,6 +19,19 @@ impl Unit {
     }
 }
 
+/// The part of a call in which a pattern loses time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// From its enter on, until another party came.
+    Begin,
+    /// Somewhere in it, waiting for another party.
+    Within,
+    /// Up to its leave: all had come, and the library took the time.
+    End,
+    /// It is not known what the time went into.
+    Unknown,
+}
+
 /// What the late party did, as far as it matters for advice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
@@ -61,4 +74,6 @@ pub struct Pattern {
     pub severity: &'static str,
     /// Unit of totals.
     pub unit: Unit,
+    /// Where in the call the time is lost.
+    pub part: Part,
 }

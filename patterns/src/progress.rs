@@ -5,7 +5,7 @@
 //! waits until the partner calls the library again.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
     id: "wait_for_progress",
@@ -25,6 +25,7 @@ pub(crate) static WAIT_FOR_PROGRESS: Pattern = Pattern {
         not counted again. Passive target: enter of the target's next call - enter, without lock \
         contention",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 /// Shortest absence of a partner that counts, ns: shorter ones end unnoticed.

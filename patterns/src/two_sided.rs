@@ -1,7 +1,7 @@
 //! Messages: whether sender or receiver was late.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static LATE_SENDER: Pattern = Pattern {
     id: "late_sender",
@@ -15,6 +15,7 @@ pub(crate) static LATE_SENDER: Pattern = Pattern {
     severity: "min(enter(S), leave(R)) - enter(R), charged to the receiver. A wait that \
         completes several receives is charged once, with the largest.",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WRONG_ORDER_SAME_SOURCE: Pattern = Pattern {
@@ -29,6 +30,7 @@ pub(crate) static WRONG_ORDER_SAME_SOURCE: Pattern = Pattern {
         received later",
     severity: "the late sender's time, moved here",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WRONG_ORDER_OTHER_SOURCE: Pattern = Pattern {
@@ -45,6 +47,7 @@ pub(crate) static WRONG_ORDER_OTHER_SOURCE: Pattern = Pattern {
         received later; the call neither takes what comes first nor took a message of that source",
     severity: "the late sender's time, moved here",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static LATE_RECEIVER: Pattern = Pattern {
@@ -60,6 +63,7 @@ pub(crate) static LATE_RECEIVER: Pattern = Pattern {
     severity: "post(R) - enter(B), charged to the sender. A wait that completes several sends is \
         charged once, with the largest, and not if it is a late sender already.",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static UNMATCHED_SEND: Pattern = Pattern {
@@ -72,6 +76,7 @@ pub(crate) static UNMATCHED_SEND: Pattern = Pattern {
     condition: "no receive on the channel matches the send",
     severity: "none: counted, with peer, tag, bytes and location",
     unit: Unit::Occurrences,
+    part: Part::Within,
 };
 
 pub(crate) static UNMATCHED_RECEIVE: Pattern = Pattern {
@@ -84,6 +89,7 @@ pub(crate) static UNMATCHED_RECEIVE: Pattern = Pattern {
     condition: "no send on the channel matches the receive",
     severity: "none: counted, with peer, tag, bytes and location",
     unit: Unit::Occurrences,
+    part: Part::Within,
 };
 
 /// Late sender: ns that `receive` (the blocking receive, the probe, or the Wait*

@@ -1,6 +1,6 @@
 //! Time in calls without an explanation.
 
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static UNEXPLAINED: Pattern = Pattern {
     id: "unexplained",
@@ -18,4 +18,5 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
     severity: "time in the calls - what patterns charge - calls x cost. Single waits for a value \
         or a lock: leave - enter; transfers: what they took longer than expected",
     unit: Unit::Seconds,
+    part: Part::Unknown,
 };

@@ -5,7 +5,7 @@
 //! way. A fence synchronises all ranks of the window.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static LATE_POST: Pattern = Pattern {
     id: "late_post",
@@ -20,6 +20,7 @@ pub(crate) static LATE_POST: Pattern = Pattern {
     severity: "min(enter of the last matching MPI_Win_post, leave) - enter, in MPI_Win_start, \
         MPI_Win_complete and the transfers to that target",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static EARLY_WAIT: Pattern = Pattern {
@@ -34,6 +35,7 @@ pub(crate) static EARLY_WAIT: Pattern = Pattern {
     severity: "min(enter of the last matching MPI_Win_complete, leave) - enter, without late \
         complete",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static LATE_COMPLETE: Pattern = Pattern {
@@ -48,6 +50,7 @@ pub(crate) static LATE_COMPLETE: Pattern = Pattern {
     severity: "min(whole wait, enter of the last MPI_Win_complete - leave of that origin's last \
         transfer), moved here from early wait",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 pub(crate) static WAIT_AT_FENCE: Pattern = Pattern {
@@ -62,6 +65,7 @@ pub(crate) static WAIT_AT_FENCE: Pattern = Pattern {
     condition: "another rank entered later: enter < last",
     severity: "min(last, leave) - enter, at each rank, without early fence",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static EARLY_FENCE: Pattern = Pattern {
@@ -74,6 +78,7 @@ pub(crate) static EARLY_FENCE: Pattern = Pattern {
     condition: "a transfer to or from this rank's memory left after the rank entered the fence",
     severity: "min(leave of the last such transfer, leave) - enter, moved here from wait at fence",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 pub(crate) static LOCK_CONTENTION: Pattern = Pattern {
@@ -85,6 +90,7 @@ pub(crate) static LOCK_CONTENTION: Pattern = Pattern {
     condition: "another origin gave a conflicting lock back during the call",
     severity: "enter of the last such MPI_Win_unlock - enter, or since the lock was taken, where         it was free when the call began",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 /// Late post: ns that `own`, a call of the origin's epoch, waited for a post entered at

@@ -122,14 +122,8 @@ impl Joined for Sums {
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {
-        let completes = [
-            PatternId::BarrierCompletion,
-            PatternId::NxnCompletion,
-            PatternId::InitCompletion,
-        ];
-        // After all members have come, a call waits for none of them.
         let pattern = PatternId::from_number(wait.pattern);
-        if pattern.is_some_and(|pattern| !completes.contains(&pattern)) {
+        if pattern.is_some_and(PatternId::is_waiting) {
             let sum = self.waiting.entry((wait.call, wait.call_path)).or_default();
             *sum = sum.saturating_add(wait.lost);
         }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use laggard_engine::AnalyzeOptions;
+use laggard_patterns::{PatternId, of_shape};
 use laggard_report::Report;
-use laggard_trace::calls::number;
+use laggard_trace::calls::{Shape, number};
 use laggard_trace::*;
 
 /// One rank's (or thread's) calls. Times are ns; lines stand for call paths.
@@ -371,10 +372,20 @@ pub fn analyze_whole(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report 
     calls
         .iter_mut()
         .for_each(|calls| calls.write(directory.path()));
-    laggard_engine::analyze(directory.path(), options)
-        .unwrap()
-        .unwrap()
-        .report
+    let analysis = laggard_engine::analyze(directory.path(), options);
+    let report = analysis.unwrap().unwrap().report;
+    for found in &report.bottlenecks {
+        let mut calls = calls::CALLS.iter();
+        let call = calls.find(|call| call.name == found.operation);
+        let pattern = PatternId::from_id(&found.pattern).unwrap();
+        // A call that completes requests waits for whatever they are about.
+        let own = call.filter(|call| pattern.is_about_group() && call.shape != Shape::Single);
+        if let Some(call) = own {
+            let possible = of_shape(call.shape);
+            assert!(possible.contains(&pattern), "{pattern:?} in {}", call.name);
+        }
+    }
+    report
 }
 
 /// Total of a pattern in ns.

@@ -34,6 +34,7 @@ use laggard_report::Report;
 
 pub use error::Error;
 pub use file::{check_target, write};
+pub use moment::FROM_START;
 pub use pictures::Picture;
 pub use source::{Excerpt, Sources};
 

@@ -22,7 +22,7 @@ const SEGMENTS: usize = 200;
 /// Width of a letter.
 const LETTER: f64 = 6.2;
 /// Patterns that lose time from the start of the call on.
-const FROM_START: &[&str] = &[
+pub const FROM_START: &[&str] = &[
     "late_sender",
     "late_sender_wrong_order_same_source",
     "late_sender_wrong_order_other_source",

@@ -1,7 +1,7 @@
 //! Collective data movement: which member needs which data.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     id: "wait_at_nxn",
@@ -16,6 +16,7 @@ pub(crate) static WAIT_AT_NXN: Pattern = Pattern {
     severity: "min(last, leave) - enter, at each member. For a non-blocking form: the part of \
         the completing wait before the last member started.",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static NXN_COMPLETION: Pattern = Pattern {
@@ -29,6 +30,7 @@ pub(crate) static NXN_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     unit: Unit::Seconds,
+    part: Part::End,
 };
 
 pub(crate) static LATE_BROADCAST: Pattern = Pattern {
@@ -41,6 +43,7 @@ pub(crate) static LATE_BROADCAST: Pattern = Pattern {
     condition: "the root entered later, the member is not the root, and data is moved",
     severity: "min(enter(root), leave) - enter, at each member but the root",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static EARLY_REDUCE: Pattern = Pattern {
@@ -53,6 +56,7 @@ pub(crate) static EARLY_REDUCE: Pattern = Pattern {
     condition: "the root entered before all members that have data for it",
     severity: "min(earliest enter of those members, leave) - enter, at the root",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
@@ -65,6 +69,7 @@ pub(crate) static LATE_REDUCE_CONTRIBUTION: Pattern = Pattern {
     condition: "a member that has data entered later than the root and than the first of them",
     severity: "min(last, leave) - enter - early_reduce, at the root",
     unit: Unit::Seconds,
+    part: Part::Within,
 };
 
 pub(crate) static EARLY_SCAN: Pattern = Pattern {
@@ -77,6 +82,7 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
     condition: "a lower rank entered later",
     severity: "min(latest enter of the lower ranks, leave) - enter, at each member",
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 /// Late broadcast: `min(enter(root), leave) - enter`, ns. Only for a member that is not the root

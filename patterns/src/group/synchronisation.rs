@@ -1,7 +1,7 @@
 //! Synchronisation: all members wait for the last one.
 
 use crate::Interval;
-use crate::pattern::{Pattern, Unit};
+use crate::pattern::{Part, Pattern, Unit};
 
 /// Condition and severity shared by all waits for the last member.
 const LAST_CONDITION: &str = "another member entered later: enter < last";
@@ -18,6 +18,7 @@ pub(crate) static WAIT_AT_BARRIER: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WAIT_AT_SHMEM_BARRIER: Pattern = Pattern {
@@ -32,6 +33,7 @@ pub(crate) static WAIT_AT_SHMEM_BARRIER: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
@@ -45,6 +47,7 @@ pub(crate) static BARRIER_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     unit: Unit::Seconds,
+    part: Part::End,
 };
 
 pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
@@ -57,6 +60,7 @@ pub(crate) static WAIT_AT_FINALIZE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static INIT_COMPLETION: Pattern = Pattern {
@@ -69,6 +73,7 @@ pub(crate) static INIT_COMPLETION: Pattern = Pattern {
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     unit: Unit::Seconds,
+    part: Part::End,
 };
 
 pub(crate) static WAIT_AT_WINDOW_CREATE: Pattern = Pattern {
@@ -80,6 +85,7 @@ pub(crate) static WAIT_AT_WINDOW_CREATE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WAIT_AT_WINDOW_FREE: Pattern = Pattern {
@@ -92,6 +98,7 @@ pub(crate) static WAIT_AT_WINDOW_FREE: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WAIT_AT_COMM_MANAGEMENT: Pattern = Pattern {
@@ -104,6 +111,7 @@ pub(crate) static WAIT_AT_COMM_MANAGEMENT: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
@@ -116,6 +124,7 @@ pub(crate) static WAIT_AT_COLLECTIVE_IO: Pattern = Pattern {
     condition: LAST_CONDITION,
     severity: LAST_SEVERITY,
     unit: Unit::Seconds,
+    part: Part::Begin,
 };
 
 /// Wait for the last member: `min(last, leave) - enter`, ns.

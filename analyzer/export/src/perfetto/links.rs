@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
-use laggard_patterns::PatternId;
+use laggard_patterns::{Part, PatternId};
 
 use super::super::selection::{Drawn, Selection};
 
@@ -120,10 +120,9 @@ impl Joined for Links<'_> {
 /// When a call waited. A loss after all members have come is at the call's end.
 pub fn span(wait: &Wait) -> (i64, i64) {
     let lost = wait.lost.clamp(0, wait.leave - wait.enter);
-    match PatternId::from_number(wait.pattern) {
-        Some(
-            PatternId::BarrierCompletion | PatternId::NxnCompletion | PatternId::InitCompletion,
-        ) => (wait.leave - lost, wait.leave),
+    let pattern = PatternId::from_number(wait.pattern);
+    match pattern.map(|pattern| pattern.row().part) {
+        Some(Part::End) => (wait.leave - lost, wait.leave),
         _ => (wait.enter, wait.enter + lost),
     }
 }
