@@ -266,6 +266,19 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
+/// ARCHITECTURE.md says that paths which begin at no folder of the repository are of the engine.
+#[test]
+fn every_file_of_the_architecture_is_there() {
+    let text = &documents()[Path::new("ARCHITECTURE.md")];
+    let roots = [root(), root().join("analyzer/engine/src")];
+    let is_there = |file: &str| roots.iter().any(|root| root.join(file).exists());
+    let files = text.split('`').skip(1).step_by(2);
+    let mut files = files.filter(|file| file.ends_with(".rs") && file.contains('/'));
+    let missing: Vec<&str> = files.by_ref().filter(|file| !is_there(file)).collect();
+    assert_eq!(missing, [""; 0]);
+    assert!(text.contains("`waits/charging.rs`"));
+}
+
 #[test]
 fn what_is_broken_is_found() {
     let page = "# Title\n[a](other.md) [b](other.md#a-b) [c](#title) [`d`](https://example.org/x)\n\

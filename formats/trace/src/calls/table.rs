@@ -1,4 +1,4 @@
-//! The table of calls: every function that `mpi.h` declares, one row each.
+//! The table of calls: every function that Open MPI 4's `mpi.h` declares, one row each.
 //!
 //! ```text
 //! number name generic-type shape class(meaning of the arguments) (parameters) -> result;
