@@ -15,6 +15,7 @@ use crate::clock::ClockMap;
 use crate::clock::causality::Violations;
 use crate::findings::fold::FoldedFindings;
 use crate::findings::merge::{Own, Partial};
+use crate::findings::odd;
 use crate::findings::per_rank::Rows;
 use crate::findings::places::Places;
 use crate::findings::regions::Regions;
@@ -223,12 +224,12 @@ impl<'a> Settling<'a> {
         // Each rank is freed as soon as it is collected: there may be many.
         for mut rank in std::mem::take(&mut agent.ranks) {
             merge::collect(&mut rank, self.profiled, &mut own);
-            merge::unmatched(&rank, &opened.truncated, &mut own.anomalies);
-            merge::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
-            merge::cut_off(&rank, self.end, &mut own.anomalies);
+            odd::unmatched(&rank, &opened.truncated, &mut own.anomalies);
+            odd::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
+            odd::cut_off(&rank, self.end, &mut own.anomalies);
         }
         let any_truncated = opened.truncated.iter().any(|&cut| cut);
-        merge::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
+        odd::incomplete(&agent.owned, any_truncated, &mut own.anomalies);
         Ok(own)
     }
 

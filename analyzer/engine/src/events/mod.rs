@@ -28,7 +28,8 @@ use crate::basics::intern::PathKey;
 use crate::clock::ClockMap;
 use crate::findings::regions;
 pub use crate::findings::regions::name as region_name;
-use crate::input::open::{self, Opened};
+use crate::input::open::Opened;
+use crate::input::profile::profile_of;
 use crate::judge::profile;
 use crate::options::AnalyzeOptions;
 use crate::phases::Phases;
@@ -261,7 +262,7 @@ impl Events {
     pub fn profile(&self, location: usize) -> Vec<ProfileRow> {
         let clock = &self.clocks[location];
         let ns = |ticks: u64| clock.length_ns(ticks) as u64;
-        let entries = open::profile_of(&self.opened.locations[location]);
+        let entries = profile_of(&self.opened.locations[location]);
         let row = |entry: ProfileEntry| ProfileRow {
             call: entry.operation,
             call_path: self.path_number(location, entry.call_path),

@@ -11,6 +11,7 @@ use crate::basics::anomaly::Anomalies;
 use crate::clock::ClockMap;
 use crate::input::directory::merge_anomalies;
 use crate::input::open::{self, Opened};
+use crate::input::profile::profile_of;
 use crate::timeline::repair::Timeline;
 
 /// All locations of a run.
@@ -55,7 +56,7 @@ impl TracedLocation {
 
     /// The runtime profile: as recorded, or the sums of the events if the file was not closed.
     pub fn profile(&self) -> Vec<ProfileEntry> {
-        open::profile_of(&self.location)
+        profile_of(&self.location)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod hanging;
 pub mod left;
 pub mod listing;
 pub mod merge;
+pub mod odd;
 pub mod per_rank;
 pub mod places;
 pub mod regions;

@@ -14,7 +14,7 @@ use laggard_trace::{
 };
 
 use crate::clock::ClockMap;
-use crate::input::open::saturating_sum;
+use crate::input::profile::saturating_sum;
 
 /// Whether the function with this number starts a library.
 pub fn is_init(operation: u16) -> bool {

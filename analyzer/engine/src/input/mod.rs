@@ -9,4 +9,6 @@ pub mod directory;
 pub mod files;
 pub mod import;
 pub mod open;
+pub mod profile;
 pub mod spans;
+mod told;

@@ -1,79 +1,21 @@
 //! Opens the traces: deals files out to agents, and shares the facts that all agents need.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_comm::Job;
 use laggard_report::{AnomalySeverity, Crowd};
-use laggard_trace::{Location, NodeFile, ProfileEntry, calls};
+use laggard_trace::{Location, NodeFile};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::ends::NONE;
-use crate::clock;
-use crate::clock::{ClockEvidence, ClockKey, Clocks};
+use crate::clock::{ClockKey, Clocks};
 use crate::input::bounds::Bounds;
-use crate::input::crowd::Room;
 use crate::input::files::{Entry, Failure, Listing};
+use crate::input::told::{LocationInfo, Told, describe, sorted, tell};
 use crate::input::{crowd, files, import};
-
-/// Facts of a location that are read at once.
-struct LocationInfo {
-    rank: u32,
-    /// Size of the world.
-    ranks: u32,
-    run_id: [u8; 16],
-    /// File name, for messages.
-    file: String,
-    /// Host name; empty unless this is a rank's first thread.
-    host: String,
-    clock: ClockEvidence,
-    bounds: Bounds,
-    /// Bytes of the file.
-    size: u64,
-    /// Whether the end of the trace is missing.
-    truncated: bool,
-    /// Records in the file, extensions included.
-    records: u64,
-    /// Calls in its profile.
-    calls: u64,
-}
-
-/// The message of an agent to all others. It grows with the different values, not with the ranks.
-#[derive(Default, Serialize, Deserialize)]
-struct Told {
-    /// Runs of successive, equal ranks at this agent: the first, their number, position of their
-    /// clock in `spans`, whether their traces are cut off.
-    ranks: Vec<(u32, u32, u32, bool)>,
-    /// Clocks, with the first enter and last leave of their locations, ticks.
-    spans: Vec<(ClockKey, (u64, u64))>,
-    /// Clock evidence, in rank order.
-    evidence: Vec<ClockEvidence>,
-    hosts: Vec<(u64, String)>,
-    /// The first file of each run and world size: there should be one.
-    runs: Vec<([u8; 16], u32, String)>,
-    /// Program and arguments, from the first location.
-    program: Vec<String>,
-    /// MPI library, from the first location that knows it.
-    mpi_library: Option<String>,
-    /// The MPI library's device, and its settings, from the first location.
-    mpi_device: String,
-    settings: Vec<String>,
-    /// Creation time of the first location's file, ms of Unix time; 0 if unknown.
-    began_unix_ms: u64,
-    /// Models of processors, ascending.
-    processors: Vec<String>,
-    /// Processors of the ranks of each host.
-    rooms: BTreeMap<u64, Room>,
-    locations: u64,
-    /// Locations with a profile but no events.
-    silent: u64,
-    bytes: u64,
-    /// Unusable files.
-    failures: Vec<Failure>,
-}
 
 /// Facts about the run, from its first location.
 #[derive(Clone, Debug, Default)]
@@ -301,135 +243,6 @@ pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Resul
     })
 }
 
-/// The message about this agent's locations.
-fn tell(locations: &[Location], infos: &[LocationInfo]) -> Told {
-    let mut spans: BTreeMap<ClockKey, (u64, u64)> = BTreeMap::new();
-    let mut hosts: BTreeMap<u64, String> = BTreeMap::new();
-    let mut runs: Vec<([u8; 16], u32, String)> = Vec::new();
-    for info in infos {
-        let own = info.bounds.span;
-        let span = spans.entry(info.clock.key()).or_insert(own);
-        *span = (span.0.min(own.0), span.1.max(own.1));
-        if !info.host.is_empty() {
-            // Only a rank's first thread has it.
-            let name = hosts.entry(info.clock.host);
-            name.or_insert_with(|| info.host.clone());
-        }
-        if !runs
-            .iter()
-            .any(|run| (run.0, run.1) == (info.run_id, info.ranks))
-        {
-            runs.push((info.run_id, info.ranks, info.file.clone()));
-        }
-    }
-    let spans: Vec<(ClockKey, (u64, u64))> = spans.into_iter().collect();
-    let mut ranks: Vec<(u32, u32, u32, bool)> = Vec::new();
-    for threads in infos.chunk_by(|a, b| a.rank == b.rank) {
-        let (rank, key) = (threads[0].rank, threads[0].clock.key());
-        let clock = spans.partition_point(|(other, _)| *other < key) as u32;
-        let truncated = threads.iter().any(|info| info.truncated);
-        match ranks.last_mut() {
-            Some((first, count, of, cut))
-                if first.checked_add(*count) == Some(rank) && (*of, *cut) == (clock, truncated) =>
-            {
-                *count += 1;
-            }
-            _ => ranks.push((rank, 1, clock, truncated)),
-        }
-    }
-    let property = |location: &Location, key| {
-        let values = location.definitions.properties(key);
-        values.into_iter()
-    };
-    let program = locations.first().map(|first| {
-        let program = property(first, "program").next().into_iter();
-        program.chain(property(first, "argument")).collect()
-    });
-    let of_first = |name| -> Vec<String> {
-        let first = locations.first();
-        first.map_or(Vec::new(), |first| property(first, name).collect())
-    };
-    Told {
-        ranks,
-        spans,
-        evidence: clock::needed(infos.iter().map(|info| &info.clock)),
-        hosts: hosts.into_iter().collect(),
-        runs,
-        program: program.unwrap_or_default(),
-        began_unix_ms: locations
-            .first()
-            .map_or(0, |first| first.header.start_unix_ns / 1_000_000),
-        mpi_library: locations
-            .iter()
-            .find_map(|location| property(location, "mpi_library").next()),
-        mpi_device: of_first("mpi_device")
-            .into_iter()
-            .next()
-            .unwrap_or_default(),
-        settings: of_first("setting"),
-        processors: sorted(
-            locations
-                .iter()
-                .flat_map(|location| property(location, "cpu")),
-        ),
-        rooms: crowd::rooms(locations),
-        locations: infos.len() as u64,
-        silent: infos
-            .iter()
-            .filter(|info| info.records == 0 && info.calls > 0)
-            .count() as u64,
-        bytes: infos
-            .iter()
-            .fold(0, |sum: u64, info| sum.saturating_add(info.size)),
-        failures: Vec::new(),
-    }
-}
-
-/// The different names, ascending.
-fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
-    let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
-    names.into_iter().collect()
-}
-
-fn describe(location: &Location) -> LocationInfo {
-    let header = &location.header;
-    let block = |chunk: &laggard_trace::Chunk| (chunk.base, chunk.monotonic_ns as i64);
-    let hosts = location.definitions.properties("host");
-    LocationInfo {
-        rank: header.rank,
-        ranks: header.ranks,
-        run_id: header.run_id,
-        file: location
-            .path()
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-        host: hosts.into_iter().next().unwrap_or_default(),
-        clock: ClockEvidence {
-            host: header.host_id,
-            clock: header.clock,
-            ticks_per_s: header.ticks_per_s,
-            points: clock::points(&location.clock),
-            span: location
-                .chunks
-                .first()
-                .zip(location.chunks.last())
-                .map(|(a, b)| (block(a), block(b))),
-            made: (header.start_ticks, header.start_unix_ns as i64),
-        },
-        bounds: Bounds::of(location),
-        size: location.size(),
-        truncated: location.end.is_none(),
-        records: location
-            .chunks
-            .iter()
-            .map(|chunk| u64::from(chunk.count))
-            .sum(),
-        calls: saturating_sum(location.profile.iter().map(|entry| entry.count)),
-    }
-}
-
 fn note_damage(location: &Location, anomalies: &mut Anomalies) {
     for found in crate::input::directory::of_location(location) {
         let level = match found.severity {
@@ -543,81 +356,6 @@ fn share(
         truncated,
         clocks,
     }
-}
-
-/// The runtime profile of a location: from its file, or the sums of its events if the file was not
-/// closed.
-pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
-    if !location.profile.is_empty() || location.chunks.is_empty() {
-        return location.profile.clone();
-    }
-    let sums = location
-        .chunks
-        .par_iter()
-        .filter(|chunk| location.verify(chunk))
-        .fold(BTreeMap::new, |mut sums, chunk| {
-            add_chunk(&mut sums, location, chunk);
-            // Memory must not grow with the file.
-            location.release(chunk);
-            sums
-        })
-        .reduce(BTreeMap::new, |mut sums, others| {
-            for (key, other) in others {
-                add_entry(&mut sums, key, &other);
-            }
-            sums
-        });
-    sums.into_values().collect()
-}
-
-/// Sums by operation and call path.
-type ProfileTable = BTreeMap<(u16, u32), ProfileEntry>;
-
-fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace::Chunk) {
-    let signatures = location.definitions.signatures();
-    let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
-    while let Some(event) = decoder.next() {
-        let Some(signature) = signatures.get(event.signature as usize) else {
-            continue;
-        };
-        let unprofiled = laggard_trace::flags::PART | laggard_trace::flags::PAUSED;
-        let is_user = calls::call(signature.operation).is_some_and(|call| call.is_user());
-        if signature.flags & unprofiled != 0 || signature.operation == 0 || is_user {
-            continue;
-        }
-        let (calls, time) = match event.repeated {
-            Some((calls, ticks)) => (u64::from(calls), u64::from(ticks)),
-            None => (1, event.leave - event.enter),
-        };
-        let one = ProfileEntry {
-            count: calls,
-            total: time,
-            minimum: time / calls.max(1),
-            maximum: time,
-            bytes: signature.send.bytes.saturating_add(signature.receive.bytes),
-            ..ProfileEntry::default()
-        };
-        add_entry(sums, (signature.operation, signature.call_path), &one);
-    }
-}
-
-fn add_entry(sums: &mut ProfileTable, key: (u16, u32), other: &ProfileEntry) {
-    let entry = sums.entry(key).or_insert(ProfileEntry {
-        operation: key.0,
-        call_path: key.1,
-        minimum: u64::MAX,
-        ..ProfileEntry::default()
-    });
-    entry.count = entry.count.saturating_add(other.count);
-    entry.total = entry.total.saturating_add(other.total);
-    entry.minimum = entry.minimum.min(other.minimum);
-    entry.maximum = entry.maximum.max(other.maximum);
-    entry.bytes = entry.bytes.saturating_add(other.bytes);
-}
-
-/// Saturating sum of untrusted numbers from a file.
-pub fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
-    numbers.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ mod shmem;
 mod table;
 pub mod user;
 
-/// Generic operation type. Detection, cause analysis and the report know operations by type,
-/// never by name.
+/// Generic operation type: by it detection, cause analysis and the report know operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum GenericType {
