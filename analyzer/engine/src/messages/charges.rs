@@ -385,10 +385,14 @@ impl Calls {
         (late.source, late.tag, late.n) == message && !(sends && self.has_sender(call))
     }
 
-    /// Sets the activity of a late party.
+    /// Sets the activity of a late party; the time when it was late is known.
     #[inline]
     pub fn describe(&mut self, late: u32, detail: &Detail) {
-        self.lates[late].detail = *detail;
+        let known = &mut self.lates[late].detail;
+        *known = Detail {
+            time: known.time,
+            ..*detail
+        };
     }
 
     /// A call has all its answers.

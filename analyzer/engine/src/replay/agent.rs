@@ -555,8 +555,11 @@ impl<'a> Agent<'a> {
                 let (rank, side, channel) = declared[request.channel as usize];
                 let rank = &ranks[rank as usize];
                 let end = rank.messages.end(channel, side, request.n);
-                end.map_or_else(Detail::default, |end| {
-                    rank.recorded
+                end.map_or_else(Detail::default, |end| Detail {
+                    // The asker knows it.
+                    time: 0,
+                    ..rank
+                        .recorded
                         .late(end, end.time.saturating_sub(request.window))
                 })
             });

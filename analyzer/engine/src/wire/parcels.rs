@@ -107,6 +107,8 @@ entries! {
     Detail {
         /// Time of the waiting interval in which the late party computed, ns.
         computation: i64,
+        /// Number of the late call in its location.
+        event: u64,
         /// Time in which it was inside communication, ns.
         waiting: i64,
         /// Time in which it was inside the operation that it waited in longest, ns.
@@ -123,8 +125,6 @@ entries! {
         io: i64,
         /// Enter of the late call, ns.
         time: i64,
-        /// Number of the late call in its location.
-        event: u64,
         /// World rank.
         rank: u32,
         thread: u32,
