@@ -191,6 +191,12 @@ pub struct Analyze {
     /// Measure every instance; the filters are off and the totals exact
     #[arg(long)]
     pub all: bool,
+    /// Who is charged with waits in a collective to which several ranks come late
+    #[arg(long, value_enum, default_value_t = Charge::Shared)]
+    pub charge: Charge,
+    /// Leave root causes out: with filters, only slow calls are then looked at
+    #[arg(long)]
+    pub fast: bool,
     /// Look at operations that take this share of their rank's time or more
     #[arg(long, value_name = "P", default_value_t = 1.0, value_parser = percent)]
     pub hotspot_percent: f64,
@@ -228,6 +234,15 @@ pub struct Analyze {
     /// Exit with 3 if more than this share of all time was spent waiting
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_above: Option<f64>,
+}
+
+/// Who is charged with waits in collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Charge {
+    /// All who are still missing, in equal shares
+    Shared,
+    /// The last one alone
+    Last,
 }
 
 /// Options of `baseline`.

@@ -74,7 +74,12 @@ fn held_up(operation: u16, computes: u64, waits: u64) -> Report {
         r[rank].collective(20 + rank as u32, operation, 1, enter * MS, (late + 1) * MS);
     }
     r[0].collective(20, operation, 1, (late - 2) * MS, (late + 1) * MS);
-    analyze(r)
+    let mut options = AnalyzeOptions {
+        charge_last: true,
+        ..AnalyzeOptions::default()
+    };
+    options.settings.all = true;
+    analyze_with(r, &options)
 }
 
 #[test]

@@ -58,6 +58,8 @@ fn both(mut calls: Vec<Calls>) -> (Report, Vec<Cells>) {
     let table = directory.path().join("ranks.parquet");
     let mut options = AnalyzeOptions {
         per_rank: Some(table.clone()),
+        // An instance with several late ranks has a row for each.
+        charge_last: true,
         ..AnalyzeOptions::default()
     };
     options.settings.all = true;

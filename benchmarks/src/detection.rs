@@ -238,7 +238,9 @@ fn analyze(analyzer: &Path, trace: &Path, options: &[&str]) -> Result<Report> {
     let output = trace.join("report.json");
     let mut command = Command::new(analyzer);
     command.arg("analyze").arg(trace).arg("-o").arg(&output);
-    command.args(["-q", "--threads", "1"]).args(options);
+    // Without root causes only slow calls are asked about; ledgers charge the last member.
+    command.args(["-q", "--threads", "1", "--fast", "--charge", "last"]);
+    command.args(options);
     process::run(&mut command)?;
     Ok(Report::read(&output)?)
 }

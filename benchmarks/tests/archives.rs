@@ -33,7 +33,9 @@ fn export(trace: &Path, command: &mut Command) -> PathBuf {
 fn analyze(command: &mut Command, trace: &Path) -> Report {
     let output = trace.with_extension("report.json");
     command.arg("analyze").arg(trace).arg("-o").arg(&output);
-    command.args(["--all", "-q", "--format", "none", "--threads", "1"]);
+    // The ledger charges the last member of a collective.
+    command.args(["--all", "--charge", "last", "-q"]);
+    command.args(["--format", "none", "--threads", "1"]);
     process::run(command).unwrap();
     Report::read(&output).unwrap()
 }

@@ -20,6 +20,14 @@ fn wrong(case: &Case, expected: &Expected, report: &Report) -> Vec<String> {
 }
 
 /// Generates and analyses in this process; returns the trace, too.
+/// The ledger charges the last member of a collective.
+fn last_alone() -> AnalyzeOptions {
+    AnalyzeOptions {
+        charge_last: true,
+        ..AnalyzeOptions::default()
+    }
+}
+
 fn check(case: &Case, options: &AnalyzeOptions) -> (tempfile::TempDir, Expected, Report) {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
@@ -43,14 +51,14 @@ fn with_agents(trace: &Path, agents: usize) -> Report {
     }
     command.arg(process::built("laggard", "LAGGARD_BIN").unwrap());
     command.arg("analyze").arg(trace).arg("-o").arg(&output);
-    command.args(["-q", "--threads", "1"]);
+    command.args(["-q", "--threads", "1", "--charge", "last"]);
     process::run(&mut command).unwrap();
     Report::read(&output).unwrap()
 }
 
 /// One, two and three agents report the same, and nothing wrong.
 fn check_agents(case: &Case) {
-    let (directory, expected, report) = check(case, &AnalyzeOptions::default());
+    let (directory, expected, report) = check(case, &last_alone());
     let trace = directory.path().join("trace");
     for agents in [1, 2, 3] {
         let mut other = with_agents(&trace, agents);
@@ -78,7 +86,7 @@ fn nothing_is_reported_of_clean_programs() {
     assert_eq!(clean.len(), 17);
     let mut unlisted = 0;
     for case in &clean {
-        let (_, _, report) = check(case, &AnalyzeOptions::default());
+        let (_, _, report) = check(case, &last_alone());
         assert_eq!(report.bottlenecks, [], "{}", case.name());
         // Findings that are not listed are counted, and part of the sums.
         if let Some(below) = &report.below_hotspot {
@@ -88,7 +96,7 @@ fn nothing_is_reported_of_clean_programs() {
             assert!((below.severity_s - sums).abs() < 1e-9, "{}", case.name());
         }
         let all = {
-            let mut options = AnalyzeOptions::default();
+            let mut options = last_alone();
             options.settings.hotspot_percent = 0.0;
             let trace = tempfile::tempdir().unwrap();
             let trace = trace.path().join("trace");
@@ -120,7 +128,7 @@ fn faults_are_found_by_any_number_of_agents() {
     ] {
         let case = case(&cases, program, bytes, fault, strength);
         check_agents(&case);
-        let (_, expected, _) = check(&case, &AnalyzeOptions::default());
+        let (_, expected, _) = check(&case, &last_alone());
         assert!(Oracle::new(&expected).is_faulty(), "{}", case.name());
     }
 }

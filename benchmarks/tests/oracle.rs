@@ -42,6 +42,8 @@ fn check(settings: &Settings) -> (Expected, Report) {
     let expected = Expected::read(directory.path()).unwrap();
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
+    // The ledger charges the last member of a collective.
+    options.charge_last = true;
     let analysis = laggard_engine::analyze(directory.path(), &options);
     let report = analysis.unwrap().unwrap().report;
     let found = differences(&expected, &report);
@@ -333,6 +335,11 @@ fn what_is_wrong_is_seen() {
 
 /// Runs the built command as a job of several agents.
 fn analyze_with_agents(trace: &Path, agents: usize) -> Report {
+    // The ledger charges the last member of a collective.
+    charged_to("last", trace, agents)
+}
+
+fn charged_to(charge: &str, trace: &Path, agents: usize) -> Report {
     let output = trace.join(format!("report-{agents}.json"));
     let mpirun = process::mpirun(agents);
     let mut command = Command::new("timeout");
@@ -347,6 +354,8 @@ fn analyze_with_agents(trace: &Path, agents: usize) -> Report {
     command.arg("analyze").arg(trace).arg("-o").arg(&output);
     command.args([
         "--all",
+        "--charge",
+        charge,
         "-q",
         "--format",
         "none",
@@ -414,7 +423,7 @@ fn collectives_cost_agents_by_instances() {
                 ..settings(Program::Collectives, ranks, &["noise=30", "slow-rank=7:50"])
             };
             generate(&settings, directory.path()).unwrap();
-            let report = analyze_with_agents(directory.path(), 3);
+            let report = charged_to("shared", directory.path(), 3);
             assert!(!report.bottlenecks.is_empty());
             report.agents
         });

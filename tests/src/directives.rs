@@ -19,6 +19,8 @@ pub struct Directives {
     pub silents: Vec<Silent>,
     /// Totals over the run.
     pub metrics: Vec<Metric>,
+    /// `ROOT`
+    pub roots: Vec<Root>,
     /// Anomalies that the report must have, with no others above "info".
     pub anomalies: Vec<Anomaly>,
     /// Number of recorded threads of ranks.
@@ -140,6 +142,21 @@ pub struct Metric {
     pub tolerance: Tolerance,
 }
 
+/// `ROOT`
+#[derive(Debug, PartialEq)]
+pub struct Root {
+    /// The line of the directive.
+    pub line: Line,
+    /// What the ranks did.
+    pub activity: String,
+    /// Line of the call, or of the one after the computation.
+    pub at: Option<Line>,
+    /// The ranks, and the waiting that each causes, s.
+    pub ranks: RankShares,
+    /// Tolerance of the times.
+    pub tolerance: Tolerance,
+}
+
 /// `ANOMALY`
 #[derive(Debug, PartialEq)]
 pub struct Anomaly {
@@ -166,12 +183,13 @@ impl std::fmt::Display for Error {
     }
 }
 
-const KEYWORDS: [&str; 9] = [
+const KEYWORDS: [&str; 10] = [
     "RUN",
     "MARK",
     "EXPECT",
     "SILENT",
     "METRIC",
+    "ROOT",
     "ANOMALY",
     "LOCATIONS",
     "SAYS",
@@ -201,6 +219,7 @@ impl Directives {
                 "EXPECT" => out.expects.push(fields.expect()?),
                 "SILENT" => out.silents.push(fields.silent()?),
                 "METRIC" => out.metrics.push(fields.metric()?),
+                "ROOT" => out.roots.push(fields.root()?),
                 "ANOMALY" => out.anomalies.push(fields.anomaly()?),
                 "LOCATIONS" => out.locations = Some(fields.word_as("a number")?),
                 "SAYS" => out.says.push(fields.says()?),
@@ -490,6 +509,18 @@ impl<'a> Fields<'a> {
             patterns: self.patterns()?,
             total: self.word_as("a total")?,
             instances: self.take_number("instances")?,
+            tolerance: self.tolerance()?,
+        })
+    }
+
+    fn root(&mut self) -> Result<Root, Error> {
+        let place = self.place()?;
+        let ranks = self.ranks("ranks")?;
+        Ok(Root {
+            line: self.directive.line,
+            activity: self.word("an activity")?,
+            at: place.at,
+            ranks: ranks.ok_or(self.error("ranks= is missing".into()))?,
             tolerance: self.tolerance()?,
         })
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attempts::Off;
-use crate::directives::{Directives, Expect, Metric, Patterns, Place, Silent, Tolerance};
-use crate::report::{Bottleneck, Report};
+use crate::directives::{Directives, Expect, Metric, Patterns, Place, Root, Silent, Tolerance};
+use crate::report::{Bottleneck, Report, RootCause};
 
 /// A cause or a rank with less than this fraction of a bottleneck is noise.
 const NOISE: f64 = 0.1;
@@ -72,6 +72,9 @@ pub fn misses(directives: &Directives, file: &str, report: &Report) -> Vec<Miss>
     }
     for metric in &directives.metrics {
         misses.extend(of_metric(metric, report));
+    }
+    for root in &directives.roots {
+        misses.extend(of_root(root, file, report));
     }
     misses.extend(of_anomalies(directives, report));
     misses
@@ -311,6 +314,29 @@ fn of_metric(metric: &Metric, report: &Report) -> Option<Miss> {
     }
     let fits = within(total, wanted, metric.tolerance, instances);
     (!fits).then(|| timing(format!("{title}: {total:.4} s in {instances} instances")))
+}
+
+fn of_root(root: &Root, file: &str, report: &Report) -> Option<Miss> {
+    let fits = |found: &&RootCause| {
+        let place = found.until.as_ref().unwrap_or(&found.location);
+        found.activity == root.activity && root.at.is_none_or(|at| place.is(file, at))
+    };
+    let mut have: BTreeMap<u32, f64> = BTreeMap::new();
+    let found = report.root_causes.iter().filter(fits);
+    for share in found.flat_map(|found| &found.ranks) {
+        *have.entry(share.rank).or_default() += share.severity_s;
+    }
+    let wrong = root.ranks.iter().any(|(rank, wanted)| {
+        let have = have.get(rank).copied().unwrap_or(0.0);
+        let near = |wanted| within(have, wanted, root.tolerance, 1);
+        have == 0.0 || wanted.is_some_and(|wanted| !near(wanted))
+    });
+    let named = |rank: &u32| root.ranks.iter().any(|(named, _)| named == rank);
+    let all: f64 = have.values().sum();
+    let others = have.iter().filter(|(rank, _)| !named(rank));
+    let others: f64 = others.map(|(_, severity)| severity).sum();
+    let title = format!("{file}:{}: ROOT {}", root.line, root.activity);
+    (wrong || others > NOISE * all).then(|| timing(format!("{title}: ranks cause {have:?} s")))
 }
 
 /// Seconds and instances of some patterns over the run.

@@ -20,6 +20,9 @@ pub struct Report {
     pub metrics: BTreeMap<String, Metric>,
     /// The largest first.
     pub bottlenecks: Vec<Bottleneck>,
+    /// Who started the waiting.
+    #[serde(default)]
+    pub root_causes: Vec<RootCause>,
     /// Cost of the analysis.
     #[serde(default)]
     pub agents: Agents,
@@ -113,6 +116,27 @@ pub struct Metric {
     pub percent: f64,
     pub instances: u64,
     pub inter_node_s: Option<f64>,
+}
+
+/// Who started some of the waiting.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct RootCause {
+    pub activity: String,
+    pub location: Place,
+    pub until: Option<Place>,
+    pub ranks: Vec<RootRank>,
+    pub direct_s: f64,
+    pub indirect_s: f64,
+    pub severity_s: f64,
+}
+
+/// The part of one rank.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct RootRank {
+    pub rank: u32,
+    pub severity_s: f64,
 }
 
 /// One operation that waits at one place.

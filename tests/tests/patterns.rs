@@ -85,6 +85,10 @@ programs! {
     persistent_collectives: "persistent_collectives.c";
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
+    root_cause_chain: "root_cause_chain.c";
+    root_cause_innocent: "root_cause_innocent.c";
+    root_cause_io: "root_cause_io.c";
+    root_cause_two: "root_cause_two.c";
     rooted_intercommunicator: "rooted_intercommunicator.c";
     shmem_groups: "shmem_groups.c";
     shmem_collectives: "shmem_collectives.c";

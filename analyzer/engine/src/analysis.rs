@@ -32,6 +32,8 @@ use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::around::{self, Around};
 use crate::report::build::{self, Named};
+use crate::roots::Search;
+use crate::roots::sums::Roots;
 use crate::symbols::Symbols;
 use crate::timeline::moments::Moments;
 use crate::timeline::repair::Timeline;
@@ -67,6 +69,8 @@ pub fn analyze(
         numbers: &judged.numbers,
         all: options.settings.all,
         keeps_writes: options.operations.has(GenericType::WaitOnValue),
+        shares: !options.charge_last,
+        roots: !options.fast,
         records: round.unwrap_or_else(|| slab::size(job, opened.locations.len())),
     };
     let settled = rounds.settle(timeline, judged.groups, &phases)?;
@@ -82,10 +86,14 @@ pub fn analyze(
         violations: (settled.before, settled.after),
     };
     let meetings = &profiles.meetings;
-    let agent = run.check_meetings(settled.agent, meetings, &mut anomalies);
+    let mut agent = run.check_meetings(settled.agent, meetings, &mut anomalies);
+
+    phases.begin("root causes");
+    let roots = run.roots(&mut agent)?;
 
     phases.begin("merge");
     let mut own = run.collect(agent, judged.profile, profiles.regions, anomalies)?;
+    own.roots = roots;
     let mut places = run.name_places(&mut own)?;
     let per_rank = run.write_rows(&mut own, &mut places, &mut phases);
     let requests = own.requests;
@@ -186,6 +194,22 @@ impl<'a> Settling<'a> {
         let apart = agent.apart();
         meetings.check(self.job, &apart, &mut agent.ranks, anomalies);
         agent
+    }
+
+    /// Finds who started the waits.
+    fn roots(&self, agent: &mut Agent<'_>) -> Result<Roots> {
+        let Some(links) = agent.links.take() else {
+            return Ok(Roots::default());
+        };
+        let clocks: Vec<_> = self.clocks.iter().map(|own| own.0.clone()).collect();
+        let search = Search {
+            job: self.job,
+            opened: self.opened,
+            clocks: &clocks,
+            numbers: self.numbers,
+            folds: !self.options.charge_last,
+        };
+        search.find(&agent.ranks, links)
     }
 
     /// Collects the results of all ranks of this agent.

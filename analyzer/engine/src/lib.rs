@@ -26,6 +26,7 @@ mod options;
 mod phases;
 mod replay;
 mod report;
+mod roots;
 mod rules;
 mod stream;
 pub mod symbols;

@@ -34,6 +34,11 @@ pub struct AnalyzeOptions {
     pub operations: OperationMap,
     /// Rules for hints.
     pub rules: Rules,
+    /// Whether the last member of a collective has all the blame for waits; otherwise all that are
+    /// still missing share it.
+    pub charge_last: bool,
+    /// Whether to leave root causes out.
+    pub fast: bool,
     /// Threads per agent; `None`: one per available core.
     pub threads: Option<usize>,
     /// Approximate number of records that an agent decodes in one round. Bounds the data in flight.
@@ -58,6 +63,8 @@ impl Default for AnalyzeOptions {
             baseline_anyway: false,
             operations: OperationMap::default(),
             rules: Rules::default(),
+            charge_last: false,
+            fast: false,
             threads: None,
             round_records: None,
             per_rank: None,

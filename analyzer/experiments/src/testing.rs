@@ -56,6 +56,8 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             wait_s: 0.0,
             cost_s: None,
         }],
+        root_causes: None,
+        untraced_s: None,
         bottlenecks: Vec::new(),
         below_hotspot: None,
         called_once: Vec::new(),

@@ -12,7 +12,7 @@ use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
 
 use super::{ABOVE, is_head, screen};
-use crate::cli::{Analyze, Format};
+use crate::cli::{Analyze, Charge, Format};
 
 /// Bottlenecks in the printed table.
 const TOP: usize = 10;
@@ -105,6 +105,8 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
             deviation_ratio: options.deviation_ratio,
             baseline: table.as_ref().map(|table| table.description.clone()),
         },
+        charge_last: options.charge == Charge::Last,
+        fast: options.fast,
         threads: options.threads.map(usize::from),
         per_rank: options.per_rank.clone(),
         stats: options.stats,

@@ -24,6 +24,7 @@ mod pictures;
 mod ranks;
 mod regions;
 mod remarks;
+mod roots;
 mod source;
 mod spread;
 mod summary;

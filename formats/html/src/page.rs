@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::table::EXPLAINED;
 use crate::text::sentence;
-use crate::{Page, finding, pictures, ranks, regions, remarks, summary, table};
+use crate::{Page, finding, pictures, ranks, regions, remarks, roots, summary, table};
 
 /// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
@@ -20,6 +20,10 @@ pub fn page(page: &Page) -> Markup {
     let report = page.report;
     let command = sentence(&words::command(&report.run));
     let explained = &report.bottlenecks[..report.bottlenecks.len().min(EXPLAINED)];
+    let has_roots = report
+        .root_causes
+        .as_ref()
+        .is_some_and(|roots| !roots.is_empty());
     html! {
         (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
         meta http-equiv="Content-Security-Policy" content=(policy(!page.pictures.is_empty()));
@@ -36,6 +40,7 @@ pub fn page(page: &Page) -> Markup {
         nav aria-label="Sections" {
             ul {
                 li { a href="#summary" { "Summary" } }
+                @if has_roots { li { a href="#roots" { "Root causes" } } }
                 li { a href="#findings" { "Findings" } }
                 @if !explained.is_empty() { li { a href="#details" { "In detail" } } }
                 li { a href="#ranks" { "Ranks" } }
@@ -47,6 +52,7 @@ pub fn page(page: &Page) -> Markup {
         }
         main {
             (summary::section(report))
+            (roots::section(report))
             (table::section(report))
             (finding::section(page, explained))
             (ranks::section(report))

@@ -18,6 +18,7 @@ pub mod layout;
 mod model;
 mod numbers;
 mod ranks;
+mod roots;
 mod text;
 pub mod units;
 
@@ -25,6 +26,7 @@ pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use ranks::{list_of_ranks, rank_ranges};
+pub use roots::{RootCause, RootRank, RootSite, Victim};
 pub use text::words;
 pub use text::{RenderOptions, render_text};
 

@@ -1,5 +1,6 @@
 //! The report as data. Field names and their order are those of the file.
 
+use crate::roots::RootCause;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,12 @@ pub struct Report {
     /// `phases_of_run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationTimes>,
+    /// Who started the waiting, the largest part first; absent if it was not searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_causes: Option<Vec<RootCause>>,
+    /// Waiting whose root cause is not known, all ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untraced_s: Option<f64>,
     /// Findings, largest severity first.
     pub bottlenecks: Vec<Bottleneck>,
     /// Findings that are not listed, since none cost a rank `hotspot_percent` of its time, nor all

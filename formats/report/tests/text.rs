@@ -11,6 +11,15 @@ fn example() -> Report {
     Report::from_json(bytes, Path::new("example.json")).unwrap()
 }
 
+/// The example of an analysis that did not search root causes.
+fn without_roots() -> Report {
+    Report {
+        root_causes: None,
+        untraced_s: None,
+        ..example()
+    }
+}
+
 fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
@@ -71,7 +80,7 @@ fn top_cuts_the_table() {
         top: 1,
         ..Default::default()
     };
-    let text = render_text(&example(), &options);
+    let text = render_text(&without_roots(), &options);
     assert!(
         text.contains("and 2 more: laggard show REPORT --top 3"),
         "{text}"
@@ -80,7 +89,7 @@ fn top_cuts_the_table() {
         file: "trace/report.json".to_owned(),
         ..options
     };
-    let known = render_text(&example(), &options);
+    let known = render_text(&without_roots(), &options);
     assert!(
         known.contains("and 2 more: laggard show trace/report.json --top 3"),
         "{known}"
@@ -90,7 +99,7 @@ fn top_cuts_the_table() {
 
 #[test]
 fn a_report_without_findings_says_so() {
-    let mut report = example();
+    let mut report = without_roots();
     report.bottlenecks.clear();
     report.anomalies.clear();
     report.locations.clear();
@@ -103,7 +112,7 @@ fn a_report_without_findings_says_so() {
 
 #[test]
 fn anomalies_of_many_locations_are_one_line() {
-    let mut report = example();
+    let mut report = without_roots();
     let one = report.anomalies[1].clone();
     for rank in 0..5 {
         let mut other = one.clone();
@@ -128,7 +137,7 @@ fn words(report: &Report) -> String {
 
 #[test]
 fn negligible_findings_are_counted() {
-    let mut report = example();
+    let mut report = without_roots();
     for percent in [0.049, 0.001] {
         let mut small = report.bottlenecks[0].clone();
         small.percent = percent;
@@ -153,7 +162,7 @@ fn negligible_findings_are_counted() {
 
 #[test]
 fn what_was_not_recorded_is_unknown_not_zero() {
-    let mut report = example();
+    let mut report = without_roots();
     report.anomalies[0].id = "no_events".to_owned();
     let text = words(&report);
     assert!(text.contains("At least 40.1 % of the time"), "{text}");
@@ -171,7 +180,7 @@ fn what_was_not_recorded_is_unknown_not_zero() {
 
 #[test]
 fn what_killed_programs_did_in_the_end_is_not_nothing() {
-    let mut report = example();
+    let mut report = without_roots();
     report.anomalies.remove(0);
     report.bottlenecks.clear();
     report.locations.clear();
@@ -184,7 +193,7 @@ fn what_killed_programs_did_in_the_end_is_not_nothing() {
 
 #[test]
 fn where_a_run_hung_is_the_headline() {
-    let mut report = example();
+    let mut report = without_roots();
     let mut add = |id: &str, detail: &str| {
         report.anomalies.push(laggard_report::Anomaly {
             id: id.to_owned(),
@@ -207,7 +216,7 @@ fn where_a_run_hung_is_the_headline() {
 
 #[test]
 fn polling_is_said_in_the_headline_but_is_no_defect_of_the_recording() {
-    let mut report = example();
+    let mut report = without_roots();
     report.anomalies.clear();
     report.bottlenecks.clear();
     report.anomalies.push(laggard_report::Anomaly {
@@ -222,7 +231,7 @@ fn polling_is_said_in_the_headline_but_is_no_defect_of_the_recording() {
 
 #[test]
 fn the_headline_is_about_waiting_for_somebody() {
-    let mut report = example();
+    let mut report = without_roots();
     report.bottlenecks.swap(0, 2);
     let text = words(&report);
     assert!(
@@ -233,7 +242,7 @@ fn the_headline_is_about_waiting_for_somebody() {
 
 #[test]
 fn the_largest_consumer_is_in_the_headline() {
-    let mut report = example();
+    let mut report = without_roots();
     let largest = report.bottlenecks[0].clone();
     let mut nobodys = largest.clone();
     nobodys.name = "N x N completion".to_owned();
@@ -267,7 +276,7 @@ fn the_largest_consumer_is_in_the_headline() {
 
 #[test]
 fn waiting_between_hosts_is_said_where_it_is_known() {
-    let mut report = example();
+    let mut report = without_roots();
     assert!(!words(&report).contains("of the waiting was for ranks"));
     report.location_sums = Some(laggard_report::LocationSums {
         inter_node_wait_s: Some(7.9),

@@ -7,3 +7,4 @@ pub mod intern;
 pub mod queue;
 pub mod room;
 pub mod slots;
+pub mod spill;

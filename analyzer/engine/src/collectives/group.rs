@@ -17,12 +17,44 @@ use crate::collectives::own::Collectives;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
 use crate::stream::rows::Row;
-use crate::waits::charging::Loss;
+use crate::waits::charging::{Loss, Whom};
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 
 /// Whether single members matter, not only the first and the last.
 fn keeps_members(shape: Shape) -> bool {
     matches!(shape, Shape::Prefix | Shape::Neighbourhood)
+}
+
+/// Most late members that are known by name.
+const MOST_LATE: usize = 8;
+
+/// Whether all members that are still missing share the blame for a wait.
+fn is_shared(shape: Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Barrier
+            | Shape::PeBarrier
+            | Shape::AllToAll
+            | Shape::AllToOne
+            | Shape::Management
+            | Shape::WindowCreate
+            | Shape::WindowFree
+            | Shape::CollectiveIo
+            | Shape::Finalize
+    )
+}
+
+/// Adds a member if it is one of the latest.
+fn keep_latest(latest: &mut Vec<Member>, member: Member) {
+    if latest.len() < MOST_LATE {
+        latest.push(member);
+        return;
+    }
+    let by_enter = |m: &&mut Member| (m.party.enter, std::cmp::Reverse(m.party.rank));
+    let first = latest.iter_mut().min_by_key(by_enter);
+    if let Some(first) = first.filter(|first| member.party.is_later(&first.party)) {
+        *first = member;
+    }
 }
 
 /// The agent that joins the folds of a collective.
@@ -63,7 +95,8 @@ type Details = SmallVec<[Detail; 2]>;
 pub struct Instance {
     fold: Fold,
     /// Single members, if the shape needs them; by local rank once it is settled. For a fence: the
-    /// transfers before it, see [`Epochs::fence`](crate::memory::epochs::Epochs::fence).
+    /// transfers before it, see [`Epochs::fence`](crate::memory::epochs::Epochs::fence). If the
+    /// blame is shared: the latest ones that others wait for, by enter once it is settled.
     members: Vec<Member>,
     details: Details,
     /// Members that may still ask for the outcome: they wait, or have not completed a non-blocking
@@ -110,6 +143,8 @@ pub struct Groups {
     numbers: FxHashMap<u64, u32>,
     /// See [`is_apart`].
     pub tolerance: i64,
+    /// Whether late members share the blame; otherwise the last one has it all.
+    pub shares: bool,
     /// By group: number of instances that a rank left before all had entered.
     pub apart: FxHashMap<u64, u64>,
     /// See [`Between`].
@@ -132,6 +167,7 @@ impl Groups {
             lines,
             numbers,
             tolerance: 0,
+            shares: true,
             apart: FxHashMap::default(),
             between: Between::default(),
         }
@@ -149,12 +185,15 @@ impl Groups {
     ) {
         let group = entry.group as usize;
         let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
+        let is_shared = self.shares && entry.part.is_awaited && is_shared(row.shape);
         let Some(instance) = self.lines[group].instance(entry.n) else {
             return;
         };
         instance.fold.add(entry, rank, row.operation);
         if keeps_members(row.shape) {
             instance.members.push(own.member(rank, entry));
+        } else if is_shared {
+            keep_latest(&mut instance.members, own.member(rank, entry));
         }
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
@@ -393,6 +432,14 @@ pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> Sm
             return named(members);
         }
         _ if !fold.is_anybody_awaited() => &[],
+        shape if is_shared(shape) && !members.is_empty() => {
+            members.sort_unstable_by_key(|m| (m.party.enter, std::cmp::Reverse(m.party.rank)));
+            let first = (shape == Shape::AllToOne).then_some(fold.first);
+            let latest = members.iter().map(|member| member.party);
+            let first = first.filter(|first| latest.clone().all(|m| m.rank != first.rank));
+            let all = first.into_iter().chain(latest);
+            return all.filter(|party| is_late(&party)).collect();
+        }
         Shape::AllToOne if fold.first.rank != fold.last.rank => &[&fold.first, &fold.last],
         _ => &[&fold.last],
     };
@@ -503,7 +550,10 @@ impl Owned {
         let joined = self.open.entry(key).or_default();
         (joined.fold.group, joined.fold.n) = key;
         joined.fold.join(&fold);
-        joined.members.extend(members);
+        match is_shared(fold.shape()) {
+            true => members.for_each(|member| keep_latest(&mut joined.members, member)),
+            false => joined.members.extend(members),
+        }
         if fold.wanted != 0 {
             joined.wanters.push(agent);
         }
@@ -541,6 +591,35 @@ impl Instance {
         is_there.then_some(&self.fold.last)
     }
 
+    /// The shares of the late members in a wait from one moment until another, ns: the time between
+    /// two successive enters is divided equally among all that are missing (the Shapley value of
+    /// "until all are there"). Time in which more are missing than are known is left out.
+    fn shares(&self, from: i64, until: i64) -> SmallVec<[(i64, Party); MOST_LATE]> {
+        let late = self.members.partition_point(|m| m.party.enter <= from);
+        let late = &self.members[late..];
+        let mut shares: SmallVec<[(i64, Party); MOST_LATE]> =
+            late.iter().map(|member| (0, member.party)).collect();
+        let is_whole = late.len() < MOST_LATE || self.fold.count as usize <= MOST_LATE;
+        let mut since = match late.first() {
+            Some(first) if !is_whole => first.party.enter,
+            _ => from,
+        };
+        for at in 0..shares.len() {
+            let until = shares[at].1.enter.min(until);
+            let missing = (shares.len() - at) as i64;
+            let time = (until - since).max(0);
+            for (share, _) in &mut shares[at..] {
+                *share += time / missing;
+            }
+            if let Some((share, _)) = shares.last_mut() {
+                *share += time % missing;
+            }
+            since = since.max(until);
+        }
+        shares.retain(|(share, _)| *share > 0);
+        shares
+    }
+
     /// The last transfer before a fence into the memory of this world rank.
     fn last_transfer(&self, rank: u32) -> Option<&Member> {
         let at = self.members.partition_point(|m| m.local_rank < rank);
@@ -564,39 +643,23 @@ pub fn losses(
     instance: &Instance,
     (rank, local_rank): (u32, impl FnOnce() -> u32),
     row: &Row,
-    mut found: impl FnMut(Loss),
+    found: impl FnMut(Loss),
 ) {
     let own = Interval::new(waiter.enter, waiter.leave);
     let fold = &instance.fold;
-    let mut lose = |pattern, severity, late: Option<&Party>| {
-        if severity <= 0 {
-            return;
-        }
-        let Some(late) = late else {
-            return found(Loss::sure(pattern, severity, None));
-        };
-        let mut details = instance.details.iter();
-        let known = details.find(|known| (known.rank, known.event) == (late.rank, late.event));
-        let unknown = Detail {
-            rank: late.rank,
-            thread: late.thread,
-            operation: row.operation,
-            time: late.enter,
-            event: late.event,
-            ..Detail::default()
-        };
-        found(Loss::sure(
-            pattern,
-            severity,
-            Some(known.unwrap_or(&unknown)),
-        ));
+    let operation = row.operation;
+    let mut member = Losing {
+        instance,
+        operation,
+        found,
     };
     let last = fold.last.enter;
     let waited = group::wait_before_last(own, last);
     let completed = |pattern| (pattern, group::completion(own, fold.first_leave, last));
+    let is_known = !waiter.posted && fold.first_leave != i64::MAX;
     let mut lose_completion = |(pattern, severity): (PatternId, i64)| {
-        if !waiter.posted && fold.first_leave != i64::MAX {
-            lose(pattern, severity, None);
+        if is_known {
+            member.lose(pattern, severity, None);
         }
     };
     let for_last = match row.shape {
@@ -619,27 +682,28 @@ pub fn losses(
                 && late.enter <= own.leave
             {
                 let severity = group::wait_before_last(own, late.enter);
-                lose(PatternId::WaitAtNxn, severity, Some(late));
+                member.lose(PatternId::WaitAtNxn, severity, Some(late));
             }
             return;
         }
         Shape::Prefix => {
             if let Some(late) = instance.awaited_by(local_rank()) {
                 let severity = group::early_scan(own, late.enter);
-                lose(PatternId::EarlyScan, severity, Some(late));
+                member.lose(PatternId::EarlyScan, severity, Some(late));
             }
             return;
         }
         Shape::AllToOne if fold.is_anybody_awaited() => {
             let early = group::early_reduce(own, fold.first.enter);
             let rest = group::late_reduce_contribution(own, last, early);
-            lose(PatternId::EarlyReduce, early, Some(&fold.first));
-            return lose(PatternId::LateReduceContribution, rest, Some(&fold.last));
+            member.lose(PatternId::EarlyReduce, early, Some(&fold.first));
+            let from = own.enter + early;
+            return member.lose_shared(PatternId::LateReduceContribution, rest, from);
         }
         Shape::OneToAll => {
             // Only the root is awaited.
             let severity = group::late_broadcast(own, last);
-            return lose(PatternId::LateBroadcast, severity, Some(&fold.last));
+            return member.lose(PatternId::LateBroadcast, severity, Some(&fold.last));
         }
         Shape::Management => PatternId::WaitAtCommManagement,
         Shape::WindowCreate => PatternId::WaitAtWindowCreate,
@@ -653,12 +717,71 @@ pub fn losses(
             }
             let transfer = instance.last_transfer(rank);
             let early = transfer.map_or(0, |t| window::early_fence(own, t.leave).min(waited));
-            lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
-            return lose(PatternId::WaitAtFence, waited - early, Some(&fold.last));
+            member.lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
+            return member.lose(PatternId::WaitAtFence, waited - early, Some(&fold.last));
         }
         Shape::AllToOne | Shape::Single => return,
     };
-    lose(for_last, waited, Some(&fold.last));
+    member.lose_shared(for_last, waited, own.enter);
+}
+
+/// A member that lost time in a collective.
+struct Losing<'i, F> {
+    instance: &'i Instance,
+    operation: u16,
+    found: F,
+}
+
+impl<F: FnMut(Loss)> Losing<'_, F> {
+    /// What a late member did, as far as it is known.
+    fn detail(&self, late: &Party) -> Detail {
+        let mut details = self.instance.details.iter();
+        let known = details.find(|known| (known.rank, known.event) == (late.rank, late.event));
+        known.copied().unwrap_or(Detail {
+            rank: late.rank,
+            thread: late.thread,
+            operation: self.operation,
+            time: late.enter,
+            event: late.event,
+            ..Detail::default()
+        })
+    }
+
+    fn lose_to(&mut self, pattern: PatternId, severity: i64, whom: Whom) {
+        if severity > 0 {
+            (self.found)(Loss {
+                whom,
+                left: self.instance.fold.first_leave,
+                ..Loss::sure(pattern, severity, None)
+            });
+        }
+    }
+
+    fn lose(&mut self, pattern: PatternId, severity: i64, late: Option<&Party>) {
+        match late {
+            None => self.lose_to(pattern, severity, Whom::Nobody),
+            Some(late) => self.lose_to(pattern, severity, Whom::One(&self.detail(late))),
+        }
+    }
+
+    /// A wait for all members, from one moment on, ns.
+    fn lose_shared(&mut self, pattern: PatternId, severity: i64, from: i64) {
+        let instance = self.instance;
+        if instance.members.is_empty() || !is_shared(instance.fold.shape()) {
+            return self.lose(pattern, severity, Some(&instance.fold.last));
+        }
+        let shares = instance.shares(from, from.saturating_add(severity));
+        match &shares[..] {
+            [(share, late)] if *share == severity => self.lose(pattern, severity, Some(late)),
+            shares => {
+                let late = shares
+                    .iter()
+                    .map(|(share, late)| (*share, self.detail(late)));
+                let late: SmallVec<[_; MOST_LATE]> = late.collect();
+                self.lose_to(pattern, severity, Whom::Several(&late));
+            }
+        }
+    }
 }
 
 impl GroupEntry {

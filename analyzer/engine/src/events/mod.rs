@@ -355,6 +355,8 @@ fn with_rounds<T>(
         numbers: &judged.numbers,
         all: true,
         keeps_writes: false,
+        shares: true,
+        roots: false,
         records: slab::size(&Serial, opened.locations.len()),
     };
     run(&rounds, judged.groups)

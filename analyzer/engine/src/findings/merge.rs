@@ -17,6 +17,7 @@ use crate::findings::{fold, hanging, listing, regions};
 use crate::judge::account;
 use crate::judge::profile::{LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
+use crate::roots::sums::Roots;
 use crate::stream::following;
 use crate::stream::following::Followers;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
@@ -31,6 +32,8 @@ pub struct Own {
     pub regions: Regions,
     /// What its ranks did after slow calls.
     pub followers: Followers,
+    /// Who started the waiting.
+    pub roots: Roots,
     /// Computation between the run's meetings.
     pub between: Between,
     /// Times of its locations, ascending by rank and thread.
@@ -55,6 +58,8 @@ pub struct Partial {
     pub regions: Regions,
     /// What ranks did after slow calls.
     pub followers: Followers,
+    /// Who started the waiting.
+    pub roots: Roots,
     /// Computation between the run's meetings.
     pub between: Between,
     /// Times of the locations.
@@ -84,6 +89,7 @@ impl Partial {
         regions::merge(&mut self.regions, other.regions);
         following::merge(&mut self.followers, other.followers);
         left::keep_listed(&mut self.followers, &self.findings);
+        self.roots.merge(other.roots);
         self.between.merge(&other.between);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
@@ -123,6 +129,7 @@ impl Own {
             sum.merge(sums);
         }
         following::rename_paths(&mut self.followers, &name);
+        self.roots.rename_paths(&name);
         if let Some(rows) = &mut self.rows {
             rows.rename_paths(&name);
         }
@@ -179,6 +186,7 @@ impl Own {
             profile: self.profile,
             regions: self.regions,
             followers: self.followers,
+            roots: self.roots,
             between: self.between,
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
@@ -303,6 +311,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     }
     paths.extend(regions::paths(&own.regions));
     paths.extend(following::paths(&own.followers));
+    paths.extend(own.roots.paths());
     paths.extend(own.anomalies.places().map(|place| place.1));
     paths.extend(hanging::paths(&own.hanging));
     let named = own.profile.iter().filter(|((operation, _), sums)| {

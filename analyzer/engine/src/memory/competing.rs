@@ -150,6 +150,7 @@ pub fn loss(
     let shares = rivals.iter();
     let shares = shares.map(|rival| (share(rival) as i64, rival.detail));
     Some(Lost {
+        left: i64::MAX,
         pattern: match calls::call(operation).map(|call| call.generic) {
             Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
             _ => PatternId::CompetingPut,

@@ -18,6 +18,7 @@ use crate::messages::questions::{Asker, Times};
 use crate::replay::rank::Rank;
 use crate::replay::searches::Watching;
 use crate::waits::charging::Hosts;
+use crate::waits::links::Links;
 use crate::wire::parcels;
 use crate::wire::parcels::{
     Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,
@@ -49,6 +50,8 @@ pub struct Agent<'a> {
     describing: Vec<Describing>,
     watching: Watching,
     progress: Progress,
+    /// The waits with their late parties, if root causes are searched.
+    pub links: Option<Links>,
 }
 
 /// Requests that one thread answers at a time, at least.
@@ -90,6 +93,7 @@ impl<'a> Agent<'a> {
             describing: empty(job),
             watching,
             progress: Progress::default(),
+            links: None,
         }
     }
 
@@ -159,6 +163,17 @@ impl<'a> Agent<'a> {
             rank.messages.asker.name(last, hosts);
         });
         self.groups.trim();
+        if let Some(links) = &mut self.links {
+            for charged in self
+                .ranks
+                .iter_mut()
+                .flat_map(|r| &mut r.messages.asker.charged)
+            {
+                let trail = charged.trail.iter_mut();
+                trail.for_each(|trail| links.extend(trail.drain()));
+            }
+            links.end_round(until);
+        }
     }
 
     /// Exchanges questions, answers and outcomes with other agents.

@@ -80,7 +80,7 @@ pub fn ranks<'a>(
     profiled: &[Profiled],
     verdicts: &[Verdicts],
     clocks: &[ClockMap],
-    all: bool,
+    all: (bool, bool),
     keeps_writes: bool,
     groups: &Interner<u64>,
 ) -> Vec<Rank<'a>> {
@@ -142,7 +142,7 @@ pub fn rows(
     location: &Location,
     profiled: &Profiled,
     verdicts: &Verdicts,
-    all: bool,
+    (all, asks_all): (bool, bool),
     groups: &Interner<u64>,
 ) -> (Vec<Row>, Vec<PathKey>) {
     let signatures = location.definitions.signatures();
@@ -177,6 +177,10 @@ pub fn rows(
                 .entries
                 .get(&(signature.operation, signature.call_path))
                 .map_or(i64::MAX, |verdict| verdict.threshold)
+        };
+        row.asks_from = match asks_all && !signature.has(flags::PAUSED) {
+            true => 0,
+            false => row.threshold,
         };
         (row, key)
     });

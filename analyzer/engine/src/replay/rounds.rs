@@ -15,6 +15,8 @@ use crate::replay::preparation;
 use crate::replay::slab;
 use crate::timeline::repair::{Known, Noted, Timeline};
 use crate::waits::charging::Hosts;
+use crate::waits::links::Links;
+use crate::waits::trail::Trail;
 
 /// Most corrections of clocks. Each may make other members the last ones of a collective, and
 /// smaller errors show once a wrong rate is corrected.
@@ -37,6 +39,10 @@ pub struct Rounds<'a> {
     pub all: bool,
     /// Whether regions of the program wait for values.
     pub keeps_writes: bool,
+    /// Whether late members of a collective share the blame.
+    pub shares: bool,
+    /// Whether the ranks note their waits for the search for root causes.
+    pub roots: bool,
     /// Approximate number of an agent's records in a slab.
     pub records: u64,
 }
@@ -69,29 +75,42 @@ impl<'a> Rounds<'a> {
             self.profiled,
             self.verdicts,
             &clocks,
-            self.all,
+            (self.all, self.roots),
             self.keeps_writes,
             self.numbers,
         );
         for rank in &mut ranks {
             let slacks = noting.map(|known| timeline.slacks(rank.recorded.rank, end, known));
             rank.messages.asker.slacks = slacks.map(Box::new);
+            if self.roots {
+                let threads = &rank.recorded.threads;
+                for (charged, thread) in rank.messages.asker.charged.iter_mut().zip(threads) {
+                    charged.trail = Some(Trail::default());
+                    charged.least = thread.rows.iter().map(|row| row.threshold).collect();
+                }
+            }
         }
         let groups = groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations).1);
         let mut groups = groups;
+        groups.shares = self.shares;
         if timeline.has_several() {
             // Each of two clocks may have this error.
             let error = i64::try_from(opened.clocks.error_ns());
             groups.tolerance = error.unwrap_or(i64::MAX).saturating_mul(2);
         }
         let borders = slab::borders(self.job, opened, &clocks, end, self.records);
-        let agent = Agent::new(
+        let mut agent = Agent::new(
             self.job,
             ranks,
             groups,
             &opened.agent_of,
             Hosts(&opened.hosts),
         );
+        if self.roots {
+            let records = slab::part(self.job, opened.locations.len(), self.records);
+            let parts = slab::borders(self.job, opened, &clocks, end, records);
+            agent.links = Some(Links::new(&parts));
+        }
         (agent, borders)
     }
 

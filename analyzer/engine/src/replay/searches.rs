@@ -123,6 +123,7 @@ impl Open {
             let shares: Vec<(i64, Detail)> = shares.zip(late).collect();
             let parts = shares.iter().map(|(share, _)| *share);
             losses.0.push(Lost {
+                left: i64::MAX,
                 pattern: match of_window {
                     true => PatternId::LockContention,
                     false => PatternId::WaitOnLock,
@@ -146,6 +147,7 @@ impl Open {
                 }
             };
             losses.0.push(Lost {
+                left: i64::MAX,
                 pattern,
                 severity,
                 late: Some(best.detail),

@@ -23,6 +23,14 @@ pub fn size(job: &dyn Job, locations: usize) -> u64 {
     RECORDS.max(size[0])
 }
 
+/// Records of an agent in a slab of the search for root causes, of the `records` in other slabs: it
+/// needs more memory for each. Collective.
+pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
+    let mut least = [locations as u64 * RECORDS_OF_LOCATION];
+    job.reduce_max(&mut least);
+    records.min(least[0].max(records / 4))
+}
+
 /// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent
 /// has about `round_records` records in a slab. `clocks` are those of the locations; `end` is the
 /// end of the run, ns.

@@ -30,6 +30,7 @@ use crate::report::around::Around;
 use crate::report::deadlock::Scene;
 use crate::report::hints::{Found, RunFacts, hints};
 use crate::report::reasons::{Reason, because};
+use crate::report::roots;
 use crate::stream::following::Followers;
 use crate::timeline::moments::Moments;
 use crate::waits::sums::{FindingKey, Worst};
@@ -145,6 +146,8 @@ pub fn build(
         is_left
     });
     let below_hotspot = below_hotspot(&unlisted, total.measured);
+    let ranks = opened.agent_of.len();
+    let (root_causes, untraced) = roots::rows(&merged.roots, total.measured, ranks, places);
     findings.sort_by_key(|(severity, key, _)| (*severity, *key));
     let findings = findings.into_iter().enumerate();
     let bottlenecks = findings.map(|(at, (.., found))| match at < SPREAD {
@@ -270,6 +273,8 @@ pub fn build(
         location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
         operations,
+        root_causes: (!options.fast).then_some(root_causes),
+        untraced_s: (!options.fast).then_some(untraced),
         bottlenecks,
         below_hotspot,
         called_once,
@@ -565,7 +570,7 @@ fn bottleneck(
         let reason = because(
             (pattern, operation, path),
             key,
-            cause,
+            (cause, severity),
             waiting_ranks,
             waits,
             places,

@@ -6,3 +6,4 @@ pub mod deadlock;
 pub mod eager;
 pub mod hints;
 pub mod reasons;
+mod roots;

@@ -28,12 +28,12 @@ enum Activity {
 }
 
 /// The activity of the late party while `waiting_ranks` ranks waited in such a finding, for it or
-/// for others. `waits` says whether findings charge most of an operation's time at a place as
+/// for others. `lost` is what the finding lost to all late parties, ns. `waits` says whether findings charge most of an operation's time at a place as
 /// waiting.
 pub fn because(
     (pattern, operation, path): (PatternId, u16, PathKey),
     key: &CauseKey,
-    cause: &Cause,
+    (cause, lost): (&Cause, u64),
     waiting_ranks: u64,
     waits: impl Fn(u16, PathKey) -> bool,
     places: &mut Places,
@@ -66,8 +66,10 @@ pub fn because(
         };
     }
     // For a single occasion, the longest waiter saw most of the activity: its times are complete.
-    // For many, shares of all time are exact, but means over waiters are not.
-    let view = match is_once && longest.known() >= longest.severity / 2 {
+    // For many, shares of all time are exact, but means over waiters are not. Where several were
+    // late, each is charged with a part of the time only.
+    let is_alone = cause.sums.severity >= lost - lost / 20;
+    let view = match is_once && is_alone && longest.known() >= longest.severity / 2 {
         true => View::Times(longest),
         false => View::Shares(&cause.sums),
     };

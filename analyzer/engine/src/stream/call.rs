@@ -15,7 +15,7 @@ pub struct CallAt {
     pub enter: i64,
     /// Leave, ns.
     pub leave: i64,
-    /// Whether it is slow enough for questions.
+    /// Whether it is long enough for questions.
     pub asks: bool,
     /// See [`Row::any`].
     pub any: bool,
@@ -34,7 +34,7 @@ impl CallAt {
             number: begin.event,
             enter: begin.time,
             leave,
-            asks: leave - begin.time >= row.threshold,
+            asks: leave - begin.time >= row.asks_from,
             any: row.any,
             slot: NONE,
         }

@@ -48,7 +48,7 @@ impl Recorded<'_> {
         let enter = call.leave.saturating_sub(stream.length_ns(ticks));
         CallAt {
             enter,
-            asks: call.leave - enter >= row.threshold,
+            asks: call.leave - enter >= row.asks_from,
             ..*call
         }
     }

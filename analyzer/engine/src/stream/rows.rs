@@ -126,8 +126,10 @@ pub struct Row {
     pub group: u32,
     /// Group, by the rank's number.
     pub own_group: u32,
-    /// Instances at least this long are asked about, ns; `i64::MAX` = none.
+    /// Instances at least this long are slow, ns; `i64::MAX` = none.
     pub threshold: i64,
+    /// Instances at least this long are asked about, ns; `i64::MAX` = none.
+    pub asks_from: i64,
     /// Root of a collective, or target of a one-sided transfer; world rank.
     pub root: i32,
     /// Whether data moves.
@@ -164,6 +166,7 @@ impl Row {
         group: NONE,
         own_group: 0,
         threshold: i64::MAX,
+        asks_from: i64::MAX,
         root: -1,
         has_bytes: false,
         meets: false,

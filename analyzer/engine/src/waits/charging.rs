@@ -4,6 +4,7 @@ use laggard_patterns::PatternId;
 
 use crate::waits::log::Log;
 use crate::waits::sums::LocalFindings;
+use crate::waits::trail::Trail;
 use crate::wire::parcels::Detail;
 
 /// A call that waited. Its location and enter identify it.
@@ -43,6 +44,8 @@ pub struct Loss<'a> {
     pub doubt: i64,
     /// The late parties.
     pub whom: Whom<'a>,
+    /// When the first member left the collective, ns; `i64::MAX` if it is none.
+    pub left: i64,
 }
 
 /// An owned [`Loss`].
@@ -58,6 +61,8 @@ pub struct Lost {
     pub late: Option<Detail>,
     /// The late parties, if they are several: each with its share, ns.
     pub shares: Vec<(i64, Detail)>,
+    /// See [`Loss::left`].
+    pub left: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +70,8 @@ pub struct WaitState<'a> {
     /// The waiting call.
     pub waiting: Waiting,
     pub loss: Loss<'a>,
-    /// Whether a late party is on another host.
-    pub inter_host: bool,
+    /// Time lost to late parties on other hosts, ns.
+    pub inter_host: i64,
 }
 
 /// Takes wait states; their order may depend on the number of agents.
@@ -93,6 +98,10 @@ pub struct Charged {
     pub findings: LocalFindings,
     /// Every charge, if requested.
     pub log: Option<Log>,
+    /// By signature: shorter calls are left out of the sums, ns. Empty: none is.
+    pub least: Vec<i64>,
+    /// The waits, if root causes are searched.
+    pub trail: Option<Trail>,
 }
 
 impl Charged {
@@ -102,15 +111,29 @@ impl Charged {
         if loss.severity <= 0 {
             return;
         }
-        let mut late = loss.whom.iter();
+        let differs = |late: &Detail| hosts.differ(waiting.rank, late.rank);
+        let inter_host = match loss.whom {
+            Whom::One(late) if differs(late) => loss.severity,
+            Whom::Several(shares) => {
+                let far = shares.iter().filter(|(_, late)| differs(late));
+                far.map(|(share, _)| share).sum::<i64>().min(loss.severity)
+            }
+            _ => 0,
+        };
         let wait = WaitState {
             waiting,
             loss,
-            inter_host: late.any(|late| hosts.differ(waiting.rank, late.rank)),
+            inter_host,
         };
-        self.findings.take(&wait);
+        let least = self.least.get(waiting.signature as usize);
+        if least.is_none_or(|&least| waiting.leave - waiting.enter >= least) {
+            self.findings.take(&wait);
+        }
         if let Some(log) = &mut self.log {
             log.take(&wait);
+        }
+        if let Some(trail) = &mut self.trail {
+            trail.take(&wait);
         }
     }
 
@@ -129,18 +152,6 @@ pub fn total(lost: &[Lost]) -> i64 {
     severities.fold(0, i64::saturating_add)
 }
 
-impl<'a> Whom<'a> {
-    /// All late parties.
-    pub fn iter(self) -> impl Iterator<Item = &'a Detail> {
-        let (one, several) = match self {
-            Whom::Nobody => (None, &[][..]),
-            Whom::One(late) => (Some(late), &[][..]),
-            Whom::Several(shares) => (None, shares),
-        };
-        one.into_iter().chain(several.iter().map(|(_, late)| late))
-    }
-}
-
 impl<'a> Loss<'a> {
     /// Unexplained time, ns.
     pub fn unexplained(severity: i64) -> Self {
@@ -154,6 +165,7 @@ impl<'a> Loss<'a> {
             severity,
             doubt: 0,
             whom: late.map_or(Whom::Nobody, Whom::One),
+            left: i64::MAX,
         }
     }
 }
@@ -170,6 +182,7 @@ impl Lost {
                 (None, []) => Whom::Nobody,
                 (None, shares) => Whom::Several(shares),
             },
+            left: self.left,
         }
     }
 }
@@ -187,6 +200,7 @@ impl From<Loss<'_>> for Lost {
             doubt: loss.doubt,
             late,
             shares,
+            left: loss.left,
         }
     }
 }

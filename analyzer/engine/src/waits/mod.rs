@@ -6,5 +6,7 @@
 //! found.
 
 pub mod charging;
+pub mod links;
 pub mod log;
 pub mod sums;
+pub mod trail;

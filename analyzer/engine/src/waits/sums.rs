@@ -178,9 +178,9 @@ impl Sums {
         let whole = waiting.leave.saturating_sub(waiting.enter).max(0) as u64;
         let rest = whole.saturating_sub(severity);
         self.rest = Some(self.rest.map_or(rest, |least| least.min(rest)));
-        if wait.inter_host {
-            self.inter_host = self.inter_host.saturating_add(severity);
-        }
+        self.inter_host = self
+            .inter_host
+            .saturating_add(wait.inter_host.max(0) as u64);
         let late = match loss.whom {
             Whom::Nobody => None,
             Whom::One(late) => {

@@ -232,6 +232,7 @@ pub const SEND: Side = 0;
 /// The post of the receive; asked on the channel on which the asking rank sends.
 pub const POST: Side = 1;
 
+/// Messages that consist of lists.
 macro_rules! parcels {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $entry:ty,)* })*) => {$(
         $(#[$doc])*
@@ -258,6 +259,7 @@ macro_rules! parcels {
         }
     )*};
 }
+pub(crate) use parcels;
 
 parcels! {
     /// First leg of a round.

@@ -2,6 +2,7 @@
 
 pub(crate) mod finding;
 mod regions;
+pub(crate) mod roots;
 pub(crate) mod style;
 pub(crate) mod table;
 pub mod words;
@@ -70,6 +71,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     let mut out = String::new();
     summary(&mut out, report, screen, style);
     efficiencies(&mut out, report, screen, style);
+    roots::section(&mut out, report, screen, style);
     findings(&mut out, report, options, screen, style);
     regions::regions(&mut out, report, screen, style);
     anomalies(&mut out, report, screen, style);
@@ -125,7 +127,12 @@ pub(crate) fn waiting(report: &Report) -> String {
     let share = percent(report.waiting_percent());
     // Only waits for a rank count, not slow calls of the library itself.
     let worst = listed(report).iter().find(|found| !found.causes.is_empty());
-    let place = worst.map(|worst| {
+    let root = roots::listed(report).first();
+    let root = root.map(|root| {
+        let part = part_of(root.severity_s, wait);
+        format!("{part} of it because {}", roots::what(root))
+    });
+    let found = worst.map(|worst| {
         format!(
             "{} of it in {} at {}, {}for {}",
             part_of(worst.severity_s, wait),
@@ -135,6 +142,7 @@ pub(crate) fn waiting(report: &Report) -> String {
             finding::late_rank(worst, &worst.causes[0])
         )
     });
+    let place = root.or(found);
     let unexplained = self::unexplained(report);
     let mut text = match (place, unknown.is_empty()) {
         (Some(place), true) => format!("{share} of the time was spent waiting; {place}."),

@@ -4,7 +4,7 @@
 
 use super::finding;
 use crate::text;
-use crate::{Anomaly, Bottleneck, Cause, Report, Run, SourceLocation};
+use crate::{Anomaly, Bottleneck, Cause, Report, RootCause, Run, SourceLocation, Victim};
 
 /// Stands for the awaited rank if no recorded call explains the wait.
 const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
@@ -50,6 +50,16 @@ pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
 /// `rank 0`; `itself` if that rank alone lost time.
 pub fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     finding::late_rank(finding, cause)
+}
+
+/// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
+pub fn root_cause(root: &RootCause) -> String {
+    text::roots::what(root)
+}
+
+/// `ranks 1-3 waited 900 ms in MPI_Recv at chain.c:9 main`.
+pub fn victim(victim: &Victim) -> String {
+    text::roots::victim(victim)
 }
 
 /// Time, share, ranks and calls of a finding's loss, the reference, and the certainty.

@@ -1,0 +1,166 @@
+//! What a location did: computation between two calls, or calls.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::basics::ends::NONE;
+use crate::basics::intern::PathKey;
+use crate::stream::rows::TimeClass;
+use crate::stream::thread::Thread;
+
+/// A call: its number, and its call path.
+pub type Site = (u16, PathKey);
+
+/// Kind of an activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    /// Between two calls.
+    Computation,
+    /// In a file operation.
+    Io,
+    /// In any other call, without its waiting.
+    Call,
+    /// None of the late location: the wait lasted longer than all that it did more.
+    Latency,
+}
+
+/// What a location did for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Activity {
+    pub kind: Kind,
+    /// The call, or the one before the computation.
+    pub begin: Site,
+    /// The call after the computation; for latency, the call that waited.
+    pub until: Site,
+}
+
+impl Activity {
+    /// The same in all agents.
+    pub fn key(&self) -> [u64; 2] {
+        let mut bytes = [0; 40];
+        let words = [self.begin.1, self.until.1].concat();
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[32] = self.kind as u8;
+        bytes[34..36].copy_from_slice(&self.begin.0.to_le_bytes());
+        bytes[36..38].copy_from_slice(&self.until.0.to_le_bytes());
+        let hash = xxh3_128(&bytes);
+        [hash as u64, (hash >> 64) as u64]
+    }
+}
+
+/// The activities of a location, numbered.
+#[derive(Default)]
+pub struct Activities {
+    /// By number.
+    pub list: Vec<Activity>,
+    /// The agent's numbers of them.
+    pub shared: Vec<u32>,
+    numbers: FxHashMap<Activity, u32>,
+    /// By signature: number of the call's activity.
+    of_call: Vec<u32>,
+    /// By signature: the last signature before it, and the number of the computation between.
+    of_gap: Vec<(u32, u32)>,
+}
+
+impl Activities {
+    /// The number of an activity.
+    pub fn number(&mut self, activity: Activity) -> u32 {
+        *self.numbers.entry(activity).or_insert_with(|| {
+            self.list.push(activity);
+            self.list.len() as u32 - 1
+        })
+    }
+
+    /// The number of a call's activity.
+    #[inline]
+    pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> u32 {
+        match self.of_call.get(signature as usize) {
+            Some(&number) if number != NONE => number,
+            _ => self.new_call(thread, signature),
+        }
+    }
+
+    #[cold]
+    fn new_call(&mut self, thread: &Thread<'_>, signature: u32) -> u32 {
+        let row = thread.rows.get(signature as usize);
+        let kind = match row.map(|row| row.class) {
+            Some(TimeClass::Io) => Kind::Io,
+            _ => Kind::Call,
+        };
+        let number = self.number(Activity {
+            kind,
+            begin: site(thread, signature),
+            until: Site::default(),
+        });
+        let at = signature as usize;
+        if self.of_call.len() <= at {
+            self.of_call.resize(at + 1, NONE);
+        }
+        self.of_call[at] = number;
+        number
+    }
+
+    /// The number of the computation between two calls.
+    #[inline]
+    pub fn of_gap(&mut self, thread: &Thread<'_>, before: u32, signature: u32) -> u32 {
+        match self.of_gap.get(signature as usize) {
+            Some(&(last, number)) if last == before && number != NONE => number,
+            _ => self.new_gap(thread, before, signature),
+        }
+    }
+
+    #[inline(never)]
+    fn new_gap(&mut self, thread: &Thread<'_>, before: u32, signature: u32) -> u32 {
+        let number = self.number(Activity {
+            kind: Kind::Computation,
+            begin: site(thread, before),
+            until: site(thread, signature),
+        });
+        let at = signature as usize;
+        if self.of_gap.len() <= at {
+            self.of_gap.resize(at + 1, (NONE, NONE));
+        }
+        self.of_gap[at] = (before, number);
+        number
+    }
+}
+
+/// The activities of all locations of an agent.
+#[derive(Default)]
+pub struct Shared {
+    numbers: FxHashMap<[u64; 2], u32>,
+    /// Keys by number.
+    pub keys: Vec<[u64; 2]>,
+}
+
+impl Shared {
+    /// Numbers the new activities of a location.
+    pub fn add(&mut self, activities: &mut Activities) {
+        for activity in &activities.list[activities.shared.len()..] {
+            let key = activity.key();
+            let number = *self.numbers.entry(key).or_insert_with(|| {
+                self.keys.push(key);
+                self.keys.len() as u32 - 1
+            });
+            activities.shared.push(number);
+        }
+    }
+
+    /// The number of an activity, if a location of this agent has it.
+    pub fn find(&self, key: [u64; 2]) -> Option<u32> {
+        self.numbers.get(&key).copied()
+    }
+}
+
+/// A call of a thread by its signature.
+pub fn site(thread: &Thread<'_>, signature: u32) -> Site {
+    let row = thread.rows.get(signature as usize);
+    let path = thread.paths.get(signature as usize);
+    (
+        row.map_or(0, |row| row.operation),
+        path.copied().unwrap_or_default(),
+    )
+}

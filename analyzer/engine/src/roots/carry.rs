@@ -1,0 +1,453 @@
+//! The backward sweep: carries the costs of waits to those who caused them.
+//!
+//! A wait of `W` ns is charged to what its late party did longer, the excess `d`, and to that
+//! party's own waits since, `w`: each ns of them takes `W / (d + w)`, at most 1. So does each ns of
+//! costs that were put on the wait itself. Waits take their part when the sweep comes to them:
+//! until then, a location keeps what a ns of waiting costs, and up to which moment.
+
+use laggard_comm::Job;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::basics::ends::NONE;
+use crate::basics::intern::Interner;
+use crate::roots::activities::Activities;
+use crate::roots::sums::{Roots, Victim};
+use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Part, Source, Wait};
+use crate::wire::parcels::exchange;
+
+/// Parts of a ns in which costs are counted.
+pub const UNIT: i64 = 1 << 10;
+/// Binary digits of the cost of a ns, after the point.
+const POINT: u32 = 32;
+
+/// The cost of a ns of waiting, from `since` on.
+#[derive(Debug)]
+struct Charge {
+    since: u64,
+    victim: u32,
+    /// Costs per ns, in 2^-[`POINT`] [`UNIT`]s.
+    rate: u128,
+    /// Bits of the waiting ranks.
+    ranks: u64,
+}
+
+/// Costs from one kind of waits.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    victim: u32,
+    /// In [`UNIT`]s.
+    amount: i64,
+    /// Bits of the waiting ranks.
+    ranks: u64,
+}
+
+type Costs = SmallVec<[Cost; 4]>;
+
+/// The bit of a rank in a set of 64: several ranks share one if there are more.
+pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
+    let at = u64::from(rank) * 64 / (ranks as u64).max(64);
+    1 << at.min(63)
+}
+
+/// One location.
+#[derive(Debug, Default)]
+struct Lane {
+    charges: Vec<Charge>,
+    /// By activity, victim, and whether they are direct: costs, and bits of the waiting ranks.
+    sums: FxHashMap<(u32, u32, bool), (u128, u64)>,
+}
+
+/// Costs put on the waits that an agent told.
+#[derive(Default)]
+struct Came {
+    /// By the wait's number: their place in `costs`; [`NONE`] while they are missing.
+    places: Vec<(u32, u32)>,
+    costs: Vec<Cost>,
+    /// By the wait's number: the lane that waits for them; [`NONE`] if none does.
+    blocked: Vec<u32>,
+}
+
+impl Came {
+    /// Takes the costs put on a wait; returns the lane that waits for them.
+    fn take(&mut self, index: u32, costs: impl Iterator<Item = Cost>) -> Option<usize> {
+        let begin = self.costs.len() as u32;
+        self.costs.extend(costs);
+        let at = index as usize;
+        *self.places.get_mut(at)? = (begin, self.costs.len() as u32);
+        let blocked = std::mem::replace(&mut self.blocked[at], NONE);
+        (blocked != NONE).then_some(blocked as usize)
+    }
+}
+
+/// One slab of the sweep.
+struct Slab {
+    blames: Vec<Blame>,
+    waits: Vec<Wait>,
+    more: Vec<More>,
+    sources: Vec<Source>,
+    /// By agent and number of what was told: waits that have not passed their costs on.
+    remaining: Vec<Vec<u32>>,
+    /// Costs of waits that are told together, while some are missing.
+    folded: FxHashMap<(u32, u32), Costs>,
+    /// By lane: the ends of what is left of these lists.
+    left: Vec<Left>,
+    /// By agent.
+    came: Vec<Came>,
+}
+
+/// What is left of a lane's lists, and where they begin.
+#[derive(Clone, Copy, Default)]
+struct Left {
+    blames: (usize, usize),
+    waits: (usize, usize),
+    /// End of what it did longer.
+    more: usize,
+    /// End of who told.
+    sources: usize,
+}
+
+impl Slab {
+    fn new(kept: Kept, lanes: usize) -> Slab {
+        let mut left = vec![Left::default(); lanes];
+        let (mut blame, mut wait, mut more, mut sources) = (0, 0, 0, 0);
+        for (lane, left) in (0..).zip(&mut left) {
+            (left.blames.0, left.waits.0) = (blame, wait);
+            while let Some(found) = kept.blames.get(blame).filter(|blame| blame.lane == lane) {
+                more += found.count as usize;
+                sources += found.sources as usize;
+                blame += 1;
+            }
+            while kept.waits.get(wait).is_some_and(|wait| wait.lane == lane) {
+                wait += 1;
+            }
+            (left.blames.1, left.waits.1, left.more) = (blame, wait, more);
+            left.sources = sources;
+        }
+        let mut remaining = vec![Vec::new(); kept.counts.len()];
+        for wait in &kept.waits {
+            let of: &mut Vec<u32> = &mut remaining[wait.agent as usize];
+            let at = wait.index as usize;
+            if of.len() <= at {
+                of.resize(at + 1, 0);
+            }
+            of[at] += 1;
+        }
+        let came = kept.counts.iter().map(|&count| Came {
+            places: vec![(NONE, 0); count as usize],
+            costs: Vec::new(),
+            blocked: vec![NONE; count as usize],
+        });
+        Slab {
+            came: came.collect(),
+            blames: kept.blames,
+            waits: kept.waits,
+            more: kept.more,
+            sources: kept.sources,
+            remaining,
+            folded: FxHashMap::default(),
+            left,
+        }
+    }
+}
+
+/// The costs of an agent's locations.
+pub struct Carrier<'j> {
+    job: &'j dyn Job,
+    lanes: Vec<Lane>,
+    victims: Interner<Victim>,
+}
+
+impl<'j> Carrier<'j> {
+    /// Before the last slab.
+    pub fn new(job: &'j dyn Job, victims: Interner<Victim>) -> Self {
+        Carrier {
+            job,
+            lanes: Vec::new(),
+            victims,
+        }
+    }
+
+    /// Carries the costs of one slab, of locations with these ranks and threads. Agents exchange
+    /// costs until nobody waits for any. Collective.
+    pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)]) {
+        self.lanes.resize_with(names.len(), Lane::default);
+        let slab = &mut Slab::new(kept, names.len());
+        let has_items = |left: &Left| left.blames.0 < left.blames.1 || left.waits.0 < left.waits.1;
+        let lanes = 0..slab.left.len();
+        let mut ready: Vec<usize> = lanes.filter(|&lane| has_items(&slab.left[lane])).collect();
+        let agents = self.job.agents();
+        loop {
+            let mut out: Vec<Carrying> = (0..agents).map(|_| Carrying::default()).collect();
+            let has_moved = !ready.is_empty();
+            while let Some(lane) = ready.pop() {
+                self.run(lane, slab, &mut ready, &mut out);
+            }
+            let blocked = slab.left.iter().filter(|left| has_items(left)).count();
+            let mut sums = [u64::from(has_moved), blocked as u64];
+            if agents > 1 {
+                self.job.reduce_sum(&mut sums);
+                self.receive(&mut out, slab, &mut ready);
+            }
+            let [moved, blocked] = sums;
+            if blocked == 0 {
+                return;
+            }
+            if moved == 0 || agents == 1 {
+                // Clocks contradict causality: one of them goes on without what is put on it.
+                self.give_way(slab, names, &mut ready);
+            }
+        }
+    }
+
+    /// Takes the costs from other agents.
+    fn receive(&mut self, out: &mut [Carrying], slab: &mut Slab, ready: &mut Vec<usize>) {
+        for (agent, parcel) in exchange(self.job, out).iter().enumerate() {
+            let mut parts = &parcel.parts[..];
+            for carried in &parcel.carried {
+                let own: &[Part];
+                (own, parts) = parts.split_at((carried.count as usize).min(parts.len()));
+                let costs = own.iter().map(|part| Cost {
+                    victim: self.victims.number(Victim {
+                        pattern: part.pattern,
+                        call: (part.operation, part.path),
+                    }),
+                    amount: part.amount,
+                    ranks: part.ranks,
+                });
+                ready.extend(slab.came[agent].take(carried.index, costs));
+            }
+        }
+    }
+
+    /// Lets the blocked location with the highest rank go on.
+    fn give_way(&self, slab: &mut Slab, names: &[(u32, u32)], ready: &mut Vec<usize>) {
+        let blocked = slab.came.iter().flat_map(|came| &came.blocked);
+        let blocked = blocked.filter(|&&lane| lane != NONE);
+        let last = blocked.map(|&lane| (names[lane as usize], lane)).max();
+        let key = |(rank, thread): (u32, u32)| (u64::from(rank) << 32 | u64::from(thread)) + 1;
+        let mut highest = [last.map_or(0, |(name, _)| key(name))];
+        self.job.reduce_max(&mut highest);
+        let Some((_, lane)) = last.filter(|(name, _)| key(*name) == highest[0]) else {
+            return;
+        };
+        let left = &slab.left[lane as usize];
+        if let Some(blame) = slab.blames[..left.blames.1].last() {
+            let sources = left.sources - blame.sources as usize..left.sources;
+            for source in &slab.sources[sources] {
+                let came = &mut slab.came[source.agent as usize];
+                if came.places[source.index as usize].0 == NONE {
+                    ready.extend(came.take(source.index, std::iter::empty()));
+                }
+            }
+        }
+    }
+
+    /// Goes back at one location until a cost is missing.
+    fn run(&mut self, at: usize, slab: &mut Slab, ready: &mut Vec<usize>, out: &mut [Carrying]) {
+        let me = self.job.agent();
+        let mut left = slab.left[at];
+        loop {
+            let blame = slab.blames[left.blames.0..left.blames.1].last();
+            let wait = slab.waits[left.waits.0..left.waits.1].last();
+            match (blame, wait) {
+                (None, None) => break,
+                (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
+                    left.waits.1 -= 1;
+                    let costs = self.lanes[at].costs_of(wait);
+                    let told = (wait.agent, wait.index);
+                    let remaining = &mut slab.remaining[wait.agent as usize][wait.index as usize];
+                    *remaining -= 1;
+                    let (is_last, is_folded) = (*remaining == 0, slab.folded.contains_key(&told));
+                    let costs = match is_last && !is_folded {
+                        true => costs,
+                        false => {
+                            let folded = slab.folded.entry(told).or_default();
+                            costs.iter().for_each(|cost| merge(folded, cost));
+                            if !is_last {
+                                continue;
+                            }
+                            slab.folded.remove(&told).unwrap_or_default()
+                        }
+                    };
+                    if wait.agent as usize == me {
+                        let costs = costs.into_iter();
+                        ready.extend(slab.came[me].take(wait.index, costs));
+                        continue;
+                    }
+                    let to = &mut out[wait.agent as usize];
+                    to.carried.push(Carried {
+                        index: wait.index,
+                        count: costs.len() as u32,
+                    });
+                    to.parts.extend(costs.iter().map(|cost| {
+                        let victim = self.victims.values[cost.victim as usize];
+                        Part {
+                            amount: cost.amount,
+                            ranks: cost.ranks,
+                            pattern: victim.pattern,
+                            operation: victim.call.0,
+                            path: victim.call.1,
+                        }
+                    }));
+                }
+                (Some(blame), _) => {
+                    let sources = left.sources - blame.sources as usize..left.sources;
+                    let sources = &slab.sources[sources];
+                    let is_missing = |source: &&Source| {
+                        let came = &slab.came[source.agent as usize];
+                        came.places[source.index as usize].0 == NONE
+                    };
+                    if let Some(missing) = sources.iter().find(is_missing) {
+                        let came = &mut slab.came[missing.agent as usize];
+                        came.blocked[missing.index as usize] = at as u32;
+                        break;
+                    }
+                    let mut costs = Costs::new();
+                    for source in sources {
+                        let came = &slab.came[source.agent as usize];
+                        let (begin, end) = came.places[source.index as usize];
+                        let of = &came.costs[begin as usize..end as usize];
+                        of.iter().for_each(|cost| merge(&mut costs, cost));
+                    }
+                    let more = left.more - blame.count as usize..left.more;
+                    (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
+                    left.sources -= sources.len();
+                    self.lanes[at].charge(blame, &slab.more[more], &costs);
+                }
+                (None, Some(_)) => unreachable!("taken above"),
+            }
+        }
+        slab.left[at] = left;
+    }
+
+    /// Adds the costs of all locations, given as rank, thread and activities.
+    pub fn finish<'w>(
+        self,
+        lanes: impl Iterator<Item = ((u32, u32), &'w Activities)>,
+        roots: &mut Roots,
+    ) {
+        for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
+            for ((activity, victim, is_direct), (amount, ranks)) in lane.sums {
+                let activity = activities.list[activity as usize];
+                let victim = self.victims.values[victim as usize];
+                roots.add((name, activity), (victim, amount, ranks), is_direct);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// Costs that later waits put on a wait.
+    fn costs_of(&mut self, wait: &Wait) -> Costs {
+        self.charges.retain(|charge| charge.since <= wait.order);
+        let mut costs = Costs::new();
+        for charge in &self.charges {
+            let amount = (charge.rate * wait.share.max(0) as u128) >> POINT;
+            let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+            let cost = Cost {
+                victim: charge.victim,
+                amount,
+                ranks: charge.ranks,
+            };
+            merge(&mut costs, &cost);
+        }
+        costs
+    }
+
+    /// Charges the late location with a wait and with the costs put on it.
+    fn charge(&mut self, blame: &Blame, longer: &[More], costs: &[Cost]) {
+        let more: i64 = longer.iter().map(|more| more.time).sum();
+        let all = more.saturating_add(blame.waited);
+        // What explains one wait explains each of them.
+        let most = all.saturating_mul(blame.waits.into());
+        let own = Cost {
+            victim: blame.victim,
+            amount: blame.share.min(most).saturating_mul(UNIT),
+            ranks: blame.ranks,
+        };
+        let over = (blame.share - most).max(0).saturating_mul(UNIT);
+        if over > 0 {
+            self.add(
+                blame.latency,
+                Cost {
+                    amount: over,
+                    ..own
+                },
+                true,
+            );
+        }
+        let costs = costs.iter().map(|cost| (*cost, false));
+        for (cost, is_direct) in std::iter::once((own, true)).chain(costs) {
+            if cost.amount <= 0 {
+                continue;
+            }
+            if all <= 0 {
+                self.add(blame.latency, cost, is_direct);
+                continue;
+            }
+            let of_longer = scale(cost.amount, more, all);
+            // What remains of the division goes to the last one.
+            let mut left = of_longer;
+            for (more_left, longer) in (0..longer.len()).rev().zip(longer) {
+                let amount = match more_left {
+                    0 => left,
+                    _ => scale(of_longer, longer.time, more),
+                };
+                left -= amount;
+                self.add(longer.activity, Cost { amount, ..cost }, is_direct);
+            }
+            if blame.waited > 0 {
+                let rate = ((cost.amount as u128) << POINT) / all as u128;
+                self.put(blame.since, cost, rate);
+            }
+        }
+    }
+
+    fn add(&mut self, activity: u32, cost: Cost, is_direct: bool) {
+        let sum = self
+            .sums
+            .entry((activity, cost.victim, is_direct))
+            .or_default();
+        sum.0 += cost.amount.max(0) as u128;
+        sum.1 |= cost.ranks;
+    }
+
+    fn put(&mut self, since: u64, cost: Cost, rate: u128) {
+        let mut charges = self.charges.iter_mut();
+        match charges.find(|c| c.since == since && c.victim == cost.victim) {
+            Some(charge) => {
+                charge.rate += rate;
+                charge.ranks |= cost.ranks;
+            }
+            None => self.charges.push(Charge {
+                since,
+                victim: cost.victim,
+                rate,
+                ranks: cost.ranks,
+            }),
+        }
+    }
+}
+
+/// Adds a cost to those of its kind.
+fn merge(costs: &mut Costs, cost: &Cost) {
+    match costs.iter_mut().find(|other| other.victim == cost.victim) {
+        Some(other) => {
+            other.amount = other.amount.saturating_add(cost.amount);
+            other.ranks |= cost.ranks;
+        }
+        None => costs.push(*cost),
+    }
+}
+
+/// `amount * part / all`.
+fn scale(amount: i64, part: i64, all: i64) -> i64 {
+    if part == all {
+        return amount;
+    }
+    match amount.checked_mul(part) {
+        Some(product) => product / all.max(1),
+        None => (i128::from(amount) * i128::from(part) / i128::from(all.max(1))) as i64,
+    }
+}

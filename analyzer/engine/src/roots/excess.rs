@@ -1,0 +1,95 @@
+//! What the late location of a wait did longer than the waiting one since both last synchronised.
+
+use crate::basics::ends::NONE;
+use crate::roots::activities::{Activities, Kind};
+use crate::wire::links::More;
+
+/// Times of the waiting location, or their means of several, by the agent's number of the activity.
+#[derive(Default)]
+pub struct Other {
+    times: Vec<i64>,
+    /// The activities with a time.
+    used: Vec<u32>,
+    /// All its computation, ns.
+    computation: i64,
+    /// Number of waiting locations.
+    pub waits: u32,
+}
+
+impl Other {
+    /// Forgets the times.
+    pub fn clear(&mut self) {
+        for &number in &self.used {
+            self.times[number as usize] = 0;
+        }
+        self.used.clear();
+        (self.computation, self.waits) = (0, 0);
+    }
+
+    /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
+    pub fn add(&mut self, times: &[(u32, i64)], computation: i64, waits: u32) {
+        for &(number, time) in times.iter().filter(|(number, _)| *number != NONE) {
+            let at = number as usize;
+            if self.times.len() <= at {
+                self.times.resize(at + 1, 0);
+            }
+            if self.times[at] == 0 {
+                self.used.push(number);
+            }
+            self.times[at] = self.times[at].saturating_add(time);
+        }
+        self.computation = self.computation.saturating_add(computation);
+        self.waits += waits;
+    }
+
+    /// Makes means of sums.
+    pub fn divide(&mut self) {
+        if self.waits > 1 {
+            let waits = i64::from(self.waits);
+            for &number in &self.used {
+                self.times[number as usize] /= waits;
+            }
+            self.computation /= waits;
+        }
+    }
+
+    fn of(&self, number: u32) -> i64 {
+        self.times.get(number as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Appends what a location did longer, given its `own` times, stretches of computation in the order
+/// in which they ended. Returns the number of entries.
+///
+/// Calls are compared one by one. Computation is compared as a whole, since the calls around it may
+/// differ between ranks: what the other one computed elsewhere is set against the stretches that
+/// ended first.
+pub fn of(
+    activities: &Activities,
+    own: &[(u32, i64)],
+    other: &Other,
+    excess: &mut Vec<More>,
+) -> u32 {
+    let begin = excess.len();
+    let is_stretch = |number: u32| activities.list[number as usize].kind == Kind::Computation;
+    let more = |number: u32, time: i64| time - other.of(activities.shared[number as usize]);
+    let (mut computation, mut all) = (0i64, 0i64);
+    for &(number, time) in own {
+        if is_stretch(number) {
+            computation = computation.saturating_add(time);
+            all = all.saturating_add(more(number, time).max(0));
+        }
+    }
+    let mut elsewhere = all - (computation - other.computation).clamp(0, all);
+    for &(activity, time) in own {
+        let mut time = more(activity, time).max(0);
+        if is_stretch(activity) {
+            let set = elsewhere.min(time);
+            (time, elsewhere) = (time - set, elsewhere - set);
+        }
+        if time > 0 {
+            excess.push(More { activity, time });
+        }
+    }
+    (excess.len() - begin) as u32
+}

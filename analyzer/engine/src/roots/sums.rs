@@ -1,0 +1,121 @@
+//! Sums of root causes; the order of adding does not matter.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::roots::activities::{Activity, Site};
+
+/// Who waits in the end: pattern and call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Victim {
+    pub pattern: u16,
+    pub call: Site,
+}
+
+/// Costs that one activity causes. In [`UNIT`](super::carry::UNIT)s.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Root {
+    /// Of waits for this location.
+    pub direct: u128,
+    /// Of waits for others that waited for this one.
+    pub indirect: u128,
+    /// By late location: rank, thread.
+    pub ranks: FxHashMap<(u32, u32), u128>,
+    /// By waiting call: costs, and bits of the ranks.
+    pub victims: FxHashMap<Victim, (u128, u64)>,
+}
+
+/// All root causes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Roots {
+    /// All waiting, ns.
+    pub waiting: u128,
+    pub of: FxHashMap<Activity, Root>,
+}
+
+impl Roots {
+    /// Adds costs of an activity of a late location: whose waits, how much, and bits of their
+    /// ranks.
+    pub fn add(
+        &mut self,
+        (location, activity): ((u32, u32), Activity),
+        (victim, amount, ranks): (Victim, u128, u64),
+        is_direct: bool,
+    ) {
+        if amount == 0 {
+            return;
+        }
+        let root = self.of.entry(activity).or_default();
+        match is_direct {
+            true => root.direct += amount,
+            false => root.indirect += amount,
+        }
+        *root.ranks.entry(location).or_default() += amount;
+        let of_victim = root.victims.entry(victim).or_default();
+        of_victim.0 += amount;
+        of_victim.1 |= ranks;
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: Roots) {
+        self.waiting += other.waiting;
+        for (activity, root) in other.of {
+            self.of.entry(activity).or_default().merge(root);
+        }
+    }
+
+    /// Renames call paths.
+    pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
+        let site = |(operation, path): Site| (operation, name(path));
+        for (activity, root) in std::mem::take(&mut self.of) {
+            let activity = Activity {
+                begin: site(activity.begin),
+                until: site(activity.until),
+                ..activity
+            };
+            let victims = root.victims.into_iter().map(|(victim, sums)| {
+                let call = site(victim.call);
+                (Victim { call, ..victim }, sums)
+            });
+            let mut renamed = Root {
+                victims: FxHashMap::default(),
+                ..root
+            };
+            for (victim, (amount, ranks)) in victims {
+                let sums = renamed.victims.entry(victim).or_default();
+                sums.0 += amount;
+                sums.1 |= ranks;
+            }
+            self.of.entry(activity).or_default().merge(renamed);
+        }
+    }
+
+    /// The call paths that it names.
+    pub fn paths(&self) -> impl Iterator<Item = PathKey> {
+        self.of.iter().flat_map(|(activity, root)| {
+            let victims = root.victims.keys().map(|victim| victim.call.1);
+            victims.chain([activity.begin.1, activity.until.1])
+        })
+    }
+}
+
+impl Root {
+    fn merge(&mut self, other: Root) {
+        self.direct += other.direct;
+        self.indirect += other.indirect;
+        for (location, amount) in other.ranks {
+            *self.ranks.entry(location).or_default() += amount;
+        }
+        for (victim, (amount, ranks)) in other.victims {
+            let sums = self.victims.entry(victim).or_default();
+            sums.0 += amount;
+            sums.1 |= ranks;
+        }
+    }
+
+    /// All its costs.
+    pub fn all(&self) -> u128 {
+        self.direct + self.indirect
+    }
+}

@@ -1,0 +1,464 @@
+//! The forward sweep over the calls of a location: time by activity, and what was done since it
+//! last synchronised with another rank.
+
+use std::ops::Range;
+
+use laggard_trace::calls::Shape;
+use laggard_trace::flags;
+use rustc_hash::FxHashMap;
+
+use crate::basics::ends::NONE;
+use crate::clock::ClockMap;
+use crate::roots::activities::{Activities, Kind};
+use crate::roots::members::Members;
+use crate::stream::columns::{Columns, Stream};
+use crate::stream::rows::Row;
+use crate::stream::thread::Thread;
+use crate::wire::links::{Blame, Link, Side};
+
+/// A wait for a call of this location.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Number of the late call.
+    pub event: u64,
+    /// Number of the late location at this agent.
+    pub lane: u32,
+    /// Agent of the waiting location, and number of the wait there.
+    pub agent: u32,
+    pub index: u32,
+    /// Waiting world rank, if it is one.
+    pub rank: u32,
+    /// Bits of the waiting ranks.
+    pub ranks: u64,
+    /// The agent's number of the group whose members wait; `NONE`: one rank waits.
+    pub group: u32,
+    /// The agent's number of the waiting call and pattern.
+    pub victim: u32,
+    /// The waiting time, ns.
+    pub share: i64,
+    /// When the first one left the operation in which the two met, except for the late one, ns.
+    pub left: i64,
+    /// Whether that is a collective.
+    pub is_met: bool,
+}
+
+/// Time by activity, in a walker's list.
+pub type Times = Range<u32>;
+
+/// Sums at a moment.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    /// Position among what happened here.
+    order: u64,
+    /// Time by activity so far, ns.
+    spent: Vec<i64>,
+    /// Waiting so far, ns.
+    waited: i64,
+}
+
+impl Sums {
+    fn copy(&mut self, other: &Sums) {
+        (self.order, self.waited) = (other.order, other.waited);
+        self.spent.clear();
+        self.spent.extend_from_slice(&other.spent);
+    }
+
+    /// What two locations did is compared from when the first of them `left` the call in which
+    /// they met. This one may have left it later.
+    fn begin_at(&mut self, left: i64, (number, leave): (u32, i64)) {
+        let spent = &mut self.spent[number as usize];
+        *spent -= leave.saturating_sub(left).clamp(0, *spent);
+    }
+}
+
+/// The last synchronisations with others.
+#[derive(Default)]
+struct Synced {
+    /// With everybody.
+    all: Sums,
+    /// By rank: position in `sums`.
+    pairs: FxHashMap<u32, u32>,
+    sums: Vec<Sums>,
+    /// By group, and whether only this rank met the others.
+    groups: Vec<((u32, bool), Sums)>,
+}
+
+impl Synced {
+    /// The last one with a rank.
+    #[inline]
+    fn with(&self, rank: u32, members: &Members) -> &Sums {
+        let mut last = &self.all;
+        if let Some(&pair) = self.pairs.get(&rank) {
+            let pair = &self.sums[pair as usize];
+            last = if pair.order > last.order { pair } else { last };
+        }
+        for ((group, _), sums) in &self.groups {
+            if sums.order > last.order && members.has(*group, rank) {
+                last = sums;
+            }
+        }
+        last
+    }
+
+    /// The last one with the members of a group.
+    fn with_group(&self, group: u32) -> &Sums {
+        let groups = self.groups.iter().filter(|((other, _), _)| *other == group);
+        let all = groups.map(|(_, sums)| sums).chain([&self.all]);
+        all.max_by_key(|sums| sums.order).unwrap_or(&self.all)
+    }
+
+    fn pair(&mut self, rank: u32, now: &Sums) -> &mut Sums {
+        let next = self.sums.len() as u32;
+        let at = *self.pairs.entry(rank).or_insert(next);
+        if at == next {
+            self.sums.push(Sums::default());
+        }
+        let sums = &mut self.sums[at as usize];
+        sums.copy(now);
+        sums
+    }
+
+    fn group(&mut self, group: (u32, bool), now: &Sums) -> &mut Sums {
+        let known = self.groups.iter().position(|(other, _)| *other == group);
+        let at = known.unwrap_or_else(|| {
+            self.groups.push((group, Sums::default()));
+            self.groups.len() - 1
+        });
+        let sums = &mut self.groups[at].1;
+        sums.copy(now);
+        sums
+    }
+}
+
+/// The last call so far: what it waited for may become known in a later slab.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    signature: u32,
+    number: u64,
+    enter: i64,
+    leave: i64,
+    /// Waiting in it, ns.
+    waited: i64,
+}
+
+/// One location.
+pub struct Walker<'a> {
+    /// Its thread.
+    pub thread: &'a Thread<'a>,
+    stream: Stream<'a>,
+    columns: Columns,
+    pub activities: Activities,
+    sums: Sums,
+    /// By activity: end of its last stretch, ns; 0 for calls.
+    ended: Vec<i64>,
+    synced: Synced,
+    open: Option<Open>,
+    /// Ranks that the open call synchronised with, and when the first of the two left, ns.
+    partners: Vec<(u32, i64)>,
+    /// When the first one left the collective that is open, ns.
+    left: i64,
+    /// Whether members of its group waited for the open call, or it for them.
+    met_group: bool,
+    /// Whether the waits of members of a collective are folded.
+    folds: bool,
+    /// Whether its start-up is over.
+    has_begun: bool,
+    /// Time by activity, before waits and before late calls of this slab.
+    pub times: Vec<(u32, i64)>,
+    /// By wait of this slab: its order, and what this location did before.
+    pub waits: Vec<(u64, Side, Times)>,
+    /// By late call of this slab, of those that were found.
+    pub blames: Vec<(Blame, Times)>,
+}
+
+impl<'a> Walker<'a> {
+    /// A location before its first call. Without start-up of its own, it has computed since `start`,
+    /// ns.
+    pub fn new(thread: &'a Thread<'a>, clock: ClockMap, folds: bool, start: Option<i64>) -> Self {
+        Walker {
+            thread,
+            stream: Stream::new(thread.stream.location(), clock),
+            columns: Columns::default(),
+            activities: Activities::default(),
+            sums: Sums::default(),
+            ended: Vec::new(),
+            synced: Synced::default(),
+            open: start.map(|start| Open {
+                signature: NONE,
+                number: 0,
+                enter: start,
+                leave: start,
+                waited: 0,
+            }),
+            partners: Vec::new(),
+            left: i64::MAX,
+            met_group: false,
+            folds,
+            has_begun: false,
+            times: Vec::new(),
+            waits: Vec::new(),
+            blames: Vec::new(),
+        }
+    }
+
+    /// Reads the calls entered before `until`.
+    pub fn read(&mut self, until: i64) {
+        self.stream.fill(until, false, &mut self.columns);
+    }
+
+    /// Leave of the call with this number, ns; `i64::MAX` if it is not at hand.
+    pub fn leave_of(&self, event: u64) -> i64 {
+        let position = self.columns.position(event);
+        position.map_or(i64::MAX, |at| self.columns.leave[at])
+    }
+
+    /// Walks over the calls that were read. `own` are the slab's waits of this location,
+    /// by enter; the first one has the number `first`. `leaves` are the leaves of their late calls.
+    /// `lates` are the waits for it, by event; the first one has the number `first_late`, which
+    /// stands for the sources in what comes of it.
+    pub fn walk(
+        &mut self,
+        (own, first): (&[Link], usize),
+        leaves: &[i64],
+        (lates, first_late): (&[Late], usize),
+        members: &Members,
+    ) {
+        self.times.clear();
+        self.waits.clear();
+        self.blames.clear();
+        let mut own = (first as u32..).zip(own.iter().zip(leaves)).peekable();
+        let mut lates = (first_late as u32..).zip(lates).peekable();
+        let columns = std::mem::take(&mut self.columns);
+        let defined = self.thread.rows.len();
+        let calls = columns.first..columns.enter.len();
+        let calls = calls.filter(|&at| (columns.signature[at] as usize) < defined);
+        let mut calls = calls.map(|at| Open {
+            signature: columns.signature[at],
+            number: columns.number + at as u64,
+            enter: columns.enter[at],
+            leave: columns.leave[at],
+            waited: 0,
+        });
+        loop {
+            if let Some(open) = self.open.filter(|open| open.signature != NONE) {
+                while let Some(late) = lates.next_if(|(_, late)| late.event <= open.number) {
+                    self.blame(&open, late, members);
+                }
+                while let Some((at, link)) = own.next_if(|(_, (link, _))| link.enter <= open.enter)
+                {
+                    self.wait(&open, at, link, members);
+                }
+            }
+            let Some(next) = calls.next() else {
+                break;
+            };
+            self.close(members);
+            if let Some(last) = &self.open {
+                let time = next.enter - last.leave;
+                let before = last.signature;
+                if time > 0 {
+                    let number = self.activities.of_gap(self.thread, before, next.signature);
+                    add(&mut self.sums.spent, number, time);
+                    let at = number as usize;
+                    if self.ended.len() <= at {
+                        self.ended.resize(at + 1, 0);
+                    }
+                    self.ended[at] = next.enter;
+                }
+            }
+            self.open = Some(next);
+        }
+        // Waits of calls that were not found.
+        self.waits.extend(own.map(|(index, _)| unknown(index)));
+        self.columns = columns;
+    }
+
+    /// The open call was late for another location.
+    fn blame(&mut self, open: &Open, (index, late): (u32, &Late), members: &Members) {
+        if late.event != open.number {
+            return;
+        }
+        let since = match late.group {
+            NONE => {
+                self.partners.push((late.rank, late.left));
+                if late.is_met {
+                    self.left = self.left.min(late.left);
+                }
+                self.synced.with(late.rank, members)
+            }
+            group => {
+                self.left = self.left.min(late.left);
+                self.met_group = true;
+                self.synced.with_group(group)
+            }
+        };
+        let blame = Blame {
+            order: self.sums.order,
+            share: late.share,
+            since: since.order,
+            waited: self.sums.waited - since.waited,
+            ranks: late.ranks,
+            victim: late.victim,
+            lane: late.lane,
+            latency: open.signature,
+            count: 0,
+            sources: index,
+            waits: 1,
+        };
+        let times = difference(&self.sums, since, &mut self.times);
+        // Stretches of computation in the order in which they ended.
+        let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
+        self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
+        self.blames.push((blame, times));
+    }
+
+    /// The open call waited.
+    fn wait(&mut self, open: &Open, index: u32, (link, leave): (&Link, &i64), members: &Members) {
+        if link.enter != open.enter || link.leave != open.leave {
+            self.waits.push(unknown(index));
+            return;
+        }
+        if let Some(open) = &mut self.open {
+            open.waited = open.waited.saturating_add(link.share);
+        }
+        let order = self.sums.order + 1;
+        if link.late_rank == NONE {
+            self.waits.push((
+                order,
+                Side {
+                    index,
+                    ..Side::default()
+                },
+                0..0,
+            ));
+            return;
+        }
+        let row = self.thread.rows.get(link.signature as usize);
+        let is_met = link.left != i64::MAX;
+        if is_met {
+            self.left = self.left.min(link.left);
+        }
+        let since = match row.and_then(team) {
+            // Only the root of a rooted one meets all.
+            Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
+                self.met_group = true;
+                self.synced.with_group(group)
+            }
+            _ => {
+                let left = if is_met { link.left } else { *leave };
+                self.partners.push((link.late_rank, left));
+                self.synced.with(link.late_rank, members)
+            }
+        };
+        let times = difference(&self.sums, since, &mut self.times);
+        let list = &self.activities.list;
+        let own = &self.times[times.start as usize..];
+        let stretches = own
+            .iter()
+            .filter(|t| list[t.0 as usize].kind == Kind::Computation);
+        let side = Side {
+            index,
+            computation: stretches.map(|(_, time)| time).sum(),
+            waits: 1,
+            count: times.len() as u32,
+        };
+        self.waits.push((order, side, times));
+    }
+
+    /// Ends the open call: another one begins.
+    #[inline]
+    fn close(&mut self, members: &Members) {
+        let Some(open) = self.open.filter(|open| open.signature != NONE) else {
+            return;
+        };
+        let waited = open.waited.min(open.leave - open.enter);
+        let number = self.activities.of_call(self.thread, open.signature);
+        add(
+            &mut self.sums.spent,
+            number,
+            open.leave - open.enter - waited,
+        );
+        self.sums.waited += waited;
+        let row = self.thread.rows.get(open.signature as usize);
+        let is_group =
+            row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init);
+        if is_group || self.met_group || !self.partners.is_empty() {
+            self.synchronise(row, members, (number, open.leave));
+        }
+    }
+
+    /// The closed call synchronised with others.
+    /// `call` is the number of its activity, and its leave, ns.
+    fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: (u32, i64)) {
+        let is_init = row.is_some_and(|row| row.shape == Shape::Init);
+        let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
+        let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
+        if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
+            return;
+        }
+        self.sums.order += 2;
+        let is_all = meets.is_some_and(|group| members.is_all(group));
+        if is_init && !self.has_begun || is_all {
+            self.has_begun = true;
+            self.synced.all.copy(&self.sums);
+            self.synced.all.begin_at(self.left, call);
+        } else {
+            for &(partner, left) in &self.partners {
+                self.synced.pair(partner, &self.sums).begin_at(left, call);
+            }
+            let met = of_group.filter(|_| self.met_group).map(|row| row.group);
+            if let Some(group) = meets.or(met) {
+                let group = (group, meets.is_none());
+                let sums = self.synced.group(group, &self.sums);
+                sums.begin_at(self.left, call);
+            }
+        }
+        self.partners.clear();
+        self.met_group = false;
+        self.left = i64::MAX;
+    }
+}
+
+/// The group of a collective whose members wait for the same, so that their waits are folded.
+pub fn team(row: &Row) -> Option<u32> {
+    let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
+    let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
+    is_team.then_some(row.group)
+}
+
+/// A wait of a call that was not found: nothing is known of it.
+fn unknown(index: u32) -> (u64, Side, Times) {
+    let side = Side {
+        index,
+        count: NONE,
+        ..Side::default()
+    };
+    (0, side, 0..0)
+}
+
+#[inline]
+fn add(sums: &mut Vec<i64>, number: u32, time: i64) {
+    let at = number as usize;
+    if sums.len() <= at {
+        sums.resize(at + 1, 0);
+    }
+    sums[at] = sums[at].saturating_add(time.max(0));
+}
+
+/// Appends the time by activity between two moments.
+#[inline]
+fn difference(now: &Sums, since: &Sums, times: &mut Vec<(u32, i64)>) -> Times {
+    let begin = times.len() as u32;
+    let (both, new) = now.spent.split_at(since.spent.len().min(now.spent.len()));
+    for (number, (now, earlier)) in (0..).zip(both.iter().zip(&since.spent)) {
+        if now > earlier {
+            times.push((number, now - earlier));
+        }
+    }
+    for (number, &time) in (both.len() as u32..).zip(new) {
+        if time > 0 {
+            times.push((number, time));
+        }
+    }
+    begin..times.len() as u32
+}

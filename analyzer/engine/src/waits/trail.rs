@@ -1,0 +1,93 @@
+//! The wait states of a thread, for the search for root causes: who waited for whom, and when.
+
+use crate::basics::ends::NONE;
+use crate::waits::charging::{Sink, WaitState, Whom};
+use crate::wire::links::Link;
+
+/// Every wait for another party, one link for each of them.
+#[derive(Debug, Default)]
+pub struct Trail(Vec<Link>);
+
+impl Sink for Trail {
+    #[inline]
+    fn take(&mut self, wait: &WaitState<'_>) {
+        let loss = &wait.loss;
+        if !loss.pattern.is_waiting() {
+            return;
+        }
+        let waiting = &wait.waiting;
+        let nobody = Link {
+            rank: waiting.rank,
+            thread: waiting.thread,
+            enter: waiting.enter,
+            leave: waiting.leave,
+            signature: waiting.signature,
+            pattern: loss.pattern as u16,
+            share: loss.severity,
+            late_rank: NONE,
+            time: waiting.leave,
+            left: loss.left,
+            ..Link::default()
+        };
+        let (first, mut left) = (self.0.len(), loss.severity);
+        for (share, late) in shares(&loss.whom, loss.severity) {
+            let share = share.clamp(0, left);
+            // A party that was late before or after the call is due to clocks.
+            let is_within = (waiting.enter..=waiting.leave).contains(&late.time);
+            if share == 0 || late.rank == NONE || late.operation == 0 || !is_within {
+                continue;
+            }
+            left -= share;
+            self.0.push(Link {
+                share,
+                late_rank: late.rank,
+                late_thread: late.thread,
+                event: late.event,
+                time: late.time,
+                ..nobody
+            });
+        }
+        let known = &mut self.0[first..];
+        let is_group = loss.left != i64::MAX && matches!(loss.whom, Whom::Several(_));
+        match known.len() as i64 {
+            _ if left == 0 => {}
+            1.. if is_group => divide(known, left),
+            _ => self.0.push(Link {
+                share: left,
+                ..nobody
+            }),
+        }
+    }
+}
+
+/// Divides time in which more members of a collective were missing than are known: those that are
+/// known were missing, too.
+fn divide(known: &mut [Link], time: i64) {
+    let count = known.len() as i64;
+    known.iter_mut().for_each(|link| link.share += time / count);
+    known
+        .iter_mut()
+        .take((time % count) as usize)
+        .for_each(|link| link.share += 1);
+}
+
+/// The late parties with their shares of a wait of this `severity`, ns.
+fn shares<'a>(
+    whom: &Whom<'a>,
+    severity: i64,
+) -> impl Iterator<Item = (i64, &'a crate::wire::parcels::Detail)> {
+    let (one, several) = match *whom {
+        Whom::Nobody => (None, &[][..]),
+        Whom::One(late) => (Some((severity, late)), &[][..]),
+        Whom::Several(shares) => (None, shares),
+    };
+    let several = several.iter().map(|(share, late)| (*share, late));
+    one.into_iter().chain(several)
+}
+
+impl Trail {
+    /// The links since the last call.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Link> {
+        self.0.drain(..)
+    }
+}

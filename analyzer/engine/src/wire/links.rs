@@ -1,0 +1,211 @@
+//! Messages between agents in the search for root causes.
+
+use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use crate::wire::parcels::{Parcel, parcels};
+
+entries! {
+    /// A wait for one late party, or for nobody known.
+    #[derive(Default)]
+    Link {
+        /// When the party was late, ns.
+        time: i64,
+        /// Enter of the waiting call, ns.
+        enter: i64,
+        /// Its leave, ns.
+        leave: i64,
+        /// Time lost to this party, ns.
+        share: i64,
+        /// When the first member left the collective, ns; `i64::MAX` if it is none.
+        left: i64,
+        /// Number of the late call in its location.
+        event: u64,
+        /// World rank of the late party; `NONE` if it is unknown.
+        late_rank: u32,
+        /// Signature of the waiting call.
+        signature: u32,
+        /// Waiting world rank.
+        rank: u32,
+        /// Number of the late thread in the trace.
+        late_thread: u32,
+        /// Position of the waiting thread in its rank.
+        thread: u32,
+        /// Which pattern.
+        pattern: u16,
+    }
+    /// A wait, as the agent of the late party needs it; or those of all members of a collective
+    /// at an agent. Its place in the list is its number.
+    #[derive(Default)]
+    Told {
+        /// Number of the late call in its location.
+        event: u64,
+        /// Time lost to it, ns.
+        share: i64,
+        /// Leave of the waiting call, ns.
+        leave: i64,
+        /// See [`Link`].
+        left: i64,
+        /// World rank of the late party.
+        late_rank: u32,
+        /// Waiting world rank, if it is one.
+        rank: u32,
+        /// Bits of the waiting ranks, see [`crate::roots::carry::rank_bit`].
+        ranks: u64,
+        /// Call path of the waiting call.
+        path: [u64; 2],
+        /// The waiting call.
+        operation: u16,
+        /// Which pattern.
+        pattern: u16,
+        /// Number of the late thread in the trace.
+        late_thread: u32,
+        /// The group, if these are waits of members of a collective; otherwise 0.
+        group: u64,
+    }
+    /// What a waiting location did since it last synchronised with the late party. Its activities
+    /// follow in a list of their own.
+    #[derive(Default)]
+    Side {
+        /// Number of the wait, see [`Told`].
+        index: u32,
+        /// Its computation, ns.
+        computation: i64,
+        /// Number of waits. Their times are added up.
+        waits: u32,
+        /// Number of activities.
+        count: u32,
+    }
+    /// Time in one activity.
+    #[derive(Default)]
+    Spent {
+        /// See [`Activity::key`](crate::roots::activities::Activity::key).
+        key: [u64; 2],
+        /// ns
+        time: i64,
+    }
+    /// Costs that others put on a wait, on their way to its late party. Its parts follow in a list
+    /// of their own.
+    #[derive(Default)]
+    Carried {
+        /// Number of the wait, see [`Told`].
+        index: u32,
+        /// Number of parts.
+        count: u32,
+    }
+    /// Costs of the waits of one pattern and place.
+    #[derive(Default)]
+    Part {
+        /// In [`UNIT`](crate::roots::carry::UNIT)s of a ns.
+        amount: i64,
+        /// Waiting ranks, see [`crate::roots::carry::rank_bit`].
+        ranks: u64,
+        /// Which pattern.
+        pattern: u16,
+        /// The waiting call.
+        operation: u16,
+        /// Its call path.
+        path: [u64; 2],
+    }
+    /// Waits for a location, kept for the backward sweep. What the location did longer follows in
+    /// a list of its own, and so do those who told the waits.
+    #[derive(Default)]
+    Blame {
+        /// Position among what happened at the late location.
+        order: u64,
+        /// The waiting time, ns.
+        share: i64,
+        /// Positions from here on are after the last synchronisation of the two.
+        since: u64,
+        /// Time that the late location waited itself since then, ns.
+        waited: i64,
+        /// Bits of the waiting ranks.
+        ranks: u64,
+        /// Pattern, waiting call, and call path: the agent's number.
+        victim: u32,
+        /// Number of activities that the location did longer.
+        count: u32,
+        /// Number of those who told.
+        sources: u32,
+        /// Number of waits.
+        waits: u32,
+        /// The late location.
+        lane: u32,
+        /// Number of the activity that the wait is charged to if it lasted longer than all that
+        /// the late location did longer.
+        latency: u32,
+    }
+    /// Who told waits: an agent, and their number there.
+    #[derive(Default)]
+    Source {
+        /// The number.
+        index: u32,
+        /// The agent.
+        agent: u32,
+    }
+    /// How much longer a location did something.
+    #[derive(Default)]
+    More {
+        /// The location's number of the activity.
+        activity: u32,
+        /// ns
+        time: i64,
+    }
+    /// A wait of a location, kept for the backward sweep.
+    #[derive(Default)]
+    Wait {
+        /// Position among what happened at the location.
+        order: u64,
+        /// The waiting time, ns.
+        share: i64,
+        /// Its number.
+        index: u32,
+        /// The location.
+        lane: u32,
+        /// The agent of the late party.
+        agent: u32,
+    }
+}
+
+parcels! {
+    /// Waits of a slab.
+    Linked {
+        /// One for each late party.
+        links: Link,
+    }
+    /// Waits, to the agents of the late parties.
+    Telling {
+        /// The waits.
+        told: Told,
+    }
+    /// Answers to [`Telling`].
+    Leaving {
+        /// Leaves of the late calls, in order, ns; `i64::MAX` if unknown.
+        leaves: i64,
+    }
+    /// What waiting locations did, to the agents of the late parties.
+    Spending {
+        /// The waits.
+        sides: Side,
+        /// Their activities, in order.
+        spent: Spent,
+    }
+    /// What the backward sweep needs of a slab.
+    Kept {
+        /// Waits for locations of this agent, by location and order.
+        blames: Blame,
+        /// What these did longer, in order.
+        more: More,
+        /// Who told the waits, in order.
+        sources: Source,
+        /// Waits of locations of this agent, by location and order.
+        waits: Wait,
+        /// Numbers of waits that each agent told, and this agent's own at its place.
+        counts: u32,
+    }
+    /// Costs, to the agents of the late parties.
+    Carrying {
+        /// The waits.
+        carried: Carried,
+        /// Their parts, in order.
+        parts: Part,
+    }
+}

@@ -1,0 +1,429 @@
+//! Root causes of traces made in memory, against numbers by hand and against a direct
+//! implementation of the definition.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_report::{Report, RootCause};
+use laggard_trace::calls::number;
+use laggard_trace::{Signature, WORLD, flags};
+use proptest::prelude::*;
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+fn init() -> Signature {
+    Signature {
+        operation: number::MPI_Init,
+        ..Signature::default()
+    }
+}
+
+fn finalize() -> Signature {
+    Signature {
+        operation: number::MPI_Finalize,
+        flags: flags::COLLECTIVE,
+        group: WORLD,
+        ..Signature::default()
+    }
+}
+
+/// The last member of a collective has all the blame.
+fn last_alone(round_records: Option<u64>) -> AnalyzeOptions {
+    let mut options = AnalyzeOptions {
+        round_records,
+        charge_last: true,
+        ..AnalyzeOptions::default()
+    };
+    options.settings.all = true;
+    options
+}
+
+/// Activity, line of the call or of the one before, and line of the call after.
+type Key = (&'static str, u32, u32);
+
+fn key(root: &RootCause) -> Key {
+    let activity = ["computation", "io", "call", "latency"];
+    let activity = activity.into_iter().find(|name| *name == root.activity);
+    let until = root.until.as_ref().map_or(0, |until| until.location.line);
+    (activity.unwrap(), root.location.line, until)
+}
+
+fn roots(report: &Report) -> BTreeMap<Key, (f64, f64)> {
+    let all = report.root_causes.as_ref().unwrap();
+    let rows = all
+        .iter()
+        .map(|root| (key(root), (root.direct_s, root.indirect_s)));
+    rows.collect()
+}
+
+/// Rank 1 waits for rank 0, and rank 2 for rank 1; rank 2 is the last in Finalize. The times are
+/// those of Scalasca's worked example; computation counts as a whole here.
+#[test]
+fn costs_reach_the_first_of_a_chain() {
+    let mut all = ranks(3);
+    let ms = |time: u64| time * MS;
+    for rank in &mut all {
+        rank.call(1, init(), 0, ms(1));
+    }
+    all[0].send(10, 1, 0, ms(10), ms(11));
+    all[1].recv(20, 0, 0, ms(4), ms(11));
+    all[1].send(30, 2, 0, ms(13), ms(14));
+    all[2].recv(20, 1, 0, ms(3), ms(14));
+    for (rank, enter) in all.iter_mut().zip([12, 15, 16]) {
+        rank.call(40, finalize(), ms(enter), ms(17));
+    }
+    let report = analyze_with(all, &last_alone(None));
+    let expected = BTreeMap::from([
+        // 6 for rank 1. Rank 2 lost 10, of which each ns of rank 1's 6 takes 1. Rank 0 lost 4 in
+        // Finalize, of which rank 2's wait takes 10 of 11 parts, and rank 1's 6 of 10 of these.
+        (("computation", 1, 10), (6.0, 6.0 + 4.0 * 6.0 / 11.0)),
+        (("computation", 1, 20), (1.0, 4.0 / 11.0)),
+        (("computation", 20, 30), (2.0, 8.0 / 11.0)),
+        (("call", 20, 0), (1.0 + 4.0 / 11.0, 4.0 / 11.0)),
+        (("computation", 20, 40), (1.0, 0.0)),
+    ]);
+    let found = roots(&report);
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
+    for (key, (direct, indirect)) in expected {
+        let (d, i) = found[&key];
+        assert!((d * 1e3 - direct).abs() < 1e-5, "{key:?}: {d} {direct}");
+        assert!((i * 1e3 - indirect).abs() < 1e-5, "{key:?}: {i} {indirect}");
+    }
+    assert!(report.untraced_s.unwrap() < 1e-8);
+    let first = &report.root_causes.as_ref().unwrap()[0];
+    assert_eq!(first.rank_set, "0");
+    assert_eq!(first.victims[0].rank_set, "1-2");
+}
+
+/// Ranks 2 and 3 come late to a barrier by 20 and 22 ms. Each waiting rank shares the blame between
+/// them, and the last alone has that of the other's wait.
+#[test]
+fn late_members_share_the_blame() {
+    let mut all = ranks(4);
+    for (rank, late) in all.iter_mut().zip([0, 0, 20, 22]) {
+        rank.call(1, init(), 0, MS);
+        rank.collective(10, number::MPI_Barrier, 0, (2 + late) * MS, 25 * MS);
+        rank.call(40, finalize(), 26 * MS, 27 * MS);
+    }
+    let report = analyze(all);
+    let barrier = &report.bottlenecks[0];
+    let shares: Vec<_> = barrier
+        .causes
+        .iter()
+        .map(|c| (c.rank, c.severity_s * 1e3))
+        .collect();
+    // 12 and 2 ms for rank 3, 10 for rank 2.
+    assert_eq!(shares, [(3, 26.0), (2, 20.0)]);
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    let ranks: Vec<_> = root
+        .ranks
+        .iter()
+        .map(|r| (r.rank, r.severity_s * 1e3))
+        .collect();
+    assert_eq!(key(root), ("computation", 1, 10));
+    assert_eq!(ranks, [(3, 26.0), (2, 20.0)]);
+    assert_eq!(report.untraced_s, Some(0.0));
+}
+
+/// The eight latest members share the time in which more are missing. In findings, they are not
+/// charged with it.
+#[test]
+fn eight_late_members_are_known() {
+    let mut all = ranks(12);
+    for (rank, calls) in (0..).zip(&mut all) {
+        calls.call(1, init(), 0, MS);
+        calls.collective(10, number::MPI_Barrier, 0, (2 + rank) * MS, 20 * MS);
+        calls.call(40, finalize(), 21 * MS, 22 * MS);
+    }
+    let report = analyze(all);
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    let waiting: u64 = (1..12).sum();
+    assert_eq!(key(root), ("computation", 1, 10));
+    assert!(
+        (root.severity_s * 1e3 - waiting as f64).abs() < 1e-6,
+        "{root:?}"
+    );
+    // Rank 4 comes at 6 ms as the first of eight. Ranks 0 to 3 came 4, 3, 2 and 1 ms before.
+    let causes = report.bottlenecks[0].causes.iter();
+    let charged: f64 = causes.map(|cause| cause.severity_s * 1e3).sum();
+    assert!(
+        (charged - (waiting as f64 - 10.0)).abs() < 1e-6,
+        "{charged}"
+    );
+}
+
+/// What ranks do, one after the other.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A rank computes so many ns.
+    Compute(usize, u64),
+    /// One rank sends to another; with a synchronous send it waits for the receive.
+    Message(usize, usize, bool),
+    Barrier,
+}
+
+fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
+    let compute =
+        (0..ranks, 100_000..10_000_000u64).prop_map(|(rank, time)| Step::Compute(rank, time));
+    let message = (0..ranks, 1..ranks, any::<bool>())
+        .prop_map(move |(from, by, waits)| Step::Message(from, (from + by) % ranks, waits));
+    let step = prop_oneof![4 => compute, 3 => message, 1 => Just(Step::Barrier)];
+    prop::collection::vec(step, 1..40)
+}
+
+/// A call of the direct implementation.
+#[derive(Clone, Debug)]
+struct Done {
+    line: u32,
+    enter: u64,
+    leave: u64,
+    /// Waiting time, and the rank and number of the late call.
+    waits: Option<(u64, usize, usize)>,
+    /// Whom it synchronised with (`None`: everybody), and when the first of them left.
+    meets: Vec<(Option<usize>, u64)>,
+}
+
+/// Runs the steps; one line for each kind of call and rank parity, so that some places are shared.
+fn run(ranks: usize, steps: &[Step], calls: &mut [Calls]) -> Vec<Vec<Done>> {
+    let mut done: Vec<Vec<Done>> = vec![Vec::new(); ranks];
+    let mut now = vec![0u64; ranks];
+    for (rank, calls) in calls.iter_mut().enumerate() {
+        calls.call(1, init(), 0, 1_000);
+        now[rank] = 1_000;
+        done[rank].push(Done {
+            line: 1,
+            enter: 0,
+            leave: 1_000,
+            waits: None,
+            meets: vec![(None, 1_000)],
+        });
+    }
+    let finalize = [Step::Barrier];
+    for (at, step) in steps.iter().chain(&finalize).enumerate() {
+        let is_end = at == steps.len();
+        match *step {
+            Step::Compute(rank, time) => now[rank] += time,
+            Step::Message(from, to, waits) => {
+                let (sent, posted) = (now[from] + 10, now[to] + 10);
+                let line = |base: u32, rank: usize| base + rank as u32 % 2;
+                let left = if waits {
+                    sent.max(posted) + 30
+                } else {
+                    sent + 50
+                };
+                let got = sent.max(posted) + 70;
+                let (sends, receives) = (line(10, from), line(20, to));
+                let operation = if waits {
+                    number::MPI_Ssend
+                } else {
+                    number::MPI_Send
+                };
+                let base = if waits { 30 } else { 0 };
+                calls[from].call(sends + base, send(operation, to as i32, 0), sent, left);
+                calls[to].recv(receives, from as i32, 0, posted, got);
+                let (sender, receiver) = (done[from].len(), done[to].len());
+                let late_sender = sent.min(got).saturating_sub(posted);
+                let late_receiver = if left > posted {
+                    posted.saturating_sub(sent)
+                } else {
+                    0
+                };
+                let has_met = late_sender > 0 || late_receiver > 0;
+                let meets = |other| has_met.then(|| (Some(other), left.min(got)));
+                done[from].push(Done {
+                    line: sends + base,
+                    enter: sent,
+                    leave: left,
+                    waits: (late_receiver > 0).then_some((late_receiver, to, receiver)),
+                    meets: meets(to).into_iter().collect(),
+                });
+                done[to].push(Done {
+                    line: receives,
+                    enter: posted,
+                    leave: got,
+                    waits: (late_sender > 0).then_some((late_sender, from, sender)),
+                    meets: meets(from).into_iter().collect(),
+                });
+                (now[from], now[to]) = (left, got);
+            }
+            Step::Barrier => {
+                let enters: Vec<u64> = now.iter().map(|now| now + 10).collect();
+                // Of two at once the lower rank counts as later.
+                let last = (0..ranks).rev().max_by_key(|&rank| enters[rank]).unwrap();
+                let leave = |rank: usize| enters[last] + 20 + 7 * rank as u64;
+                let late = done[last].len();
+                for rank in 0..ranks {
+                    let line = if is_end { 50 } else { 60 };
+                    let signature = match is_end {
+                        true => self::finalize(),
+                        false => collective(number::MPI_Barrier, 0),
+                    };
+                    calls[rank].call(line, signature, enters[rank], leave(rank));
+                    let waited = enters[last] - enters[rank];
+                    done[rank].push(Done {
+                        line,
+                        enter: enters[rank],
+                        leave: leave(rank),
+                        waits: (waited > 0).then_some((waited, last, late)),
+                        // Who neither waits nor is waited for does not learn who left first.
+                        meets: match waited > 0
+                            || rank == last && enters.iter().any(|e| *e < enters[last])
+                        {
+                            true => vec![(None, leave(0))],
+                            false => vec![(None, leave(rank))],
+                        },
+                    });
+                    now[rank] = leave(rank);
+                }
+            }
+        }
+    }
+    done
+}
+
+/// What a rank did from its last meeting with another one to a call: time by activity, computation
+/// in all, and the calls in which it waited.
+fn since(calls: &[Done], other: usize, until: usize) -> (BTreeMap<Key, u64>, u64, Vec<usize>) {
+    let met = |call: &Done| {
+        let mut with = call
+            .meets
+            .iter()
+            .filter(|(who, _)| who.is_none_or(|who| who == other));
+        with.next().map(|(_, left)| *left)
+    };
+    let (first, left) = (0..until)
+        .rev()
+        .find_map(|at| met(&calls[at]).map(|left| (at, left)))
+        .unwrap();
+    let mut times = BTreeMap::new();
+    let mut computation = 0;
+    *times.entry(("call", calls[first].line, 0)).or_default() += calls[first].leave - left;
+    for at in first + 1..=until {
+        let gap = calls[at].enter - calls[at - 1].leave;
+        computation += gap;
+        *times
+            .entry(("computation", calls[at - 1].line, calls[at].line))
+            .or_default() += gap;
+        if at < until {
+            let waited = calls[at].waits.map_or(0, |wait| wait.0);
+            *times.entry(("call", calls[at].line, 0)).or_default() +=
+                calls[at].leave - calls[at].enter - waited;
+        }
+    }
+    let waits = first + 1..until;
+    let waits = waits.filter(|&at| calls[at].waits.is_some()).collect();
+    (times, computation, waits)
+}
+
+/// The gaps before a call, in the order in which they ended last.
+fn ended(calls: &[Done], until: usize) -> Vec<Key> {
+    let mut order: Vec<Key> = Vec::new();
+    for at in 1..=until {
+        if calls[at].enter > calls[at - 1].leave {
+            let key = ("computation", calls[at - 1].line, calls[at].line);
+            order.retain(|other| *other != key);
+            order.push(key);
+        }
+    }
+    order
+}
+
+/// The definition, wait by wait: direct and indirect costs by activity, ns.
+fn costs(done: &[Vec<Done>]) -> BTreeMap<Key, (f64, f64)> {
+    let all = done.iter().enumerate();
+    let all = all.flat_map(|(rank, calls)| (0..calls.len()).map(move |at| (rank, at)));
+    let mut waits: Vec<_> = all
+        .filter_map(|(rank, at)| done[rank][at].waits.map(|wait| (rank, at, wait)))
+        .collect();
+    // The late call of a wait lies before the waits of its rank that are put on it.
+    waits.sort_by_key(|&(_, _, (_, late, call))| std::cmp::Reverse(done[late][call].enter));
+    let mut put: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    let mut costs: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
+    for (rank, at, (waited, late, call)) in waits {
+        let (own, own_computation, _) = since(&done[rank], late, at);
+        let (other, computation, its_waits) = since(&done[late], rank, call);
+        let mut excess: BTreeMap<Key, f64> = BTreeMap::new();
+        for (&key, &time) in &other {
+            let more = time.saturating_sub(own.get(&key).copied().unwrap_or(0));
+            excess.insert(key, more as f64);
+        }
+        let is_gap = |key: &Key| key.0 == "computation";
+        let gaps = excess.iter().filter(|(key, _)| is_gap(key));
+        let gaps: f64 = gaps.map(|(_, time)| time).sum();
+        // What the other one computed elsewhere is set against the gaps that ended first.
+        let mut elsewhere = gaps - computation.saturating_sub(own_computation) as f64;
+        for key in ended(&done[late], call) {
+            let time = excess.get_mut(&key);
+            if let Some(time) = time {
+                let set = time.min(elsewhere);
+                *time -= set;
+                elsewhere -= set;
+            }
+        }
+        let more: f64 = excess.values().sum();
+        let of_waits: f64 = its_waits
+            .iter()
+            .map(|&at| done[late][at].waits.unwrap().0 as f64)
+            .sum();
+        let whole = more + of_waits;
+        let carried = put.get(&(rank, at)).copied().unwrap_or(0.0);
+        let latency = ("latency", done[late][call].line, done[rank][at].line);
+        let direct = (waited as f64).min(whole);
+        costs.entry(latency).or_default().0 += waited as f64 - direct;
+        if whole == 0.0 {
+            costs.entry(latency).or_default().1 += carried;
+            continue;
+        }
+        for (key, time) in excess {
+            let cost = costs.entry(key).or_default();
+            cost.0 += direct * time / whole;
+            cost.1 += carried * time / whole;
+        }
+        for wait in its_waits {
+            let time = done[late][wait].waits.unwrap().0 as f64;
+            *put.entry((late, wait)).or_default() += (direct + carried) * time / whole;
+        }
+    }
+    costs
+}
+
+proptest! {
+    #[test]
+    fn costs_are_those_of_the_definition(steps in steps(4)) {
+        let mut calls = ranks(4);
+        let done = run(4, &steps, &mut calls);
+        let expected = costs(&done);
+        let report = analyze_with(calls, &last_alone(None));
+        let found = roots(&report);
+        let waiting: u64 = done.iter().flatten().filter_map(|call| call.waits).map(|w| w.0).sum();
+        let traced: f64 = found.values().map(|(direct, indirect)| direct + indirect).sum();
+        let wall = report.sums().wall_s;
+        // Root causes below 0.01 % of all time are not listed.
+        let limit = 1e-4 * wall;
+        for (key, (direct, indirect)) in &expected {
+            let (d, i) = found.get(key).copied().unwrap_or_default();
+            let is_listed = found.contains_key(key) || (direct + indirect) * 1e-9 <= limit + 1e-9;
+            prop_assert!(is_listed, "{key:?} {direct} {indirect}");
+            if found.contains_key(key) {
+                let is_near = |a: f64, b: f64| (a * 1e9 - b).abs() < 2.0;
+                prop_assert!(is_near(d, *direct), "{key:?}: {d} for {direct}");
+                prop_assert!(is_near(i, *indirect), "{key:?}: {i} for {indirect}");
+            }
+        }
+        prop_assert!(found.keys().all(|key| expected.contains_key(key)), "{found:?}");
+        prop_assert!(report.untraced_s.unwrap() * 1e9 < 1.0 + steps.len() as f64);
+        prop_assert!(traced * 1e9 <= waiting as f64 + 1.0);
+        // Slabs of any size make no difference.
+        let mut again = ranks(4);
+        run(4, &steps, &mut again);
+        let mut in_rounds = analyze_with(again, &last_alone(Some(3)));
+        in_rounds.agents = report.agents.clone();
+        prop_assert_eq!(in_rounds.to_json(), report.to_json());
+    }
+}
