@@ -100,6 +100,34 @@ fn locations_without_end_need_few_files() {
     }
 }
 
+/// Without room for temporary files, a report has no root causes, and everything else.
+#[test]
+fn root_causes_need_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = &directory.path().join("trace");
+    let settings = Settings {
+        faults: vec!["noise=30".parse().unwrap()],
+        ..Settings::new(Program::Halo2d, 8, Length::Calls(400_000))
+    };
+    generate(&settings, trace).unwrap();
+    let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
+    let whole = analyze(&mut Command::new(&laggard), trace);
+    assert!(whole.root_causes.is_some_and(|roots| !roots.is_empty()));
+    for agents in 1..=2 {
+        let mut tmpdir = std::ffi::OsString::from("TMPDIR=");
+        tmpdir.push(directory.path().join("nowhere"));
+        let mut command = process::mpirun(agents);
+        let without = analyze(command.arg("env").arg(tmpdir).arg(&laggard), trace);
+        assert_eq!((&without.root_causes, without.untraced_s), (&None, None));
+        assert_eq!(without.bottlenecks, whole.bottlenecks);
+        let said = without
+            .anomalies
+            .iter()
+            .filter(|row| row.id == "no_root_causes");
+        assert_eq!(said.count(), 1, "{:?}", without.anomalies);
+    }
+}
+
 #[test]
 fn archives_larger_than_memory_are_analysed() {
     // Neither it nor the working copies may lie in a file system in memory.

@@ -89,7 +89,7 @@ pub fn analyze(
     let mut agent = run.check_meetings(settled.agent, meetings, &mut anomalies);
 
     phases.begin("root causes");
-    let roots = run.roots(&mut agent)?;
+    let roots = run.roots(&mut agent, &mut anomalies);
 
     phases.begin("merge");
     let mut own = run.collect(agent, judged.profile, profiles.regions, anomalies)?;
@@ -196,10 +196,10 @@ impl<'a> Settling<'a> {
         agent
     }
 
-    /// Finds who started the waits.
-    fn roots(&self, agent: &mut Agent<'_>) -> Result<Roots> {
+    /// Finds who started the waits. If there is no room for temporary files, the report does without.
+    fn roots(&self, agent: &mut Agent<'_>, anomalies: &mut Anomalies) -> Roots {
         let Some(links) = agent.links.take() else {
-            return Ok(Roots::default());
+            return Roots::unknown();
         };
         let clocks: Vec<_> = self.clocks.iter().map(|own| own.0.clone()).collect();
         let search = Search {
@@ -209,7 +209,13 @@ impl<'a> Settling<'a> {
             numbers: self.numbers,
             folds: !self.options.charge_last,
         };
-        search.find(&agent.ranks, links)
+        search.find(&agent.ranks, links).unwrap_or_else(|error| {
+            if self.job.agent() == 0 {
+                let detail = format!("{error:#}: set TMPDIR to a directory with more room");
+                anomalies.add("no_root_causes", Level::Warning, 1, detail);
+            }
+            Roots::unknown()
+        })
     }
 
     /// Collects the results of all ranks of this agent.

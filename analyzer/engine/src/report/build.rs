@@ -147,6 +147,7 @@ pub fn build(
     });
     let below_hotspot = below_hotspot(&unlisted, total.measured);
     let ranks = opened.agent_of.len();
+    let is_searched = !merged.roots.is_unknown;
     let (root_causes, untraced) = roots::rows(&merged.roots, total.measured, ranks, places);
     findings.sort_by_key(|(severity, key, _)| (*severity, *key));
     let findings = findings.into_iter().enumerate();
@@ -273,8 +274,8 @@ pub fn build(
         location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
         operations,
-        root_causes: (!options.fast).then_some(root_causes),
-        untraced_s: (!options.fast).then_some(untraced),
+        root_causes: is_searched.then_some(root_causes),
+        untraced_s: is_searched.then_some(untraced),
         bottlenecks,
         below_hotspot,
         called_once,

@@ -41,6 +41,9 @@ use crate::wire::links::{
 };
 use crate::wire::parcels::{Parcel, exchange};
 
+/// What failed, if a temporary file did.
+const NO_ROOM: &str = "root causes are left out: a temporary file cannot be used";
+
 /// Input of the search.
 pub struct Search<'s> {
     pub job: &'s dyn Job,
@@ -89,19 +92,13 @@ impl Search<'_> {
             kept.push(spill.put(&slab.pack()));
         }
         let failed = links.error().or(spill.error.take());
-        comm::agree(
-            self.job,
-            failed.map_or(Ok(()), Err).context("temporary files"),
-        )?;
+        comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let mut carrier = Carrier::new(self.job, sweep.victims);
         for piece in kept.into_iter().rev() {
             carrier.backward(Kept::unpack(&spill.get(piece)), &sweep.names);
         }
         let failed = spill.error.take();
-        comm::agree(
-            self.job,
-            failed.map_or(Ok(()), Err).context("temporary files"),
-        )?;
+        comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let mut roots = Roots {
             waiting: sweep.sum,
             ..Roots::default()

@@ -29,6 +29,8 @@ pub struct Root {
 /// All root causes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Roots {
+    /// Whether they were not searched, or not all found.
+    pub is_unknown: bool,
     /// All waiting, ns.
     pub waiting: u128,
     pub of: FxHashMap<Activity, Root>,
@@ -57,8 +59,17 @@ impl Roots {
         of_victim.1 |= ranks;
     }
 
+    /// Those of a search that did not take place.
+    pub fn unknown() -> Roots {
+        Roots {
+            is_unknown: true,
+            ..Roots::default()
+        }
+    }
+
     /// Adds others.
     pub fn merge(&mut self, other: Roots) {
+        self.is_unknown |= other.is_unknown;
         self.waiting += other.waiting;
         for (activity, root) in other.of {
             self.of.entry(activity).or_default().merge(root);
