@@ -1,12 +1,14 @@
 //! What a location did: computation between two calls, or calls.
 
+use laggard_trace::calls::Shape;
+use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
-use crate::stream::rows::TimeClass;
+use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
 
 /// A call: its number, and its call path.
@@ -59,8 +61,8 @@ pub struct Activities {
     /// The agent's numbers of them.
     pub shared: Vec<u32>,
     numbers: FxHashMap<Activity, u32>,
-    /// By signature: number of the call's activity.
-    of_call: Vec<u32>,
+    /// By signature: number of the call's activity, and whether it may meet a group.
+    of_call: Vec<(u32, bool)>,
     /// By signature: the last signature before it, and the number of the computation between.
     of_gap: Vec<(u32, u32)>,
 }
@@ -74,17 +76,17 @@ impl Activities {
         })
     }
 
-    /// The number of a call's activity.
+    /// The number of a call's activity, and whether it is a collective or start-up.
     #[inline]
-    pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> u32 {
+    pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> (u32, bool) {
         match self.of_call.get(signature as usize) {
-            Some(&number) if number != NONE => number,
+            Some(&call) if call.0 != NONE => call,
             _ => self.new_call(thread, signature),
         }
     }
 
     #[cold]
-    fn new_call(&mut self, thread: &Thread<'_>, signature: u32) -> u32 {
+    fn new_call(&mut self, thread: &Thread<'_>, signature: u32) -> (u32, bool) {
         let row = thread.rows.get(signature as usize);
         let kind = match row.map(|row| row.class) {
             Some(TimeClass::Io) => Kind::Io,
@@ -97,10 +99,11 @@ impl Activities {
         });
         let at = signature as usize;
         if self.of_call.len() <= at {
-            self.of_call.resize(at + 1, NONE);
+            self.of_call.resize(at + 1, (NONE, false));
         }
-        self.of_call[at] = number;
-        number
+        let meets = |row: &Row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init;
+        self.of_call[at] = (number, row.is_some_and(meets));
+        self.of_call[at]
     }
 
     /// The number of the computation between two calls.

@@ -344,13 +344,14 @@ impl Lane {
         let mut costs = Costs::new();
         for charge in &self.charges {
             let amount = (charge.rate * wait.share.max(0) as u128) >> POINT;
-            let amount = i64::try_from(amount).unwrap_or(i64::MAX);
             let cost = Cost {
                 victim: charge.victim,
-                amount,
+                amount: i64::try_from(amount).unwrap_or(i64::MAX),
                 ranks: charge.ranks,
             };
-            merge(&mut costs, &cost);
+            if cost.amount > 0 {
+                merge(&mut costs, &cost);
+            }
         }
         costs
     }

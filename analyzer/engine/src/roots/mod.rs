@@ -176,13 +176,19 @@ impl<'s> Sweep<'s> {
         self.walkers
             .par_iter_mut()
             .for_each(|walker| walker.read(until));
-        let mut lanes: Vec<(u32, Link)> = links
-            .into_iter()
-            .map(|link| (self.waiting[&(link.rank, link.thread)], link))
+        // Links are large: their places are sorted.
+        let mut places: Vec<(u32, i64, i64, u32)> = (0u32..)
+            .zip(&links)
+            .map(|(at, link)| {
+                let lane = self.waiting[&(link.rank, link.thread)];
+                (lane, link.enter, link.time, at)
+            })
             .collect();
-        lanes.sort_unstable_by_key(|(lane, link)| (*lane, link.enter, link.time));
-        let own = ranges(&lanes, self.walkers.len(), |(lane, _)| *lane);
-        let (lane_of, links): (Vec<u32>, Vec<Link>) = lanes.into_iter().unzip();
+        places.sort_unstable();
+        let own = ranges(&places, self.walkers.len(), |(lane, ..)| *lane);
+        let lane_of: Vec<u32> = places.iter().map(|(lane, ..)| *lane).collect();
+        let sorted = places.iter().map(|(.., at)| links[*at as usize]);
+        let links: Vec<Link> = sorted.collect();
         self.sum += links
             .iter()
             .map(|link| link.share.max(0) as u128)

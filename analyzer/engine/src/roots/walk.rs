@@ -372,17 +372,15 @@ impl<'a> Walker<'a> {
             return;
         };
         let waited = open.waited.min(open.leave - open.enter);
-        let number = self.activities.of_call(self.thread, open.signature);
+        let (number, meets) = self.activities.of_call(self.thread, open.signature);
         add(
             &mut self.sums.spent,
             number,
             open.leave - open.enter - waited,
         );
         self.sums.waited += waited;
-        let row = self.thread.rows.get(open.signature as usize);
-        let is_group =
-            row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init);
-        if is_group || self.met_group || !self.partners.is_empty() {
+        if meets || self.met_group || !self.partners.is_empty() {
+            let row = self.thread.rows.get(open.signature as usize);
             self.synchronise(row, members, (number, open.leave));
         }
     }
