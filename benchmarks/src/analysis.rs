@@ -31,15 +31,18 @@ pub struct Options {
 struct Configuration {
     agents: usize,
     threads: usize,
+    /// Without root causes.
+    fast: bool,
 }
 
 impl Configuration {
     fn name(self) -> String {
         let plural = |n, word| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
         format!(
-            "{} x {}",
+            "{} x {}{}",
             plural(self.agents, "agent"),
-            plural(self.threads, "thread")
+            plural(self.threads, "thread"),
+            if self.fast { ", --fast" } else { "" }
         )
     }
 
@@ -80,20 +83,18 @@ fn measure_size(
 ) -> Result<()> {
     let series = &options.series;
     let trace = Trace::get(&options.directory, series, millions)?;
-    let mut configurations = vec![Configuration {
-        agents: 1,
-        threads: 1,
-    }];
+    let mut sizes = vec![(1, 1)];
     if options.cores > 1 {
-        configurations.push(Configuration {
-            agents: 1,
-            threads: options.cores,
-        });
-        configurations.push(Configuration {
-            agents: options.cores,
-            threads: 1,
-        });
+        sizes.extend([(1, options.cores), (options.cores, 1)]);
     }
+    let configurations = sizes.into_iter().flat_map(|(agents, threads)| {
+        [false, true].map(|fast| Configuration {
+            agents,
+            threads,
+            fast,
+        })
+    });
+    let configurations: Vec<Configuration> = configurations.collect();
     let mut runs: Vec<Vec<Run>> = configurations.iter().map(|_| Vec::new()).collect();
     for _ in 0..series.rounds {
         for (configuration, runs) in configurations.iter().zip(&mut runs) {
@@ -191,6 +192,9 @@ fn analyze(
     command.args(["--threads", &configuration.threads.to_string()]);
     if !filtered {
         command.arg("--all");
+    }
+    if configuration.fast {
+        command.arg("--fast");
     }
     let usage = process::run(&mut command)?;
     let text = fs::read_to_string(&report)?;
