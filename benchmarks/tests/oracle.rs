@@ -411,6 +411,28 @@ fn any_number_of_agents_finds_the_same_of_many_ranks() {
     }
 }
 
+/// One slow rank causes all waiting, however long the chain of those who pass it on.
+#[test]
+fn the_slow_rank_is_the_root_cause() {
+    for program in [Program::Pipeline, Program::Wavefront, Program::Stencil] {
+        let settings = Settings {
+            length: Length::Calls(100_000),
+            ..settings(program, 16, &["slow-rank=5:50"])
+        };
+        let directory = tempfile::tempdir().unwrap();
+        generate(&settings, directory.path()).unwrap();
+        for agents in 1..=2 {
+            let report = charged_to("shared", directory.path(), agents);
+            let roots = report.root_causes.unwrap();
+            let all: f64 = roots.iter().map(|root| root.severity_s).sum();
+            let ranks = roots.iter().flat_map(|root| &root.ranks);
+            let of_slow: f64 = ranks.filter(|r| r.rank == 5).map(|r| r.severity_s).sum();
+            assert!(of_slow >= 0.95 * all, "{program:?}: {of_slow} of {all} s");
+            assert_eq!(roots[0].activity, "computation");
+        }
+    }
+}
+
 /// For a collective, each agent sends one entry, in a message with many others. Twice as many
 /// collectives cost the same for 60 ranks as for 600.
 #[test]

@@ -61,17 +61,19 @@ impl Other {
 /// Appends what a location did longer, given its `own` times, stretches of computation in the order
 /// in which they ended. Returns the number of entries.
 ///
-/// Calls are compared one by one. Computation is compared as a whole, since the calls around it may
-/// differ between ranks: what the other one computed elsewhere is set against the stretches that
-/// ended first.
+/// Computation is compared as a whole, since the calls around it may differ between ranks: what the
+/// other one computed elsewhere is set against the stretches that ended first. Calls are compared
+/// one by one; or with all else, if everything is compared `as_whole`, and set against first.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],
     other: &Other,
+    as_whole: bool,
     excess: &mut Vec<More>,
 ) -> u32 {
     let begin = excess.len();
-    let is_stretch = |number: u32| activities.list[number as usize].kind == Kind::Computation;
+    let is_stretch =
+        |number: u32| as_whole || activities.list[number as usize].kind == Kind::Computation;
     let more = |number: u32, time: i64| time - other.of(activities.shared[number as usize]);
     let (mut computation, mut all) = (0i64, 0i64);
     for &(number, time) in own {

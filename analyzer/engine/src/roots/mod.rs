@@ -380,7 +380,7 @@ impl<'s> Sweep<'s> {
     /// Compares the two sides of all waits for locations of this agent. `sources` are by number of
     /// the late call.
     fn compare(&mut self, sides: &[Sides], sources: &[&[Late]], kept: &mut Kept) {
-        let walkers = &self.walkers;
+        let (walkers, as_whole) = (&self.walkers, self.search.folds);
         let compared = walkers
             .par_iter()
             .map_init(Other::default, |other, walker| {
@@ -402,7 +402,7 @@ impl<'s> Sweep<'s> {
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
                     blames.push(Blame {
-                        count: excess::of(&walker.activities, times, other, &mut more),
+                        count: excess::of(&walker.activities, times, other, as_whole, &mut more),
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame

@@ -355,7 +355,7 @@ impl<'a> Walker<'a> {
         let own = &self.times[times.start as usize..];
         let stretches = own
             .iter()
-            .filter(|t| list[t.0 as usize].kind == Kind::Computation);
+            .filter(|t| self.folds || list[t.0 as usize].kind == Kind::Computation);
         let side = Side {
             index,
             computation: stretches.map(|(_, time)| time).sum(),

@@ -67,7 +67,7 @@ entries! {
     Side {
         /// Number of the wait, see [`Told`].
         index: u32,
-        /// Its computation, ns.
+        /// Its computation, ns; or all its time, if that is compared as a whole.
         computation: i64,
         /// Number of waits. Their times are added up.
         waits: u32,
