@@ -58,12 +58,11 @@ impl Other {
     }
 }
 
-/// Appends what a location did longer, given its `own` times, stretches of computation in the order
-/// in which they ended. Returns the number of entries.
+/// Appends what a location did longer, given its `own` times in the order in which they ended. Returns the number of entries.
 ///
 /// Computation is compared as a whole, since the calls around it may differ between ranks: what the
 /// other one computed elsewhere is set against the stretches that ended first. Calls are compared
-/// one by one; or with all else, if everything is compared `as_whole`, and set against first.
+/// one by one; or with all else, if everything is compared `as_whole`.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],

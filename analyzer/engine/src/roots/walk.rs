@@ -149,7 +149,7 @@ pub struct Walker<'a> {
     columns: Columns,
     pub activities: Activities,
     sums: Sums,
-    /// By activity: end of its last stretch, ns; 0 for calls.
+    /// By activity: when it ended last, ns.
     ended: Vec<i64>,
     synced: Synced,
     open: Option<Open>,
@@ -259,11 +259,7 @@ impl<'a> Walker<'a> {
                 if time > 0 {
                     let number = self.activities.of_gap(self.thread, before, next.signature);
                     add(&mut self.sums.spent, number, time);
-                    let at = number as usize;
-                    if self.ended.len() <= at {
-                        self.ended.resize(at + 1, 0);
-                    }
-                    self.ended[at] = next.enter;
+                    note_end(&mut self.ended, number, next.enter);
                 }
             }
             self.open = Some(next);
@@ -306,7 +302,7 @@ impl<'a> Walker<'a> {
             waits: 1,
         };
         let times = difference(&self.sums, since, &mut self.times);
-        // Stretches of computation in the order in which they ended.
+        // In the order in which they ended.
         let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
         self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
         self.blames.push((blame, times));
@@ -378,6 +374,7 @@ impl<'a> Walker<'a> {
             number,
             open.leave - open.enter - waited,
         );
+        note_end(&mut self.ended, number, open.leave);
         self.sums.waited += waited;
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(open.signature as usize);
@@ -441,6 +438,15 @@ fn add(sums: &mut Vec<i64>, number: u32, time: i64) {
         sums.resize(at + 1, 0);
     }
     sums[at] = sums[at].saturating_add(time.max(0));
+}
+
+#[inline]
+fn note_end(ended: &mut Vec<i64>, number: u32, time: i64) {
+    let at = number as usize;
+    if ended.len() <= at {
+        ended.resize(at + 1, 0);
+    }
+    ended[at] = time;
 }
 
 /// Appends the time by activity between two moments.
