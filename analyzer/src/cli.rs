@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and what it means.
 
 mod experiments;
+mod whatif;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ pub use experiments::{Compare, Output, Scale};
 use laggard_export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
+pub use whatif::WhatIf;
 
 /// Says who a parallel program is waiting for.
 #[derive(Debug, Parser)]
@@ -86,6 +88,8 @@ pub enum Command {
     Compare(Compare),
     /// Runs of several sizes: what is lost on more ranks, and on what
     Scale(Scale),
+    /// What a repair would gain: the run replayed with a change
+    WhatIf(WhatIf),
     /// What is in a trace: program, sizes, time by call
     Info(Info),
     /// The calls of a trace, one line each
@@ -602,6 +606,10 @@ mod tests {
             &["compare", "a", "b", "--fail-on-regression=some"],
             &["scale", "one.json"],
             &["scale", "a", "b", "--scaling", "some"],
+            &["what-if", "d"],
+            &["what-if", "d", "--speed-up", "solve"],
+            &["what-if", "d", "--network", "bandwidth=2"],
+            &["what-if", "d", "--without-cause", "0"],
             &["frobnicate"],
         ] {
             assert_eq!(parse(words).unwrap_err().exit_code(), 2, "{words:?}");

@@ -253,6 +253,9 @@ fn losses_are_those_of_the_report() {
         assert_eq!(sum, total(&report, pattern), "{pattern}");
     }
     let late = all.waits.iter().find(|wait| wait.call == MPI_Recv).unwrap();
-    let (rank, call, _) = late.cause.unwrap();
-    assert_eq!((rank, call, late.leave - late.enter), (0, MPI_Send, 320));
+    let cause = late.cause.unwrap();
+    let late = (cause.rank, cause.call, late.leave - late.enter);
+    assert_eq!(late, (0, MPI_Send, 320));
+    // The first call of rank 0.
+    assert_eq!((cause.location, cause.number, cause.enter), (0, 0, 300));
 }

@@ -202,4 +202,14 @@ fn an_archive_says_what_the_trace_said() {
         marked.contains("Late sender in MPI_Recv: 0.050000000 s lost"),
         "{marked}"
     );
+    let root = &before.root_causes.as_ref().unwrap()[0];
+    let rank = root.ranks[0].rank;
+    assert!(marked.contains("Root cause"), "{marked}");
+    let said = marked.lines().find(|line| line.contains("rc1: rank"));
+    assert!(
+        said.is_some_and(
+            |line| line.contains(&format!("rank {rank} ")) && line.contains("s of waiting")
+        ),
+        "{marked}"
+    );
 }

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use laggard_engine::AnalyzeOptions;
-use laggard_report::{Report, RootCause};
+use laggard_report::{PathRow, Report, RootCause};
 use laggard_trace::calls::number;
 use laggard_trace::{Signature, WORLD, flags};
 use proptest::prelude::*;
@@ -99,6 +99,152 @@ fn costs_reach_the_first_of_a_chain() {
     let first = &report.root_causes.as_ref().unwrap()[0];
     assert_eq!(first.rank_set, "0");
     assert_eq!(first.victims[0].rank_set, "1-2");
+    // Of rank 2's wait for rank 1, 6 of 10 are that one's own waiting; of Finalize's, 10 of 11.
+    let near = |found: f64, expected: f64| assert!((found * 1e3 - expected).abs() < 1e-5);
+    let sent = report.wait_classes["late_sender"];
+    near(sent.direct_s, 6.0 + 4.0);
+    near(sent.indirect_s, 6.0);
+    near(sent.propagating_s, 6.0 + 40.0 / 11.0);
+    near(sent.terminal_s, 10.0 - 40.0 / 11.0);
+    let costs = report.delay_costs["late_sender"];
+    near(costs.short_s, 10.0);
+    near(costs.long_s, 6.0);
+    let path = report.critical_path.as_ref().unwrap();
+    let rows = path.profile.iter().map(|row| {
+        let parts = [row.seconds, row.imbalance_s, row.impact_s].map(|time| time * 1e3);
+        (row_key(row), parts)
+    });
+    // The impact of what others do less while the path is longer: 3 of rank 0 (in 6 that the path
+    // has more), 6 of rank 1 (in 12), and 9 of rank 2 (in 12).
+    let expected = BTreeMap::from([
+        (("call", 1, 0), [1.0, 0.0, 0.0]),
+        (("computation", 1, 10), [9.0, 6.0, 11.25]),
+        (("call", 20, 0), [2.0, 4.0 / 3.0, 2.25]),
+        (("computation", 20, 30), [2.0, 4.0 / 3.0, 2.5]),
+        (("computation", 20, 40), [2.0, 4.0 / 3.0, 2.0]),
+    ]);
+    let found: BTreeMap<Key, [f64; 3]> = rows.collect();
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
+    for (key, numbers) in &found {
+        for (found, expected) in numbers.iter().zip(expected[key]) {
+            assert!((found - expected).abs() < 1e-5, "{key:?}: {numbers:?}");
+        }
+    }
+    near(path.length_s, 16.0);
+    near(path.activities_s, 18.0);
+    near(path.non_critical_s, 12.0);
+    near(path.imbalance_impact_s, 18.0);
+    near(path.inter_partition_s, 16.0);
+    near(path.intra_partition_s, 2.0);
+    let ranks: Vec<_> = path.ranks.iter().map(|part| part.rank).collect();
+    assert_eq!(ranks, [0, 1, 2]);
+}
+
+fn row_key(row: &PathRow) -> Key {
+    let activity = ["computation", "io", "call"];
+    let activity = activity.into_iter().find(|name| *name == row.kind);
+    let until = row.until.as_ref().map_or(0, |until| until.location.line);
+    (activity.unwrap(), row.location.line, until)
+}
+
+/// Rank 0 computes for 90 ms in each of ten rounds; 1 waits for it, and 2 for 1. Who waits for 1 is
+/// told to mend what 0 does. That is also the root of a wait for rank 0, where nobody is innocent.
+#[test]
+fn hints_do_not_ask_the_innocent() {
+    let rounds = |fast: bool| {
+        let mut all = ranks(3);
+        for rank in &mut all {
+            rank.call(1, init(), 0, MS);
+        }
+        for round in 0..10 {
+            let at = 1 + 100 * round;
+            all[0].send(10, 1, 0, (at + 90) * MS, (at + 91) * MS);
+            all[1].recv(20, 0, 0, (at + 1) * MS, (at + 91) * MS);
+            all[1].send(21, 2, 0, (at + 91) * MS, (at + 92) * MS);
+            all[2].recv(30, 1, 0, (at + 1) * MS, (at + 92) * MS);
+            for rank in &mut all {
+                rank.collective(40, number::MPI_Barrier, 0, (at + 98) * MS, (at + 99) * MS);
+            }
+        }
+        for rank in &mut all {
+            rank.call(50, finalize(), 1001 * MS, 1002 * MS);
+        }
+        let mut options = AnalyzeOptions {
+            fast,
+            ..AnalyzeOptions::default()
+        };
+        options.settings.all = true;
+        analyze_with(all, &options)
+    };
+    let report = rounds(false);
+    let at = |report: &Report, line: u32| {
+        let mut all = report.bottlenecks.iter();
+        let found = all.find(|found| found.location.line == line && !found.causes.is_empty());
+        found.expect("a finding").clone()
+    };
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    assert_eq!((key(root).0, &*root.rank_set), ("computation", "0"));
+    assert!(root.hints[0].starts_with("Give part of what rank 0 computes before MPI_Send"));
+    for (line, late) in [(20, 0), (30, 1)] {
+        let found = at(&report, line);
+        assert_eq!(found.causes[0].rank, late);
+        let first = &found.root_causes[0];
+        assert_eq!(first.id, "rc1");
+        assert!(first.share > 0.8 && first.share <= 1.0, "{first:?}");
+    }
+    let hints = at(&report, 30).hints;
+    let start = "Rank 1 only passes it on. First mend rc1, which starts ";
+    assert!(hints[0].starts_with(start), "{hints:?}");
+    assert!(hints[0].contains("rank 0 computed between"), "{hints:?}");
+    let says = |hints: &[String], words: &str| hints.iter().any(|hint| hint.contains(words));
+    assert!(!says(&hints, "balance the work") && !says(&hints, "less to do"));
+    // The same in JSON, read again.
+    let again = Report::from_json(report.to_json().as_bytes(), "x".as_ref()).unwrap();
+    assert_eq!(again, report);
+    // Rank 0 started it itself.
+    let hints = at(&report, 20).hints;
+    assert!(!says(&hints, "passes it on"), "{hints:?}");
+    assert!(says(&hints, "less to do"), "{hints:?}");
+    // Where root causes are not searched, the late rank's own wait is all that is known.
+    let found = at(&rounds(true), 30);
+    assert_eq!(found.root_causes, []);
+    let start = "First mend what rank 1 itself waited for, in MPI_Recv";
+    assert!(found.hints[0].starts_with(start), "{:?}", found.hints);
+}
+
+/// Who has half of a wait or more from its own work is not innocent.
+#[test]
+fn who_adds_much_is_not_innocent() {
+    let mut all = ranks(3);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    // Rank 1 waits for 10 ms, and computes for 80 more.
+    all[0].send(10, 1, 0, 11 * MS, 12 * MS);
+    all[1].recv(20, 0, 0, 2 * MS, 12 * MS);
+    all[1].send(21, 2, 0, 92 * MS, 93 * MS);
+    all[2].recv(30, 1, 0, 2 * MS, 93 * MS);
+    for rank in &mut all {
+        rank.call(50, finalize(), 94 * MS, 95 * MS);
+    }
+    let report = analyze(all);
+    let found = report
+        .bottlenecks
+        .iter()
+        .find(|found| found.location.line == 30);
+    let found = found.unwrap();
+    let hints = &found.hints;
+    assert!(
+        !hints.iter().any(|hint| hint.contains("passes it on")),
+        "{hints:?}"
+    );
+    let ids: Vec<&str> = found.root_causes.iter().map(|part| &*part.id).collect();
+    assert_eq!(ids[0], "rc1");
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    assert_eq!((key(root), &*root.rank_set), (("computation", 20, 21), "1"));
 }
 
 /// Ranks 2 and 3 come late to a barrier by 20 and 22 ms. Each waiting rank shares the blame between
@@ -393,6 +539,41 @@ fn costs(done: &[Vec<Done>]) -> BTreeMap<Key, (f64, f64)> {
     costs
 }
 
+/// The critical path, step by step: its time by activity, ns.
+fn path(done: &[Vec<Done>]) -> BTreeMap<Key, u64> {
+    let ends = done.iter().map(|calls| calls.last().unwrap().enter);
+    let (mut rank, mut until) = ends
+        .enumerate()
+        .max_by_key(|(rank, end)| (*end, std::cmp::Reverse(*rank)))
+        .unwrap();
+    let mut times = BTreeMap::new();
+    loop {
+        let calls = &done[rank];
+        let wait = calls.iter().rev().find_map(|call| {
+            let wait = call.waits.filter(|_| call.enter < until);
+            wait.map(|(_, late, at)| (late, done[late][at].enter))
+        });
+        let (next, from) = wait.unwrap_or((rank, 0));
+        let mut add = |key: Key, begin: u64, end: u64| {
+            let (begin, end) = (begin.max(from), end.min(until));
+            if begin < end {
+                *times.entry(key).or_default() += end - begin;
+            }
+        };
+        for (at, call) in calls.iter().enumerate() {
+            add(("call", call.line, 0), call.enter, call.leave);
+            if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
+                let key = ("computation", before.line, call.line);
+                add(key, before.leave, call.enter);
+            }
+        }
+        if wait.is_none() {
+            return times;
+        }
+        (rank, until) = (next, from);
+    }
+}
+
 proptest! {
     #[test]
     fn costs_are_those_of_the_definition(steps in steps(4)) {
@@ -419,6 +600,22 @@ proptest! {
         prop_assert!(found.keys().all(|key| expected.contains_key(key)), "{found:?}");
         prop_assert!(report.untraced_s.unwrap() * 1e9 < 1.0 + steps.len() as f64);
         prop_assert!(traced * 1e9 <= waiting as f64 + 1.0);
+        let critical = report.critical_path.as_ref().unwrap();
+        let expected = path(&done);
+        let length: u64 = expected.values().sum();
+        prop_assert_eq!((critical.length_s * 1e9).round() as u64, length);
+        let rows = critical.profile.iter();
+        let found: BTreeMap<Key, u64> =
+            rows.map(|row| (row_key(row), (row.seconds * 1e9).round() as u64)).collect();
+        for (key, &time) in &expected {
+            // Smaller parts are not listed.
+            let is_listed = time as f64 >= 1.1e-3 * length as f64;
+            prop_assert!(!is_listed || found.get(key) == Some(&time), "{key:?} {time} {found:?}");
+        }
+        prop_assert!(found.iter().all(|(key, time)| expected[key] == *time), "{found:?}");
+        let locations = 4.0 * critical.length_s;
+        let sum = critical.activities_s + critical.imbalance_impact_s + critical.non_critical_s;
+        prop_assert!(sum >= locations - 1e-8, "{sum} {locations}");
         // Slabs of any size make no difference.
         let mut again = ranks(4);
         run(4, &steps, &mut again);

@@ -111,13 +111,21 @@ fn root_causes_need_room() {
     };
     generate(&settings, trace).unwrap();
     let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
-    let whole = analyze(&mut Command::new(&laggard), trace);
-    assert!(whole.root_causes.is_some_and(|roots| !roots.is_empty()));
+    let mut whole = analyze(&mut Command::new(&laggard), trace);
+    // Links to root causes, and the hints that follow from them.
+    for found in &mut whole.bottlenecks {
+        (found.root_causes, found.hints) = Default::default();
+    }
+    let roots = whole.root_causes.take();
+    assert!(roots.is_some_and(|roots| !roots.is_empty()));
     for agents in 1..=2 {
         let mut tmpdir = std::ffi::OsString::from("TMPDIR=");
         tmpdir.push(directory.path().join("nowhere"));
         let mut command = process::mpirun(agents);
-        let without = analyze(command.arg("env").arg(tmpdir).arg(&laggard), trace);
+        let mut without = analyze(command.arg("env").arg(tmpdir).arg(&laggard), trace);
+        for found in &mut without.bottlenecks {
+            found.hints = Vec::new();
+        }
         assert_eq!((&without.root_causes, without.untraced_s), (&None, None));
         assert_eq!(without.bottlenecks, whole.bottlenecks);
         let said = without

@@ -58,8 +58,9 @@ fn with_agents(trace: &Path, agents: usize) -> Report {
 
 /// One, two and three agents report the same, and nothing wrong.
 fn check_agents(case: &Case) {
-    let (directory, expected, report) = check(case, &last_alone());
+    let (directory, expected, mut report) = check(case, &last_alone());
     let trace = directory.path().join("trace");
+    laggard_whatif::add_gains(&trace, &mut report).unwrap();
     for agents in [1, 2, 3] {
         let mut other = with_agents(&trace, agents);
         let found = wrong(case, &expected, &other).join("\n  ");

@@ -15,6 +15,11 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Time of the calling thread on the processor, ns.
+pub fn thread_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// `CLOCK_REALTIME`, ns.
 pub fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
@@ -69,8 +74,9 @@ pub fn ticks_per_s() -> u64 {
 
 /// Notes the time at which the library is loaded. An earlier start gives a better rate.
 pub fn loaded() {
-    LOADED[0].store(counter(), Ordering::Relaxed);
-    LOADED[1].store(monotonic_ns(), Ordering::Relaxed);
+    let (ticks, ns) = pair_of(counter);
+    LOADED[0].store(ticks, Ordering::Relaxed);
+    LOADED[1].store(ns, Ordering::Relaxed);
 }
 
 /// Chooses the clock, once, before the entry time of MPI_Init is taken.
@@ -117,8 +123,9 @@ fn counter_rate() -> u64 {
     const ENOUGH_NS: u64 = 5_000_000;
     let [ticks, ns] = [&LOADED[0], &LOADED[1]].map(|value| value.load(Ordering::Relaxed));
     loop {
-        let elapsed = monotonic_ns().saturating_sub(ns);
-        let ticks = counter().saturating_sub(ticks);
+        let (ticks_now, ns_now) = pair_of(counter);
+        let elapsed = ns_now.saturating_sub(ns);
+        let ticks = ticks_now.saturating_sub(ticks);
         if elapsed >= ENOUGH_NS {
             return (u128::from(ticks) * 1_000_000_000 / u128::from(elapsed)).max(1) as u64;
         }
@@ -126,13 +133,19 @@ fn counter_rate() -> u64 {
     }
 }
 
-/// Ticks and `CLOCK_MONOTONIC` (ns) at the same moment; the closest of several tries.
+/// Ticks and `CLOCK_MONOTONIC` (ns) at the same moment.
 pub fn pair() -> (u64, u64) {
+    pair_of(now)
+}
+
+/// Ticks and `CLOCK_MONOTONIC` (ns) at the same moment: the closest of several tries, since the
+/// thread may lose the processor between the two.
+fn pair_of(ticks: impl Fn() -> u64) -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
-        let before = now();
+        let before = ticks();
         let ns = monotonic_ns();
-        let gap = now().wrapping_sub(before);
+        let gap = ticks().wrapping_sub(before);
         if gap < best.0 {
             best = (gap, before.wrapping_add(gap / 2), ns);
         }

@@ -3,7 +3,7 @@
 use laggard_trace::calls::Shape;
 
 use crate::pattern::{Part, Pattern};
-use crate::{group, one_sided, progress, two_sided, unexplained, window};
+use crate::{group, one_sided, polled, progress, two_sided, unexplained, window};
 
 /// An inner node of the metric tree that is no pattern.
 #[derive(Debug)]
@@ -119,6 +119,24 @@ patterns! {
     30 Unexplained = unexplained::UNEXPLAINED;
     31 CompetingPut = one_sided::COMPETING_PUT;
     32 CompetingGet = one_sided::COMPETING_GET;
+    33 LateSenderSync = two_sided::LATE_SENDER_SYNC;
+    34 LateReceiverSync = two_sided::LATE_RECEIVER_SYNC;
+    35 LatePostSync = window::LATE_POST_SYNC;
+    36 EarlyWaitSync = window::EARLY_WAIT_SYNC;
+    37 WaitAtFenceSync = window::WAIT_AT_FENCE_SYNC;
+    38 LateSenderPolled = polled::LATE_SENDER_POLLED;
+    39 LateReceiverPolled = polled::LATE_RECEIVER_POLLED;
+    40 WaitAtBarrierPolled = polled::WAIT_AT_BARRIER_POLLED;
+    41 WaitAtNxnPolled = polled::WAIT_AT_NXN_POLLED;
+    42 LateBroadcastPolled = polled::LATE_BROADCAST_POLLED;
+    43 EarlyReducePolled = polled::EARLY_REDUCE_POLLED;
+    44 LateReduceContributionPolled = polled::LATE_REDUCE_CONTRIBUTION_POLLED;
+    45 EarlyScanPolled = polled::EARLY_SCAN_POLLED;
+    46 WaitAtCommManagementPolled = polled::WAIT_AT_COMM_MANAGEMENT_POLLED;
+    47 WaitAtCollectiveIoPolled = polled::WAIT_AT_COLLECTIVE_IO_POLLED;
+    48 EarlyWaitPolled = polled::EARLY_WAIT_POLLED;
+    49 WaitOnValuePolled = polled::WAIT_ON_VALUE_POLLED;
+    50 WaitOnLockPolled = polled::WAIT_ON_LOCK_POLLED;
 }
 
 impl PatternId {
@@ -132,12 +150,72 @@ impl PatternId {
         self.row().name
     }
 
+    /// The class of its waiting, in which reports add up what it comes from and what comes of it.
+    pub fn class(self) -> &'static str {
+        use PatternId::*;
+        match self {
+            LateSender | UnmatchedReceive => "late_sender",
+            LateReceiver | UnmatchedSend => "late_receiver",
+            WaitAtBarrier | WaitAtFinalize | InitCompletion | WaitAtWindowCreate
+            | WaitAtWindowFree | WaitAtCommManagement | WaitAtCollectiveIo => "barrier",
+            WaitAtNxn => "nxn",
+            LateBroadcast => "one_to_n",
+            EarlyReduce | LateReduceContribution => "n_to_one",
+            EarlyScan => "scan",
+            LatePost | EarlyWait | LateComplete | WaitAtFence | EarlyFence | LockContention => {
+                "one_sided"
+            }
+            WaitAtShmemBarrier | WaitOnValue | WaitOnLock | CompetingPut | CompetingGet => "shmem",
+            WaitForProgress => "progress",
+            child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),
+        }
+    }
+
     /// Whether it concerns a collective of a group, not messages.
     pub fn is_about_group(self) -> bool {
-        !matches!(
-            self.row().parent,
-            "two_sided" | "late_sender" | "one_sided" | "early_wait" | "lost" | "defects"
-        )
+        let group = self.group();
+        !matches!(group, "two_sided" | "one_sided" | "lost" | "defects")
+    }
+
+    /// The [`MetricGroup`] that it belongs to, over other patterns.
+    pub fn group(self) -> &'static str {
+        let parent = self.row().parent;
+        PatternId::from_id(parent).map_or(parent, PatternId::group)
+    }
+
+    /// The child of the pattern for waits by polling; the pattern itself if it has none.
+    pub fn polled(self) -> PatternId {
+        use PatternId::*;
+        match self {
+            LateSender => LateSenderPolled,
+            LateReceiver => LateReceiverPolled,
+            WaitAtBarrier => WaitAtBarrierPolled,
+            WaitAtNxn => WaitAtNxnPolled,
+            LateBroadcast => LateBroadcastPolled,
+            EarlyReduce => EarlyReducePolled,
+            LateReduceContribution => LateReduceContributionPolled,
+            EarlyScan => EarlyScanPolled,
+            WaitAtCommManagement => WaitAtCommManagementPolled,
+            WaitAtCollectiveIo => WaitAtCollectiveIoPolled,
+            EarlyWait => EarlyWaitPolled,
+            WaitOnValue => WaitOnValuePolled,
+            WaitOnLock => WaitOnLockPolled,
+            other => other,
+        }
+    }
+
+    /// The pattern without polling, of which it is a child; or itself.
+    pub fn unpolled(self) -> PatternId {
+        match self.is_polled() {
+            true => PatternId::from_id(self.row().parent).unwrap_or(self),
+            false => self,
+        }
+    }
+
+    /// Whether it is one of the waits by polling: the time lies in several calls, and between them.
+    pub fn is_polled(self) -> bool {
+        (PatternId::LateSenderPolled as u8..=PatternId::WaitOnLockPolled as u8)
+            .contains(&(self as u8))
     }
 
     /// Whether its time is waiting for another party.
@@ -175,7 +253,7 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
     use PatternId::*;
     match shape {
         Shape::Single => &[],
-        Shape::Fence => &[WaitAtFence, EarlyFence],
+        Shape::Fence => &[WaitAtFence, EarlyFence, WaitAtFenceSync],
         Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
         Shape::PeBarrier => &[WaitAtShmemBarrier, BarrierCompletion],
         Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
@@ -266,12 +344,42 @@ mod tests {
     }
 
     #[test]
+    fn all_waiting_has_a_class() {
+        let waiting = PatternId::ALL.iter().filter(|pattern| pattern.is_waiting());
+        let other = waiting.filter(|pattern| pattern.class() == "other");
+        assert_eq!(other.count(), 0);
+        let child = PatternId::LateSenderWrongOrderSameSource;
+        assert_eq!(child.class(), "late_sender");
+    }
+
+    #[test]
     fn groups_are_told_from_messages() {
         assert!(!PatternId::LateSenderWrongOrderSameSource.is_about_group());
         assert!(!PatternId::LateReceiver.is_about_group());
+        assert!(!PatternId::LateReceiverSync.is_about_group());
+        assert!(!PatternId::LatePostSync.is_about_group());
+        assert!(PatternId::WaitAtFenceSync.is_about_group());
         assert!(!PatternId::WaitOnValue.is_about_group());
         assert!(PatternId::LateBroadcast.is_about_group());
         assert!(PatternId::WaitAtFinalize.is_about_group());
+    }
+
+    #[test]
+    fn waits_by_polling_are_children() {
+        let mut children = 0;
+        for &pattern in PatternId::ALL {
+            let polled = pattern.polled();
+            assert_eq!(polled.polled(), polled);
+            if polled != pattern {
+                children += 1;
+                assert!(polled.is_polled() && polled.is_waiting());
+                assert_eq!(polled.unpolled(), pattern);
+                assert_eq!(polled.id(), format!("{}_polled", pattern.id()));
+                assert_eq!(polled.is_about_group(), pattern.is_about_group());
+            }
+        }
+        let polled = PatternId::ALL.iter().filter(|pattern| pattern.is_polled());
+        assert_eq!(polled.count(), children);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub fn explain(pattern: PatternId, rules: &RuleBase) -> String {
     page.push_str("\nWhat it costs\n");
     wrap(&mut page, "  ", "  ", row.severity);
     page.push_str("\nWhat to try\n");
-    let rules = rules.iter().filter(|rule| rule.patterns.contains(&pattern));
+    let rules = rules.iter().filter(|rule| rule.is_about(pattern.into()));
     let (general, with_numbers): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_general());
     for rule in general {
         wrap(&mut page, "  - ", "    ", &rule.say_text);

@@ -8,7 +8,7 @@
 //! shape only ([`of_shape`]). [`confidence`] says how sure the result is.
 //!
 //! *Constraints.* Every severity is between 0 and the duration of the operation that it is charged
-//! to, for any input. Of traces only the shapes of calls are known here; no function of a pattern
+//! to, for any input; of a wait by polling ([`polled`]), that of all looks and the time between. Of traces only the shapes of calls are known here; no function of a pattern
 //! allocates.
 //!
 //! *Hints* are data: [`rules`] reads them, from `rules.toml`, `advice.toml` and users' files, and
@@ -24,6 +24,7 @@ mod explain;
 pub mod group;
 pub mod one_sided;
 mod pattern;
+pub mod polled;
 pub mod progress;
 pub mod rules;
 pub mod two_sided;

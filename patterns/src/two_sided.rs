@@ -66,6 +66,34 @@ pub(crate) static LATE_RECEIVER: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static LATE_SENDER_SYNC: Pattern = Pattern {
+    id: "late_sender_sync",
+    parent: "late_sender",
+    name: "Late sender, empty message",
+    summary: "A receive waited for a message without data: the ranks only synchronised.",
+    description: "The message had no bytes, so the receiver waited for the sender's being there, \
+        and for nothing else. The reason is what the sender did before the send. The question is \
+        whether the program needs the two ranks in this order.",
+    condition: "a late sender whose message has 0 bytes, in no wrong order",
+    severity: "the late sender's time, moved here",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static LATE_RECEIVER_SYNC: Pattern = Pattern {
+    id: "late_receiver_sync",
+    parent: "late_receiver",
+    name: "Late receiver, empty message",
+    summary: "A send without data waited because the receive had not been posted yet.",
+    description: "The message had no bytes and blocked nevertheless, as synchronous sends do: the \
+        sender waited for the receiver's being there. The reason is what the receiver did before \
+        it posted.",
+    condition: "a late receiver whose message has 0 bytes",
+    severity: "the late receiver's time, moved here",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
 pub(crate) static UNMATCHED_SEND: Pattern = Pattern {
     id: "unmatched_send",
     parent: "defects",

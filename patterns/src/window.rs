@@ -23,6 +23,19 @@ pub(crate) static LATE_POST: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static LATE_POST_SYNC: Pattern = Pattern {
+    id: "late_post_sync",
+    parent: "late_post",
+    name: "Late post without transfers",
+    summary: "An origin waited for a target's window and then transferred nothing.",
+    description: "The origin made no transfer to that target in the whole epoch: it waited for \
+        an access that it did not need. The two ranks only synchronised.",
+    condition: "a late post in an access epoch without a transfer to that target",
+    severity: "the late post's time, moved here",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
 pub(crate) static EARLY_WAIT: Pattern = Pattern {
     id: "early_wait",
     parent: "one_sided",
@@ -38,12 +51,25 @@ pub(crate) static EARLY_WAIT: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static EARLY_WAIT_SYNC: Pattern = Pattern {
+    id: "early_wait_sync",
+    parent: "early_wait",
+    name: "Early wait without transfers",
+    summary: "A target waited in MPI_Win_wait for an origin that transferred nothing.",
+    description: "The origin that came last to MPI_Win_complete had made no transfer to this \
+        target in its epoch. The two ranks only synchronised.",
+    condition: "an early wait for an origin without a transfer in the epoch",
+    severity: "the whole wait, moved here; late complete has no part in it",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
 pub(crate) static LATE_COMPLETE: Pattern = Pattern {
     id: "late_complete",
     parent: "early_wait",
     name: "Late complete",
     summary: "A target waited for an origin that had done its transfers and not ended its epoch.",
-    description: "The origin made its last transfer, or had none to make, and did something else \
+    description: "The origin made its last transfer, and did something else \
         before it called MPI_Win_complete. Nothing but that call was missing.",
     condition: "a target in MPI_Win_wait after the origin's last transfer and before its \
         MPI_Win_complete",
@@ -64,6 +90,20 @@ pub(crate) static WAIT_AT_FENCE: Pattern = Pattern {
         entered.",
     condition: "another rank entered later: enter < last",
     severity: "min(last, leave) - enter, at each rank, without early fence",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static WAIT_AT_FENCE_SYNC: Pattern = Pattern {
+    id: "wait_at_fence_sync",
+    parent: "wait_at_fence",
+    name: "Wait at fence without transfers",
+    summary: "Ranks waited in MPI_Win_fence, which no transfer had come before.",
+    description: "No rank of the window had made a transfer since the fence before. The fence \
+        was a barrier: it had nothing to complete. It may begin an epoch; then it stands for the \
+        posts of all targets.",
+    condition: "a wait at a fence, and no transfer on the window since the fence before",
+    severity: "the wait at the fence, moved here",
     unit: Unit::Seconds,
     part: Part::Begin,
 };

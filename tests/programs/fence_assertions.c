@@ -3,10 +3,10 @@
  * not, though rank 2 enters it late: it costs nothing.
  *
  * RUN np=3 link="lib/light_fence.c"
- * EXPECT wait_at_fence at=@asserted ranks=0,1 severity=0.360 operation=MPI_Win_fence
+ * EXPECT wait_at_fence_sync at=@asserted ranks=0,1 severity=0.360 operation=MPI_Win_fence
  *   cause_rank=2 cause_line=@asserted
- * METRIC wait_at_fence 0.360
- * SILENT wait_at_fence at=@lifted below=0.001
+ * METRIC wait_at_fence_sync 0.360
+ * SILENT wait_at_fence+wait_at_fence_sync at=@lifted below=0.001
  * SILENT early_fence below=0.010
  */
 #include "common.h"

@@ -1,11 +1,12 @@
-/* Fences: rank 2 comes late without a transfer, and all wait for it; rank 1 comes late and
+/* Fences: rank 2 comes late, nobody has made a transfer, and all wait for it; rank 1 comes late and
  * puts into rank 0's memory first, and rank 0 waits for that.
  *
  * RUN np=3
- * EXPECT wait_at_fence at=@plain ranks=0,1 severity=0.480 operation=MPI_Win_fence cause_rank=2 cause_line=@plain
+ * EXPECT wait_at_fence_sync at=@plain ranks=0,1 severity=0.480 operation=MPI_Win_fence cause_rank=2 cause_line=@plain
  * EXPECT early_fence at=@fence ranks=0 severity=0.240 operation=MPI_Win_fence cause_rank=1 cause_line=@put cause_operation=MPI_Put
  * EXPECT wait_at_fence at=@fence ranks=2 severity=0.240 cause_rank=1 cause_line=@fence
- * METRIC wait_at_fence 0.720
+ * METRIC wait_at_fence 0.240
+ * METRIC wait_at_fence_sync 0.480
  * METRIC early_fence 0.240
  * SILENT late_post+early_wait+late_complete below=0.001
  */

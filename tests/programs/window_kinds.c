@@ -11,7 +11,7 @@
  *   cause_rank=1 cause_line=@release cause_operation=MPI_Win_unlock because="comput" tolerance=0.15
  * EXPECT lock_contention at=@store ranks=2 severity=0.150 instances=3 operation=MPI_Win_lock
  *   cause_rank=1 cause_line=@give cause_operation=MPI_Win_unlock because="comput" tolerance=0.15
- * EXPECT wait_at_fence at=@fence ranks=1,2 severity=0.120 operation=MPI_Win_fence
+ * EXPECT wait_at_fence_sync at=@fence ranks=1,2 severity=0.120 operation=MPI_Win_fence
  *   cause_rank=0 cause_line=@fence
  * METRIC lock_contention 0.300 tolerance=0.15
  * METRIC wait_at_window_create 0.240

@@ -21,7 +21,8 @@ def main(path):
     calls = collections.Counter()
     open_slices = collections.defaultdict(list)
     last = collections.defaultdict(int)
-    begins, ends = {}, {}
+    begins, ends, hops = {}, {}, set()
+    of_roots = collections.Counter()
     values = collections.Counter()
     counted = collections.defaultdict(list)
     colours = collections.defaultdict(set)
@@ -62,7 +63,12 @@ def main(path):
             continue
         category, name = categories[one.category_iids[0]], names[one.name_iid]
         slices[category] += 1
-        if category == "wait":
+        if category == "root cause":
+            of_roots[tracks[parents[one.track_uuid]][1]] += 1
+            if open_slices[one.track_uuid]:
+                problems.append(f"{name} is in another root cause")
+        elif category == "wait":
+            hops.update(one.flow_ids)
             colours[one.correlation_id].add(name)
             if not open_slices[one.track_uuid]:
                 problems.append(f"{name} is in no call")
@@ -86,12 +92,18 @@ def main(path):
             "slices": slices,
             "calls": calls,
             "values": values,
-            "tracks": [name for _, name in sorted(tracks[uuid] for uuid in tracks if parents[uuid])],
+            "tracks": [
+                name
+                for _, name in sorted(tracks[uuid] for uuid in tracks if parents[uuid])
+                if name != "root causes"
+            ],
+            "of_roots": of_roots,
             "counters": {name: [min(v), max(v), v[-1]] for name, v in counted.items()},
-            "flows": len(begins),
+            "flows": len(begins) - len(hops),
+            "hops": collections.Counter(f"{begins[hop][1]} > {ends[hop][1]}" for hop in hops),
             "instants": instants,
             "flow_tracks": collections.Counter(
-                f"{begins[flow][1]} > {ends[flow][1]}" for flow in begins
+                f"{begins[flow][1]} > {ends[flow][1]}" for flow in begins if flow not in hops
             ),
             "colours": len(colours),
             "first_ns": min((p.timestamp for p in trace.packet if p.timestamp), default=0),

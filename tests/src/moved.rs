@@ -199,6 +199,10 @@ fn records(payload: &mut [u8], base: u64, clock: &OtherClock) {
             Some(Extension::Repeated) => {
                 record.duration = fits(clock.scaled(record.duration.into()) as u64);
             }
+            Some(Extension::Off) => {
+                let off = clock.scaled(record.value().into()) as u64;
+                record = Record::extension_u64(Extension::Off, off);
+            }
             Some(_) => {}
         }
         put(&mut payload[at..], &record);

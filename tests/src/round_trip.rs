@@ -72,8 +72,14 @@ impl Differences {
                 .collect()
         };
         self.same("locations", (&threads(own), &threads(imported)));
-        // Each call's length is rounded.
-        let resolution = resolution(a.operations);
+        // Each call's length is rounded. An archive does not tell that a test failed, and what it
+        // looked for then: some of the time between such tests counts as looking there.
+        let tests = own
+            .operations
+            .iter()
+            .filter(|o| o.operation.starts_with("MPI_Test"));
+        let looking = if tests.count() > 0 { LOOKING_S } else { 0.0 };
+        let resolution = resolution(a.operations) + looking;
         for (own, imported) in own.locations.iter().zip(&imported.locations) {
             let times = |l: &Location| [l.communication_s, l.synchronization_s, l.io_s, l.wait_s];
             let (a, b) = (times(own), times(imported));
@@ -91,7 +97,12 @@ impl Differences {
                 (own, imported) => {
                     // A loss may be less than the clock's resolution.
                     let found = own.or(imported).expect("one of both");
-                    let is_none = found.severity_s <= resolution(found.instances);
+                    // Archives do not name neighbours, so they do not tell when these were through.
+                    let is_among_neighbours = found.pattern == "nxn_completion"
+                        && found.operation.starts_with("MPI_Neighbor_")
+                        && imported.is_none();
+                    let is_none =
+                        is_among_neighbours || found.severity_s <= resolution(found.instances);
                     self.must(is_none, &format!("{place:?}"), (&own, &imported));
                 }
             }
@@ -144,6 +155,9 @@ impl Differences {
         self.same("anomalies", (&rows(own), &rows(imported)));
     }
 }
+
+/// Time between tests that fail, s.
+const LOOKING_S: f64 = 20e-6;
 
 /// Largest error of a sum over this many instances, seconds.
 fn resolution(instances: u64) -> f64 {

@@ -99,6 +99,17 @@ fn row<'a>(comparison: &'a Value, operation: &str) -> &'a Value {
     })
 }
 
+/// Root causes of computation that ended with a call.
+fn caused<'a>(found: &'a Value, until: &str) -> Vec<&'a Value> {
+    let rows = found["root_causes"].as_array().expect("rows").iter();
+    let is_one = |row: &&Value| {
+        let places = row["places"].as_array().expect("places");
+        let mut ends = places.iter().map(|place| &place["until"]["operation"]);
+        row["activity"] == "computation" && ends.any(|end| end == until)
+    };
+    rows.filter(is_one).collect()
+}
+
 /// Rank 0 prepares for 20 ms less in each step: two others waited that much longer for its
 /// broadcast.
 #[test]
@@ -137,6 +148,23 @@ fn revisions() {
         )?;
         let same = &reduction["changes"][0];
         check(near(number(&same["difference"]), 0.0, 0.04), reduction)?;
+        // So is the root cause of the one, begun in the renamed function, and that of the other.
+        let prepared = caused(&found, "MPI_Bcast");
+        check(
+            prepared.iter().any(|row| row["matched"][0] == "renamed"),
+            &prepared,
+        )?;
+        let by = |rows: &[&Value]| -> f64 {
+            let differences = rows.iter().map(|row| &row["changes"][0]["difference"]);
+            differences.map(number).sum()
+        };
+        check(by(&prepared) < 0.05 - saved, &prepared)?;
+        // Part of the wait for the reduction is passed on to who prepares, so that both change.
+        let late = caused(&found, "MPI_Allreduce");
+        check(
+            near(by(&prepared) + by(&late), -saved, 0.05),
+            &(&prepared, late),
+        )?;
         let wall = &found["totals"][0];
         assert_eq!(wall["id"], "wall_time_s");
         let change = &wall["changes"][0];
@@ -222,6 +250,15 @@ fn sizes() {
             near(number(&reduction["lost_s"]), STEPS * 3.0 * 0.015, 0.08),
             &reduction,
         )?;
+        // What rank 0 prepares grows with the ranks that wait for it.
+        let rows = caused(&found, "MPI_Bcast");
+        for (at, others) in [0.0, 1.0, 3.0].into_iter().enumerate() {
+            // A part of the wait for the last rank is passed on to rank 0.
+            let caused: f64 = rows.iter().map(|row| number(&row["severity_s"][at])).sum();
+            let direct = STEPS * others * 0.030;
+            let most = direct + STEPS * others * 0.015;
+            check(caused > direct - 0.05 && caused < most + 0.05, &rows)?;
+        }
         // All ranks work equally long, whatever their number.
         let weak = [1, 4].map(|ranks| run(ranks, &["0", "40"], "weak"));
         let found = result(&bench, "scale", &[&weak[0], &weak[1]]);

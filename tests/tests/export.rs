@@ -113,7 +113,7 @@ fn tables_are_what_two_other_libraries_read() {
     let tables = tables.as_object().expect("tables");
     let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
     let rows = |table: &str| number(&tables[table]["duckdb"]["rows"]);
-    assert_eq!(tables.len(), 11);
+    assert_eq!(tables.len(), 13);
     for (name, table) in tables {
         assert_eq!(table["pyarrow"], table["duckdb"], "{name}");
         assert_eq!(table["same_in_arrow"], Value::Bool(true), "{name}");
@@ -138,6 +138,17 @@ fn tables_are_what_two_other_libraries_read() {
     );
     let findings = report["bottlenecks"].as_array().map_or(0, Vec::len) as u64;
     assert_eq!(rows("findings"), findings);
+    let roots = report["root_causes"].as_array().expect("root causes");
+    let list = |one: &Value, key: &str| one[key].as_array().map_or(0, Vec::len) as u64;
+    assert_eq!(rows("root_causes"), roots.len() as u64);
+    let victims = roots.iter().map(|root| list(root, "victims"));
+    assert_eq!(rows("victims"), victims.sum::<u64>());
+    // Findings and waits name theirs: rc1 is 1.
+    let first = report["bottlenecks"].as_array().expect("findings").iter();
+    let first = first.filter_map(|found| found["root_causes"][0]["id"].as_str());
+    let numbers = first.map(|id| id[2..].parse::<u64>().expect("a number"));
+    assert_eq!(sum("findings", "root_cause"), numbers.sum::<u64>());
+    assert!(sum("waits", "root_cause") > 0);
     // The same bytes on one thread, and with an existing report.
     let report = recorded.bench.path("report.json");
     let report = report.to_str().expect("a path");
@@ -201,6 +212,17 @@ fn time_lines_have_every_call_message_and_rank() {
     assert_eq!(number(&line["flow_tracks"]["rank 2 > rank 0"]), 20);
     let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
     assert_eq!(line["tracks"], serde_json::json!(ranks));
+    // Rank 0 works in each round, while rank 1 waits. Each such wait leads to its send.
+    assert!(
+        number(&line["of_roots"]["rank 0"]) >= 10,
+        "{}",
+        line["of_roots"]
+    );
+    assert!(
+        number(&line["hops"]["rank 1 > rank 0"]) >= 10,
+        "{}",
+        line["hops"]
+    );
     // At the end nothing is under way, and nobody waits.
     for counter in ["messages in flight", "threads waiting"] {
         let values = line["counters"][counter].as_array().expect(counter);
@@ -225,11 +247,12 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
     assert_eq!(answers["problems"], Value::Array(Vec::new()));
     assert_eq!(number(&rows("open")[0]["number"]), 0);
     let mut calls = BTreeMap::new();
-    let (mut waits, mut received) = (0, 0);
+    let (mut waits, mut roots, mut received) = (0, 0, 0);
     for row in rows("slices") {
         let count = number(&row["number"]);
         match (row["category"].as_str(), row["name"].as_str()) {
             (Some("wait"), _) => waits += count,
+            (Some("root cause"), _) => roots += count,
             (Some("message"), _) => received += count,
             (_, name) => {
                 calls.insert(name.expect("a name").to_owned(), count);
@@ -241,7 +264,13 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
     assert_eq!(received, number(&line["instants"]));
     let lost: u64 = rows("lost").iter().map(|row| number(&row["ns"])).sum();
     assert_eq!(lost, number(&line["values"]["lost (ns)"]));
-    assert_eq!(number(&rows("flows")[0]["number"]), MESSAGES);
+    assert_eq!(roots, number(&line["slices"]["root cause"]));
+    let hops = line["hops"].as_object().expect("hops").values();
+    let flows: Vec<u64> = rows("flows")
+        .iter()
+        .map(|row| number(&row["number"]))
+        .collect();
+    assert_eq!(flows, [MESSAGES, hops.map(number).sum()]);
     let late = |row: &&Value| row["sent"] == "MPI_Send" && row["received"] == "MPI_Recv";
     let late: u64 = rows("ends")
         .iter()
@@ -250,10 +279,8 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
         .sum();
     // A late message in each of ten rounds, and one after the wildcards.
     assert_eq!(late, 20);
-    let tracks: Vec<_> = rows("tracks")
-        .iter()
-        .map(|row| row["name"].as_str())
-        .collect();
+    let tracks = rows("tracks").iter().map(|row| row["name"].as_str());
+    let tracks: Vec<_> = tracks.filter(|name| *name != Some("root causes")).collect();
     let counters = ["messages in flight", "threads waiting"];
     let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
     let all = ["traffic on 4 ranks"].iter().chain(&counters).chain(&ranks);

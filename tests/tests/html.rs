@@ -150,6 +150,7 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
         findings.len() as u64
     );
     timelines(&mut browser, findings);
+    roots(&mut browser, &report);
     let source = browser.value("document.querySelector('#finding-1 .here').textContent");
     let line = findings[0]["location"]["line"].to_string();
     let source = source.as_str().expect("a line");
@@ -209,6 +210,46 @@ fn timelines(browser: &mut Browser, findings: &[Value]) {
     for text in ["rank 3|waits", "rank 2|is late", "MPI_Recv heat.c:"] {
         assert!(texts.contains(text), "{text}: {texts}");
     }
+}
+
+/// Findings link to their root causes, and root causes to their findings.
+fn roots(browser: &mut Browser, report: &Value) {
+    let findings = report["bottlenecks"].as_array().expect("findings");
+    let roots = report["root_causes"].as_array().expect("root causes");
+    assert_eq!(
+        count(browser, "#roots tbody tr"),
+        roots.len().min(50) as u64
+    );
+    let links = |browser: &mut Browser, within: &str, to: &str| -> Vec<String> {
+        let all = format!("{within} a[href^='#{to}']");
+        let all = browser.value(&format!(
+            "[...document.querySelectorAll({all:?})].map((one) => one.getAttribute('href'))"
+        ));
+        serde_json::from_value(all).expect("links")
+    };
+    let mut known = 0;
+    for (number, found) in (1..).zip(findings) {
+        let shares = found["root_causes"].as_array().map_or(&[][..], |all| all);
+        let ids = shares
+            .iter()
+            .map(|share| share["id"].as_str().expect("an id"));
+        let expected: Vec<String> = ids.map(|id| format!("#{id}")).collect();
+        let there = links(browser, &format!("#finding-{number}"), "rc");
+        assert_eq!(there, expected, "{number}");
+        for id in there {
+            let back = links(browser, &id, "finding-");
+            assert!(
+                back.contains(&format!("#finding-{number}")),
+                "{id}: {back:?}"
+            );
+            known += 1;
+        }
+    }
+    assert!(known > 0);
+    let first = browser.value("document.querySelector('#rc1').textContent");
+    let first = first.as_str().expect("a text");
+    let hint = roots[0]["hints"][0].as_str().expect("a hint");
+    assert!(first.starts_with("rc1") && first.contains(hint), "{first}");
 }
 
 /// Columns sort by keyboard.

@@ -21,6 +21,7 @@ macro_rules! programs {
 programs! {
     completion: "completion.c";
     completion_near_miss: "completion_near_miss.c";
+    collectives_polled: "collectives_polled.c";
     cplusplus: "cplusplus.cpp";
     early_reduce: "early_reduce.c";
     early_reduce_near_miss: "early_reduce_near_miss.c";
@@ -28,8 +29,11 @@ programs! {
     early_scan: "early_scan.c";
     early_scan_near_miss: "early_scan_near_miss.c";
     early_scan_two_late: "early_scan_two_late.c";
+    empty_epochs: "empty_epochs.c";
+    empty_messages: "empty_messages.c";
     fortran_mpif: "fortran_mpif.f";
     fortran_mpif_free: "fortran_mpif_free.f90";
+    fortran_polled: "fortran_polled.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
     fence_assertions: "fence_assertions.c";
@@ -40,6 +44,7 @@ programs! {
     late_post_near_miss: "late_post_near_miss.c";
     late_receiver_isend_wait: "late_receiver_isend_wait.c";
     late_receiver_near_miss: "late_receiver_near_miss.c";
+    late_receiver_polled: "late_receiver_polled.c";
     late_receiver_rendezvous: "late_receiver_rendezvous.c";
     late_receiver_ssend: "late_receiver_ssend.c";
     late_sender_bsend_rsend: "late_sender_bsend_rsend.c";
@@ -52,13 +57,14 @@ programs! {
     late_sender_nested_communicator: "late_sender_nested_communicator.c";
     late_sender_one_line: "late_sender_one_line.c";
     late_sender_one_line_some: "late_sender_one_line_some.c";
+    late_sender_polled: "late_sender_polled.c";
+    late_sender_polled_near_miss: "late_sender_polled_near_miss.c";
     late_sender_persistent: "late_sender_persistent.c";
     late_sender_probe: "late_sender_probe.c";
     late_sender_recv: "late_sender_recv.c";
     late_sender_recv_near_miss: "late_sender_recv_near_miss.c";
     late_sender_sendrecv_ring: "late_sender_sendrecv_ring.c";
     late_sender_subcommunicator: "late_sender_subcommunicator.c";
-    late_sender_test_near_miss: "late_sender_test_near_miss.c";
     late_sender_threads: "late_sender_threads.c";
     late_sender_truncated: "late_sender_truncated.c";
     late_sender_two_lengths: "late_sender_two_lengths.c";
@@ -129,6 +135,7 @@ programs! {
     wait_on_value: "wait_on_value.c";
     wait_on_value_contexts: "wait_on_value_contexts.c";
     wait_on_value_near_miss: "wait_on_value_near_miss.c";
+    wait_on_value_polled: "wait_on_value_polled.c";
     wait_on_value_atomics: "wait_on_value_atomics.c";
     wait_at_window: "wait_at_window.c";
     wait_at_window_near_miss: "wait_at_window_near_miss.c";

@@ -29,12 +29,13 @@ fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<()
         (&solve["kind"], &solve["locations"]),
         (&"region".into(), &ranks.into())
     );
-    assert_eq!(rows["time loop"]["kind"], "phase");
     let mean = 0.1 + 0.3 / ranks as f64;
     let right = solve["worst_rank"] == late
         && near(number(solve, "max_s"), 0.4, 0.02)
         && near(number(solve, "mean_s"), mean, 0.02)
         && near(number(solve, "imbalance_s"), 0.3 * (ranks - 1) as f64, 0.04)
+        && near(number(solve, "overload_s"), 0.4 - mean, 0.04)
+        && number(solve, "non_participation_s") == 0.0
         && near(number(solve, "instance_max_s"), 0.08, 0.01)
         && solve["filter"] == "imbalance";
     check(right, solve)?;
@@ -79,11 +80,31 @@ fn regions_of_a_c_program() {
         };
         assert!(around.is_some_and(is_between), "{path:?}");
         assert!(!path.contains(&"solve".to_owned()));
+        assert_eq!(rows["time loop"]["kind"], "phase");
         imbalance(&rows, 3, 2)?;
         check(near(barrier.severity_s, 0.6, 0.05), barrier)?;
         let archive = exports(&run);
         same_regions(run, archive, &rows);
         Ok(())
+    });
+}
+
+/// Nobody wrote the sums of these regions: they follow from the records.
+#[test]
+fn regions_of_a_killed_program() {
+    until_right("regions-killed", |attempt| {
+        let bench = Bench::sharing(&format!("regions-killed-{attempt}"));
+        let flags = with_header(&["-DKILLED"]);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let program = bench.compile("regions/imbalance.c", &flags, &[]);
+        let outcome = bench.traced(3, &[program.as_os_str()], "trace").run();
+        assert!(!outcome.success(), "{outcome}");
+        let trace = bench.path("trace");
+        let (report, rows) = analyze(&Recorded { bench, trace }, &[]);
+        assert_eq!(report.anomaly("truncated_trace"), 3);
+        assert_eq!(report.anomaly("regions_left_out"), 3);
+        assert_eq!(rows.keys().collect::<Vec<_>>(), ["output", "solve", "step"]);
+        imbalance(&rows, 3, 2)
     });
 }
 
@@ -260,6 +281,7 @@ fn regions_of_a_fortran_program() {
         check(right, barrier)?;
         assert!(!rows.contains_key("paused"), "{rows:?}");
         assert_eq!(rows["resumed"]["calls"], 2);
+        assert_eq!(rows["time loop"]["kind"], "phase");
         imbalance(&rows, 2, 1)
     });
 }

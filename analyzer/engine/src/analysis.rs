@@ -8,8 +8,10 @@ use laggard_baselines::Used;
 use laggard_comm::{self as comm, Job, merge_up};
 use laggard_report::Report;
 use laggard_trace::calls::GenericType;
+use rayon::prelude::*;
 
 use crate::basics::anomaly::{Anomalies, Level};
+use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::clock::ClockMap;
 use crate::clock::causality::Violations;
@@ -19,10 +21,11 @@ use crate::findings::odd;
 use crate::findings::per_rank::Rows;
 use crate::findings::places::Places;
 use crate::findings::regions::Regions;
-use crate::findings::{hanging, merge, per_rank, places, regions};
+use crate::findings::{hanging, imbalance, merge, per_rank, places, regions};
 use crate::input::open::{self, Opened};
+use crate::input::regions::regions_of;
 use crate::judge::account;
-use crate::judge::profile::{self, Profile, Profiled};
+use crate::judge::profile::{self, LocationTimes, Profile, Profiled};
 use crate::options::{Analysis, AnalyzeOptions};
 use crate::phases::Phases;
 use crate::replay::agent::Agent;
@@ -130,6 +133,9 @@ fn profile_all(
     let stopped = Moments::new(job, opened, timeline).stopped;
     let mut profiled = profile::of_all(opened, &clocks, stopped);
     let clocks: Vec<_> = clocks.into_iter().map(|(clock, _)| clock).collect();
+    opened.locations.par_iter_mut().for_each(|location| {
+        location.regions = regions_of(location).into_owned();
+    });
     let (mapped, meetings) = regions::apply(
         job,
         &options.operations,
@@ -139,7 +145,9 @@ fn profile_all(
         symbols(options),
         anomalies,
     )?;
-    let regions = regions::sums(&opened.locations, &profiled, &clocks, &mapped, anomalies);
+    let mut regions = regions::sums(&opened.locations, &profiled, &clocks, &mapped, anomalies);
+    let ranks = opened.agent_of.iter().filter(|&&agent| agent != NONE);
+    regions::share(job, &mut regions, ranks.count() as u64)?;
     // Free at once: with many ranks, unused memory adds up. The same applies below.
     let locations = opened.locations.iter_mut();
     locations.for_each(|location| {
@@ -208,6 +216,7 @@ impl<'a> Settling<'a> {
             clocks: &clocks,
             numbers: self.numbers,
             folds: !self.options.charge_last,
+            end: self.end,
         };
         search.find(&agent.ranks, links).unwrap_or_else(|error| {
             if self.job.agent() == 0 {
@@ -255,6 +264,7 @@ impl<'a> Settling<'a> {
         for mut rank in std::mem::take(&mut agent.ranks) {
             merge::collect(&mut rank, self.profiled, &mut own);
             odd::unmatched(&rank, &opened.truncated, &mut own.anomalies);
+            odd::beyond_window(&rank, &mut own.anomalies);
             odd::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
             odd::cut_off(&rank, self.end, &mut own.anomalies);
         }
@@ -265,6 +275,9 @@ impl<'a> Settling<'a> {
 
     /// Names the places of findings. From here on, one source line is one finding.
     fn name_places(&self, own: &mut Own) -> Result<Places> {
+        let walls = own.locations.iter().map(LocationTimes::wall);
+        let walls = walls.fold(0, u64::saturating_add);
+        imbalance::keep_notable(self.job, &mut own.computed, walls)?;
         let lossy = comm::union(self.job, merge::lossy(own))?;
         let paths = merge::paths_of(own, &lossy);
         let texts = places::paths(self.job, paths, &self.opened.locations, self.profiled)?;

@@ -1,6 +1,7 @@
-//! Matches findings of different runs.
+//! Matches findings, regions and root causes of different runs.
 //!
-//! Within one revision a finding is identified by its line and call path. Between revisions lines
+//! Within one revision a finding is identified by its line and call path. A root cause has up to two
+//! places, those of the calls before and after it. Between revisions lines
 //! move and functions are renamed. So matching takes several rounds, each for the findings left
 //! over:
 //!
@@ -10,11 +11,11 @@
 //! 4. the same function;
 //! 5. a function that the other revision does not know, called by the same functions.
 //!
-//! Pattern and operation must be the same in all rounds.
+//! Pattern and operation, or activity and operations, must be the same in all rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laggard_report::{Bottleneck, Region, SourceLocation};
+use laggard_report::{Bottleneck, Region, RootCause, SourceLocation};
 use serde::Serialize;
 
 use crate::set::base_name;
@@ -31,13 +32,20 @@ pub enum Matched {
     Renamed,
 }
 
-/// The identity of a finding or region.
+/// The identity of a finding, region or root cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Must be equal: pattern and operation, or the kind of a region.
-    kind: (String, String),
+    /// Must be equal: pattern and operation, the kind of a region, or activity and operations.
+    kind: Vec<String>,
     /// Name of a region.
     name: String,
+    /// Where it is: of a root cause its begin and its end, as far as they are calls.
+    spots: Vec<Spot>,
+}
+
+/// A place of an [`Identity`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Spot {
     file: String,
     line: u32,
     /// Without an offset.
@@ -53,21 +61,56 @@ pub struct Identity {
 impl Identity {
     /// Of a finding.
     pub fn of_finding(finding: &Bottleneck) -> Identity {
-        let kind = (finding.pattern.clone(), finding.operation.clone());
-        Identity::new(kind, String::new(), &finding.location)
+        Identity {
+            kind: vec![finding.pattern.clone(), finding.operation.clone()],
+            name: String::new(),
+            spots: vec![Spot::new(&finding.location)],
+        }
     }
 
     /// Of a region.
     pub fn of_region(region: &Region) -> Identity {
-        let kind = (region.kind.clone(), String::new());
-        Identity::new(kind, region.region.clone(), &region.location)
+        Identity {
+            kind: vec![region.kind.clone()],
+            name: region.region.clone(),
+            spots: vec![Spot::new(&region.location)],
+        }
     }
 
-    fn new(kind: (String, String), name: String, place: &SourceLocation) -> Identity {
-        let (function, offset) = split_offset(&place.function);
+    /// Of a root cause: whichever ranks it is of.
+    pub fn of_root_cause(root: &RootCause) -> Identity {
+        let until = root.until.as_ref();
+        let begin = (!root.operation.is_empty()).then_some(&root.location);
+        let end = until.map(|until| &until.location);
+        let until = until.map(|until| until.operation.clone());
         Identity {
-            kind,
-            name,
+            kind: vec![
+                root.activity.clone(),
+                root.operation.clone(),
+                until.unwrap_or_default(),
+            ],
+            name: String::new(),
+            spots: begin.into_iter().chain(end).map(Spot::new).collect(),
+        }
+    }
+
+    /// Positions in their functions or files.
+    fn positions(&self) -> Vec<u64> {
+        self.spots.iter().map(Spot::position).collect()
+    }
+
+    /// How far apart the places of two identities are.
+    fn distance(&self, other: &Identity) -> u64 {
+        let both = self.spots.iter().zip(&other.spots);
+        let apart = both.map(|(one, other)| one.position().abs_diff(other.position()));
+        apart.fold(0, u64::saturating_add)
+    }
+}
+
+impl Spot {
+    fn new(place: &SourceLocation) -> Spot {
+        let (function, offset) = split_offset(&place.function);
+        Spot {
             file: base_name(&place.file).to_owned(),
             line: place.line,
             function: function.to_owned(),
@@ -85,14 +128,10 @@ impl Identity {
         }
     }
 
-    fn is_known(&self) -> bool {
-        !self.function.is_empty()
-    }
-
     /// The functions on the path to its own.
-    fn callers(&self) -> Vec<String> {
+    fn callers(&self) -> &[String] {
         let depth = self.path.len().saturating_sub(1);
-        self.path[..depth].to_vec()
+        &self.path[..depth]
     }
 }
 
@@ -120,32 +159,32 @@ fn function_of(frame: &str) -> String {
 }
 
 /// Must be equal in a round; `None`: not matched in this round.
-type Key = Option<(Vec<String>, u64)>;
+type Key = Option<(Vec<String>, Vec<u64>)>;
 /// A round: the key, and the kind of match.
 type Round = (fn(&Identity) -> Key, Matched);
 
-/// The rounds for findings, in order; within one revision only the first two.
+/// The rounds for findings and root causes, in order; within one revision only the first two.
 const FINDINGS: [Round; 4] = [
     (
         |i| {
-            key(
-                i,
-                &[std::slice::from_ref(&i.file), &i.whole_path],
-                i.position(),
-            )
+            let key = key(i, |spot| {
+                let own = [spot.function.clone(), spot.file.clone()];
+                own.into_iter().chain(spot.whole_path.clone()).collect()
+            });
+            Some((key, i.positions()))
         },
         Matched::Line,
     ),
     (
-        |i| key(i, &[std::slice::from_ref(&i.file)], i.position()),
+        |i| {
+            let key = key(i, |spot| vec![spot.function.clone(), spot.file.clone()]);
+            Some((key, i.positions()))
+        },
         Matched::Line,
     ),
+    (by_functions, Matched::Moved),
     (
-        |i| i.is_known().then(|| key(i, &[&i.path], 0)).flatten(),
-        Matched::Moved,
-    ),
-    (
-        |i| i.is_known().then(|| key(i, &[], 0)).flatten(),
+        |i| in_functions(i, |spot| vec![spot.function.clone()]),
         Matched::Moved,
     ),
 ];
@@ -153,9 +192,8 @@ const SAME_REVISION: usize = 2;
 /// The last round: renamed functions.
 const RENAMED: Round = (
     |i| {
-        let callers = i.callers();
-        let known = !callers.is_empty();
-        known.then(|| (with_kind(i, callers), i.path.len() as u64))
+        let known = i.spots.iter().all(|spot| !spot.callers().is_empty());
+        known.then(|| (key(i, |spot| spot.callers().to_vec()), Vec::new()))
     },
     Matched::Renamed,
 );
@@ -163,36 +201,45 @@ const RENAMED: Round = (
 /// The rounds for regions: the name, then the place.
 const REGIONS: [Round; 2] = [
     (
-        |i| Some((with_kind(i, vec![i.name.clone()]), 0)),
+        |i| {
+            let name = || vec![i.name.clone()];
+            Some((key(i, |_| name()), Vec::new()))
+        },
         Matched::Line,
     ),
-    (
-        |i| i.is_known().then(|| key(i, &[&i.path], 0)).flatten(),
-        Matched::Renamed,
-    ),
+    (by_functions, Matched::Renamed),
 ];
 
-/// A key of kind, function and more.
-fn key(identity: &Identity, more: &[&[String]], position: u64) -> Key {
-    let mut words = with_kind(identity, vec![identity.function.clone()]);
-    for part in more {
-        // So that lists of different lengths give different keys.
-        words.push(part.len().to_string());
-        words.extend_from_slice(part);
-    }
-    Some((words, position))
+/// By function and the functions that call it.
+fn by_functions(identity: &Identity) -> Key {
+    in_functions(identity, |spot| {
+        let own = [spot.function.clone()];
+        own.into_iter().chain(spot.path.clone()).collect()
+    })
 }
 
-fn with_kind(identity: &Identity, mut words: Vec<String>) -> Vec<String> {
-    words.push(identity.kind.0.clone());
-    words.push(identity.kind.1.clone());
+/// If all functions are known.
+fn in_functions(identity: &Identity, of: impl Fn(&Spot) -> Vec<String>) -> Key {
+    let known = identity.spots.iter().all(|spot| !spot.function.is_empty());
+    known.then(|| (key(identity, of), Vec::new()))
+}
+
+/// Kind, and words of each place.
+fn key(identity: &Identity, of: impl Fn(&Spot) -> Vec<String>) -> Vec<String> {
+    let mut words = identity.kind.clone();
+    for spot in &identity.spots {
+        let own = of(spot);
+        // So that lists of different lengths give different keys.
+        words.push(own.len().to_string());
+        words.extend(own);
+    }
     words
 }
 
 /// A pair: position in `before`, position in `after`, and kind of match.
 pub type Pair = (usize, usize, Matched);
 
-/// Matches findings; repeats of one revision only by place.
+/// Matches findings or root causes; repeats of one revision only by place.
 pub fn findings(before: &[Identity], after: &[Identity], same_revision: bool) -> Vec<Pair> {
     if same_revision {
         return pairs(before, after, &FINDINGS[..SAME_REVISION]);
@@ -202,11 +249,13 @@ pub fn findings(before: &[Identity], after: &[Identity], same_revision: bool) ->
     let only = |one: &[Identity], other: &[Identity]| -> Vec<usize> {
         let known: BTreeSet<&String> = other
             .iter()
-            .flat_map(|i| i.path.iter().chain([&i.function]))
+            .flat_map(|i| &i.spots)
+            .flat_map(|spot| spot.path.iter().chain([&spot.function]))
             .collect();
+        let is_other = |spot: &Spot| !known.contains(&spot.function);
         let of_one = one.iter().enumerate();
         of_one
-            .filter(|(_, identity)| !known.contains(&identity.function))
+            .filter(|(_, identity)| identity.spots.iter().any(is_other))
             .map(|(at, _)| at)
             .collect()
     };
@@ -251,13 +300,9 @@ fn pairs(before: &[Identity], after: &[Identity], rounds: &[Round]) -> Vec<Pair>
             }
         }
         for (mut one, mut other) in groups.into_values() {
-            one.sort_by_key(|&at| (before[at].position(), at));
-            other.sort_by_key(|&at| (after[at].position(), at));
-            let distance = |(i, j): (usize, usize)| {
-                before[one[i]]
-                    .position()
-                    .abs_diff(after[other[j]].position())
-            };
+            one.sort_by_key(|&at| (before[at].positions(), at));
+            other.sort_by_key(|&at| (after[at].positions(), at));
+            let distance = |(i, j): (usize, usize)| before[one[i]].distance(&after[other[j]]);
             for (i, j) in align(one.len(), other.len(), &distance) {
                 left[one[i]] = false;
                 right[other[j]] = false;
@@ -390,7 +435,7 @@ mod tests {
         let deep = [at("f", 1, &["main a.c:1", "g a.c:2"])];
         assert_eq!(between(&deep, &[at("h", 1, &["main a.c:1"])]), []);
         let mut other = after[0].clone();
-        other.kind.0 = "late_receiver".to_owned();
+        other.kind[0] = "late_receiver".to_owned();
         assert_eq!(between(&before, &[other]), []);
     }
 
@@ -398,13 +443,13 @@ mod tests {
     fn code_without_lines_moves_too() {
         let at = |offset: &str| {
             let mut identity = at("f", 0, &["app+0x11", "ns::g(int, char)+0x2a"]);
-            (identity.function, identity.offset) = ("f".to_owned(), 0x10);
-            identity.whole_path[2] = format!("f+0x{offset}");
-            identity.path[2] = function_of(&identity.whole_path[2]);
-            identity.offset = u64::from_str_radix(offset, 16).unwrap();
+            let spot = &mut identity.spots[0];
+            spot.whole_path[2] = format!("f+0x{offset}");
+            spot.path[2] = function_of(&spot.whole_path[2]);
+            spot.offset = u64::from_str_radix(offset, 16).unwrap();
             identity
         };
-        assert_eq!(at("1f").path, ["app", "ns::g(int, char)", "f"]);
+        assert_eq!(at("1f").spots[0].path, ["app", "ns::g(int, char)", "f"]);
         assert_eq!(between(&[at("1f")], &[at("2f")]), [(0, 0, Matched::Moved)]);
         assert_eq!(function_of("ns::g(int, char) a.c:7"), "ns::g(int, char)");
         assert_eq!(function_of("operator new"), "operator new");
@@ -428,6 +473,46 @@ mod tests {
         let expected = [(0, 0, Matched::Renamed), (1, 1, Matched::Line)];
         assert_eq!(regions(&before, &after, false), expected);
         assert_eq!(regions(&before, &after, true), [(1, 1, Matched::Line)]);
+    }
+
+    #[test]
+    fn root_causes_have_two_ends() {
+        let root = |begin: u32, until: u32| {
+            let place = |line| SourceLocation {
+                file: "/src/app.c".to_owned(),
+                line,
+                function: "step".to_owned(),
+                callpath: vec!["main a.c:1".to_owned(), format!("step app.c:{line}")],
+                ..SourceLocation::default()
+            };
+            Identity::of_root_cause(&RootCause {
+                activity: "computation".to_owned(),
+                operation: "MPI_Barrier".to_owned(),
+                location: place(begin),
+                until: Some(laggard_report::RootSite {
+                    operation: "MPI_Send".to_owned(),
+                    location: place(until),
+                }),
+                ..RootCause::default()
+            })
+        };
+        // The same begin, two ends.
+        let before = [root(10, 30), root(10, 20)];
+        let after = [root(10, 20), root(10, 30)];
+        let expected = [(0, 1, Matched::Line), (1, 0, Matched::Line)];
+        assert_eq!(findings(&before, &after, true), expected);
+        // Only the end moved.
+        assert_eq!(
+            between(&before[..1], &[root(10, 33)]),
+            [(0, 0, Matched::Moved)]
+        );
+        assert_eq!(findings(&before[..1], &[root(10, 33)], true), []);
+        // Nothing before it: only the end counts.
+        let mut start = root(0, 20);
+        start.spots.remove(0);
+        start.kind[1].clear();
+        assert_eq!(between(&before, std::slice::from_ref(&start)), []);
+        assert_eq!(between(&[start.clone()], &[start]), [(0, 0, Matched::Line)]);
     }
 
     proptest! {

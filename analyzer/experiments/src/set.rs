@@ -167,6 +167,18 @@ fn of_files(list: &[Run]) -> String {
     common.trim_end_matches(['-', '_', '.', ' ']).to_owned()
 }
 
+/// Start-up and shut-down within all time; 0 in reports that do not separate them.
+pub(crate) fn start_and_end(report: &Report) -> f64 {
+    let sums = report.sums();
+    sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0)
+}
+
+/// Whether root causes were searched in all runs.
+pub(crate) fn have_roots(experiments: &[Experiment]) -> bool {
+    let mut runs = experiments.iter().flat_map(|experiment| &experiment.runs);
+    runs.all(|run| run.report.root_causes.is_some())
+}
+
 /// Caveats for numbers with different meanings in the runs.
 pub(crate) fn notes(experiments: &[Experiment]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -189,6 +201,14 @@ pub(crate) fn notes(experiments: &[Experiment]) -> Vec<String> {
             first.report.run.hosts.len(),
             run.source,
             run.report.run.hosts.len()
+        ));
+    }
+    let lacking = runs().find(|run| run.report.root_causes.is_none());
+    if let Some(run) = lacking.filter(|_| runs().any(|run| run.report.root_causes.is_some())) {
+        notes.push(format!(
+            "{}: root causes were not searched, so they are not compared (laggard analyze without \
+             --fast searches them)",
+            run.source
         ));
     }
     for run in runs() {

@@ -36,6 +36,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             parallel: computation / all,
             load_balance: 1.0,
             communication: computation / all,
+            ..Efficiency::default()
         },
         phases_of_run: None,
         location_sums: Some(LocationSums {
@@ -55,12 +56,18 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             total_s: all - computation,
             wait_s: 0.0,
             cost_s: None,
+            ..OperationTimes::default()
         }],
         root_causes: None,
         untraced_s: None,
+        wait_classes: Default::default(),
+        delay_costs: Default::default(),
+        critical_path: None,
+        parallelism: None,
         bottlenecks: Vec::new(),
         below_hotspot: None,
         called_once: Vec::new(),
+        imbalance: Vec::new(),
         regions: Vec::new(),
         anomalies: Vec::new(),
     }

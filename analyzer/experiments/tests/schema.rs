@@ -58,6 +58,8 @@ fn comparisons_are_as_the_schema_says() {
     for (path, wrong) in [
         ("/schema", "laggard-compare/2".into()),
         ("/noise/evidence", "feeling".into()),
+        ("/root_causes/0/activity", "idling".into()),
+        ("/root_causes/0/places/0/until/line", (-1).into()),
         ("/bottlenecks/0/states/0", "lost".into()),
         ("/bottlenecks/0/changes/0/verdict", Value::Null),
         ("/revisions/0/ranks", (-1).into()),
@@ -76,6 +78,8 @@ fn scalings_are_as_the_schema_says() {
         ("/sizes/0/ranks", 1.5.into()),
         ("/sizes/1/costs/0/kind", "cost".into()),
         ("/sizes/1/parts/0/id", Value::Null),
+        ("/root_causes/0/percent/0", Value::Null),
+        ("/root_causes/0/places/1/rank_set", Value::Null),
     ] {
         let mut value = scaled();
         *value.pointer_mut(path).expect(path) = wrong;

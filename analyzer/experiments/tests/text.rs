@@ -102,6 +102,76 @@ fn findings_are_matched_and_judged() {
 }
 
 #[test]
+fn root_causes_are_matched_and_judged() {
+    let found = two(5);
+    let rows = found.root_causes.as_ref().unwrap();
+    let row = |operation: &str| rows.iter().find(|row| row.operation == operation).unwrap();
+    let computed = row("MPI_Recv");
+    assert_eq!(computed.matched, [Some(Matched::Moved)]);
+    assert_eq!(computed.changes[0].verdict, Verdict::Better);
+    assert_eq!(row("MPI_File_write_at").states, [compare::State::Gone]);
+    assert_eq!(row("MPI_File_write_all").states, [compare::State::New]);
+    // The same network as before.
+    assert_eq!(row("MPI_Send").activity, "latency");
+    assert_eq!(row("MPI_Send").changes[0].verdict, Verdict::Same);
+    assert_eq!(row("MPI_Send").matched, [Some(Matched::Line)]);
+    // Of reports without root causes nothing is said, but why.
+    let mut fast = example();
+    fast.root_causes = None;
+    let one = vec![run("a.json", example())];
+    let found = compare(
+        vec![one, vec![run("b.json", fast.clone())]],
+        &Options::default(),
+    )
+    .unwrap();
+    assert!(found.root_causes.is_none());
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.starts_with("b.json: root causes were not"))
+    );
+    let fast = ["c.json", "d.json"].map(|name| vec![run(name, fast.clone())]);
+    let found = compare(fast.to_vec(), &Options::default()).unwrap();
+    assert!(
+        found.root_causes.is_none() && found.notes.is_empty(),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn root_causes_grow_with_the_ranks() {
+    let found = sizes();
+    let rows = found.root_causes.as_ref().unwrap();
+    let row = |operation: &str| rows.iter().find(|row| row.operation == operation).unwrap();
+    let computed = row("MPI_Recv");
+    assert_eq!(rows[0].operation, computed.operation);
+    // Of three repeats the one in the middle.
+    assert_eq!(computed.severity_s, [0.2 * 1.004, 2.0, 15.2]);
+    assert_eq!(computed.lost_s, [0.0, 1.7992, 14.9992]);
+    assert!((computed.percent[2] - 15.2 / (4.0 * 12.9) * 100.0).abs() < 0.2);
+    assert!(computed.grows());
+    let written = row("MPI_File_write_at");
+    assert!(written.places[0].is_none() && written.places[2].is_some());
+    assert_eq!(written.severity_s, [0.0, 0.0, 1.4]);
+    // Weak scaling: four times the work, four times the waiting are no loss.
+    let weak = scale::Options {
+        growth: Some(scale::Growth::Weak),
+        ..scale::Options::default()
+    };
+    let mut four = example();
+    four.root_causes.as_mut().unwrap()[0].severity_s = 0.8;
+    let one = smaller(1, four.run.wall_time_s, 0.2);
+    let lists = vec![vec![run("1.json", one)], vec![run("4.json", four)]];
+    let found = scale(lists, &weak).unwrap();
+    let rows = found.root_causes.unwrap();
+    let same = rows.iter().find(|row| row.operation == "MPI_Recv").unwrap();
+    assert_eq!(same.lost_s, [0.0, 0.0]);
+    assert!(!same.grows());
+}
+
+#[test]
 fn a_finding_that_comes_back_is_one() {
     let mut without = example();
     without.bottlenecks.remove(0);
@@ -144,6 +214,7 @@ fn pictures_show_the_numbers() {
         "heat: revisions",
         "before",
         "a&lt;b &amp; c",
+        "rank 0 computed between MPI_Recv at",
         "Late sender in MPI_Recv",
         "exchange.c:151 exchange_halo",
         "smooth",

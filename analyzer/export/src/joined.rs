@@ -5,9 +5,11 @@ use laggard_engine::events::{Collective, Events, Joined, Member, Message, Messag
 use laggard_tables::trace::{CollectiveRow, MemberRow, MessageRow, Rows, Table, Tables, WaitRow};
 
 use super::keys::{call_key, group_key, pattern_key};
+use super::roots::Roots;
 
 /// The joined tables.
-pub struct JoinedTables {
+pub struct JoinedTables<'r> {
+    roots: &'r Roots<'r>,
     /// Rank and thread of each location.
     places: Vec<(u32, u32)>,
     messages: (Table, Rows<MessageRow>),
@@ -16,11 +18,12 @@ pub struct JoinedTables {
     waits: (Table, Rows<WaitRow>),
 }
 
-impl JoinedTables {
+impl<'r> JoinedTables<'r> {
     /// Begins the tables.
-    pub fn new(tables: &Tables, events: &Events) -> Result<Self> {
+    pub fn new(tables: &Tables, events: &Events, roots: &'r Roots<'r>) -> Result<Self> {
         let places = (0..events.locations()).map(|at| events.place(at));
         Ok(JoinedTables {
+            roots,
             places: places.map(|place| (place.rank, place.thread)).collect(),
             messages: (tables.table::<MessageRow>()?, Rows::default()),
             members: (tables.table::<MemberRow>()?, Rows::default()),
@@ -46,7 +49,7 @@ impl JoinedTables {
     }
 }
 
-impl Joined for JoinedTables {
+impl Joined for JoinedTables<'_> {
     fn message(&mut self, message: &Message) -> Result<()> {
         let Message { send, receive, .. } = message;
         let done = |end: &MessageEnd| end.done;
@@ -130,9 +133,13 @@ impl Joined for JoinedTables {
             leave_ns: wait.leave,
             lost_ns: wait.lost,
             call_path: wait.call_path,
-            cause_rank: wait.cause.map(|cause| cause.0),
-            cause_call: wait.cause.map(|cause| call_key(cause.1)),
-            cause_call_path: wait.cause.map(|cause| cause.2),
+            cause_rank: wait.cause.map(|cause| cause.rank),
+            cause_call: wait.cause.map(|cause| call_key(cause.call)),
+            cause_call_path: wait.cause.map(|cause| cause.call_path),
+            root_cause: self
+                .roots
+                .of_wait(wait.pattern, wait.call, wait.call_path)
+                .map(|at| at as u32 + 1),
         });
         Ok(self.waits.1.flush(&mut self.waits.0, false)?)
     }

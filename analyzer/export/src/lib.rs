@@ -12,6 +12,7 @@ mod names;
 mod operation;
 mod otf2;
 mod perfetto;
+mod roots;
 mod selection;
 mod stacks;
 mod tables;

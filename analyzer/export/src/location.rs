@@ -160,17 +160,26 @@ impl Writer<'_> {
             return self.region(state, &signature, event.value.is_none(), (enter, leave));
         }
         let told = told(known, event);
+        let off = event.off.map(|ticks| self.traced.length_ns(ticks) as u64);
+        let slept = match off {
+            Some(_) => told.in_vain(off),
+            None => told,
+        };
         // A record of many calls spreads them evenly, as nothing else is known.
         let count = event
             .repeated
             .map_or(1, |(count, _)| u64::from(count.max(1)));
-        let length = leave.saturating_sub(enter) / count;
-        let inside = event.repeated.map_or(length, |(_, ticks)| {
-            (self.traced.length_ns(ticks.into()) as u64 / count).min(length)
+        let whole = leave.saturating_sub(enter);
+        let inside = event.repeated.map_or(whole, |(_, ticks)| {
+            (self.traced.length_ns(ticks.into()) as u64).min(whole)
         });
+        let each = inside / count;
         for n in 0..count {
-            let enter = enter + n * length;
-            self.call(state, &signature, &told, (enter, enter + inside), event)?;
+            let part = u128::from(whole - each) * u128::from(n) / u128::from((count - 1).max(1));
+            let enter = enter + part as u64;
+            // The sleep was after the last of them.
+            let told = if n + 1 == count { &slept } else { &told };
+            self.call(state, &signature, told, (enter, enter + each), event)?;
         }
         Ok(())
     }
@@ -316,7 +325,7 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
         };
         if known.has(flags::UNSUCCESSFUL) {
             // Readers cannot know that without an address it neither writes nor takes a lock.
-            return Told::of_memory(None, None, operand);
+            return Told::of_memory(None, None, operand).in_vain(Some(0));
         }
         return Told::of_memory(event.address.or(parameter), event.value, operand);
     }

@@ -16,7 +16,8 @@ use laggard_otf2::definitions::{
 };
 use laggard_otf2::events::{ANY, Event, TOLD};
 use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker, TOLD_NUMBERS};
-use laggard_report::Report;
+use laggard_report::layout::GLUE;
+use laggard_report::{Bottleneck, Instance, Report, words};
 
 use super::groups::Groups;
 use super::location::Writer;
@@ -26,7 +27,8 @@ use super::names::{PARADIGMS, ROLES};
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;
 /// Writes the trace as the archive `output/traces.otf2`, in a new directory; returns its anchor
-/// file. Findings of a report are marked.
+/// file. Findings and
+/// root causes of a report are marked.
 pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<PathBuf> {
     if laggard_files::exists(output) {
         bail!(
@@ -205,22 +207,49 @@ fn describe(
     }
 }
 
-/// The worst instance of each finding.
+/// The worst instance of each finding; and each root cause, on the rank that causes most of it, in
+/// the worst instance of what it starts.
 fn markers(report: &Report) -> Vec<Marker> {
     let ns = |seconds: f64| (seconds * 1e9).round().max(0.0) as u64;
-    let found = report.bottlenecks.iter().filter_map(|found| {
-        let worst = found.worst_instance.as_ref()?;
+    let time_of = |worst: &Instance| {
         let (time, end) = (ns(worst.start_s), ns(worst.end_s));
+        (time, end.saturating_sub(time))
+    };
+    let roots = report.root_causes.iter().flatten().filter_map(|root| {
+        let is_first = |found: &&Bottleneck| {
+            let first = found.root_causes.first();
+            first.is_some_and(|first| first.id == root.id)
+        };
+        let mut worst = report.bottlenecks.iter().filter(is_first);
+        let (time, duration) = time_of(worst.find_map(|found| found.worst_instance.as_ref())?);
         Some(Marker {
             time,
-            duration: end.saturating_sub(time),
+            duration,
+            location: location_id(root.ranks.first()?.rank, 0),
+            category: "Root cause".to_owned(),
+            text: format!(
+                "{}: {}; {:.9} s of waiting",
+                root.id,
+                words::root_cause(root).replace(GLUE, " "),
+                root.severity_s
+            ),
+        })
+    });
+    let found = report.bottlenecks.iter().filter_map(|found| {
+        let worst = found.worst_instance.as_ref()?;
+        let (time, duration) = time_of(worst);
+        let root = found.root_causes.first();
+        let root = root.map_or(String::new(), |root| format!("; root cause {}", root.id));
+        Some(Marker {
+            time,
+            duration,
             location: location_id(worst.rank, 0),
             category: found.name.clone(),
             text: format!(
-                "{} in {}: {:.9} s lost here, {:.9} s in all",
+                "{} in {}: {:.9} s lost here, {:.9} s in all{root}",
                 found.name, found.operation, worst.severity_s, found.severity_s
             ),
         })
     });
-    found.collect()
+    found.chain(roots).collect()
 }

@@ -8,16 +8,18 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Events, NONE, Operation, Outcome, Wait};
+use laggard_engine::events::{Events, LateCall, NONE, Operation, Outcome, Wait};
 use laggard_patterns::PatternId;
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
-use laggard_report::Report;
-use laggard_report::units::count;
+use laggard_report::layout::GLUE;
+use laggard_report::units::{count, duration};
+use laggard_report::{Report, words};
 use laggard_trace::calls::{self, Call};
 use laggard_trace::{Endpoint, PEER_ANY, flags};
 use links::{Cursor, Links, span};
 use rustc_hash::FxHashMap;
 
+use super::roots::{Roots, Stretch, title};
 use super::selection::{Choice, Drawn, Selection};
 use super::target::Target;
 
@@ -53,7 +55,10 @@ pub fn perfetto(
         values: &[],
         colour: None,
     };
+    let roots = Roots::new(events, report);
     let mut line = TimeLine {
+        causes: vec![None; roots.all.len()],
+        roots: &roots,
         events,
         selection: &selection,
         links: &links,
@@ -145,8 +150,8 @@ impl Alike {
     }
 }
 
-/// Pattern and late party, as in [`Wait`].
-type LossKind = (u8, Option<(u32, u16, u32)>);
+/// What is said of a loss: pattern, rank, call and call path of the late call, root cause.
+type LossKind = (u8, Option<(u32, u16, u32)>, Option<usize>);
 
 /// The trace in the making.
 struct TimeLine<'e, W> {
@@ -162,6 +167,10 @@ struct TimeLine<'e, W> {
     calls: FxHashMap<Alike, Prepared>,
     /// Kinds of losses, by pattern and cause.
     losses: FxHashMap<LossKind, Prepared>,
+    /// The report's root causes.
+    roots: &'e Roots<'e>,
+    /// Kinds of slices by root cause.
+    causes: Vec<Option<Prepared>>,
     /// Lines of the program by call path, and whole call paths.
     places: Vec<String>,
     paths: Vec<String>,
@@ -229,7 +238,19 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         // Signatures have other numbers at each location.
         self.calls.clear();
         let mut result = Ok(());
+        let mut follower = self.roots.follow(events.place(at).rank);
+        let mut has_track = false;
         events.operations(at).read(|operation| {
+            for stretch in follower.next(operation).into_iter().flatten() {
+                let drawn = match selection.has_time(stretch.1, stretch.2) {
+                    true => self.cause(at, stretch, &mut has_track),
+                    false => Ok(()),
+                };
+                result = std::mem::replace(&mut result, Ok(())).and(drawn);
+            }
+            if result.is_err() {
+                return ControlFlow::Break(());
+            }
             if !selection.has_call(operation) {
                 // Calls are in the order of their ends, so none follows.
                 return match operation.enter >= selection.until {
@@ -244,6 +265,47 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             }
         });
         result
+    }
+
+    /// Draws what others waited for in the end, on a track of its own.
+    fn cause(&mut self, at: usize, (root, begin, end): Stretch, known: &mut bool) -> Result<()> {
+        let track = FIRST + (self.events.locations() + at) as u64;
+        if !std::mem::replace(known, true) {
+            self.writer.track(&Track {
+                uuid: track,
+                parent: Some(track_of(at)),
+                name: "root causes",
+                description: "what others waited for in the end",
+                order: 0,
+            })?;
+        }
+        if self.causes[root].is_none() {
+            let found = &self.roots.all[root];
+            let what = words::root_cause(found).replace(GLUE, " ");
+            let waiting = duration(found.severity_s).replace(GLUE, " ");
+            let mut values = vec![
+                ("what", Value::Text(&what)),
+                ("starts waiting of", Value::Text(&waiting)),
+            ];
+            values.extend(found.hints.first().map(|hint| ("try", Value::Text(hint))));
+            self.causes[root] = Some(self.writer.prepare(&Kind {
+                name: &title(found),
+                category: "root cause",
+                values: &values,
+                colour: None,
+            })?);
+        }
+        if let Some(kind) = &self.causes[root] {
+            self.writer.begin(&Slice {
+                track,
+                begin,
+                kind,
+                number: None,
+                flows_from: &[],
+                flows_to: &[],
+            })?;
+        }
+        Ok(self.writer.end(track, end)?)
     }
 
     fn call(&mut self, at: usize, operation: &Operation, cursor: &mut Cursor) -> Result<()> {
@@ -268,8 +330,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             true => Vec::new(),
             false => cursor.waits(operation.enter, operation.leave),
         };
-        for wait in waits {
-            free = self.wait(track, wait, free)?;
+        for (wait, flow) in waits {
+            free = self.wait(track, (wait, *flow), free)?;
         }
         if !cursor.late.is_empty() {
             self.writer.instant(&Slice {
@@ -306,19 +368,21 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
     }
 
     /// Draws a call's loss, after `free`; returns its end.
-    fn wait(&mut self, track: u64, wait: &Wait, free: i64) -> Result<i64> {
+    fn wait(&mut self, track: u64, (wait, flow): (&Wait, Option<u64>), free: i64) -> Result<i64> {
         let (begin, end) = span(wait);
         let (begin, end) = (begin.max(free), end.max(free));
-        let kind = (wait.pattern, wait.cause);
+        let late = |late: LateCall| (late.rank, late.call, late.call_path);
+        let root = self.roots.of_wait(wait.pattern, wait.call, wait.call_path);
+        let kind = (wait.pattern, wait.cause.map(late), root);
         if !self.losses.contains_key(&kind) {
-            self.prepare_loss(wait)?;
+            self.prepare_loss(wait, kind)?;
         }
         self.writer.begin(&Slice {
             track,
             begin,
             kind: &self.losses[&kind],
             number: Some((self.lost, wait.lost)),
-            flows_from: &[],
+            flows_from: flow.as_slice(),
             flows_to: &[],
         })?;
         self.writer.end(track, end)?;
@@ -327,19 +391,23 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
     }
 
     /// Prepares the details of losses of one pattern with one cause.
-    fn prepare_loss(&mut self, wait: &Wait) -> Result<()> {
+    fn prepare_loss(&mut self, wait: &Wait, kind: LossKind) -> Result<()> {
         let pattern = PatternId::from_number(wait.pattern);
         let pattern = pattern.map_or("waiting", PatternId::name);
         let mut values = Vec::new();
         let mut name = pattern.to_owned();
-        if let Some((rank, call, path)) = wait.cause {
+        if let Some((rank, call, path)) = kind.1 {
             let place = &self.places[path as usize];
             values.push(("late rank", Value::Number(i64::from(rank))));
             values.push(("late call", Value::Text(calls::name(call))));
             values.push(("late where", Value::Text(place)));
             name = format!("{pattern}: rank {rank} in {} {place}", calls::name(call));
         }
-        let kind = self.writer.prepare(&Kind {
+        let root = kind.2.map(|at| &self.roots.all[at]);
+        let root = root.map(|root| format!("{}: {}", root.id, words::root_cause(root)));
+        let root = root.map(|text| text.replace(GLUE, " "));
+        values.extend(root.as_ref().map(|text| ("root cause", Value::Text(text))));
+        let prepared = self.writer.prepare(&Kind {
             name: name.trim_end(),
             category: "wait",
             values: &values,
@@ -348,7 +416,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         if self.losses.len() >= MOST_KINDS {
             self.losses.clear();
         }
-        self.losses.insert((wait.pattern, wait.cause), kind);
+        self.losses.insert(kind, prepared);
         Ok(())
     }
 
@@ -367,6 +435,6 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
 
 /// Waits of one pattern because of one call of the program share a colour.
 fn colour(wait: &Wait) -> u64 {
-    let cause = wait.cause.map_or(0, |(_, _, path)| u64::from(path) + 1);
+    let cause = wait.cause.map_or(0, |late| u64::from(late.call_path) + 1);
     u64::from(wait.pattern) << 32 | cause
 }

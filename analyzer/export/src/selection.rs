@@ -77,13 +77,13 @@ impl Selection {
             let Some(finding) = report.bottlenecks.get(number as usize - 1) else {
                 bail!("--around {number}: the report has {all} findings");
             };
-            selection.look_at(finding, options.ranks.is_none());
+            selection.look_at(finding, report, options.ranks.is_none());
         }
         Ok(selection)
     }
 
     /// Selects the time around a finding's worst call and, if ranks may be chosen, its ranks.
-    fn look_at(&mut self, finding: &Bottleneck, choose_ranks: bool) {
+    fn look_at(&mut self, finding: &Bottleneck, report: &Report, choose_ranks: bool) {
         let Some(worst) = &finding.worst_instance else {
             return;
         };
@@ -93,7 +93,11 @@ impl Selection {
         self.until = self.until.min((end + margin) as i64);
         if choose_ranks {
             let causes = finding.causes.iter().take(CAUSES).map(|cause| cause.rank);
-            let ranks = causes.chain([worst.rank]);
+            let roots = report.root_causes.iter().flatten();
+            let first = finding.root_causes.first();
+            let root = first.and_then(|first| roots.clone().find(|root| root.id == first.id));
+            let root = root.and_then(|root| Some(root.ranks.first()?.rank));
+            let ranks = causes.chain([worst.rank]).chain(root);
             self.ranks = ranks.map(|rank| (rank, rank)).collect();
         }
     }
@@ -108,7 +112,12 @@ impl Selection {
     pub fn has_call(&self, operation: &Operation) -> bool {
         !operation.has(flags::PART)
             && self.has_time(operation.enter, operation.leave)
-            && operation.leave - operation.enter >= self.shortest
+            && self.has_length(operation.enter, operation.leave)
+    }
+
+    /// Whether a call is long enough.
+    pub fn has_length(&self, enter: i64, leave: i64) -> bool {
+        leave - enter >= self.shortest
     }
 
     /// Whether an interval overlaps the time that is drawn.

@@ -6,11 +6,12 @@ use std::path::Path;
 use anyhow::Result;
 use laggard_engine::events::{Events, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
+use laggard_report::layout::GLUE;
 use laggard_report::units::count;
-use laggard_report::{Bottleneck, Report, SourceLocation};
+use laggard_report::{Bottleneck, Report, RootCause, SourceLocation, words};
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
-    OperationRow, ProfileRow, RegionRow, Rows, Tables,
+    OperationRow, ProfileRow, RegionRow, RootCauseRow, Rows, Tables, VictimRow,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 
 use super::joined::JoinedTables;
 use super::keys::{call_key, group_key};
+use super::roots::Roots;
 
 /// Locations read at the same time. Not the number of threads, so that files are the same for any
 /// number of them.
@@ -34,11 +36,13 @@ const KINDS: [&str; 4] = ["communicator", "intercommunicator", "window", "file"]
 pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -> Result<String> {
     let tables = Tables::create(output, format, &metadata(events), dictionaries(events))?;
     definitions(&tables, events)?;
-    findings(&tables, &report.bottlenecks)?;
+    let roots = Roots::new(events, report);
+    findings(&tables, report)?;
+    root_causes(&tables, &roots)?;
     profile(&tables, events)?;
     regions(&tables, events)?;
     let join = || {
-        let mut joined = JoinedTables::new(&tables, events)?;
+        let mut joined = JoinedTables::new(&tables, events, &roots)?;
         events.join(&mut joined)?;
         joined.finish()
     };
@@ -327,10 +331,68 @@ fn regions(tables: &Tables, events: &Events) -> Result<()> {
     Ok(())
 }
 
-fn findings(tables: &Tables, findings: &[Bottleneck]) -> Result<()> {
+/// Root causes, and who waited because of each.
+fn root_causes(tables: &Tables, roots: &Roots) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<RootCauseRow>()?, Rows::default());
+    for (number, root) in (1..).zip(roots.all) {
+        rows.push(root_cause_row(number, root));
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    let (mut table, mut rows) = (tables.table::<VictimRow>()?, Rows::default());
+    for (number, root) in (1..).zip(roots.all) {
+        for victim in &root.victims {
+            let place = &victim.location;
+            rows.push(VictimRow {
+                root_cause: number,
+                pattern: victim.pattern.clone(),
+                call: victim.operation.clone(),
+                file: known(&place.file),
+                line: known_line(place.line),
+                function: known(&place.function),
+                frames: known(&place.callpath.join(" > ")),
+                ranks: victim.rank_set.clone(),
+                severity_s: victim.severity_s,
+            });
+            rows.flush(&mut table, false)?;
+        }
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn root_cause_row(number: u32, root: &RootCause) -> RootCauseRow {
+    let (place, until) = (&root.location, root.until.as_ref());
+    let end = |of: fn(&SourceLocation) -> Option<String>| until.and_then(|u| of(&u.location));
+    RootCauseRow {
+        root_cause: number,
+        activity: root.activity.clone(),
+        call: known(&root.operation),
+        file: known(&place.file),
+        line: known_line(place.line),
+        function: known(&place.function),
+        frames: known(&place.callpath.join(" > ")),
+        until_call: until.map(|until| until.operation.clone()),
+        until_file: end(|place| known(&place.file)),
+        until_line: until.and_then(|until| known_line(until.location.line)),
+        until_function: end(|place| known(&place.function)),
+        until_frames: end(|place| known(&place.callpath.join(" > "))),
+        ranks: root.rank_set.clone(),
+        direct_s: root.direct_s,
+        indirect_s: root.indirect_s,
+        severity_s: root.severity_s,
+        percent: root.percent,
+        what: words::root_cause(root).replace(GLUE, " "),
+    }
+}
+
+fn findings(tables: &Tables, report: &Report) -> Result<()> {
     let (mut table, mut rows) = (tables.table::<FindingRow>()?, Rows::default());
-    for (number, finding) in (1..).zip(findings) {
-        rows.push(finding_row(number, finding));
+    let roots = report.root_causes.as_deref().unwrap_or_default();
+    for (number, finding) in (1..).zip(&report.bottlenecks) {
+        rows.push(finding_row(number, finding, roots));
         rows.flush(&mut table, false)?;
     }
     rows.flush(&mut table, true)?;
@@ -338,7 +400,7 @@ fn findings(tables: &Tables, findings: &[Bottleneck]) -> Result<()> {
     Ok(())
 }
 
-fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
+fn finding_row(number: u32, finding: &Bottleneck, roots: &[RootCause]) -> FindingRow {
     let SourceLocation {
         file,
         line,
@@ -347,6 +409,10 @@ fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
         ..
     } = &finding.location;
     let (cause, worst) = (finding.causes.first(), &finding.worst_instance);
+    let root = finding.root_causes.first().and_then(|part| {
+        let at = roots.iter().position(|root| root.id == part.id)?;
+        Some((at as u32 + 1, part.share))
+    });
     let ranks = || laggard_report::rank_ranges(finding.ranks.iter().map(|share| share.rank));
     FindingRow {
         finding: number,
@@ -364,6 +430,8 @@ fn finding_row(number: u32, finding: &Bottleneck) -> FindingRow {
         instances: finding.instances,
         mean_s: finding.mean_s,
         ranks: finding.rank_set.clone().unwrap_or_else(ranks),
+        root_cause: root.map(|(number, _)| number),
+        root_share: root.map(|(_, share)| share),
         cause_rank: cause.map(|cause| cause.rank),
         cause_call: cause.map(|cause| cause.operation.clone()),
         cause_file: cause.and_then(|cause| known(&cause.location.file)),

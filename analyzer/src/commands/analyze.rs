@@ -30,7 +30,14 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     else {
         return Ok(ExitCode::SUCCESS);
     };
-    let Analysis { report, per_rank } = analysis;
+    let Analysis {
+        mut report,
+        per_rank,
+    } = analysis;
+    if let Err(error) = laggard_whatif::add_gains(&options.directory, &mut report) {
+        let error = format!("what the root causes gain is not predicted: {error:#}");
+        screen::say(&error);
+    }
     let written = report.write(&output);
     laggard_comm::signals::is_finished();
     let mut files = Vec::new();

@@ -93,6 +93,9 @@ pub fn write(
     if let Some((calls, _)) = event.repeated {
         write!(out, " repeated={calls}")?;
     }
+    if let Some(ticks) = event.off {
+        write!(out, " off_ticks={ticks}")?;
+    }
     Ok(())
 }
 

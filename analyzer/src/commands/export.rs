@@ -58,7 +58,7 @@ pub fn export(options: &Export) -> Result<ExitCode> {
 }
 
 /// Says on stderr what of the trace is missing from what is written.
-fn note(events: &Events) {
+pub fn note(events: &Events) {
     for anomaly in &events.anomalies {
         if anomaly.severity >= AnomalySeverity::Warning {
             let origin = anomaly.origin.as_ref();
@@ -108,7 +108,7 @@ fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
 }
 
 /// Refuses a report that is not about this trace.
-fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
+pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
     let run = &report.run;
     let program = events.program().first().map_or("", String::as_str);
     let is_same = run.ranks == events.ranks()

@@ -19,6 +19,7 @@ mod scale;
 mod screen;
 mod show;
 mod sources;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Show(options) => show::show(&options),
         Command::Compare(options) => compare::compare(&options),
         Command::Scale(options) => scale::scale(&options),
+        Command::WhatIf(options) => whatif::what_if(&options),
         Command::Info(options) => info::info(&options),
         Command::Dump(options) => dump::dump(&options),
         Command::Export(options) => export::export(&options),

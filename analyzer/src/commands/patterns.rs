@@ -48,7 +48,7 @@ fn list(screen: usize, rules: &RuleBase) -> String {
             PatternId::ALL
                 .iter()
                 .copied()
-                .filter(|p| top(*p) == group.id)
+                .filter(|p| p.group() == group.id)
         };
         if members().next().is_none() {
             continue;
@@ -73,12 +73,6 @@ fn list(screen: usize, rules: &RuleBase) -> String {
     }
     text.push_str("\nlaggard patterns --explain ID says more.\n");
     text
-}
-
-/// The group that a pattern belongs to, over other patterns.
-fn top(pattern: PatternId) -> &'static str {
-    let parent = pattern.row().parent;
-    PatternId::from_id(parent).map_or(parent, top)
 }
 
 /// Patterns above this one.

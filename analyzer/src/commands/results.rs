@@ -13,7 +13,7 @@ use crate::cli::{Format, Output};
 /// What may be replaced by a picture, in words.
 const PICTURE: &str = "a picture (SVG)";
 /// What may be replaced by a result, in words.
-const RESULT: &str = "an older result of the same command";
+pub const RESULT: &str = "an older result of the same command";
 
 /// Writes a picture, over an older one.
 ///
@@ -42,7 +42,7 @@ pub fn check_targets(output: &Output, schema: &str) -> Result<()> {
 }
 
 /// A schema without its version.
-fn family(schema: &str) -> &str {
+pub fn family(schema: &str) -> &str {
     &schema[..schema.find('/').map_or(schema.len(), |at| at + 1)]
 }
 

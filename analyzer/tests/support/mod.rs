@@ -191,6 +191,11 @@ impl Calls {
         writer.define(&[Definition::Neighbours(neighbours)]);
     }
 
+    /// Writes a definition.
+    pub fn define(&mut self, definition: Definition) {
+        self.writer.as_mut().unwrap().define(&[definition]);
+    }
+
     /// Posts so far.
     pub fn posts(&self) -> u64 {
         self.posts
@@ -279,6 +284,20 @@ impl Calls {
         ];
         let writer = self.writer.as_mut().unwrap();
         writer.push_extended(&extensions, enter, leave, id);
+        self.last = leave;
+    }
+
+    /// A call with extension records, in no profile.
+    pub fn extended(
+        &mut self,
+        line: u32,
+        signature: Signature,
+        extensions: &[Record],
+        (enter, leave): (u64, u64),
+    ) {
+        let id = self.signature(line, signature);
+        let writer = self.writer.as_mut().unwrap();
+        writer.push_extended(extensions, enter, leave, id);
         self.last = leave;
     }
 

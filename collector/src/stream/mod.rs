@@ -3,6 +3,7 @@
 mod definitions;
 mod place;
 mod regions;
+mod used;
 
 use std::io;
 
@@ -27,6 +28,7 @@ use crate::types::TypeSizes;
 use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
+use used::Used;
 
 /// A polling loop stays one record while its tests follow each other within this gap.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -49,6 +51,13 @@ pub struct Settings {
     /// Whether records are written; otherwise only the profile.
     pub records: bool,
 }
+
+/// A polling loop is one record for this long, so that little is lost if the program is killed.
+const POLLING_LONGEST: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// What is known of the use of the processor is this old at most when tests begin: reading it takes
+/// as long as many of them.
+const USED_LONGEST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Consecutive unsuccessful tests that are not in the trace yet.
 #[derive(Clone, Copy, Default)]
@@ -81,6 +90,11 @@ pub struct Stream {
     signatures: Signatures,
     tracer: Tracer,
     polling_gap: u64,
+    polling_longest: u64,
+    used_longest: u64,
+    /// Use of the processor at the end of the last long gap after such tests, or when they began.
+    used: Used,
+    used_at: u64,
     lists: Lists,
     /// `None` until the first region.
     regions: Option<Box<Regions>>,
@@ -114,7 +128,11 @@ impl Stream {
             records: settings.records,
             depth: settings.depth,
             polling_gap: clock::ticks(POLLING_GAP),
+            polling_longest: clock::ticks(POLLING_LONGEST),
+            used_longest: clock::ticks(USED_LONGEST),
             polling: Polling::default(),
+            used: Used::default(),
+            used_at: 0,
             signatures: Signatures::new(),
             lists: Lists::default(),
             tracer: Tracer::new(),
@@ -381,6 +399,7 @@ impl Stream {
         let follows = p.count > 0
             && p.count < u32::MAX
             && p.signature == found.id
+            && leave.wrapping_sub(p.enter) < self.polling_longest
             && enter.wrapping_sub(p.leave) < self.polling_gap
             && p.inside + duration <= u64::from(u32::MAX);
         if follows {
@@ -389,7 +408,10 @@ impl Stream {
             p.inside += duration;
             return;
         }
-        self.flush_polling();
+        self.flush_polling(Some(enter));
+        if enter.wrapping_sub(self.used_at) >= self.used_longest {
+            (self.used, self.used_at) = (Used::now(), enter);
+        }
         self.polling = Polling {
             count: 1,
             signature: found.id,
@@ -410,7 +432,7 @@ impl Stream {
     #[inline(always)]
     fn push(&mut self, enter: u64, leave: u64, signature: u32) {
         if self.polling.count != 0 {
-            self.flush_polling();
+            self.flush_polling(Some(enter));
         }
         if self.records {
             self.recorded += 1;
@@ -424,7 +446,7 @@ impl Stream {
             return self.push(enter, leave, signature);
         }
         if self.polling.count != 0 {
-            self.flush_polling();
+            self.flush_polling(Some(enter));
         }
         if self.records {
             self.recorded += 1;
@@ -433,20 +455,39 @@ impl Stream {
         }
     }
 
+    /// Writes the unsuccessful tests that are not in the trace yet; the `next` record is entered
+    /// then.
     #[cold]
     #[inline(never)]
-    fn flush_polling(&mut self) {
+    fn flush_polling(&mut self, next: Option<u64>) {
         let p = std::mem::take(&mut self.polling);
         if p.count == 0 || !self.records {
             return;
         }
         self.recorded += u64::from(p.count);
-        if p.count == 1 {
-            return self.writer.push(p.enter, p.leave, p.signature);
-        }
+        let gap = next.and_then(|next| next.checked_sub(p.leave)).unwrap_or(0);
+        let off = match gap >= self.polling_gap {
+            true => self.slept(gap, p.leave.wrapping_add(gap)),
+            false => 0,
+        };
         let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
+        let slept = Record::extension_u64(Extension::Off, off);
+        let extensions: &[Record] = match (p.count, off) {
+            (1, 0) => return self.writer.push(p.enter, p.leave, p.signature),
+            (1, _) => &[slept],
+            (_, 0) => &[repeated],
+            _ => &[repeated, slept],
+        };
         self.writer
-            .push_extended(&[repeated], p.enter, p.leave, p.signature);
+            .push_extended(extensions, p.enter, p.leave, p.signature);
+    }
+
+    /// How many of the last `gap` ticks before now the thread slept at least. Read after long gaps
+    /// alone.
+    fn slept(&mut self, gap: u64, now: u64) -> u64 {
+        let used = Used::now();
+        self.used_at = now;
+        used.off(&std::mem::replace(&mut self.used, used), gap)
     }
 
     /// Whether records, and so their definitions, are written.
@@ -552,7 +593,7 @@ impl Stream {
     /// Writes profile and end, and closes the file. `inside`: ticks in calls.
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
         let (in_regions, are_left_out) = self.close_regions(inside);
-        self.flush_polling();
+        self.flush_polling(None);
         let profile = self.signatures.profile.entries();
         // Small blocks: the reserve of memory must suffice for one.
         for entries in profile.chunks(256) {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::picture::{legend, px};
 use crate::text::{late_call, name, place, sentence, share};
-use crate::{Page, moment, spread};
+use crate::{Page, moment, roots, spread};
 
 /// Findings open at first.
 const OPEN: usize = 3;
@@ -52,6 +52,7 @@ fn finding(page: &Page, number: usize, found: &Bottleneck) -> Markup {
                 div.two {
                     div {
                         (causes(found))
+                        (roots::of_finding(page.report, found))
                         (hints(found))
                         (path(found))
                     }

@@ -17,8 +17,10 @@
 mod error;
 mod file;
 mod finding;
+mod listing;
 mod moment;
 mod page;
+mod path;
 mod picture;
 mod pictures;
 mod ranks;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::table::EXPLAINED;
 use crate::text::sentence;
-use crate::{Page, finding, pictures, ranks, regions, remarks, roots, summary, table};
+use crate::{Page, finding, path, pictures, ranks, regions, remarks, roots, summary, table};
 
 /// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
@@ -24,6 +24,10 @@ pub fn page(page: &Page) -> Markup {
         .root_causes
         .as_ref()
         .is_some_and(|roots| !roots.is_empty());
+    let has_path = report
+        .critical_path
+        .as_ref()
+        .is_some_and(|path| !path.profile.is_empty());
     html! {
         (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
         meta http-equiv="Content-Security-Policy" content=(policy(!page.pictures.is_empty()));
@@ -41,6 +45,7 @@ pub fn page(page: &Page) -> Markup {
             ul {
                 li { a href="#summary" { "Summary" } }
                 @if has_roots { li { a href="#roots" { "Root causes" } } }
+                @if has_path { li { a href="#path" { "Critical path" } } }
                 li { a href="#findings" { "Findings" } }
                 @if !explained.is_empty() { li { a href="#details" { "In detail" } } }
                 li { a href="#ranks" { "Ranks" } }
@@ -53,6 +58,7 @@ pub fn page(page: &Page) -> Markup {
         main {
             (summary::section(report))
             (roots::section(report))
+            (path::section(report))
             (table::section(report))
             (finding::section(page, explained))
             (ranks::section(report))

@@ -1,63 +1,128 @@
 //! Root causes: who started the waiting.
 
-use laggard_report::units::{duration, percent};
-use laggard_report::{Report, RootCause, words};
+use laggard_report::units::percent;
+use laggard_report::{Bottleneck, Report, RootCause, words};
 use maud::{Markup, html};
 
-use crate::text::{amount, sentence};
+use crate::listing::Column::{Descending, Number, Plain, Text};
+use crate::listing::{Listing, Row, number, time};
+use crate::table::EXPLAINED;
+use crate::text::sentence;
 
 /// Most root causes listed.
 const LISTED: usize = 50;
 /// Most waiting calls listed for each.
 const VICTIMS: usize = 3;
+/// Most hints of each.
+const HINTS: usize = 2;
+/// Most findings named for each.
+const FINDINGS: usize = 8;
 
 /// The section, if root causes were searched and there are any.
 pub fn section(report: &Report) -> Markup {
     let all = report.root_causes.as_deref().unwrap_or_default();
+    let rows = all.iter().take(LISTED);
+    let rows: Vec<Row> = rows
+        .map(|root| {
+            (
+                Some(&*root.id).filter(|id| is_name(id)),
+                cells(report, root),
+            )
+        })
+        .collect();
+    let listing = Listing {
+        id: "roots",
+        title: "Root causes",
+        lead: "Who started the waiting, and who waited because of it in the end.",
+        columns: &[
+            Text("Id"),
+            Descending("Waiting"),
+            Number("of all time"),
+            Number("passed on by others"),
+            Text("Root cause"),
+            Plain("Who waited"),
+            Plain("Findings"),
+        ],
+    };
+    listing.markup(&rows, all.len())
+}
+
+/// Whether this is `rc` and a number: others' reports are not trusted.
+fn is_name(id: &str) -> bool {
+    let number = id.strip_prefix("rc");
+    number.is_some_and(|number| {
+        number
+            .parse::<u32>()
+            .is_ok_and(|at| at.to_string() == number)
+    })
+}
+
+fn cells(report: &Report, root: &RootCause) -> Markup {
     html! {
-        @if !all.is_empty() {
-            section #roots aria-labelledby="roots-title" {
-                h2 #roots-title { "Root causes" }
-                p.soft { "Who started the waiting, and who waited because of it in the end." }
-                div.scroll {
-                    table data-sorts {
-                        thead {
-                            tr {
-                                th.number scope="col" data-sort="number" aria-sort="descending" { "Waiting" }
-                                th.number scope="col" data-sort="number" { "of all time" }
-                                th.number scope="col" data-sort="number" { "passed on by others" }
-                                th scope="col" data-sort="text" { "Root cause" }
-                                th scope="col" { "Who waited" }
-                            }
-                        }
-                        tbody {
-                            @for (at, root) in all.iter().take(LISTED).enumerate() {
-                                (row(at, root))
-                            }
-                        }
-                    }
-                }
-                @if all.len() > LISTED {
-                    p.soft { "and " (all.len() - LISTED) " more in the report file" }
-                }
+        td { (sentence(&root.id)) }
+        (time(root.severity_s))
+        (number(root.percent, &percent(root.percent)))
+        (time(root.indirect_s))
+        td {
+            (sentence(&words::root_cause(root)))
+            @if let Some(gain) = words::gain(root) {
+                div { (sentence(&gain)) }
             }
+            @for hint in root.hints.iter().take(HINTS) {
+                div.soft { "Try: " (sentence(hint)) }
+            }
+        }
+        td {
+            @for victim in root.victims.iter().take(VICTIMS) {
+                div { (sentence(&words::victim(victim))) }
+            }
+        }
+        td { (findings(report, root)) }
+    }
+}
+
+/// The findings that it starts, by number.
+fn findings(report: &Report, root: &RootCause) -> Markup {
+    let is_of = |found: &Bottleneck| found.root_causes.iter().any(|part| part.id == root.id);
+    let numbered = (1..).zip(&report.bottlenecks).take(EXPLAINED);
+    let numbers = numbered.filter(|(_, found)| is_of(found));
+    let numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    html! {
+        @for number in numbers.iter().take(FINDINGS) {
+            a href=(format!("#finding-{number}")) { (number) } " "
+        }
+        @if numbers.len() > FINDINGS {
+            span.soft { "and " (numbers.len() - FINDINGS) " more" }
         }
     }
 }
 
-fn row(number: usize, root: &RootCause) -> Markup {
-    let time = |seconds: f64| {
-        html! { td.number data-value=(amount(seconds)) { (duration(seconds)) } }
-    };
+/// Root causes of a finding, with links to them.
+pub fn of_finding(report: &Report, found: &Bottleneck) -> Markup {
+    let all = report.root_causes.as_deref().unwrap_or_default();
+    let listed = &all[..all.len().min(LISTED)];
+    let shares = found.root_causes.iter().filter_map(|part| {
+        let root = all.iter().find(|root| root.id == part.id)?;
+        let is_listed = listed.iter().any(|root| root.id == part.id) && is_name(&part.id);
+        Some((part, root, is_listed))
+    });
+    let shares: Vec<_> = shares.collect();
     html! {
-        tr data-number=(number) {
-            (time(root.severity_s))
-            td.number data-value=(amount(root.percent)) { (percent(root.percent)) }
-            (time(root.indirect_s))
-            td { (sentence(&words::root_cause(root))) }
-            td {
-                @for victim in root.victims.iter().take(VICTIMS) {
-                    div { (sentence(&words::victim(victim))) }
+        @if !shares.is_empty() {
+            div.block {
+                h3 { "Root causes" }
+                ul.hints {
+                    @for (part, root, is_listed) in shares {
+                        li {
+                            (percent(part.share * 100.0)) " "
+                            @if is_listed {
+                                a href=(format!("#{}", root.id)) { (sentence(&root.id)) }
+                            } @else {
+                                (sentence(&root.id))
+                            }
+                            ": " (sentence(&words::root_cause(root)))
+                        }
+                    }
                 }
             }
         }

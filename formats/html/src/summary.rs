@@ -1,7 +1,7 @@
 //! The run as a whole.
 
 use laggard_report::units::{duration, percent};
-use laggard_report::{Report, words};
+use laggard_report::{Report, Traffic, words};
 use maud::{Markup, html};
 
 use crate::picture::{legend, px};
@@ -30,10 +30,15 @@ pub fn section(report: &Report) -> Markup {
 fn efficiencies(report: &Report) -> Markup {
     let efficiency = &report.efficiency;
     let rows = [
-        ("Parallel efficiency", efficiency.parallel, false),
-        ("Load balance", efficiency.load_balance, true),
-        ("× Communication", efficiency.communication, true),
+        ("Parallel efficiency", Some(efficiency.parallel), false),
+        ("Load balance", Some(efficiency.load_balance), true),
+        ("× Communication", Some(efficiency.communication), true),
+        ("= Serialization", efficiency.serialization, true),
+        ("× Transfer", efficiency.transfer, true),
     ];
+    let rows = rows
+        .into_iter()
+        .filter_map(|(label, value, is_part)| Some((label, value?, is_part)));
     html! {
         figure {
             h3 { "Efficiency" }
@@ -87,6 +92,9 @@ fn time(report: &Report) -> Markup {
             }
             @if let Some(text) = words::start_and_end(report) {
                 figcaption { (sentence(&text)) "." }
+            }
+            @if let Some(text) = sums.traffic.as_ref().and_then(Traffic::in_words) {
+                figcaption { "Moved: " (text) "." }
             }
         }
     }

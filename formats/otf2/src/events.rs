@@ -35,11 +35,12 @@ impl Any {
 /// Attributes of calls for data without records in OTF2, 64 bits each. First the parameter of a
 /// call on a window (assertions and lock type, or a displacement). Then, for an OpenSHMEM call,
 /// address, value, and tag with bytes, as in a laggard trace.
-pub const TOLD: [&str; 4] = [
+pub const TOLD: [&str; 5] = [
     "laggard::parameter",
     "laggard::address",
     "laggard::value",
     "laggard::operand",
+    "laggard::off",
 ];
 
 /// Values of these attributes for a call, in their order.
@@ -49,7 +50,7 @@ pub struct Told(pub [Option<u64>; TOLD.len()]);
 impl Told {
     /// Values for a call on a window.
     pub fn of_window(parameter: i64) -> Told {
-        Told([Some(parameter as u64), None, None, None])
+        Told([Some(parameter as u64), None, None, None, None])
     }
 
     /// Values for an OpenSHMEM call; `operand` is a tag, and bytes.
@@ -59,7 +60,18 @@ impl Told {
         operand: Option<(i32, u64)>,
     ) -> Told {
         let packed = |(tag, bytes): (i32, u64)| u64::from(tag as u32) | bytes << 32;
-        Told([None, address, value, operand.map(packed)])
+        Told([None, address, value, operand.map(packed), None])
+    }
+
+    /// The same for a look that found nothing, after which the thread slept for `off` ns.
+    pub fn in_vain(mut self, off: Option<u64>) -> Told {
+        self.0[4] = off;
+        self
+    }
+
+    /// Sleep after a look that found nothing, ns.
+    pub fn off(&self) -> Option<u64> {
+        self.0[4]
     }
 
     /// Whether no value is set.

@@ -233,7 +233,7 @@ impl Open {
             let is_last = at == last;
             if !is_last {
                 own |= flags::PART;
-            } else if self.tested && self.completes.is_empty() {
+            } else if self.tested && self.completes.is_empty() || self.told.off().is_some() {
                 own |= flags::UNSUCCESSFUL;
             }
             let signature = Signature {

@@ -178,6 +178,7 @@ impl<'a> Output<'a> {
         let told = [
             (Extension::Address, done.told.address()),
             (Extension::Value, done.told.value()),
+            (Extension::Off, done.told.off().filter(|&off| off > 0)),
         ];
         let told = told.into_iter();
         extensions

@@ -17,18 +17,22 @@ pub mod file;
 pub mod layout;
 mod model;
 mod numbers;
+mod path;
 mod ranks;
 mod roots;
 mod text;
+mod traffic;
 pub mod units;
 
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
-pub use ranks::{list_of_ranks, rank_ranges};
-pub use roots::{RootCause, RootRank, RootSite, Victim};
+pub use path::{CriticalPath, Parallelism, PathRank, PathRow};
+pub use ranks::{has_rank, list_of_ranks, rank_ranges};
+pub use roots::{DelayCosts, RootCause, RootRank, RootShare, RootSite, Victim, WaitClass};
 pub use text::words;
 pub use text::{RenderOptions, render_text};
+pub use traffic::{Collectives, FileAccess, Messages, OneSided, Traffic};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-report/1";

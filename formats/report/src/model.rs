@@ -1,6 +1,8 @@
 //! The report as data. Field names and their order are those of the file.
 
-use crate::roots::RootCause;
+use crate::path::{CriticalPath, Parallelism};
+use crate::roots::{DelayCosts, RootCause, RootShare, WaitClass};
+use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,18 @@ pub struct Report {
     /// Waiting whose root cause is not known, all ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untraced_s: Option<f64>,
+    /// By class of waits: what they come from, and what comes of them; absent with root causes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wait_classes: BTreeMap<String, WaitClass>,
+    /// By class of waits: costs of what ranks did longer; absent with root causes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub delay_costs: BTreeMap<String, DelayCosts>,
+    /// The chain of activities that ended last; absent with root causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_path: Option<CriticalPath>,
+    /// How busy the run was; absent with root causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallelism: Option<Parallelism>,
     /// Findings, largest severity first.
     pub bottlenecks: Vec<Bottleneck>,
     /// Findings that are not listed, since none cost a rank `hotspot_percent` of its time, nor all
@@ -70,6 +84,9 @@ pub struct Report {
     /// time first: whether they were slow cannot be judged, only what they waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_once: Vec<CalledOnce>,
+    /// Computation between calls that ranks share unevenly, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imbalance: Vec<Imbalance>,
     /// Regions of the program, those that ranks differ in most first; absent if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,
@@ -134,6 +151,8 @@ impl Report {
             startup_s: some(&|l| l.startup_s),
             shutdown_s: some(&|l| l.shutdown_s),
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
+            waits: self.locations.iter().map(|l| l.waits).sum(),
+            traffic: None,
         }
     }
 }
@@ -174,7 +193,17 @@ pub struct Region {
     pub imbalance: f64,
     /// What the other locations may have waited: (max_s − mean_s) · locations.
     pub imbalance_s: f64,
-    /// The same in percent of all time.
+    /// Exclusive time of ranks beyond the mean over all ranks of the run; the others are below it by
+    /// as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload_s: Option<f64>,
+    /// What ranks that were never in it are below that mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub non_participation_s: Option<f64>,
+    /// The overload, if a single rank was in it; else 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_participant_s: Option<f64>,
+    /// `imbalance_s` in percent of all time.
     pub percent: f64,
     /// Mean of one instance.
     pub instance_mean_s: f64,
@@ -373,6 +402,12 @@ pub struct Efficiency {
     pub load_balance: f64,
     /// Largest computation over time between start-up and shut-down.
     pub communication: f64,
+    /// `communication / transfer`: what remains to be lost on an ideal network. With `gain_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serialization: Option<f64>,
+    /// Time on an ideal network over time. With `gain_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<f64>,
 }
 
 /// What the time in calls was: `total_s = explained_s + unexplained_s + cost_s`.
@@ -448,6 +483,16 @@ pub struct LocationTimes {
     /// From when the last location entered Finalize to the end of its last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shutdown_s: Option<f64>,
+    /// Wait states in its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u64>,
+    /// Wait states of others that the rank caused; a wait for several ranks is one of each. At the
+    /// rank's first thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_waits: Option<u64>,
+    /// What it moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// Times of the locations of successive ranks, added up.
@@ -504,6 +549,12 @@ pub struct LocationSums {
     pub shutdown_s: Option<f64>,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
     pub busiest: String,
+    /// Wait states in all calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u64>,
+    /// What all moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// Calls of one function, all locations and places together.
@@ -526,6 +577,12 @@ pub struct OperationTimes {
     /// the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_s: Option<f64>,
+    /// Wait states in these calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u64>,
+    /// Wait states for which one of these calls came late; a wait for several is one of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_waits: Option<u64>,
 }
 
 /// Total of one pattern.
@@ -540,6 +597,58 @@ pub struct Metric {
     /// Of `total_s`, what was lost to ranks on other hosts, if the run had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inter_node_s: Option<f64>,
+    /// The most severe instances, the worst first, each of another call or place; five at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst_instances: Vec<SevereInstance>,
+}
+
+/// One of the most severe instances of a pattern.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SevereInstance {
+    /// The call.
+    pub operation: String,
+    /// Its place.
+    pub location: SourceLocation,
+    /// Rank or PE that lost time.
+    pub rank: u32,
+    /// The late one; absent if there is none, or it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_rank: Option<u32>,
+    /// Entry.
+    pub start_s: f64,
+    /// Leaving.
+    pub end_s: f64,
+    /// Time lost.
+    pub severity_s: f64,
+}
+
+/// Computation from the leave of a call to the next call, compared over all ranks of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Imbalance {
+    /// The call after which ranks computed.
+    pub after: String,
+    /// Its place.
+    pub location: SourceLocation,
+    /// Ranks that computed there.
+    pub ranks: u64,
+    /// All ranks together.
+    pub total_s: f64,
+    /// Mean over all ranks of the run.
+    pub mean_s: f64,
+    /// Of the rank with most.
+    pub max_s: f64,
+    /// The lowest rank with most.
+    pub worst_rank: u32,
+    /// What ranks computed beyond the mean.
+    pub overload_s: f64,
+    /// What the others were below the mean: the same sum.
+    pub underload_s: f64,
+    /// The part of it that belongs to ranks that never computed there.
+    pub non_participation_s: f64,
+    /// The overload, if a single rank computed there; else 0.
+    pub single_participant_s: f64,
+    /// `overload_s` in percent of all time.
+    pub percent: f64,
 }
 
 /// A place in the program.
@@ -622,6 +731,9 @@ pub struct Bottleneck {
     pub inter_node_s: Option<f64>,
     /// Whom they waited for, the largest share first.
     pub causes: Vec<Cause>,
+    /// Listed root causes that start it, the largest part first; those of a twentieth or more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub root_causes: Vec<RootShare>,
     /// The instance that lost most.
     pub worst_instance: Option<Instance>,
     /// What to try.

@@ -16,13 +16,24 @@ pub fn list_of_ranks(ranks: impl IntoIterator<Item = u32>, most: usize) -> Strin
 
 /// As [`list_of_ranks`], for a set of ranges such as `0-3,7`; malformed ranges are left out.
 pub(crate) fn list_of_ranges(set: &str, most: usize) -> String {
+    phrase(&parsed(set), most)
+}
+
+/// Whether a set of ranges such as `0-3,7` has a rank; malformed ranges are left out.
+pub fn has_rank(set: &str, rank: u32) -> bool {
+    let ranges = parsed(set).into_iter();
+    ranges
+        .map(|(first, last)| first..=last)
+        .any(|range| range.contains(&rank))
+}
+
+fn parsed(set: &str) -> Vec<(u32, u32)> {
     let parse = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let range: (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         (range.0 <= range.1).then_some(range)
     };
-    let ranges: Vec<(u32, u32)> = set.split(',').filter_map(parse).collect();
-    phrase(&ranges, most)
+    set.split(',').filter_map(parse).collect()
 }
 
 fn phrase(ranges: &[(u32, u32)], most: usize) -> String {
@@ -74,6 +85,9 @@ mod tests {
         assert_eq!(rank_ranges([7, 0, 1, 3, 2]), "0-3,7");
         assert_eq!(rank_ranges([5, 5]), "5");
         assert_eq!(rank_ranges([]), "");
+        let known = [0, 2, 3, 4, 7, 8].map(|rank| has_rank("0-3,x,7", rank));
+        assert_eq!(known, [true, true, true, false, true, false]);
+        assert!(!has_rank("", 0));
         assert_eq!(
             rank_ranges([u32::MAX, u32::MAX - 1]),
             "4294967294-4294967295"

@@ -31,8 +31,27 @@ pub struct RootCause {
     pub severity_s: f64,
     /// Of the sum of all locations' wall time.
     pub percent: f64,
+    /// How much shorter the run is predicted to be if these ranks did it no longer than the others;
+    /// of small runs, for the first root causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_s: Option<f64>,
+    /// Of the run's time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_percent: Option<f64>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
+    /// What to try.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+/// Part of a root cause in the waits of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RootShare {
+    /// Its id.
+    pub id: String,
+    /// Of all waits of this pattern in this call, 0..=1.
+    pub share: f64,
 }
 
 /// Part of one rank in a root cause.
@@ -67,4 +86,26 @@ pub struct Victim {
     pub rank_set: String,
     /// Their waiting, all ranks.
     pub severity_s: f64,
+}
+
+/// Waits of one class, by what they come from, and by what comes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitClass {
+    /// For what others did longer, or for nothing that they did.
+    pub direct_s: f64,
+    /// For others that waited themselves.
+    pub indirect_s: f64,
+    /// Waits that made others wait.
+    pub propagating_s: f64,
+    /// Waits that did not.
+    pub terminal_s: f64,
+}
+
+/// Costs of what ranks did longer than those that wait for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DelayCosts {
+    /// Waiting of this class for these ranks.
+    pub short_s: f64,
+    /// Waiting of this class for others, who waited for these ranks.
+    pub long_s: f64,
 }

@@ -65,6 +65,8 @@ extensions! {
     Value = 10,
     /// A symmetric address; replaces the signature's parameter.
     Address = 11,
+    /// Ticks that the thread was off the processor between this call and the next one.
+    Off = 12,
 }
 
 impl Record {
@@ -132,6 +134,8 @@ pub struct Event {
     pub value: Option<u64>,
     /// A symmetric address; replaces the signature's parameter.
     pub address: Option<u64>,
+    /// Time that the thread slept between this call and the next one, ticks, if known.
+    pub off: Option<u64>,
 }
 
 impl Event {
@@ -299,6 +303,7 @@ impl<'a> Decoder<'a> {
             Some(Extension::Repeated) => event.repeated = Some((a, b)),
             Some(Extension::Value) => event.value = Some(record.value()),
             Some(Extension::Address) => event.address = Some(record.value()),
+            Some(Extension::Off) => event.off = Some(record.value()),
             None => return,
         }
         self.dirty = true;

@@ -26,7 +26,9 @@ pub(crate) static NXN_COMPLETION: Pattern = Pattern {
     summary: "Ranks stayed in an all-to-all operation after the first was through.",
     description: "When the last member has entered and the first has left, the data has been \
         exchanged; what is spent after that is the library's algorithm, the network or \
-        interference on the node.",
+        interference on the node. In a neighbourhood operation, last and first_out are of the \
+        member and those whose data it needs; who left before all of these had entered is not \
+        first_out.",
     condition: "leave > max(first_out, last)",
     severity: "leave - max(first_out, last), at each member",
     unit: Unit::Seconds,

@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Facts, Hint, Kind, Rule, read};
-use crate::PatternId;
+use super::{Facts, Hint, Kind, Rule, Subject, read};
 
 /// The product's rules: rules that promise a gain, and general advice.
 const PRODUCT: [&str; 2] = [
@@ -53,16 +52,17 @@ impl RuleBase {
         self.rules.iter().find(|rule| rule.id == id)
     }
 
-    /// Hints for a finding: rules that promise most first, general advice last. Of rules that
+    /// Hints for a finding or root cause: rules that promise most first, general advice last. Of rules that
     /// exclude each other the first counts. `show` formats numbers.
     pub fn hints(
         &self,
-        pattern: PatternId,
+        subject: impl Into<Subject>,
         facts: &Facts,
         show: &dyn Fn(Kind, f64) -> String,
     ) -> Vec<Hint<'_>> {
+        let subject = subject.into();
         let found = self.rules.iter();
-        let found = found.filter_map(|rule| rule.hint(pattern, facts, show));
+        let found = found.filter_map(|rule| rule.hint(subject, facts, show));
         let mut hints: Vec<Hint> = found.collect();
         let replaced: Vec<&String> = hints.iter().flat_map(|hint| &hint.rule.replaces).collect();
         hints.retain(|hint| !replaced.contains(&&hint.rule.id));
@@ -88,8 +88,8 @@ mod tests {
     use laggard_trace::calls::{CALLS, GenericType};
 
     use super::*;
-    use crate::rules::Fact;
-    use crate::{Late, of_shape};
+    use crate::rules::{Activity, Fact};
+    use crate::{Late, PatternId, of_shape};
 
     fn show(kind: Kind, number: f64) -> String {
         match kind {
@@ -277,52 +277,111 @@ mod tests {
         assert_eq!(all(["", "general"]), ["other", "isend"]);
     }
 
-    /// Rules that advise an action, and rules that advise against it.
-    const OPPOSITES: [(&[&str], &[&str]); 2] = [
+    /// Actions, with phrases of rules that advise them, and the actions that say the opposite.
+    const ACTIONS: [(&str, &[&str], &[&str]); 4] = [
         (
+            "balance",
             &[
-                "Balance the work",
+                "balance the work",
                 "part of its work",
+                "share of the work",
+                "part of what",
                 "more work, or the others less",
             ],
-            &["Balancing the work does not help"],
+            &["balancing the work does not help"],
         ),
         (
-            &["Combine messages", "Pack what"],
-            &["Make the messages smaller"],
+            "combine",
+            &["combine messages", "pack what"],
+            &["make the messages smaller"],
+        ),
+        (
+            "hold_less",
+            &["hold the lock for less", "out of the lock"],
+            &["lock once for the whole run"],
+        ),
+        (
+            "one_call",
+            &["let it wait in one call"],
+            &["look with", "poll with"],
         ),
     ];
 
     #[test]
-    fn no_two_rules_say_opposite_things_of_a_finding() {
+    fn no_two_rules_say_opposite_things() {
         let says = |rule: &Rule, phrases: &[&str]| {
-            let text = [&*rule.say_text, &*rule.about].join(" ");
+            let text = [&*rule.say_text, &*rule.about].join(" ").to_lowercase();
             phrases.iter().any(|phrase| text.contains(phrase))
         };
         let all: Vec<&Rule> = RuleBase::built_in().iter().collect();
-        let mut found = [0; OPPOSITES.len()];
-        for (one, other) in all
-            .iter()
-            .flat_map(|one| all.iter().map(move |other| (one, other)))
-        {
-            let mut patterns = one.patterns.iter();
-            if !patterns.any(|pattern| other.patterns.contains(pattern)) {
-                continue;
+        let known = ACTIONS.map(|(action, ..)| action);
+        for (action, told, denied) in ACTIONS {
+            let advising = all.iter().filter(|rule| says(rule, told));
+            let advising: Vec<&&Rule> = advising.filter(|rule| !says(rule, denied)).collect();
+            let denying: Vec<&&Rule> = all.iter().filter(|rule| says(rule, denied)).collect();
+            assert!(!advising.is_empty() && !denying.is_empty(), "{action}");
+            for rule in &advising {
+                assert_eq!(rule.action, action, "{}", rule.id);
             }
-            for (number, (told, denied)) in found.iter_mut().zip(OPPOSITES) {
-                if says(one, told) && says(other, denied) {
-                    *number += 1;
-                    let is_silent = one.replaces.contains(&other.id)
-                        || other.replaces.contains(&one.id)
-                        || one.excludes(other);
-                    assert!(is_silent, "{} and {}", one.id, other.id);
-                }
+            for (one, other) in denying
+                .iter()
+                .flat_map(|one| advising.iter().map(move |other| (one, other)))
+            {
+                assert!(one.excludes(other), "{} and {}", one.id, other.id);
             }
         }
-        assert!(found.iter().all(|number| *number > 0), "{found:?}");
-        let known: HashSet<&str> = all.iter().map(|rule| rule.id.as_str()).collect();
-        for name in all.iter().flat_map(|rule| &rule.excludes) {
-            assert!(known.contains(&**name), "no {name}");
+        let ids: HashSet<&str> = all.iter().map(|rule| rule.id.as_str()).collect();
+        for rule in &all {
+            assert!(
+                rule.action.is_empty() || known.contains(&&*rule.action),
+                "{}: {}",
+                rule.id,
+                rule.action
+            );
+            for name in &rule.excludes {
+                let is_known = ids.contains(&**name) || known.contains(&&**name);
+                assert!(is_known, "{}: no {name}", rule.id);
+            }
+        }
+    }
+
+    #[test]
+    fn an_action_is_excluded_whoever_advises_it() {
+        let others = ["one", "other"].map(|id| {
+            let rule = RULE.replace("isend", id).replace("/ 2", "/ 4");
+            format!("{rule}action = 'send'\n")
+        });
+        let against = format!("{RULE}excludes = ['send']\n");
+        let rules = one(&[&others.concat(), &*against].concat());
+        let ids = |rules: &RuleBase| {
+            let facts = facts(0.2);
+            let hints = rules.hints(PatternId::LateReceiver, &facts, &show);
+            let ids = hints.iter().map(|hint| hint.rule.id.clone());
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&rules), ["isend"]);
+        // Rules of the same action go together.
+        assert_eq!(ids(&one(&others.concat())), ["one", "other"]);
+    }
+
+    #[test]
+    fn there_is_advice_for_every_root_cause() {
+        for activity in Activity::ALL {
+            for (waiting, share) in [(1.0, 1.0), (4.0, 0.3)] {
+                let mut facts = known(0.0);
+                for (fact, value) in [
+                    (Fact::Ranks, 4.0),
+                    (Fact::Waiting, waiting),
+                    (Fact::CauseShare, share),
+                ] {
+                    facts.number(fact, value);
+                }
+                let hints = RuleBase::built_in().hints(activity, &facts, &show);
+                assert!(!hints.is_empty(), "{activity:?}");
+                let balances = hints.iter().any(|hint| hint.rule.action == "balance");
+                let expected = activity == Activity::Computation && waiting == 1.0;
+                assert_eq!(balances, expected, "{activity:?}");
+            }
         }
     }
 

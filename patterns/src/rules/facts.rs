@@ -104,6 +104,9 @@ facts! {
          known of Open MPI (shared memory, TCP) and of UCX under it or MPICH";
     EagerSource = "eager_source" Text
         "where eager_limit is from: a setting, or the default of a library";
+    RootShare = "root_share" Share
+        "largest part of the time lost that one rank started, at this place or through others; 0 if \
+         root causes were not searched";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "part of the time lost that cause_rank causes";

@@ -9,12 +9,14 @@ mod expression;
 mod facts;
 mod parse;
 mod read;
+mod subject;
 mod tokens;
 
 pub use base::RuleBase;
 pub use expression::{Expression, Type};
 pub use facts::{Fact, FactRow, Facts, Kind, Value};
 pub use read::{Complaint, read};
+pub use subject::{Activity, Subject};
 
 use crate::PatternId;
 use crate::wrapped::wrap;
@@ -26,6 +28,8 @@ pub struct Rule {
     pub id: String,
     /// Patterns of findings that it applies to.
     pub patterns: Vec<PatternId>,
+    /// Activities of root causes that it applies to.
+    pub roots: Vec<Activity>,
     /// When it holds.
     pub when: Expression,
     /// The text of the condition.
@@ -44,7 +48,9 @@ pub struct Rule {
     pub link: String,
     /// Ids of rules that it makes superfluous.
     pub replaces: Vec<String>,
-    /// Ids of rules that say the opposite.
+    /// What it advises, in a word that other rules may exclude; may be empty.
+    pub action: String,
+    /// Ids or actions of rules that say the opposite.
     pub excludes: Vec<String>,
 }
 
@@ -60,7 +66,7 @@ enum Part {
     Plural(Fact, String, String),
 }
 
-/// A rule's hint for a finding.
+/// A rule's hint for a finding or root cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint<'r> {
     /// The rule.
@@ -133,14 +139,22 @@ impl Template {
 }
 
 impl Rule {
-    /// The rule's hint for a finding of a pattern, if it holds there.
+    /// Whether it is about such findings or root causes.
+    pub fn is_about(&self, subject: Subject) -> bool {
+        match subject {
+            Subject::Finding(pattern) => self.patterns.contains(&pattern),
+            Subject::Root(activity) => self.roots.contains(&activity),
+        }
+    }
+
+    /// The rule's hint for a finding or root cause, if it holds there.
     pub fn hint(
         &self,
-        pattern: PatternId,
+        subject: Subject,
         facts: &Facts,
         show: &dyn Fn(Kind, f64) -> String,
     ) -> Option<Hint<'_>> {
-        if !self.patterns.contains(&pattern) || self.when.holds(facts) != Some(true) {
+        if !self.is_about(subject) || self.when.holds(facts) != Some(true) {
             return None;
         }
         let gain = match &self.gain {
@@ -165,7 +179,11 @@ impl Rule {
 
     /// Whether one of the two says the opposite of the other.
     pub fn excludes(&self, other: &Rule) -> bool {
-        self.excludes.contains(&other.id) || other.excludes.contains(&self.id)
+        let one = |one: &Rule, other: &Rule| {
+            let mut names = one.excludes.iter();
+            names.any(|name| *name == other.id || *name == other.action)
+        };
+        one(self, other) || one(other, self)
     }
 
     /// Whether it promises nothing and has no explanation beyond its sentence.
@@ -192,9 +210,15 @@ impl Rule {
         }
         text.push_str("What it says\n");
         wrap(&mut text, "  ", "  ", &self.say_text);
-        text.push_str("\nFor findings of\n");
+        if !self.patterns.is_empty() {
+            text.push_str("\nFor findings of\n");
+        }
         for pattern in &self.patterns {
             text.push_str(&format!("  {} ({})\n", pattern.name(), pattern.id()));
+        }
+        if !self.roots.is_empty() {
+            let names: Vec<&str> = self.roots.iter().map(|root| root.name()).collect();
+            text.push_str(&format!("\nFor root causes of\n  {}\n", names.join(", ")));
         }
         text.push_str("\nWhen\n");
         wrap(&mut text, "  ", "  ", &self.when_text);

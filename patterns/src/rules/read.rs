@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::expression::{Expression, Type, Wrong};
-use super::{Rule, Template};
+use super::{Activity, Rule, Template};
 use crate::{GROUPS, PatternId};
 
 /// A mistake in a text of rules.
@@ -18,8 +18,8 @@ pub struct Complaint {
     pub text: String,
 }
 
-const KEYS: [&str; 8] = [
-    "patterns", "when", "say", "gain", "about", "link", "replaces", "excludes",
+const KEYS: [&str; 10] = [
+    "patterns", "roots", "when", "say", "gain", "about", "link", "replaces", "action", "excludes",
 ];
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -131,9 +131,15 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
     if sentence.trim().is_empty() {
         return Err((say.span().start, "the sentence is empty".to_owned()));
     }
+    let roots = get("roots").map(roots).transpose()?;
+    let of_findings = match (get("patterns"), &roots) {
+        (None, Some(_)) => Vec::new(),
+        _ => patterns(needed("patterns")?)?,
+    };
     Ok(Rule {
         id: id.to_owned(),
-        patterns: patterns(needed("patterns")?)?,
+        patterns: of_findings,
+        roots: roots.unwrap_or_default(),
         when,
         when_text,
         say: Template::parse(&sentence).map_err(wrong)?,
@@ -143,6 +149,7 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         about: one_line(&optional("about")?),
         link: optional("link")?,
         replaces: names("replaces")?,
+        action: optional("action")?,
         excludes: names("excludes")?,
     })
 }
@@ -166,6 +173,24 @@ fn patterns(value: &Value) -> Result<Vec<PatternId>, Mistake> {
     match patterns.is_empty() {
         true => Err((value.span().start, "patterns is empty".to_owned())),
         false => Ok(patterns),
+    }
+}
+
+/// The activities with these names.
+fn roots(value: &Value) -> Result<Vec<Activity>, Mistake> {
+    let names = strings(value)?.into_iter();
+    let known = names.map(|(at, name)| {
+        Activity::from_name(&name).ok_or_else(|| {
+            let known = Activity::ALL.map(Activity::name).join(", ");
+            (
+                at,
+                format!("unknown activity {name}; a root cause has {known}"),
+            )
+        })
+    });
+    match known.collect::<Result<Vec<_>, _>>()? {
+        none if none.is_empty() => Err((value.span().start, "roots is empty".to_owned())),
+        some => Ok(some),
     }
 }
 
@@ -281,10 +306,16 @@ mod tests {
                 "rule bad: unknown pattern late_sander",
             ),
             (rule("patterns", "[]"), 9, "rule bad: patterns is empty"),
+            (rule("roots", "[]"), 10, "rule bad: roots is empty"),
+            (
+                rule("roots", "'idling'"),
+                10,
+                "rule bad: unknown activity idling; a root cause has computation, io",
+            ),
             (
                 rule("wehn", "'true'"),
                 10,
-                "rule bad: unknown key wehn; a rule has patterns, when",
+                "rule bad: unknown key wehn; a rule has patterns, roots, when",
             ),
             (
                 "[bad]\nwhen = 'true'\nsay = 'x'".to_owned(),

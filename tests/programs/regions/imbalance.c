@@ -1,8 +1,10 @@
 /* Regions of a program, one of which takes rank 2 60 ms longer in each of 5 rounds. `solve` is
  * a call in all of them, and where rank 2 is late the others wait in `step`, which has a barrier:
- * that is no time of the region. `output` takes all ranks the same.
+ * that is no time of the region. `output` takes all ranks the same. With KILLED, all ranks are
+ * killed at their end.
  */
 #include "../common.h"
+#include <signal.h>
 #include "laggard.h"
 
 NOINLINE static void meet(void)
@@ -46,6 +48,9 @@ int main(int argc, char **argv)
     at(REPEATS, 20);
     laggard_region_end("paused");
     laggard_resume();
+#ifdef KILLED
+    raise(SIGKILL);
+#endif
     finish(REPEATS + 1, rank);
     return 0;
 }

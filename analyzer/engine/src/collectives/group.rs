@@ -473,31 +473,34 @@ fn pair_with_lower(members: &mut [Member]) {
 }
 
 /// Each member that asks waits for the latest of its neighbours. If the neighbours are unknown, any
-/// member that entered before it left may be one.
+/// member that entered before it left may be one, and nobody knows when they were through.
 fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology) {
     for at in 0..members.len() {
         let own = &members[at];
         if own.asks == 0 {
             continue;
         }
-        let mut latest: Option<usize> = None;
-        let mut consider = |other: usize| {
-            let is_later = |latest: usize| members[other].party.is_later(&members[latest].party);
-            if other != at && latest.is_none_or(is_later) {
-                latest = Some(other);
-            }
-        };
-        match topology.sources(group, own.party.rank) {
-            Some(sources) => {
-                let position =
-                    |source: &u32| members.binary_search_by_key(source, |m| m.local_rank).ok();
-                sources.iter().filter_map(position).for_each(&mut consider);
-            }
+        let position = |source: &u32| members.binary_search_by_key(source, |m| m.local_rank).ok();
+        let sources = topology.sources(group, own.party.rank);
+        let needed: SmallVec<[usize; 8]> = match sources {
+            Some(sources) => sources.iter().filter_map(position).collect(),
             None => (0..members.len())
                 .filter(|&other| members[other].party.enter <= own.leave)
-                .for_each(&mut consider),
-        }
+                .collect(),
+        };
+        let later = |latest: usize, other: usize| {
+            let is_later = members[other].party.is_later(&members[latest].party);
+            if is_later { other } else { latest }
+        };
+        let latest = needed.iter().copied().filter(|&other| other != at);
+        let latest = latest.reduce(later);
+        let complete = latest.map_or(i64::MIN, |latest| members[latest].party.enter);
+        let complete = complete.max(own.party.enter);
+        let leaves = needed.iter().map(|&other| members[other].leave);
+        let through = leaves.chain([own.leave]).filter(|&leave| leave >= complete);
+        let through = through.min().filter(|_| sources.is_some());
         members[at].late = latest.map_or(NONE, |latest| latest as u32);
+        members[at].through = through.unwrap_or(i64::MAX);
     }
 }
 
@@ -626,13 +629,13 @@ impl Instance {
         self.members.get(at).filter(|m| m.local_rank == rank)
     }
 
-    /// The member that `local_rank` waited for, if single members matter.
-    fn awaited_by(&self, local_rank: u32) -> Option<&Party> {
+    /// The member `local_rank`, and the one that it waited for, if single members matter.
+    fn awaited_by(&self, local_rank: u32) -> Option<(&Member, &Party)> {
         let at = self
             .members
             .binary_search_by_key(&local_rank, |m| m.local_rank);
-        let late = self.members[at.ok()?].late;
-        Some(&self.members.get(late as usize)?.party)
+        let own = &self.members[at.ok()?];
+        Some((own, &self.members.get(own.late as usize)?.party))
     }
 }
 
@@ -678,16 +681,18 @@ pub fn losses(
         Shape::Init => return lose_completion(completed(PatternId::InitCompletion)),
         Shape::Neighbourhood => {
             // Data that came after this member left was not needed.
-            if let Some(late) = instance.awaited_by(local_rank())
+            if let Some((known, late)) = instance.awaited_by(local_rank())
                 && late.enter <= own.leave
             {
+                let completion = group::completion(own, known.through, late.enter);
+                lose_completion((PatternId::NxnCompletion, completion));
                 let severity = group::wait_before_last(own, late.enter);
                 member.lose(PatternId::WaitAtNxn, severity, Some(late));
             }
             return;
         }
         Shape::Prefix => {
-            if let Some(late) = instance.awaited_by(local_rank()) {
+            if let Some((_, late)) = instance.awaited_by(local_rank()) {
                 let severity = group::early_scan(own, late.enter);
                 member.lose(PatternId::EarlyScan, severity, Some(late));
             }
@@ -718,7 +723,11 @@ pub fn losses(
             let transfer = instance.last_transfer(rank);
             let early = transfer.map_or(0, |t| window::early_fence(own, t.leave).min(waited));
             member.lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
-            return member.lose(PatternId::WaitAtFence, waited - early, Some(&fold.last));
+            let pattern = match instance.members.is_empty() {
+                true => PatternId::WaitAtFenceSync,
+                false => PatternId::WaitAtFence,
+            };
+            return member.lose(pattern, waited - early, Some(&fold.last));
         }
         Shape::AllToOne | Shape::Single => return,
     };

@@ -60,6 +60,7 @@ impl Collectives {
             local_rank: self.local_ranks.get(&entry.group).copied().unwrap_or(0),
             asks: u32::from(entry.asks),
             late: NONE,
+            through: i64::MAX,
         }
     }
 }

@@ -65,6 +65,12 @@ pub struct Member {
     pub call_path: u32,
     /// Position of the location.
     pub location: u32,
+    /// Its number in the group.
+    pub local_rank: u32,
+    /// Whether it needs something from others.
+    pub waits: bool,
+    /// Whether others need something from it.
+    pub is_awaited: bool,
     /// Number of the call in its location.
     pub number: u64,
     /// When that call began, ns.
@@ -123,13 +129,32 @@ pub struct Wait {
     pub leave: i64,
     /// Time lost of it, ns.
     pub lost: i64,
-    /// The late party, if any: world rank, number of its call in the table of calls, number of the
-    /// call path.
-    pub cause: Option<(u32, u16, u32)>,
+    /// The late call, if any; of several late ranks that with the largest share.
+    pub cause: Option<LateCall>,
+}
+
+/// A call that others waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateCall {
+    /// World rank.
+    pub rank: u32,
+    /// Number of the call in the table of calls.
+    pub call: u16,
+    /// Its call path.
+    pub call_path: u32,
+    /// Position of the location; [`NONE`](super::NONE) if it has no trace.
+    pub location: u32,
+    /// Number of the call in its location.
+    pub number: u64,
+    /// When it began, ns.
+    pub enter: i64,
 }
 
 /// Receives joined events. Their order does not depend on the number of threads.
 pub trait Joined {
+    /// The ends of all slabs of time but the last, ns. Events of about one slab are in memory at a
+    /// time.
+    fn begin(&mut self, _borders: &[i64]) {}
     /// A message is complete, or never will be.
     fn message(&mut self, message: &Message) -> Result<()>;
     /// A member has completed a collective, or never will.

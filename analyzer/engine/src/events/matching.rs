@@ -10,7 +10,9 @@ use laggard_trace::Signature;
 use rustc_hash::FxHashMap;
 
 use super::window::Window;
-use super::{ByCall, Collective, Events, Joined, Member, Message, MessageEnd, NONE, Wait};
+use super::{
+    ByCall, Collective, Events, Joined, LateCall, Member, Message, MessageEnd, NONE, Wait,
+};
 use crate::collectives::group::Groups;
 use crate::messages::channel::{Channels, Counted};
 use crate::replay::agent::Agent;
@@ -25,6 +27,7 @@ pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joine
     let (mut agent, borders) = rounds.begin(&events.timeline, None, Some(groups));
     agent.ranks.iter_mut().for_each(Rank::note_all);
     let mut matching = Matching::new(events, rounds, &agent);
+    to.begin(&borders);
     for until in borders {
         agent.read(until, false);
         matching.take(&mut agent, to)?;
@@ -54,6 +57,8 @@ struct Matching<'e> {
     events: &'e Events,
     /// Position of the first location of each of the agent's ranks.
     first_location: Vec<u32>,
+    /// Positions by rank and thread.
+    locations: FxHashMap<(u32, u32), u32>,
     pairs: Vec<Pair>,
     /// Messages of each pair.
     messages: Vec<Window<Ends>>,
@@ -82,6 +87,10 @@ impl<'e> Matching<'e> {
         let groups = rounds.numbers.values.iter().zip(expected);
         Matching {
             events,
+            locations: (0..events.locations())
+                .map(|at| (events.place(at), at as u32))
+                .map(|(place, at)| ((place.rank, place.thread), at))
+                .collect(),
             first_location: first_location.collect(),
             pairs: Vec::new(),
             messages: Vec::new(),
@@ -260,9 +269,20 @@ impl<'e> Matching<'e> {
     fn wait(&self, at: usize, rank: &Recorded, waiting: &Waiting, lost: &Lost) -> Wait {
         let location = rank.threads[waiting.thread as usize].stream.location();
         let signature = &location.definitions.signatures()[waiting.signature as usize];
-        let cause = lost.late.map(|late| {
+        let shares = lost.shares.iter().rev();
+        let most = shares.max_by_key(|(share, _)| *share);
+        let late = lost.late.or(most.map(|(_, late)| *late));
+        let cause = late.map(|late| {
             let path = self.events.path_of_key.get(&late.path);
-            (late.rank, late.operation, path.copied().unwrap_or(0))
+            let location = self.locations.get(&(late.rank, late.thread));
+            LateCall {
+                rank: late.rank,
+                call: late.operation,
+                call_path: path.copied().unwrap_or(0),
+                location: location.copied().unwrap_or(NONE),
+                number: late.event,
+                enter: late.time,
+            }
         });
         Wait {
             location: self.first_location[at] + waiting.thread,

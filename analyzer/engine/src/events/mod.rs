@@ -25,20 +25,23 @@ use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGIO
 use rustc_hash::FxHashMap;
 
 use crate::basics::intern::PathKey;
+pub use crate::basics::spill::{Piece, Spill};
 use crate::clock::ClockMap;
 use crate::findings::regions;
 pub use crate::findings::regions::name as region_name;
 use crate::input::open::Opened;
 use crate::input::profile::profile_of;
+use crate::input::regions::regions_of;
 use crate::judge::profile;
 use crate::options::AnalyzeOptions;
 use crate::phases::Phases;
 use crate::replay::preparation::Judged;
 use crate::replay::rounds::Rounds;
 use crate::replay::slab;
+use crate::report::eager;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
-pub use joined::{ByCall, Collective, Joined, Member, Message, MessageEnd, Wait};
+pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Operation, Operations, Outcome};
@@ -226,6 +229,11 @@ impl Events {
         self.timeline.end(&self.opened)
     }
 
+    /// The largest message that is sent without waiting for its receive, bytes; `None`: unknown.
+    pub fn eager_limit(&self) -> Option<f64> {
+        Some(eager::limit_of(&self.opened)?.bytes)
+    }
+
     /// Number of locations.
     pub fn locations(&self) -> usize {
         self.opened.locations.len()
@@ -281,7 +289,8 @@ impl Events {
         let ns = |ticks: u64| clock.length_ns(ticks) as u64;
         let names = &self.region_names[location];
         let found: &Location = &self.opened.locations[location];
-        found.regions.iter().filter_map(move |entry| {
+        let entries = regions_of(found).into_owned();
+        entries.into_iter().filter_map(move |entry| {
             let region = found.definitions.regions().get(entry.region as usize)?;
             Some(RegionSums {
                 name: names.get(entry.region as usize)?,

@@ -21,14 +21,18 @@ struct Sums {
     waiting: u64,
     /// Time charged by findings.
     charged: u64,
+    /// Wait states in the calls.
+    waits: u64,
 }
 
 /// The rows of the report. An operation that is a region contains other calls: its row has only its
-/// own time, from `regions`, so that all rows add up to the time inside calls.
+/// own time, from `regions`, so that all rows add up to the time inside calls. `caused`: wait states by
+/// the late call.
 pub fn rows<'f>(
     profile: &Profile,
     findings: impl Iterator<Item = (&'f FindingKey, &'f Folded)>,
     regions: &[Region],
+    caused: &BTreeMap<u16, u64>,
 ) -> Vec<OperationTimes> {
     let mut by_function: BTreeMap<u16, Sums> = BTreeMap::new();
     for (&(operation, _), sums) in profile {
@@ -43,6 +47,7 @@ pub fn rows<'f>(
         own.charged = own.charged.saturating_add(sums.severity);
         if PatternId::from_number(pattern).is_some_and(PatternId::is_waiting) {
             own.waiting = own.waiting.saturating_add(sums.severity);
+            own.waits = own.waits.saturating_add(sums.instances);
         }
     }
     by_function.retain(|&number, _| !is_init(number));
@@ -71,6 +76,8 @@ pub fn rows<'f>(
             calls: sums.calls,
             total_s,
             wait_s: seconds(sums.waiting),
+            waits: Some(sums.waits),
+            caused_waits: Some(caused.get(&number).copied().unwrap_or(0)),
             cost_s: (!call.is_user()).then(|| seconds(sums.total.saturating_sub(sums.charged))),
         };
         rows.push((sums.total, row));

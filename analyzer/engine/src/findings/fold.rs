@@ -14,6 +14,7 @@ use crate::findings::listing::{Walls, listed, whole};
 use crate::judge::account::Settled;
 use crate::judge::profile::LocationTimes;
 use crate::stream::rows::TimeClass;
+use crate::stream::traffic::Traffic;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
 
 /// Runs of up to this many locations list all of them.
@@ -326,6 +327,8 @@ pub struct Times {
     /// Charged by patterns.
     pub waiting: u64,
     pub calls: u64,
+    /// What they moved, and their wait states.
+    pub traffic: Traffic,
 }
 
 /// Terms of the efficiencies. ns.
@@ -357,6 +360,7 @@ impl Times {
             io: inside(TimeClass::Io),
             waiting: location.waiting,
             calls: location.calls,
+            traffic: location.traffic,
         }
     }
 
@@ -373,6 +377,7 @@ impl Times {
     }
 
     fn add(&mut self, other: &Times) {
+        self.traffic.merge(&other.traffic);
         let pairs = [
             (&mut self.wall, other.wall),
             (&mut self.startup, other.startup),

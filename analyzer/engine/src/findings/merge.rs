@@ -1,7 +1,10 @@
 //! Results that go to the head, in one value that agents add up a tree.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use laggard_comm::{self as comm, Job};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::anomaly::{Anomalies, Level};
@@ -10,16 +13,18 @@ use crate::basics::intern::PathKey;
 use crate::collectives::between::Between;
 use crate::findings::fold::{FoldedFindings, Locations};
 use crate::findings::hanging::{Hanging, Known};
+use crate::findings::imbalance::{After, Computed, Shares};
 use crate::findings::left;
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
-use crate::findings::{fold, hanging, listing, regions};
+use crate::findings::{fold, hanging, imbalance, listing, regions};
 use crate::judge::account;
 use crate::judge::profile::{LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
 use crate::roots::sums::Roots;
 use crate::stream::following;
 use crate::stream::following::Followers;
+use crate::stream::rows::TimeClass;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 
 /// Results of one agent.
@@ -30,6 +35,8 @@ pub struct Own {
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
+    /// Computation after calls.
+    pub computed: Computed<After>,
     /// What its ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -53,9 +60,13 @@ pub struct Own {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Partial {
     pub findings: FoldedFindings,
+    /// Wait states by the late call.
+    pub caused: BTreeMap<u16, u64>,
     pub profile: Profile,
     /// Regions of the program.
     pub regions: Regions,
+    /// Computation after calls.
+    pub computed: BTreeMap<After, Shares>,
     /// What ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -83,10 +94,16 @@ impl Partial {
         for (key, folded) in other.findings {
             self.findings.entry(key).or_default().merge(folded);
         }
+        for (operation, count) in other.caused {
+            *self.caused.entry(operation).or_default() += count;
+        }
         for (key, sums) in other.profile {
             self.profile.entry(key).or_default().merge(sums);
         }
         regions::merge(&mut self.regions, other.regions);
+        for (key, shares) in other.computed {
+            self.computed.entry(key).or_default().merge(&shares);
+        }
         following::merge(&mut self.followers, other.followers);
         left::keep_listed(&mut self.followers, &self.findings);
         self.roots.merge(other.roots);
@@ -128,6 +145,13 @@ impl Own {
             let sum = self.profile.entry((operation, name(path))).or_default();
             sum.merge(sums);
         }
+        for ((operation, path), ranks) in std::mem::take(&mut self.computed) {
+            let sums = self.computed.entry((operation, name(path))).or_default();
+            for (rank, time) in ranks {
+                let sum = sums.entry(rank).or_default();
+                *sum = sum.saturating_add(time);
+            }
+        }
         following::rename_paths(&mut self.followers, &name);
         self.roots.rename_paths(&name);
         if let Some(rows) = &mut self.rows {
@@ -168,6 +192,28 @@ impl Own {
         Ok(here)
     }
 
+    /// Counts the wait states that this agent's ranks caused, by the late call: its findings have no
+    /// other causes now, and `causes` are those that other agents found. Adds them to the first
+    /// thread of each rank.
+    fn count_caused(&mut self, causes: &[(FindingKey, CauseKey, Cause)]) -> BTreeMap<u16, u64> {
+        let mut by_operation: BTreeMap<u16, u64> = BTreeMap::new();
+        let findings = self.findings.values();
+        let own = findings.flat_map(|sums| sums.causes.iter());
+        let others = causes.iter().map(|(_, key, cause)| (key, cause));
+        for (key, cause) in own.chain(others) {
+            *by_operation.entry(key.operation).or_default() += cause.instances;
+            let at = self.locations.partition_point(|one| one.rank < key.rank);
+            let first = self
+                .locations
+                .get_mut(at)
+                .filter(|one| one.rank == key.rank);
+            if let Some(first) = first {
+                first.traffic.caused += cause.instances;
+            }
+        }
+        by_operation
+    }
+
     /// Folds the results for the head; `locations` is the number in all agents. Findings that cost
     /// no rank `percent` of its time will not be listed. Collective.
     pub fn fold(
@@ -178,13 +224,18 @@ impl Own {
         percent: f64,
     ) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
+        let caused = self.count_caused(&causes);
+        let ranks = agent_of.iter().filter(|&&agent| agent != NONE).count();
+        let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
         let walls = listing::walls(&self.locations);
         let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
         left::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
             findings,
+            caused,
             profile: self.profile,
             regions: self.regions,
+            computed,
             followers: self.followers,
             roots: self.roots,
             between: self.between,
@@ -221,6 +272,11 @@ impl ProfileSums {
 /// locations of `partial`.
 pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
     let number = rank.recorded.rank;
+    let first_thread = rank
+        .recorded
+        .threads
+        .first()
+        .map_or(0, |first| first.number);
     let threads = rank.recorded.threads.iter_mut();
     for (thread, charged) in threads.zip(&mut rank.messages.asker.charged) {
         let findings = &mut charged.findings;
@@ -238,28 +294,51 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
         let place = partial
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+        let mut between: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
+        for polled in thread.polling.sums() {
+            let (operation, path) = name(polled.signature);
+            let sum = between.entry((operation, path)).or_default();
+            *sum = sum.saturating_add(polled.between);
+            let times = place.ok().map(|at| &mut partial.locations[at]);
+            let is_much = times.is_some_and(|times| {
+                let inside = &mut times.inside[TimeClass::of(operation) as usize];
+                *inside = inside.saturating_add(polled.between);
+                polled.is_much(times.wall())
+            });
+            let sums = partial.profile.entry((operation, path)).or_default();
+            sums.total = sums.total.saturating_add(polled.between);
+            if is_much {
+                sums.polls = sums.polls.saturating_add(polled.calls);
+                sums.polled = sums.polled.saturating_add(polled.time);
+            }
+        }
         if let Ok(at) = place {
             let Profiled {
                 accounts, paths, ..
             } = &profiled[at];
             let signatures = (&thread.rows[..], &thread.paths[..]);
-            partial.locations[at].settled = account::settle(accounts, findings, signatures, paths);
+            partial.locations[at].settled =
+                account::settle(accounts, findings, signatures, paths, &between);
         }
         if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
             rows.take(at, findings, name);
         }
-        findings.drain_into(&mut partial.findings, number, name);
-        let wall = place.map_or(0, |at| {
-            partial.locations[at].waiting = findings.waiting;
-            partial.locations[at].wall()
-        });
-        for (signature, polled) in thread.history.polling.sums() {
-            if polled.is_much(wall) {
-                let key = (rows[signature].operation, paths[signature]);
-                let sums = partial.profile.entry(key).or_default();
-                sums.polls = sums.polls.saturating_add(polled.calls);
-                sums.polled = sums.polled.saturating_add(polled.time);
+        if let Ok(at) = place {
+            let mut traffic = thread.counted.traffic(signatures);
+            if thread.number == first_thread {
+                (traffic.pairs, traffic.unneeded_pairs) = rank.memory.epochs.pairs;
             }
+            traffic.waits = findings.waits();
+            partial.locations[at].traffic = traffic;
+        }
+        for (signature, time) in thread.counted.computed() {
+            let ranks = partial.computed.entry(name(signature)).or_default();
+            let sum = ranks.entry(number).or_default();
+            *sum = sum.saturating_add(time);
+        }
+        findings.drain_into(&mut partial.findings, number, name);
+        if let Ok(at) = place {
+            partial.locations[at].waiting = findings.waiting;
         }
         let mut odd = |id: &str, count: u64, what: &str| {
             if count > 0 {
@@ -310,6 +389,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
         }
     }
     paths.extend(regions::paths(&own.regions));
+    paths.extend(own.computed.keys().map(|(_, path)| *path));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.roots.paths());
     paths.extend(own.anomalies.places().map(|place| place.1));

@@ -5,6 +5,7 @@
 pub mod by_operation;
 pub mod fold;
 pub mod hanging;
+pub mod imbalance;
 pub mod left;
 pub mod listing;
 pub mod merge;
@@ -12,3 +13,4 @@ pub mod odd;
 pub mod per_rank;
 pub mod places;
 pub mod regions;
+pub mod severe;

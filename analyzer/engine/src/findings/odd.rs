@@ -8,8 +8,21 @@ use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::ends::NONE;
 use crate::collectives::group::Owned;
 use crate::findings::hanging;
+use crate::messages::charges::ORDER_WINDOW;
 use crate::replay::rank::Rank;
 use crate::stream::thread::Thread;
+
+/// Notes messages of a rank that it received too late after those they had overtaken.
+pub fn beyond_window(rank: &Rank, anomalies: &mut Anomalies) {
+    let count = rank.messages.asker.calls.beyond_window();
+    if count > 0 {
+        let detail = format!(
+            "messages were sent before one that a receive waited for, and received more than \
+             {ORDER_WINDOW} receives after it: so late, the wait does not count as wrong order"
+        );
+        anomalies.add("order_not_searched", Level::Info, count, detail);
+    }
+}
 
 /// Notes the messages of a rank without a partner.
 pub fn unmatched(rank: &Rank, truncated: &[bool], anomalies: &mut Anomalies) {

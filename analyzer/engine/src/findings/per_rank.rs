@@ -464,6 +464,7 @@ mod tests {
         let mut charged = Charged::default();
         let mut add = |signature, severity, late: Option<&Detail>| {
             let waiting = Waiting {
+                since: 0,
                 rank: 0,
                 thread: 0,
                 enter: 0,

@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::intern::PathKey;
 use crate::clock::ClockMap;
+use crate::findings::imbalance;
+use crate::findings::imbalance::Shares;
 use crate::findings::places;
 use crate::findings::places::Places;
 use crate::judge::detect::Entry;
@@ -62,6 +64,9 @@ pub struct RegionSums {
     share: f64,
     /// Its type in the operation map, plus one.
     operation_type: u32,
+    /// Exclusive time by rank, until it is compared; then how even it is.
+    by_rank: BTreeMap<u32, u64>,
+    shares: Shares,
 }
 
 /// The regions of one or more agents.
@@ -94,6 +99,10 @@ impl RegionSums {
         self.deviation = self.deviation.max(other.deviation);
         self.share = self.share.max(other.share);
         self.operation_type = self.operation_type.max(other.operation_type);
+        for (rank, time) in other.by_rank {
+            sum(self.by_rank.entry(rank).or_default(), time);
+        }
+        self.shares.merge(&other.shares);
     }
 
     fn mean(&self) -> f64 {
@@ -139,6 +148,8 @@ pub fn sums(
                 deviation: ratio(entry.maximum as f64, mean.max(1.0)),
                 share: percent(exclusive as f64, profiled.times.wall() as f64),
                 operation_type: generic.map_or(0, |generic| generic as u32 + 1),
+                by_rank: BTreeMap::from([(location.header.rank, exclusive)]),
+                shares: Shares::default(),
             };
             // A damaged file may define a region twice.
             merge(&mut own, Regions::from([(key, sums)]));
@@ -146,6 +157,19 @@ pub fn sums(
         merge(&mut all, own);
     }
     all
+}
+
+/// Compares the times of all `ranks` of the run in each region. Collective.
+pub fn share(job: &dyn Job, regions: &mut Regions, ranks: u64) -> Result<()> {
+    let taken = regions.iter_mut();
+    let own = taken.map(|(key, sums)| (key.clone(), std::mem::take(&mut sums.by_rank)));
+    let shares = imbalance::shares(job, &own.collect(), ranks)?;
+    for (key, shares) in shares {
+        if let Some(sums) = regions.get_mut(&key) {
+            sums.shares = shares;
+        }
+    }
+    Ok(())
 }
 
 fn key_of(
@@ -491,6 +515,9 @@ pub fn rows(
             worst_rank: sums.most.1,
             imbalance: ratio(sums.most.0 as f64, sums.mean()),
             imbalance_s: seconds(imbalance),
+            overload_s: Some(seconds(sums.shares.overload())),
+            non_participation_s: Some(seconds(sums.shares.non_participation())),
+            single_participant_s: Some(seconds(sums.shares.single_participant())),
             percent: lost,
             instance_mean_s: seconds(sums.exclusive / sums.count.max(1)),
             instance_max_s: seconds(sums.longest),

@@ -10,5 +10,6 @@ pub mod files;
 pub mod import;
 pub mod open;
 pub mod profile;
+pub mod regions;
 pub mod spans;
 mod told;

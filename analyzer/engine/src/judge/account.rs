@@ -88,7 +88,8 @@ struct Lost {
 }
 
 /// Settles the accounts of a thread and adds the unexplained time to its `findings`. `rows` and
-/// `keys` are those of its signatures, `paths` the keys of its call paths.
+/// `keys` are those of its signatures, `paths` the keys of its call paths. `between` is time between
+/// looks, ns, which counts as part of them.
 ///
 /// `unexplained = total - findings - cost`. The cost of a call is the baseline table's value, else
 /// that of the fastest of its kind in the run, times the ratio from which on a call is slow. A call
@@ -100,6 +101,7 @@ pub fn settle(
     findings: &mut LocalFindings,
     (rows, keys): (&[Row], &[PathKey]),
     paths: &[PathKey],
+    between: &FxHashMap<(u16, PathKey), u64>,
 ) -> Settled {
     let mut settled = Settled::default();
     let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();
@@ -152,7 +154,9 @@ pub fn settle(
         let cost = (account.count - late)
             .saturating_mul(account.cost)
             .saturating_add(late.saturating_mul(rest));
-        let beyond = account.total.saturating_sub(lost.explained);
+        let between = between.get(&name(account)).copied().unwrap_or(0);
+        let total = account.total.saturating_add(between);
+        let beyond = total.saturating_sub(lost.explained);
         let mut unexplained = beyond.saturating_sub(cost);
         if calls::call(account.operation).is_some_and(|c| c.generic == GenericType::Completion) {
             let moved = unexplained.min(moving);

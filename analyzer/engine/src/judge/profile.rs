@@ -19,6 +19,7 @@ use crate::judge::account::{Account, Settled};
 use crate::judge::detect::{Entry, Filter, Kinds, Verdict, hotspot_share, judge};
 use crate::stream::rows::TimeClass;
 use crate::stream::thread::Usual;
+use crate::stream::traffic::Traffic;
 
 /// Times of one location. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ pub struct LocationTimes {
     pub waiting: u64,
     /// The settled part of the time inside, see [`account::settle`].
     pub settled: Settled,
+    /// What it moved, and its wait states.
+    pub traffic: Traffic,
 }
 
 impl LocationTimes {
@@ -76,7 +79,7 @@ pub struct ProfileSums {
     pub members_missing: bool,
     /// Most participants of a call.
     pub members: u32,
-    /// Calls that found nothing, if they took much of a location's time.
+    /// Looks for what never came, if they took much of a location's time.
     pub polls: u64,
     /// Time spent in and between them.
     pub polled: u64,

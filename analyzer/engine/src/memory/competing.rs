@@ -200,7 +200,7 @@ impl RemoteMemory {
 
     /// Asks for competitors of a transfer.
     pub fn watch_transfer(&mut self, own: &Recorded, call: &CallAt, target: i32, expected: i64) {
-        self.watches.push(Watch {
+        let watch = Watch {
             enter: call.enter,
             leave: call.leave,
             value: target as i64 as u64,
@@ -210,7 +210,8 @@ impl RemoteMemory {
             kind: Kind::Transfer as u32,
             expected,
             ..Watch::default()
-        });
+        };
+        self.watches.push((watch, None));
     }
 
     /// Adds this rank's competition with a transfer of another rank: one entry for each thread and

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::{End, NONE};
 use crate::memory::own::RemoteMemory;
 use crate::memory::watches::has_its_size;
-use crate::messages::channel::{COMPLETED, POSTED, TRANSFERRED};
+use crate::messages::channel::{COMPLETED, NO_TRANSFER, POSTED, TRANSFERRED};
 use crate::messages::ends::Messages;
 use crate::stream::call::CallAt;
 use crate::stream::recorded::Recorded;
@@ -30,8 +30,11 @@ struct Access {
     target: i32,
     /// Channel and number of the target's post.
     post: (u32, u64),
-    /// Leave of the last transfer, or of MPI_Win_start.
+    /// Leave of the last transfer; [`NO_TRANSFER`] if there was none.
     transfer: End,
+    /// The MPI_Win_start, among the calls with questions, until it is known whether a transfer
+    /// follows; `NONE` if it does not ask.
+    start: u32,
 }
 
 /// The last transfer to or from a target since the last fence.
@@ -51,6 +54,8 @@ struct Window {
     last: Vec<Last>,
     /// Targets of transfers under locks that may not be complete.
     under_way: Vec<i32>,
+    /// Locks held, by target (`-1` = of all targets), and whether there was a transfer.
+    locks: Vec<(i32, bool)>,
 }
 
 /// The target of a one-sided transfer, if it is a process of this run.
@@ -60,20 +65,58 @@ pub(crate) fn target_of(row: &Row, event: Option<&Event>) -> Option<i32> {
     (target >= 0).then_some(target)
 }
 
-/// The windows of a rank, by the trace's number.
+/// The windows of a rank.
 #[derive(Debug, Default)]
-pub struct Epochs(FxHashMap<u64, Window>);
+pub struct Epochs {
+    /// By the trace's number.
+    windows: FxHashMap<u64, Window>,
+    /// Epochs of two ranks that this one accessed memory in, or could have: access epochs by target,
+    /// and locks. And how many of them had no transfer.
+    pub pairs: (u64, u64),
+}
 
 impl Epochs {
     /// The posts that may still be asked about: channel and number.
     pub fn held(&self) -> impl Iterator<Item = (u32, u64)> {
-        let access = self.0.values().flat_map(|window| &window.access);
+        let access = self.windows.values().flat_map(|window| &window.access);
         access.map(|access| access.post)
+    }
+
+    /// A lock was taken on this target, or on all (`-1`).
+    pub(crate) fn lock(&mut self, window: u64, target: i32) {
+        let locks = &mut self.windows.entry(window).or_default().locks;
+        locks.push((target, false));
+    }
+
+    /// There was a transfer to this target under a lock.
+    fn note_locked(&mut self, window: u64, target: i32) {
+        let window = self.windows.entry(window).or_default();
+        let locks = window.locks.iter_mut();
+        let locks = locks.filter(|(of, _)| *of == target || *of < 0);
+        locks.for_each(|(_, is_used)| *is_used = true);
+    }
+
+    /// The lock was given back.
+    pub(crate) fn unlock(&mut self, window: u64, target: i32) {
+        let locks = self
+            .windows
+            .get_mut(&window)
+            .map(|window| &mut window.locks);
+        let Some(locks) = locks else { return };
+        if let Some(at) = locks.iter().position(|&(of, _)| of == target) {
+            let (_, is_used) = locks.swap_remove(at);
+            self.count_pair(is_used);
+        }
+    }
+
+    fn count_pair(&mut self, is_used: bool) {
+        self.pairs.0 += 1;
+        self.pairs.1 += u64::from(!is_used);
     }
 
     /// Notes a transfer under a lock that a flush may have to wait for.
     fn note_under_way(&mut self, window: u64, target: i32) {
-        let under_way = &mut self.0.entry(window).or_default().under_way;
+        let under_way = &mut self.windows.entry(window).or_default().under_way;
         // From the end: most transfers have the same target as the one before.
         if under_way.len() < MOST_UNDER_WAY && !under_way.iter().rev().any(|&t| t == target) {
             under_way.push(target);
@@ -82,7 +125,7 @@ impl Epochs {
 
     /// Removes the transfers under way to a target, or to all: returns their targets.
     pub(crate) fn flushed(&mut self, window: u64, target: Option<i32>) -> Vec<i32> {
-        let Some(window) = self.0.get_mut(&window) else {
+        let Some(window) = self.windows.get_mut(&window) else {
             return Vec::new();
         };
         match target {
@@ -97,7 +140,7 @@ impl Epochs {
     /// The last transfers before a fence of `window`, as members of it. The local rank of each is
     /// its target's world rank.
     pub fn fence(&mut self, window: u64) -> impl Iterator<Item = Member> {
-        let window = self.0.get_mut(&window);
+        let window = self.windows.get_mut(&window);
         let last = window.map_or(Vec::new(), |window| std::mem::take(&mut window.last));
         last.into_iter().map(|last| Member {
             party: last.party,
@@ -105,6 +148,7 @@ impl Epochs {
             local_rank: last.target as u32,
             asks: 0,
             late: NONE,
+            through: i64::MAX,
         })
     }
 }
@@ -133,7 +177,7 @@ impl RemoteMemory {
                         .number((window, origin, POSTED), own.agent_of);
                     messages.sends.push(channel, call.end());
                 }
-                self.epochs.0.entry(window).or_default().origins = origins;
+                self.epochs.windows.entry(window).or_default().origins = origins;
             }
             Role::Passive => self.take_passive(own, call, row, event),
             Role::Start => self.start_epoch(own, messages, call, window, event),
@@ -151,6 +195,7 @@ impl RemoteMemory {
                     let expected = if has_epoch { 0 } else { expected };
                     if self.access_passive(own, call, window, target, expected) {
                         self.epochs.note_under_way(window, target);
+                        self.epochs.note_locked(window, target);
                     } else if expected > 0 {
                         self.watch_transfer(own, call, target, expected);
                     }
@@ -158,7 +203,7 @@ impl RemoteMemory {
             }
             Role::Complete => self.complete_epoch(own, messages, call, window),
             Role::Wait => {
-                let found = self.epochs.0.get_mut(&window);
+                let found = self.epochs.windows.get_mut(&window);
                 let origins = found.map_or(Vec::new(), |found| std::mem::take(&mut found.origins));
                 for origin in origins {
                     for tag in [COMPLETED, TRANSFERRED] {
@@ -182,7 +227,7 @@ impl RemoteMemory {
         event: Option<&Event>,
     ) {
         let transfer = End {
-            time: call.leave,
+            time: NO_TRANSFER,
             ..call.end()
         };
         let mut access = Vec::new();
@@ -192,14 +237,18 @@ impl RemoteMemory {
                 .number((window, target, POSTED), own.agent_of);
             let n = messages.receives.push(channel, call.end());
             let receives = &mut messages.receives;
-            messages.asker.ask_for_epoch(call, (channel, receives), n);
+            let asks = messages.asker.ask_for_epoch(call, (channel, receives), n);
             access.push(Access {
                 target,
                 post: (channel, n),
                 transfer,
+                start: match asks {
+                    true => messages.asker.calls.collective(call),
+                    false => NONE,
+                },
             });
         }
-        self.epochs.0.entry(window).or_default().access = access;
+        self.epochs.windows.entry(window).or_default().access = access;
     }
 
     /// Notes a transfer; returns whether an access epoch with the target is open, so that it may
@@ -219,7 +268,7 @@ impl RemoteMemory {
             thread: call.thread,
             signature: call.signature,
         };
-        let window = self.epochs.0.entry(window).or_default();
+        let window = self.epochs.windows.entry(window).or_default();
         let last = Last {
             target,
             party,
@@ -235,6 +284,10 @@ impl RemoteMemory {
                 time: call.leave,
                 ..call.end()
             };
+            let start = std::mem::replace(&mut access.start, NONE);
+            if start != NONE {
+                messages.asker.calls.answer(start, 1, None);
+            }
             let (channel, n) = access.post;
             let receives = &mut messages.receives;
             messages.asker.ask_for_epoch(call, (channel, receives), n);
@@ -250,9 +303,18 @@ impl RemoteMemory {
         call: &CallAt,
         window: u64,
     ) {
-        let found = self.epochs.0.get_mut(&window);
+        let found = self.epochs.windows.get_mut(&window);
         let accesses = found.map_or(Vec::new(), |found| std::mem::take(&mut found.access));
         for access in accesses {
+            let has_none = access.transfer.time == NO_TRANSFER;
+            self.epochs.count_pair(!has_none);
+            let calls = &mut messages.asker.calls;
+            if access.start != NONE {
+                if has_none {
+                    calls.note_transfer(access.start, access.target, NO_TRANSFER);
+                }
+                calls.answer(access.start, 1, None);
+            }
             for (tag, end) in [(COMPLETED, call.end()), (TRANSFERRED, access.transfer)] {
                 let key = (window, access.target, tag);
                 let channel = messages.sends.number(key, own.agent_of);
@@ -260,7 +322,11 @@ impl RemoteMemory {
             }
             let (channel, n) = access.post;
             let receives = &mut messages.receives;
-            messages.asker.ask_for_epoch(call, (channel, receives), n);
+            let asks = messages.asker.ask_for_epoch(call, (channel, receives), n);
+            if asks && has_none {
+                let calls = &mut messages.asker.calls;
+                calls.note_transfer(call.slot, access.target, NO_TRANSFER);
+            }
             // The message's number is not held back any more.
             messages.receives.touch(channel);
         }

@@ -29,7 +29,13 @@ pub struct Hold {
     from: i64,
     /// The call that released it.
     end: End,
+    /// Whether it was released in an earlier slab.
+    is_kept: bool,
 }
+
+/// Releases of each lock that are kept from slab to slab, if some PE tries locks until it gets them:
+/// how long that took is known at the end. As many count in such a wait.
+pub const KEPT: usize = 16;
 
 /// A lock that a rank holds.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +98,26 @@ impl Locks {
             is_shared,
             from,
             end,
+            is_kept: false,
         });
+    }
+
+    /// Keeps the last releases of each lock.
+    pub fn keep_last(&mut self) {
+        let mut counts: FxHashMap<Object, usize> = FxHashMap::default();
+        let mut last: Vec<Hold> = Vec::new();
+        for hold in self.given_back.drain(..).rev() {
+            let count = counts.entry(hold.object).or_default();
+            *count += 1;
+            if *count <= KEPT {
+                last.push(Hold {
+                    is_kept: true,
+                    ..hold
+                });
+            }
+        }
+        last.reverse();
+        self.given_back = last;
     }
 
     /// Locks that were never released, by the call that acquired them, and calls that released a
@@ -138,22 +163,23 @@ pub fn shares(enter: i64, held: &mut [Held]) -> Vec<i64> {
 
 impl RemoteMemory {
     /// The times in which this rank held a lock during another rank's wait for it, as far as it
-    /// released it in this slab.
+    /// released it in this slab; or before, if this is the first slab that is searched.
     pub fn held<'r>(
         &'r self,
         own: &'r Recorded,
         watch: &'r Watch,
+        is_first: bool,
     ) -> impl Iterator<Item = Held> + 'r {
         let holds = self.locks.given_back.iter();
-        let during = |hold: &&Hold| {
+        let during = move |hold: &&Hold| {
             let waits = hold.end.time > watch.enter && hold.end.time <= watch.leave;
-            waits && own.rank != watch.rank && hold.conflicts(watch)
+            waits && (is_first || !hold.is_kept) && own.rank != watch.rank && hold.conflicts(watch)
         };
         holds.filter(during).map(|hold| Held {
             id: watch.id,
             from: hold.from,
             until: hold.end.time,
-            detail: own.late(&hold.end, watch.enter.max(hold.from)),
+            detail: own.late(&hold.end, watch.enter.max(hold.from), watch.by()),
         })
     }
 }
@@ -189,6 +215,7 @@ mod tests {
                 signature: 0,
                 thread: 0,
             },
+            is_kept: false,
         };
         let watch = |kind: Kind, target: i32| Watch {
             address: 7,

@@ -4,6 +4,7 @@ use crate::memory::competing::Moves;
 use crate::memory::epochs::Epochs;
 use crate::memory::lock::Locks;
 use crate::memory::watches::{Look, Write};
+use crate::stream::polling::Episode;
 use crate::wire::watched::Watch;
 
 /// One-sided communication of one rank.
@@ -17,8 +18,8 @@ pub struct RemoteMemory {
     pub keeps_writes: bool,
     /// The last place that each thread looked at in a window.
     pub looks: Vec<Look>,
-    /// Waits for values and locks that began in this slab.
-    pub watches: Vec<Watch>,
+    /// Waits for values and locks that began in this slab, or episodes of looks that ended in it.
+    pub watches: Vec<(Watch, Option<Episode>)>,
     pub locks: Locks,
     /// Its transfers.
     pub moves: Moves,

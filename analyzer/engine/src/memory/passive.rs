@@ -50,6 +50,7 @@ impl RemoteMemory {
                     self.watch_window(own, call, (window, target), is_shared, 0);
                 }
                 self.locks.take(call, object, is_shared);
+                self.epochs.lock(window, target);
             }
             number::MPI_Win_unlock | number::MPI_Win_unlock_all => {
                 if let Some(is_shared) = self.locks.held_shared(object) {
@@ -57,6 +58,7 @@ impl RemoteMemory {
                 }
                 self.flush(own, call, window, target);
                 self.locks.give_back(object, call.end());
+                self.epochs.unlock(window, target);
             }
             _ => {
                 if target != ALL {
@@ -107,7 +109,7 @@ impl RemoteMemory {
     ) {
         let before = self.watches.len();
         self.access_passive(own, call, window, target, 0);
-        for watch in &mut self.watches[before..] {
+        for (watch, _) in &mut self.watches[before..] {
             watch.call = messages.asker.calls.collective(call) + 1;
         }
     }
@@ -127,7 +129,7 @@ impl RemoteMemory {
             true => Kind::SharedWindow,
             false => Kind::ExclusiveWindow,
         };
-        self.watches.push(Watch {
+        let watch = Watch {
             enter: call.enter,
             leave: call.leave,
             address: window,
@@ -138,7 +140,8 @@ impl RemoteMemory {
             kind: kind as u32,
             expected,
             ..Watch::default()
-        });
+        };
+        self.watches.push((watch, None));
     }
 }
 
@@ -155,6 +158,6 @@ pub fn progressed(own: &Recorded, watch: &Watch) -> Option<Written> {
         id: watch.id,
         time,
         effect: Effect::Satisfies as u32,
-        detail: own.late(&end, watch.enter),
+        detail: own.late(&end, watch.enter, None),
     })
 }

@@ -8,6 +8,7 @@ use crate::basics::ends::End;
 use crate::memory::lock::Object;
 use crate::memory::own::RemoteMemory;
 use crate::stream::call::CallAt;
+use crate::stream::polling::Episode;
 use crate::stream::recorded::Recorded;
 use crate::stream::roles::Memory;
 use crate::stream::rows::Row;
@@ -115,7 +116,14 @@ pub fn sort_writes(writes: &mut [Write]) {
 
 impl RemoteMemory {
     /// Takes a call on symmetric memory.
-    pub fn on_memory(&mut self, own: &Recorded, call: &CallAt, row: &Row, event: Option<&Event>) {
+    pub fn on_memory(
+        &mut self,
+        own: &Recorded,
+        call: &CallAt,
+        row: &Row,
+        event: Option<&Event>,
+        episode: Option<Episode>,
+    ) {
         if row.has(flags::UNSUCCESSFUL) || row.has(flags::PAUSED) {
             return;
         }
@@ -131,10 +139,13 @@ impl RemoteMemory {
             true => address.unwrap_or(0),
             false => address.unwrap_or(signature.parameter as u64),
         };
-        let waits = matches!(row.memory, Memory::Waits | Memory::Locks);
+        let waits = matches!(row.memory, Memory::Waits | Memory::Locks) || episode.is_some();
         if waits && call.asks && call.leave > call.enter {
-            let watch = self.watch(own, call, &signature, address, event);
-            self.watches.push(watch);
+            let mut watch = self.watch(own, call, &signature, address, event);
+            if let Some(begin) = episode.as_ref().and_then(Episode::begin) {
+                (watch.enter, watch.found) = (begin, call.enter);
+            }
+            self.watches.push((watch, episode));
         }
         match row.memory {
             // An archive does not tell locks apart.
@@ -159,7 +170,7 @@ impl RemoteMemory {
                 let receive = event.map_or(signature.receive, |event| event.receive(&signature));
                 self.compete(own, call, receive.peer, event);
             }
-            Memory::Waits | Memory::Nothing => {}
+            Memory::Waits | Memory::Looks | Memory::Nothing => {}
         }
     }
 
@@ -328,7 +339,7 @@ impl RemoteMemory {
             id: watch.id,
             time: write.end.time,
             effect: effect as u32,
-            detail: own.late(&write.end, watch.enter),
+            detail: own.late(&write.end, watch.enter, watch.by()),
         })
     }
 }

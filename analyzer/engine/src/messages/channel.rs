@@ -236,5 +236,10 @@ pub const POSTED: i32 = -1001;
 /// From origin to target: an end is a MPI_Win_complete.
 pub const COMPLETED: i32 = -1002;
 
-/// From origin to target: the end's time is when the last transfer of an epoch left.
+/// From origin to target: the end's time is when the last transfer of an epoch left, or
+/// [`NO_TRANSFER`].
 pub const TRANSFERRED: i32 = -1003;
+
+/// In place of the time of an epoch's last transfer: there was none. Before all times, and differences
+/// with times fit.
+pub const NO_TRANSFER: i64 = i64::MIN / 4;

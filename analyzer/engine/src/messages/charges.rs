@@ -7,6 +7,9 @@
 
 mod naming;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use laggard_patterns::Interval;
 use rustc_hash::FxHashMap;
 
@@ -15,6 +18,7 @@ use crate::basics::room::make_room;
 use crate::basics::slots::Slots;
 use crate::clock::causality::Violations;
 use crate::stream::call::CallAt;
+use crate::stream::polling::Episode;
 use crate::waits::charging::{Lost, Waiting, total};
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 
@@ -43,28 +47,35 @@ struct Call {
 struct Receipt {
     /// World rank.
     source: i32,
-    /// Receiving thread, and whether the program took any message; packed, since there are many.
-    thread_and_any: u32,
+    /// Receiving thread, whether its call has a question, and whether the program took any message;
+    /// packed, since there are many.
+    packed: u32,
 }
 
 impl Receipt {
     #[inline(always)]
-    fn new(source: i32, thread: u32, any: bool) -> Self {
-        let thread_and_any = thread << 1 | u32::from(any);
+    fn new(source: i32, at: &CallAt) -> Self {
+        let asks = at.slot != NONE;
         Receipt {
             source,
-            thread_and_any,
+            packed: at.thread << 2 | u32::from(asks) << 1 | u32::from(at.any),
         }
     }
 
     #[inline]
     fn thread(&self) -> u32 {
-        self.thread_and_any >> 1
+        self.packed >> 2
     }
 
     #[inline]
     fn any(&self) -> bool {
-        self.thread_and_any & 1 != 0
+        self.packed & 1 != 0
+    }
+
+    /// Whether its call was kept until the message's time was known.
+    #[inline]
+    fn asks(&self) -> bool {
+        self.packed & 2 != 0
     }
 }
 
@@ -73,7 +84,8 @@ impl Receipt {
 pub struct Late {
     /// Time lost to it, ns.
     pub severity: i64,
-    /// Number of the message among those that its receiver asks about; unused for a blocked send.
+    /// Number of the message among those that its receiver asks about; of a blocked send, see
+    /// [`EMPTY`].
     pub message: u64,
     /// Number of the message on its channel.
     pub n: u64,
@@ -111,7 +123,7 @@ impl Losses {
             let late = |lost: &Lost| lost.late.or(lost.shares.first().map(|share| share.1));
             let late = losses.0.iter().find_map(late);
             let late = late.map(|detail| (detail.rank, detail.operation, detail.path));
-            (losses.total(), std::cmp::Reverse(late))
+            (losses.total(), Reverse(late))
         };
         key(self) > key(other)
     }
@@ -123,6 +135,9 @@ const UNANSWERED: i64 = i64::MIN / 2;
 /// Time of a send whose sender has no trace.
 const UNKNOWN: i64 = i64::MAX / 2;
 
+/// In place of a message's number: a blocked send without data; 0 of one with data.
+pub const EMPTY: u64 = 1;
+
 /// First number of questions about epochs on windows, which are not messages. No run receives 2^63
 /// messages.
 pub const EPOCHS: u64 = 1 << 63;
@@ -132,7 +147,7 @@ pub const EPOCHS: u64 = 1 << 63;
 pub struct Token {
     /// The call; `NONE` if only the time of a send is needed.
     pub call: u32,
-    /// Number of the received message; unused for a blocked send.
+    /// Number of the received message; of a blocked send, see [`EMPTY`].
     pub message: u64,
 }
 
@@ -154,16 +169,57 @@ pub struct Calls {
     receipts: Vec<Receipt>,
     /// Number of `sent[0]`.
     message_base: u64,
-    /// When the last transfers left, of epochs that calls waited for: call, origin, ns.
+    /// When the last transfers left, of epochs that calls waited for: call, partner, ns or
+    /// [`NO_TRANSFER`].
     transfers: Vec<(u32, i32, i64)>,
     /// Partners that were absent while calls lasted, by call.
     partners: FxHashMap<u32, Vec<Partner>>,
+    /// Episodes of looks that calls ended, by call.
+    episodes: FxHashMap<u32, Episode>,
     /// Questions of the call being taken in.
     opened: u32,
     /// Whether answers have arrived since calls were named.
     changed: bool,
     /// Violations of causality.
     pub violations: Violations,
+    /// Late senders after which the search for overtaken messages ended without one.
+    searched: Searched,
+}
+
+/// Late senders whose receives took one message of a known source, and after which
+/// [`ORDER_WINDOW`] receives were searched: any earlier message that comes later is out of order,
+/// too.
+#[derive(Debug, Default)]
+struct Searched {
+    /// Number of the first message after the search, receiving thread, and time of the send.
+    until: BinaryHeap<Reverse<(u64, u32, i64)>>,
+    /// The latest of these sends whose searches ended before the message looked at, by thread.
+    latest: Vec<i64>,
+    /// Number of messages that were out of order, but too far behind.
+    beyond: u64,
+}
+
+impl Searched {
+    /// Looks at a message, one after the other.
+    fn look_at(&mut self, message: u64, sent: i64, receipt: &Receipt) {
+        while let Some(&Reverse((until, thread, time))) = self.until.peek()
+            && until <= message
+        {
+            self.until.pop();
+            let thread = thread as usize;
+            if thread >= self.latest.len() {
+                self.latest.resize(thread + 1, i64::MIN);
+            }
+            self.latest[thread] = self.latest[thread].max(time);
+        }
+        let latest = self.latest.get(receipt.thread() as usize);
+        let is_overtaken = latest.is_some_and(|&latest| sent < latest);
+        self.beyond += u64::from(is_overtaken && receipt.asks() && sent != UNANSWERED);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.until.is_empty() && self.latest.is_empty()
+    }
 }
 
 impl Calls {
@@ -189,7 +245,7 @@ impl Calls {
     #[inline(always)]
     pub fn end(&mut self, slot: u32) {
         if self.opened == 0 {
-            self.calls.drop(slot);
+            self.forget(slot);
             return;
         }
         self.waiting += 1;
@@ -197,6 +253,29 @@ impl Calls {
         let call = &mut self.calls[slot];
         call.open = self.opened;
         call.received = next.wrapping_sub(call.messages);
+    }
+
+    /// A call with questions ended an episode of looks: it began to wait then.
+    pub fn looked(&mut self, slot: u32, episode: Episode) {
+        if let Some(begin) = episode.begin() {
+            self.calls[slot].enter = begin;
+            self.episodes.insert(slot, episode);
+        }
+    }
+
+    /// When a call began to wait, ns.
+    #[inline]
+    pub fn begun(&self, at: &CallAt) -> i64 {
+        self.calls.get(at.slot).map_or(at.enter, |call| call.enter)
+    }
+
+    /// The enter of a call that ended an episode of looks, ns.
+    #[inline]
+    pub fn found_at(&self, call: u32) -> Option<i64> {
+        if self.episodes.is_empty() {
+            return None;
+        }
+        Some(self.episodes.get(&call)?.found)
     }
 
     /// Number of the next message with a question.
@@ -226,18 +305,18 @@ impl Calls {
         let message = self.next_message();
         self.changed = true;
         self.sent.push(UNANSWERED);
-        self.receipts.push(Receipt::new(source, at.thread, at.any));
+        self.receipts.push(Receipt::new(source, at));
         let call = at.slot;
         self.opened += u32::from(call != NONE);
         Token { call, message }
     }
 
-    /// Token for a message that the call sent.
+    /// Token for a message that the call sent, with data or without.
     #[inline(always)]
-    pub fn blocked_send(&mut self, at: &CallAt) -> Token {
+    pub fn blocked_send(&mut self, at: &CallAt, is_empty: bool) -> Token {
         Token {
             call: self.collective(at),
-            message: u64::MAX,
+            message: if is_empty { EMPTY } else { 0 },
         }
     }
 
@@ -251,9 +330,9 @@ impl Calls {
         }
     }
 
-    /// Notes when the last transfer of an epoch left; the origin ended the epoch.
-    pub fn note_transfer(&mut self, call: u32, origin: i32, time: i64) {
-        self.transfers.push((call, origin, time));
+    /// Notes when the last transfer of an epoch with this partner left, or that there was none.
+    pub fn note_transfer(&mut self, call: u32, partner: i32, time: i64) {
+        self.transfers.push((call, partner, time));
     }
 
     /// Adds a question for the outcome of a non-blocking collective, or of a transfer under a lock,
@@ -273,6 +352,12 @@ impl Calls {
                 .keep_worse(&mut call.group, losses, Losses::outrank);
         }
         self.answer(slot, count, None);
+    }
+
+    /// Messages that had been sent before one that a receive waited for, and that were received
+    /// more than [`ORDER_WINDOW`] receives after it.
+    pub fn beyond_window(&self) -> u64 {
+        self.searched.beyond
     }
 
     /// Enter and leave of a call, ns; equal if only a time is needed.
@@ -404,12 +489,24 @@ impl Calls {
             make_room(&mut self.concluded, 1, 0);
             self.concluded.push(slot);
         } else {
-            if !self.transfers.is_empty() {
-                self.transfers.retain(|transfer| transfer.0 != slot);
-            }
-            self.calls.drop(slot);
+            self.forget(slot);
         }
         self.waiting -= 1;
+    }
+
+    /// Drops a call, and what is known of it.
+    #[inline]
+    fn forget(&mut self, slot: u32) {
+        if !self.partners.is_empty() {
+            self.partners.remove(&slot);
+        }
+        if !self.transfers.is_empty() {
+            self.transfers.retain(|transfer| transfer.0 != slot);
+        }
+        if !self.episodes.is_empty() {
+            self.episodes.remove(&slot);
+        }
+        self.calls.drop(slot);
     }
 }
 
@@ -426,13 +523,7 @@ impl Late {
 
     /// Whether a call is charged with this late sender rather than with the other.
     fn outranks_sender(&self, other: &Late) -> bool {
-        let key = |late: &Late| {
-            (
-                late.severity,
-                late.detail.time,
-                std::cmp::Reverse(late.message),
-            )
-        };
+        let key = |late: &Late| (late.severity, late.detail.time, Reverse(late.message));
         key(self) > key(other)
     }
 
@@ -441,7 +532,7 @@ impl Late {
     fn outranks_receiver(&self, other: &Late) -> bool {
         let key = |late: &Late| {
             let channel = (late.source, late.tag, late.n);
-            (late.severity, std::cmp::Reverse(channel))
+            (late.severity, Reverse(channel))
         };
         key(self) > key(other)
     }
@@ -459,6 +550,7 @@ impl Call {
             rank,
             thread: self.thread,
             signature: self.signature,
+            since: self.enter,
             enter: self.enter,
             leave: self.leave,
         }
@@ -498,12 +590,13 @@ impl Waiter {
             rank,
             thread: self.thread,
             signature: self.signature,
+            since: self.enter,
             enter: self.enter,
             leave: self.leave,
         }
     }
 }
 
-/// Receives after a late one that are searched for messages of other sources received in the wrong
-/// order.
-pub const ORDER_WINDOW: u64 = 32;
+/// Receives after a late one that are searched for messages received in the wrong order. More is not
+/// what a program could put in order at one place; and each slow call makes the others ask.
+pub const ORDER_WINDOW: u64 = 128;

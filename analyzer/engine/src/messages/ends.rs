@@ -136,7 +136,7 @@ impl Messages {
         if !last {
             for posted in own.threads.iter().flat_map(|thread| thread.posted.iter()) {
                 match *posted {
-                    Posted::Send { channel, n } => hold(&mut open_sends, channel, n),
+                    Posted::Send { channel, n, .. } => hold(&mut open_sends, channel, n),
                     Posted::Receive { channel, n } => hold(&mut open_receives, channel, n),
                     _ => {}
                 }

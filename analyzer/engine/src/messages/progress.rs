@@ -101,7 +101,7 @@ impl Open {
             last = Some(gap.by);
         }
         if let Some(end) = last {
-            self.detail = rank.late(&end, from);
+            self.detail = rank.late(&end, from, None);
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::messages::charges::{Calls, EPOCHS, ORDER_WINDOW, Token, Waiter};
 use crate::messages::ends::Messages;
 use crate::messages::wildcard::Receipt;
 use crate::stream::call::CallAt;
+use crate::stream::polling::Episode;
 use crate::waits::charging::{Charged, Hosts};
 use crate::wire::parcels::{Need, POST, SEND, Side};
 
@@ -180,34 +181,37 @@ impl Asker {
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
-    /// Asks about the other side of an epoch on a window that the call waited for.
+    /// Asks about the other side of an epoch on a window that the call waited for; returns whether it
+    /// did.
     pub(crate) fn ask_for_epoch(
         &mut self,
         call: &CallAt,
         (channel, receives): (u32, &mut Channels),
         n: u64,
-    ) {
+    ) -> bool {
         let end = &mut receives.list[channel as usize];
         if end.agent == NONE || call.slot == NONE {
-            return;
+            return false;
         }
         let token = self.calls.epoch(call);
         self.ask(Query::new(SEND, channel, n, token, false), end);
+        true
     }
 
-    /// Asks about a message that the call sent, and waited for.
+    /// Asks about a message that the call sent, and waited for; `is_empty`: it has no data.
     #[inline(always)]
     pub(crate) fn ask_for_post(
         &mut self,
         call: &CallAt,
         (channel, sends): (u32, &mut Channels),
         n: u64,
+        is_empty: bool,
     ) {
         let end = &mut sends.list[channel as usize];
         if end.agent == NONE {
             return;
         }
-        let token = self.calls.blocked_send(call);
+        let token = self.calls.blocked_send(call, is_empty);
         self.ask(Query::new(POST, channel, n, token, false), end);
     }
 
@@ -241,6 +245,14 @@ impl Asker {
         }
     }
 
+    /// The call begun last ended an episode of looks.
+    #[inline]
+    pub(crate) fn looked(&mut self, call: &CallAt, episode: Option<Episode>) {
+        if let Some(episode) = episode.filter(|_| call.slot != NONE) {
+            self.calls.looked(call.slot, episode);
+        }
+    }
+
     /// Ends the call begun last.
     #[inline]
     pub(crate) fn end(&mut self, call: &CallAt) {
@@ -253,7 +265,10 @@ impl Asker {
     #[inline]
     fn should_ask(&mut self, call: &CallAt) -> bool {
         if call.asks {
-            self.watch = ORDER_WINDOW;
+            // Looks take what comes first.
+            if !call.polled {
+                self.watch = ORDER_WINDOW;
+            }
         } else if self.watch == 0 {
             return false;
         } else {

@@ -570,12 +570,13 @@ impl<'a> Agent<'a> {
                 let (rank, side, channel) = declared[request.channel as usize];
                 let rank = &ranks[rank as usize];
                 let end = rank.messages.end(channel, side, request.n);
+                let by = Some(request.by).filter(|by| *by != 0);
                 end.map_or_else(Detail::default, |end| Detail {
                     // The asker knows it.
                     time: 0,
                     ..rank
                         .recorded
-                        .late(end, end.time.saturating_sub(request.window))
+                        .late(end, end.time.saturating_sub(request.window), by)
                 })
             });
             self.describing[agent].descriptions.par_extend(described);

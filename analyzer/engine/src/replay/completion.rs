@@ -96,9 +96,13 @@ impl Rank<'_> {
                 Posted::Receive { channel, n } => {
                     asker.ask_for_send(call, (channel, receives), n);
                 }
-                Posted::Send { channel, n } => {
+                Posted::Send {
+                    channel,
+                    n,
+                    is_empty,
+                } => {
                     if call.asks && outcome != OUTCOME_CANCELLED {
-                        asker.ask_for_post(call, (channel, sends), n);
+                        asker.ask_for_post(call, (channel, sends), n, is_empty);
                     }
                 }
                 Posted::Done => continue,
@@ -115,12 +119,19 @@ impl Rank<'_> {
     pub(crate) fn completed(&mut self, call: &CallAt, posted: Posted, outcome: Outcome) {
         match posted {
             Posted::Done => {}
-            Posted::Send { channel, n } => {
+            Posted::Send {
+                channel,
+                n,
+                is_empty,
+            } => {
                 self.note(|| Ended::by(call, Subject::Sent(channel, n)));
                 if call.asks && outcome != Outcome::Cancelled {
-                    self.messages
-                        .asker
-                        .ask_for_post(call, (channel, &mut self.messages.sends), n);
+                    self.messages.asker.ask_for_post(
+                        call,
+                        (channel, &mut self.messages.sends),
+                        n,
+                        is_empty,
+                    );
                 }
             }
             Posted::Receive { channel, n } => {
@@ -146,7 +157,7 @@ impl Rank<'_> {
                 self.messages.asker.waiters.push(Waiter {
                     group,
                     n,
-                    enter: call.enter,
+                    enter: self.messages.asker.calls.begun(call),
                     leave: call.leave,
                     thread: call.thread,
                     signature: call.signature,
@@ -156,8 +167,9 @@ impl Rank<'_> {
                     asks: call.asks,
                 });
             }
+            // Who a looked-for transfer waited for is not searched.
             Posted::Access { window, target } => {
-                if outcome == Outcome::AsPosted {
+                if outcome == Outcome::AsPosted && !call.polled {
                     self.memory.complete_access(
                         &self.recorded,
                         &mut self.messages,

@@ -19,6 +19,7 @@ use crate::messages::questions::Peers;
 use crate::messages::wildcard::Deferred;
 use crate::stream::call::CallAt;
 use crate::stream::columns::Columns;
+use crate::stream::polling::Episode;
 use crate::stream::recorded::Recorded;
 use crate::stream::roles::{Memory, Role};
 use crate::stream::rows::{Row, Step};
@@ -45,8 +46,8 @@ impl Peers for [Rank<'_>] {
     }
 
     #[inline(always)]
-    fn late(&self, peer: u32, end: &End, since: i64) -> Detail {
-        self[peer as usize].recorded.late(end, since)
+    fn late(&self, peer: u32, end: &End, since: i64, by: Option<i64>) -> Detail {
+        self[peer as usize].recorded.late(end, since, by)
     }
 
     fn may_be_needed(&self, peer: u32, end: &End, is_post: bool) -> bool {
@@ -78,7 +79,14 @@ impl<'a> Rank<'a> {
         for thread in &mut self.recorded.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
+            let (rows, paths) = (&thread.rows, &thread.paths);
+            let polling = &mut thread.polling;
+            polling.extend(&thread.columns, rows, paths, &thread.stream);
             thread.following.extend(&thread.columns, &thread.rows);
+            let signatures = thread.stream.location().definitions.signatures();
+            thread
+                .counted
+                .extend(&thread.columns, &thread.rows, signatures);
         }
         if let [thread] = self.recorded.threads.as_mut_slice() {
             let columns = std::mem::take(&mut thread.columns);
@@ -156,7 +164,12 @@ impl<'a> Rank<'a> {
                 Step::PostSend => {
                     let channel = row.send_channel;
                     let n = sends.push(channel, end);
-                    posted.push(Posted::Send { channel, n });
+                    let is_empty = row.is_empty;
+                    posted.push(Posted::Send {
+                        channel,
+                        n,
+                        is_empty,
+                    });
                 }
                 Step::PostReceive if is_in_order => {
                     let channel = row.receive_channel;
@@ -183,7 +196,9 @@ impl<'a> Rank<'a> {
                 if call.asks {
                     let channel = (row.send_channel, &mut self.messages.sends);
                     self.messages.asker.begin(&mut call, 1);
-                    self.messages.asker.ask_for_post(&call, channel, n);
+                    self.messages
+                        .asker
+                        .ask_for_post(&call, channel, n, row.is_empty);
                     self.messages.asker.end(&call);
                 }
             }
@@ -199,9 +214,12 @@ impl<'a> Rank<'a> {
                 self.messages.asker.begin(&mut call, 2);
                 let n = self.messages.sends.push(to, end);
                 if call.asks {
-                    self.messages
-                        .asker
-                        .ask_for_post(&call, (to, &mut self.messages.sends), n);
+                    self.messages.asker.ask_for_post(
+                        &call,
+                        (to, &mut self.messages.sends),
+                        n,
+                        row.is_empty,
+                    );
                 }
                 let n = self.messages.receives.push(from, end);
                 self.messages
@@ -214,9 +232,13 @@ impl<'a> Rank<'a> {
                 self.collective(&call, &row, None, false);
             }
             Step::Complete => {
+                let row = *row;
                 let list = row.completes;
-                let mut call = call.waiting(row);
-                self.messages.asker.begin(&mut call, thread.listed(list));
+                let questions = thread.listed(list);
+                let episode = self.looked(&mut call, &row, None);
+                let mut call = call.waiting(&row);
+                self.messages.asker.begin(&mut call, questions);
+                self.messages.asker.looked(&call, episode);
                 self.complete_list(&call, list);
                 self.messages.asker.end(&call);
             }
@@ -267,10 +289,30 @@ impl<'a> Rank<'a> {
         }
     }
 
+    /// The looks in vain that this call ended. All of them are asked about: the filters judge calls
+    /// one by one.
+    fn looked(&mut self, call: &mut CallAt, row: &Row, event: Option<&Event>) -> Option<Episode> {
+        if !row.looks {
+            return None;
+        }
+        let thread = &mut self.recorded.threads[call.thread as usize];
+        let mut episode = thread.polling.ended_by(call.number)?;
+        if let Some(first) = thread.first_completed(row.completes, event) {
+            episode.since_post(first);
+        }
+        if episode.begin()? >= episode.found {
+            return None;
+        }
+        (call.polled, call.asks) = (true, true);
+        Some(episode)
+    }
+
     /// Takes a call that matters for matching.
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
+        let episode = self.looked(&mut call, row, event);
         if row.memory != Memory::Nothing {
-            return self.memory.on_memory(&self.recorded, &call, row, event);
+            let memory = &mut self.memory;
+            return memory.on_memory(&self.recorded, &call, row, event, episode);
         }
         if row.is_user()
             && let Some(ticks) = event.and_then(|event| event.value)
@@ -280,6 +322,7 @@ impl<'a> Rank<'a> {
         let completed = event.map_or(0, |event| event.completed.len());
         let listed = self.recorded.threads[call.thread as usize].listed(row.completes);
         self.messages.asker.begin(&mut call, 2 + completed + listed);
+        self.messages.asker.looked(&call, episode);
         let call = &call;
         let posts = row.has(flags::POSTS);
         let mut posted = Posted::Done;
@@ -331,13 +374,21 @@ impl<'a> Rank<'a> {
             return Posted::Done;
         }
         let n = self.messages.sends.count(channel, call.end());
+        let is_empty = row.is_empty;
         if posts {
-            return Posted::Send { channel, n };
+            return Posted::Send {
+                channel,
+                n,
+                is_empty,
+            };
         }
         if call.asks {
-            self.messages
-                .asker
-                .ask_for_post(call, (channel, &mut self.messages.sends), n);
+            self.messages.asker.ask_for_post(
+                call,
+                (channel, &mut self.messages.sends),
+                n,
+                is_empty,
+            );
         }
         Posted::Done
     }

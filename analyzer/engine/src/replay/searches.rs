@@ -9,6 +9,7 @@
 use laggard_comm::Job;
 use laggard_patterns::progress::{self, Stall};
 use laggard_patterns::{Interval, PatternId, one_sided};
+use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +19,9 @@ use crate::memory::{competing, lock};
 use crate::messages::charges::Losses;
 use crate::replay::interests::Interests;
 use crate::replay::rank::Rank;
+use crate::stream::polling::Episode;
+use crate::stream::roles::Memory;
+use crate::stream::rows::Row;
 use crate::waits::charging::{Hosts, Loss, Lost, Waiting};
 use crate::wire::parcels::{Answering, Asking, Detail};
 use crate::wire::watched::{Held, Kind, Rival, Watch, Written};
@@ -37,6 +41,8 @@ struct Open {
     is_new: bool,
     /// Number of targets that the call waited for.
     targets: u32,
+    /// The looks in vain, if it is an episode of the own ranks.
+    episode: Option<Episode>,
 }
 
 impl Open {
@@ -58,13 +64,14 @@ impl Open {
                 competing::join(&mut self.rivals);
             }
         }
-        self.is_new = false;
+        let is_first = std::mem::take(&mut self.is_new);
         if watch.is(Kind::Transfer) {
             return;
         }
         for rank in ranks {
             if !watch.is(Kind::Value) {
-                self.held.extend(rank.memory.held(&rank.recorded, &watch));
+                self.held
+                    .extend(rank.memory.held(&rank.recorded, &watch, is_first));
             }
             if watch.is_of_window() {
                 let is_target = rank.recorded.rank as i32 == watch.value as i64 as i32;
@@ -85,7 +92,8 @@ impl Open {
         Waiting {
             rank: watch.rank,
             thread: watch.thread,
-            enter: watch.enter,
+            since: watch.enter,
+            enter: watch.by().unwrap_or(watch.enter),
             leave: watch.leave,
             signature: watch.signature,
         }
@@ -117,6 +125,13 @@ impl Open {
         let interval = Interval::new(watch.enter, watch.leave);
         let of_window = watch.is_of_window();
         let mut losses = Losses::default();
+        if self.episode.is_some() {
+            // More may be forgotten.
+            self.held
+                .sort_unstable_by_key(|held| (held.until, held.from, held.detail.rank));
+            let more = self.held.len().saturating_sub(lock::KEPT);
+            self.held.drain(..more);
+        }
         if !self.held.is_empty() {
             let shares = lock::shares(watch.enter, &mut self.held).into_iter();
             let late = self.held.iter().map(|held| held.detail);
@@ -156,6 +171,9 @@ impl Open {
             });
         }
         losses.0.retain(|lost| lost.severity > 0);
+        if let Some(episode) = &self.episode {
+            losses.0 = Lost::polled(&losses.0, watch.enter, episode);
+        }
         losses
     }
 
@@ -175,13 +193,23 @@ pub struct Watching {
     over: FxHashMap<u64, Open>,
     /// Interests by agent.
     interests: Vec<Interests>,
+    /// Whether some PE looks for a value or a lock in vain: what ended such a wait may be in an
+    /// earlier slab.
+    keeps_writes: bool,
 }
 
 impl Watching {
     /// No waits yet. Collective.
     pub fn new(job: &dyn Job, ranks: &[Rank]) -> Watching {
+        let threads = ranks.iter().flat_map(|rank| &rank.recorded.threads);
+        let mut rows = threads.flat_map(|thread| &thread.rows);
+        let is_vain =
+            |row: &Row| row.looks && row.memory != Memory::Nothing && row.has(flags::UNSUCCESSFUL);
+        let mut looks = [u64::from(rows.any(is_vain))];
+        job.reduce_max(&mut looks);
         Watching {
             interests: Interests::gather(job, ranks),
+            keeps_writes: looks[0] > 0,
             ..Watching::default()
         }
     }
@@ -198,7 +226,7 @@ impl Watching {
     ) {
         for rank in ranks {
             rank.messages.asker.requests += rank.memory.watches.len() as u64;
-            for mut watch in rank.memory.watches.drain(..) {
+            for (mut watch, episode) in rank.memory.watches.drain(..) {
                 watch.id = self.told;
                 self.told += 1;
                 let target = usize::try_from(watch.value as i64).ok();
@@ -210,6 +238,9 @@ impl Watching {
                     }
                 }
                 self.hear(agent, &[watch]);
+                if let Some(open) = self.open.last_mut() {
+                    open.episode = episode;
+                }
             }
         }
     }
@@ -224,6 +255,7 @@ impl Watching {
             rivals: Vec::new(),
             is_new: true,
             targets: 1,
+            episode: None,
         }));
     }
 
@@ -251,14 +283,17 @@ impl Watching {
             open.for_each(|open| open.look(ranks, &touching, until));
         }
         for rank in ranks {
-            match rank.memory.keeps_writes {
+            match rank.memory.keeps_writes || self.keeps_writes {
                 true => {
                     sort_writes(&mut rank.memory.writes);
                     keep_last(&mut rank.memory.writes);
                 }
                 false => rank.memory.writes.clear(),
             }
-            rank.memory.locks.given_back.clear();
+            match self.keeps_writes {
+                true => rank.memory.locks.keep_last(),
+                false => rank.memory.locks.given_back.clear(),
+            }
             rank.memory.moves.trim(until);
         }
         let open = std::mem::take(&mut self.open).into_iter();
@@ -315,6 +350,9 @@ impl Watching {
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
             // An archive may not tell the address.
+            if !is_known && open.episode.is_some() {
+                continue;
+            }
             if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
                 charged.charge(hosts, waiting, Loss::unexplained(interval.duration()));
                 continue;

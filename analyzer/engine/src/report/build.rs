@@ -19,7 +19,7 @@ use crate::clock::causality::{Count, Violations};
 use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations};
 use crate::findings::merge::Partial;
 use crate::findings::places::Places;
-use crate::findings::{by_operation, fold, left, regions};
+use crate::findings::{by_operation, fold, imbalance, left, regions, severe};
 use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
@@ -29,8 +29,10 @@ use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;
 use crate::report::hints::{Found, RunFacts, hints};
+use crate::report::path;
 use crate::report::reasons::{Reason, because};
-use crate::report::roots;
+use crate::report::roots::{self, Traced};
+use crate::report::traffic;
 use crate::stream::following::Followers;
 use crate::timeline::moments::Moments;
 use crate::waits::sums::{FindingKey, Worst};
@@ -90,33 +92,44 @@ pub fn build(
                 percent: percent(severity as f64, total.of(pattern)),
                 instances,
                 inter_node_s: between(part),
+                worst_instances: Vec::new(),
             },
         );
     }
+    for (pattern, instances) in severe::instances(all.clone(), places) {
+        if let Some(metric) = metrics.get_mut(pattern.id()) {
+            metric.worst_instances = instances;
+        }
+    }
+    let imbalance = imbalance::rows(&merged.computed, total.measured, places);
     let regions = regions::rows(merged.regions, &options.settings, total.measured, places);
     let waiting = waiting_at(all.clone(), &merged.profile);
-    let operations = by_operation::rows(&merged.profile, all, &regions);
+    let operations = by_operation::rows(&merged.profile, all, &regions, &merged.caused);
     let called_once = called_once(&merged.profile, total.measured, places);
+    let run = RunFacts::new(
+        opened,
+        &options.rules,
+        left::Run::new(
+            merged.findings.iter().chain(&unlisted),
+            &merged.followers,
+            opened.agent_of.len() as u32,
+            (&merged.between, end),
+        ),
+    );
+    let ranks = opened.agent_of.len();
+    let traced = Traced::new(&merged.roots, (total.measured, ranks), &run, places);
     let context = Context {
+        traced: &traced,
         waiting: &waiting,
         total,
         clock_error,
         any_truncated,
         members_missing: merged.profile.values().any(|sums| sums.members_missing),
         single_host,
-        run: RunFacts::new(
-            opened,
-            &options.rules,
-            left::Run::new(
-                merged.findings.iter().chain(&unlisted),
-                &merged.followers,
-                opened.agent_of.len() as u32,
-                (&merged.between, end),
-            ),
-        ),
+        run,
         followers: &merged.followers,
         profile: &merged.profile,
-        ranks: opened.agent_of.len(),
+        ranks,
         around,
     };
     let mut told = |key: &FindingKey, sums: &Folded| {
@@ -146,9 +159,9 @@ pub fn build(
         is_left
     });
     let below_hotspot = below_hotspot(&unlisted, total.measured);
-    let ranks = opened.agent_of.len();
     let is_searched = !merged.roots.is_unknown;
-    let (root_causes, untraced) = roots::rows(&merged.roots, total.measured, ranks, places);
+    let (wait_classes, delay_costs) = roots::classes(&merged.roots);
+    let (critical_path, parallelism) = path::rows(&merged.roots, locations.count as usize, places);
     findings.sort_by_key(|(severity, key, _)| (*severity, *key));
     let findings = findings.into_iter().enumerate();
     let bottlenecks = findings.map(|(at, (.., found))| match at < SPREAD {
@@ -192,7 +205,8 @@ pub fn build(
     for (&(operation, path), sums) in &merged.profile {
         if sums.polls > 0 {
             let detail = format!(
-                "{} in calls that found nothing (not counted as waiting: for whom is not known)",
+                "{} in calls that looked for what never came (not counted as waiting: for whom is not \
+                 known)",
                 duration(sums.polled as f64 / 1e9)
             );
             anomalies
@@ -274,11 +288,16 @@ pub fn build(
         location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
         operations,
-        root_causes: is_searched.then_some(root_causes),
-        untraced_s: is_searched.then_some(untraced),
+        root_causes: is_searched.then_some(traced.rows),
+        untraced_s: is_searched.then_some(traced.untraced_s),
+        wait_classes,
+        delay_costs,
+        critical_path: is_searched.then_some(critical_path),
+        parallelism: is_searched.then_some(parallelism),
         bottlenecks,
         below_hotspot,
         called_once,
+        imbalance,
         regions,
         anomalies: rows,
     }
@@ -390,6 +409,7 @@ fn efficiency(first: &FirstThreads) -> Efficiency {
         parallel: ratio(load_balance * communication, 1.0),
         load_balance,
         communication,
+        ..Efficiency::default()
     }
 }
 
@@ -407,6 +427,8 @@ fn location_sums(locations: &Locations) -> LocationSums {
         startup_s: Some(seconds(sums.startup)),
         shutdown_s: Some(seconds(sums.shutdown)),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
+        waits: Some(sums.traffic.waits),
+        traffic: Some(traffic::told(&sums.traffic)),
     }
 }
 
@@ -447,6 +469,9 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             in_calls: Some(in_calls(&times)),
             startup_s: Some(seconds(times.startup)),
             shutdown_s: Some(seconds(times.shutdown)),
+            waits: Some(times.traffic.waits),
+            caused_waits: Some(times.traffic.caused),
+            traffic: Some(traffic::told(&times.traffic)),
         }
     });
     listed.collect()
@@ -513,6 +538,7 @@ fn waiting_at<'f>(
 
 /// Context that all findings share.
 struct Context<'c> {
+    traced: &'c Traced,
     /// See [`waiting_at`].
     waiting: &'c FxHashSet<(u16, PathKey)>,
     total: Total,
@@ -599,6 +625,7 @@ fn bottleneck(
         all: context.profile,
         followed: context.followers.get(&(operation, path)),
         reasons: &reasons,
+        traced: context.traced,
     };
     let (hints, advice) = hints(&found, &context.run, places);
     // Many short calls that took too long only together have no bad one.
@@ -640,6 +667,7 @@ fn bottleneck(
         rank_classes: loss_classes(sums, context.ranks),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host)),
         causes,
+        root_causes: context.traced.shares(&key),
         worst_instance: worst.map(|worst| Instance {
             rank: worst.rank,
             start_s: seconds(worst.enter),

@@ -1,5 +1,7 @@
 //! Eager limits: the largest messages that are sent without waiting for their receive.
 
+use crate::input::open::Opened;
+
 /// An eager limit and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EagerLimit {
@@ -7,6 +9,18 @@ pub struct EagerLimit {
     pub bytes: f64,
     /// Its source, for people.
     pub source: String,
+}
+
+/// The eager limit of a run, if known.
+pub fn limit_of(opened: &Opened) -> Option<EagerLimit> {
+    let run = &opened.run;
+    let library = Library {
+        name: run.mpi_library.as_deref().unwrap_or_default(),
+        device: &run.mpi_device,
+        settings: &run.settings,
+        hosts: opened.host_names.len(),
+    };
+    library.eager_limit()
 }
 
 /// Default of Open MPI on one host: `btl_vader_eager_limit`, in version 5 `btl_sm_eager_limit`.
@@ -18,7 +32,7 @@ const OPEN_MPI_TCP: f64 = 65536.0;
 const UCX: f64 = 8255.0;
 
 /// The MPI library of a run, as recorded.
-pub struct Library<'r> {
+struct Library<'r> {
     /// Name and version.
     pub name: &'r str,
     /// Device that it was built for (MPICH only).
@@ -31,7 +45,7 @@ pub struct Library<'r> {
 
 impl Library<'_> {
     /// The eager limit between two ranks, if known.
-    pub fn eager_limit(&self) -> Option<EagerLimit> {
+    fn eager_limit(&self) -> Option<EagerLimit> {
         if self.name.starts_with("Open MPI") {
             return self.of_open_mpi();
         }

@@ -1,9 +1,9 @@
 //! Hints for a finding: its facts, and the advice of the rules about them.
 
-use laggard_patterns::rules::{Fact, Facts, Hint, Kind, Rule, RuleBase};
+use laggard_patterns::rules::{Activity, Fact, Facts, Hint, Kind, Rule, RuleBase};
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::{count, duration, percent, size};
-use laggard_report::{Advice, list_of_ranks, seconds};
+use laggard_report::{Advice, RootCause, list_of_ranks, seconds, words};
 use laggard_trace::calls::{self, Call, Shape};
 
 use crate::findings::fold::Folded;
@@ -11,8 +11,9 @@ use crate::findings::left;
 use crate::findings::places::Places;
 use crate::input::open::Opened;
 use crate::judge::profile::{Profile, ProfileSums};
-use crate::report::eager::{EagerLimit, Library};
+use crate::report::eager::{self, EagerLimit};
 use crate::report::reasons::Reason;
+use crate::report::roots::Traced;
 use crate::rules::Rules;
 use crate::stream::following::Followed;
 use crate::waits::sums::FindingKey;
@@ -34,18 +35,12 @@ impl<'o> RunFacts<'o> {
     /// The facts of a run.
     pub fn new(opened: &'o Opened, rules: &'o Rules, left: left::Run) -> Self {
         let run = &opened.run;
-        let library = Library {
-            name: run.mpi_library.as_deref().unwrap_or_default(),
-            device: &run.mpi_device,
-            settings: &run.settings,
-            hosts: opened.host_names.len(),
-        };
         RunFacts {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
             crowded: run.crowd.map_or(0, |crowd| crowd.ranks),
-            eager_limit: library.eager_limit(),
+            eager_limit: eager::limit_of(opened),
             left,
         }
     }
@@ -64,6 +59,57 @@ pub struct Found<'f> {
     pub followed: Option<&'f Followed>,
     /// The activity of each cause, in their order.
     pub reasons: &'f [Reason],
+    /// The run's root causes.
+    pub traced: &'f Traced,
+}
+
+/// Parts of a late rank's delays that it started itself: below these, others come first, it has no
+/// advice of its own, and it is innocent.
+const HALF: f64 = 0.5;
+const QUARTER: f64 = 0.25;
+const HARDLY: f64 = 0.1;
+
+impl Found<'_> {
+    /// Part of the time lost for which a rank was late, 0..=1.
+    fn share_of(&self, rank: u32) -> f64 {
+        let own = self.sums.causes.iter().filter(|(key, _)| key.rank == rank);
+        let lost = own
+            .map(|(_, cause)| cause.sums.severity)
+            .fold(0, u64::saturating_add);
+        (lost as f64 / self.sums.severity.max(1) as f64).min(1.0)
+    }
+
+    /// The part of a late rank's delays that it started itself, 0..=1; 1 if that is not known.
+    fn started(&self, rank: u32) -> f64 {
+        let started = self.traced.started(&self.key, rank, self.share_of(rank));
+        started.unwrap_or(1.0)
+    }
+
+    /// What comes before all rules: whom to mend first, if not the first late rank for what it did
+    /// itself.
+    fn first(&self) -> Option<String> {
+        let (key, _) = self.sums.causes.first()?;
+        let started = self.started(key.rank);
+        if started < HALF
+            && let Some((root, share)) = self.traced.first(&self.key)
+        {
+            let how = match started < HARDLY {
+                true => "only",
+                false => "mostly",
+            };
+            return Some(format!(
+                "Rank {} {how} passes it on. First mend {}, which starts {} of this: {}.",
+                key.rank,
+                root.id,
+                percent(share * 100.0),
+                words::root_cause(root)
+            ));
+        }
+        let first = self.reasons.first()?;
+        // Where the search found that it did not pass on what it waited for, it did not.
+        let hint = first.hint.clone();
+        hint.filter(|_| !first.is_held_up || !self.traced.knows(&self.key))
+    }
 }
 
 /// Hints: sentences, and the gains that the rules among them promise.
@@ -74,10 +120,36 @@ pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>
     };
     let facts = facts(found, pattern, call, run, places);
     let hints = run.rules.base.hints(pattern, &facts, &show);
-    // A delay of the late party itself comes first.
-    let mut sentences: Vec<String> = Vec::new();
-    sentences.extend(found.reasons.first().and_then(|first| first.hint.clone()));
-    let mut promised = Vec::new();
+    let (sentences, promised) = said(hints, run);
+    (
+        found.first().into_iter().chain(sentences).collect(),
+        promised,
+    )
+}
+
+/// Hints for a root cause of these ranks, in order.
+pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts) -> Vec<String> {
+    let mut facts = Facts::default();
+    facts.text(Fact::Operation, root.operation.clone());
+    facts.text(Fact::Place, words::place(&root.location));
+    facts.text(Fact::Who, list_of_ranks(ranks.iter().copied(), RANGES));
+    if let Some(until) = &root.until {
+        facts.text(Fact::NextOperation, until.operation.clone());
+        facts.text(Fact::NextPlace, words::place(&until.location));
+    }
+    if let Some(most) = root.ranks.first() {
+        facts.number(Fact::CauseRank, f64::from(most.rank));
+        facts.number(Fact::CauseShare, most.severity_s / root.severity_s);
+    }
+    facts.number(Fact::Waiting, ranks.len() as f64);
+    facts.number(Fact::Severity, root.severity_s);
+    about_run(run, &mut facts);
+    said(run.rules.base.hints(about, &facts, &show), run).0
+}
+
+/// What hints say, and the gains that they promise.
+fn said(hints: Vec<Hint>, run: &RunFacts) -> (Vec<String>, Vec<Advice>) {
+    let (mut sentences, mut promised) = (Vec::new(), Vec::new());
     for hint in hints {
         if hint.rule.is_general() {
             sentences.push(hint.text);
@@ -172,14 +244,11 @@ fn facts(
         (Fact::Time, ns(profile.total)),
         (Fact::Bytes, profile.bytes as f64 / calls),
         (Fact::Members, f64::from(profile.members)),
-        (Fact::Ranks, f64::from(run.ranks)),
-        (Fact::Hosts, run.hosts as f64),
-        (Fact::Crowded, f64::from(run.crowded)),
         (
             Fact::Polls,
             f64::from(u8::from(laggard_report::polls(call.name))),
         ),
-        (Fact::Wall, run.left.wall as f64 / 1e9),
+        (Fact::RootShare, found.traced.most_of_one(&found.key)),
         (Fact::Causes, sums.late_ranks as f64),
         (Fact::Computed, ns(sums.late.computation)),
         (Fact::Waited, ns(sums.late.waiting)),
@@ -187,6 +256,7 @@ fn facts(
     ] {
         facts.number(fact, value);
     }
+    about_run(run, &mut facts);
     if let Some(limit) = &run.eager_limit {
         facts.number(Fact::EagerLimit, limit.bytes);
         facts.text(Fact::EagerSource, limit.source.clone());
@@ -194,6 +264,14 @@ fn facts(
     about_cause(found, &mut facts, places);
     about_next(found, &mut facts, places);
     facts
+}
+
+/// Facts about the run.
+fn about_run(run: &RunFacts, facts: &mut Facts) {
+    facts.number(Fact::Ranks, f64::from(run.ranks));
+    facts.number(Fact::Hosts, run.hosts as f64);
+    facts.number(Fact::Crowded, f64::from(run.crowded));
+    facts.number(Fact::Wall, run.left.wall as f64 / 1e9);
 }
 
 /// Facts about the rank that was late for most of the time, with all its late calls.
@@ -205,22 +283,18 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
             .fold(0, u64::saturating_add)
     };
     let ranks = causes.iter().map(|(key, _)| key.rank);
-    let Some((most, rank)) = ranks
-        .map(|rank| (of_rank(rank), std::cmp::Reverse(rank)))
-        .max()
-    else {
+    let most = ranks.max_by_key(|&rank| (of_rank(rank), std::cmp::Reverse(rank)));
+    let Some(rank) = most else {
         facts.text(Fact::Late, Late::Unknown.name());
         return;
     };
-    let rank = rank.0;
     facts.number(Fact::CauseRank, f64::from(rank));
     about_others(found, rank, facts);
     let own = causes.iter().filter(|(key, _)| key.rank == rank);
     let computed = own.map(|(_, cause)| cause.sums.computation);
     let computed = computed.fold(0, u64::saturating_add);
     facts.number(Fact::CauseComputed, computed as f64 / 1e9);
-    let share = most as f64 / found.sums.severity.max(1) as f64;
-    facts.number(Fact::CauseShare, share.min(1.0));
+    facts.number(Fact::CauseShare, found.share_of(rank));
     let mut own = causes.iter().zip(found.reasons);
     let Some(((key, _), reason)) = own.find(|((key, _), _)| key.rank == rank) else {
         return;
@@ -228,7 +302,12 @@ fn about_cause(found: &Found, facts: &mut Facts, places: &mut Places) {
     facts.text(Fact::CauseOperation, calls::name(key.operation));
     facts.text(Fact::CausePlace, places.short(key.path));
     facts.text(Fact::Because, reason.text.clone());
-    facts.text(Fact::Late, reason.late.name());
+    // To mend it gains little.
+    let late = match found.started(rank) < QUARTER {
+        true => Late::HeldUp,
+        false => reason.late,
+    };
+    facts.text(Fact::Late, late.name());
 }
 
 /// Facts about the ranks that lost time, without the `late` rank, which may have waited for others

@@ -5,5 +5,7 @@ pub mod build;
 pub mod deadlock;
 pub mod eager;
 pub mod hints;
+mod path;
 pub mod reasons;
 mod roots;
+mod traffic;

@@ -17,6 +17,8 @@ pub struct Reason {
     pub late: Late,
     /// Advice about the late rank, if it was delayed itself.
     pub hint: Option<String>,
+    /// Whether that is about calls that held it up.
+    pub is_held_up: bool,
 }
 
 /// Activities with a name.
@@ -96,9 +98,10 @@ pub fn because(
             }
         })
         .collect();
-    let before = match pattern {
-        PatternId::LateReceiver => "before it posted the receive",
+    let before = match pattern.unpolled() {
+        PatternId::LateReceiver | PatternId::LateReceiverSync => "before it posted the receive",
         PatternId::LateSender
+        | PatternId::LateSenderSync
         | PatternId::LateSenderWrongOrderSameSource
         | PatternId::LateSenderWrongOrderOtherSource => "before the send",
         PatternId::WaitOnValue => "before it wrote",
@@ -123,6 +126,7 @@ pub fn because(
         _ => None,
     };
     Reason {
+        is_held_up: most(view.parts()) == Activity::Waiting,
         text: format!("{} {before}", list(&phrases)),
         late: match named.contains(&Activity::Computation) {
             true => Late::Computed,

@@ -1,17 +1,22 @@
 //! Root causes as rows of the report.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use laggard_patterns::PatternId;
-use laggard_report::{RootCause, RootRank, RootSite, SourceLocation, Victim, percent, rank_ranges};
+use laggard_patterns::{PatternId, rules};
+use laggard_report::{
+    DelayCosts, RootCause, RootRank, RootShare, RootSite, SourceLocation, Victim, WaitClass,
+    percent, rank_ranges,
+};
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
 use crate::findings::places::Places;
+use crate::report::hints::{self, RunFacts};
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::{UNIT, rank_bit};
-use crate::roots::sums::{Root, Roots};
-use crate::waits::sums::LISTED;
+use crate::roots::sums::{Root, Roots, WaitClass as Class};
+use crate::waits::sums::{FindingKey, LISTED};
 
 /// Most root causes that are listed.
 const MOST: usize = 100;
@@ -22,39 +27,210 @@ const NEARLY_ALL: f64 = 0.9;
 /// Most waiting calls that are listed for each.
 const VICTIMS: usize = 8;
 
-/// The root causes, and the waiting without one, s. `measured` is the time of all locations, ns;
-/// `ranks` the number of ranks.
-pub fn rows(
-    roots: &Roots,
-    measured: f64,
-    ranks: usize,
-    places: &mut Places,
-) -> (Vec<RootCause>, f64) {
-    let traced: u128 = roots.of.values().map(Root::all).sum();
-    let untraced = (roots.waiting * UNIT as u128).saturating_sub(traced);
-    let mut all: Vec<_> = roots.of.iter().collect();
-    all.sort_unstable_by_key(|(activity, root)| (Reverse(root.all()), **activity));
-    all.retain(|(_, root)| percent(ns(root.all()), measured) >= LEAST_PERCENT);
-    all.truncate(MOST);
-    let rows = all.into_iter().enumerate().map(|(at, (activity, root))| {
-        let (rank_set, shares) = shares(root);
-        let until = site(activity.until, places);
-        RootCause {
-            id: format!("rc{}", at + 1),
-            rank_set,
-            ranks: shares,
-            activity: name(activity).to_owned(),
-            operation: operation(activity.begin),
-            location: place(activity.begin, places),
-            until,
-            direct_s: seconds(root.direct),
-            indirect_s: seconds(root.indirect),
-            severity_s: seconds(root.all()),
-            percent: percent(ns(root.all()), measured),
-            victims: victims(root, ranks, places),
+/// Smallest share of a finding's waits that is listed.
+const LEAST_SHARE: f64 = 0.05;
+
+/// The root causes, and what they are to findings.
+pub struct Traced {
+    /// The largest.
+    pub rows: Vec<RootCause>,
+    /// Waiting without a root cause, s.
+    pub untraced_s: f64,
+    roots: Vec<Started>,
+    /// By pattern and call: positions in `roots`, and their costs.
+    of: FxHashMap<FindingKey, Vec<(usize, u128)>>,
+}
+
+/// A root cause.
+struct Started {
+    all: u128,
+    /// By rank, the largest first.
+    ranks: Vec<(u32, u128)>,
+    is_latency: bool,
+}
+
+impl Started {
+    fn new(activity: &Activity, root: &Root) -> Started {
+        let mut by_rank: FxHashMap<u32, u128> = FxHashMap::default();
+        for ((rank, _), amount) in &root.ranks {
+            *by_rank.entry(*rank).or_default() += amount;
         }
+        let mut ranks: Vec<_> = by_rank.into_iter().collect();
+        ranks.sort_unstable_by_key(|&(rank, amount)| (Reverse(amount), rank));
+        Started {
+            all: root.all(),
+            ranks,
+            is_latency: activity.kind == Kind::Latency,
+        }
+    }
+
+    /// An amount as a share of it, 0..=1.
+    fn share(&self, amount: u128) -> f64 {
+        laggard_report::ratio(amount as f64, self.all as f64)
+    }
+
+    /// The fewest ranks with nearly all of it, and their parts.
+    fn most(&self) -> &[(u32, u128)] {
+        let mut sum = 0u128;
+        let few = self.ranks.iter().take_while(|(_, amount)| {
+            let is_needed = (sum as f64) < NEARLY_ALL * self.all as f64;
+            sum += amount;
+            is_needed
+        });
+        &self.ranks[..few.count()]
+    }
+}
+
+impl Traced {
+    /// `measured` is the time of all locations, ns; `ranks` the number of ranks. Without a search,
+    /// nothing is known.
+    pub fn new(
+        roots: &Roots,
+        (measured, ranks): (f64, usize),
+        run: &RunFacts,
+        places: &mut Places,
+    ) -> Traced {
+        let known = roots.of.iter().filter(|_| !roots.is_unknown);
+        let mut all: Vec<_> = known.collect();
+        all.sort_unstable_by_key(|(activity, root)| (Reverse(root.all()), **activity));
+        let mut traced = Traced {
+            rows: Vec::new(),
+            untraced_s: 0.0,
+            roots: Vec::new(),
+            of: FxHashMap::default(),
+        };
+        let mut sum = 0u128;
+        for (at, (activity, root)) in all.into_iter().enumerate() {
+            sum += root.all();
+            for (victim, (amount, _)) in &root.victims {
+                let Ok(pattern) = victim.pattern.try_into() else {
+                    continue;
+                };
+                let (operation, path) = victim.call;
+                let of = traced.of.entry((pattern, operation, path)).or_default();
+                of.push((at, *amount));
+            }
+            let started = Started::new(activity, root);
+            if at < MOST && percent(ns(root.all()), measured) >= LEAST_PERCENT {
+                let most = started.most();
+                let mut named: Vec<u32> = most.iter().map(|(rank, _)| *rank).collect();
+                named.sort_unstable();
+                let shares = most.iter().take(LISTED).map(|&(rank, amount)| RootRank {
+                    rank,
+                    severity_s: seconds(amount),
+                });
+                let mut row = RootCause {
+                    id: format!("rc{}", at + 1),
+                    ranks: shares.collect(),
+                    activity: name(activity).to_owned(),
+                    operation: operation(activity.begin),
+                    location: place(activity.begin, places),
+                    until: site(activity.until, places),
+                    direct_s: seconds(root.direct),
+                    indirect_s: seconds(root.indirect),
+                    severity_s: seconds(root.all()),
+                    percent: percent(ns(root.all()), measured),
+                    victims: victims(root, ranks, places),
+                    ..RootCause::default()
+                };
+                row.rank_set = rank_ranges(named.iter().copied());
+                row.hints = hints::of_root(&row, &named, subject(activity.kind), run);
+                traced.rows.push(row);
+            }
+            traced.roots.push(started);
+        }
+        let untraced = (roots.waiting * UNIT as u128).saturating_sub(sum);
+        traced.untraced_s = seconds(untraced);
+        for of in traced.of.values_mut() {
+            of.sort_unstable_by_key(|&(at, amount)| (Reverse(amount), at));
+        }
+        traced
+    }
+
+    /// The listed root causes of a finding, the largest part first.
+    pub fn shares(&self, key: &FindingKey) -> Vec<RootShare> {
+        let shares = self.parts(key).filter_map(|(at, share)| {
+            let row = self.rows.get(at).filter(|_| share >= LEAST_SHARE)?;
+            Some(RootShare {
+                id: row.id.clone(),
+                share,
+            })
+        });
+        shares.collect()
+    }
+
+    /// Positions of all root causes of a finding, and their shares of its waits.
+    fn parts(&self, key: &FindingKey) -> impl Iterator<Item = (usize, f64)> {
+        let of = self.of.get(key).map_or(&[][..], |of| of);
+        let all: u128 = of.iter().map(|(_, amount)| amount).sum();
+        of.iter()
+            .map(move |&(at, amount)| (at, laggard_report::ratio(amount as f64, all as f64)))
+    }
+
+    /// Whether root causes of a finding are known.
+    pub fn knows(&self, key: &FindingKey) -> bool {
+        self.of.contains_key(key)
+    }
+
+    /// The part, 0..=1, that a rank started itself of the `share` of a finding's time for which it
+    /// was late; `None` if that is not known.
+    pub fn started(&self, key: &FindingKey, rank: u32, share: f64) -> Option<f64> {
+        let own = self.parts(key).map(|(at, part)| {
+            let root = &self.roots[at];
+            let mut ranks = root.ranks.iter();
+            let own = ranks.find(|(own, _)| *own == rank && !root.is_latency);
+            part * own.map_or(0.0, |(_, amount)| root.share(*amount))
+        });
+        let is_known = self.knows(key) && share > 0.0;
+        is_known.then(|| (own.sum::<f64>() / share).min(1.0))
+    }
+
+    /// The largest share of a finding's waits that one rank started; 0 if that is not known.
+    pub fn most_of_one(&self, key: &FindingKey) -> f64 {
+        let mut by_rank: FxHashMap<u32, f64> = FxHashMap::default();
+        for (at, part) in self.parts(key) {
+            let root = &self.roots[at];
+            for &(rank, amount) in root.ranks.iter().take(LISTED) {
+                *by_rank.entry(rank).or_default() += part * root.share(amount);
+            }
+        }
+        by_rank.into_values().fold(0.0, f64::max).min(1.0)
+    }
+
+    /// The root cause that starts most of a finding, and its share.
+    pub fn first(&self, key: &FindingKey) -> Option<(&RootCause, f64)> {
+        let (at, share) = self.parts(key).next()?;
+        Some((self.rows.get(at)?, share))
+    }
+}
+
+/// What waits come from and what comes of them, by class.
+pub fn classes(roots: &Roots) -> (BTreeMap<String, WaitClass>, BTreeMap<String, DelayCosts>) {
+    let mut sums: BTreeMap<&str, Class> = BTreeMap::new();
+    for (&pattern, class) in &roots.classes {
+        let pattern = u8::try_from(pattern).ok().and_then(PatternId::from_number);
+        let sum = sums
+            .entry(pattern.map_or("", PatternId::class))
+            .or_default();
+        sum.add(class);
+    }
+    let waits = sums.iter().map(|(name, sum)| {
+        let class = WaitClass {
+            direct_s: seconds(sum.direct),
+            indirect_s: seconds(sum.indirect),
+            propagating_s: seconds(sum.propagating),
+            terminal_s: seconds((sum.direct + sum.indirect).saturating_sub(sum.propagating)),
+        };
+        ((*name).to_owned(), class)
     });
-    (rows.collect(), seconds(untraced))
+    let costs = sums.iter().map(|(name, sum)| {
+        let costs = DelayCosts {
+            short_s: seconds(sum.short),
+            long_s: seconds(sum.long),
+        };
+        ((*name).to_owned(), costs)
+    });
+    (waits.collect(), costs.collect())
 }
 
 fn ns(amount: u128) -> f64 {
@@ -66,59 +242,38 @@ fn seconds(amount: u128) -> f64 {
     laggard_report::seconds(ns.unwrap_or(i128::MAX))
 }
 
-fn name(activity: &Activity) -> &'static str {
-    match activity.kind {
-        Kind::Computation => "computation",
-        Kind::Io => "io",
-        Kind::Call => "call",
-        Kind::Latency => "latency",
+pub(super) fn name(activity: &Activity) -> &'static str {
+    subject(activity.kind).name()
+}
+
+fn subject(kind: Kind) -> rules::Activity {
+    match kind {
+        Kind::Computation => rules::Activity::Computation,
+        Kind::Io => rules::Activity::Io,
+        Kind::Call => rules::Activity::Call,
+        Kind::Latency => rules::Activity::Latency,
     }
 }
 
-fn operation((operation, _): Site) -> String {
+pub(super) fn operation((operation, _): Site) -> String {
     match operation {
         0 => String::new(),
         known => calls::name(known).to_owned(),
     }
 }
 
-fn place((operation, path): Site, places: &mut Places) -> SourceLocation {
+pub(super) fn place((operation, path): Site, places: &mut Places) -> SourceLocation {
     match operation {
         0 => SourceLocation::default(),
         _ => places.of(path),
     }
 }
 
-fn site(site: Site, places: &mut Places) -> Option<RootSite> {
+pub(super) fn site(site: Site, places: &mut Places) -> Option<RootSite> {
     (site.0 != 0).then(|| RootSite {
         operation: operation(site),
         location: place(site, places),
     })
-}
-
-/// The fewest ranks with nearly all of a root cause, and their parts.
-fn shares(root: &Root) -> (String, Vec<RootRank>) {
-    let mut by_rank: FxHashMap<u32, u128> = FxHashMap::default();
-    for ((rank, _), amount) in &root.ranks {
-        *by_rank.entry(*rank).or_default() += amount;
-    }
-    let mut ranks: Vec<_> = by_rank.into_iter().collect();
-    ranks.sort_unstable_by_key(|&(rank, amount)| (Reverse(amount), rank));
-    let (all, mut sum) = (root.all() as f64, 0u128);
-    let few = ranks.iter().take_while(|(_, amount)| {
-        let is_needed = (sum as f64) < NEARLY_ALL * all;
-        sum += amount;
-        is_needed
-    });
-    let few = few.count();
-    ranks.truncate(few);
-    let mut named: Vec<u32> = ranks.iter().map(|(rank, _)| *rank).collect();
-    named.sort_unstable();
-    let shares = ranks.iter().take(LISTED).map(|&(rank, amount)| RootRank {
-        rank,
-        severity_s: seconds(amount),
-    });
-    (rank_ranges(named), shares.collect())
 }
 
 fn victims(root: &Root, ranks: usize, places: &mut Places) -> Vec<Victim> {

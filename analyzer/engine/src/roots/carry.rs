@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::activities::Activities;
-use crate::roots::sums::{Roots, Victim};
+use crate::roots::sums::{Roots, Victim, WaitClass};
 use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Part, Source, Wait};
 use crate::wire::parcels::exchange;
 
@@ -28,6 +28,9 @@ struct Charge {
     victim: u32,
     /// Costs per ns, in 2^-[`POINT`] [`UNIT`]s.
     rate: u128,
+    /// The most that a ns costs because of one wait, not of what was put on it, in
+    /// 2^-[`POINT`] [`UNIT`]s.
+    most: u128,
     /// Bits of the waiting ranks.
     ranks: u64,
 }
@@ -56,6 +59,10 @@ struct Lane {
     charges: Vec<Charge>,
     /// By activity, victim, and whether they are direct: costs, and bits of the waiting ranks.
     sums: FxHashMap<(u32, u32, bool), (u128, u64)>,
+    /// Waits for this location, by victim.
+    caused: Vec<WaitClass>,
+    /// Its own waits that made others wait, by pattern, in [`UNIT`]s.
+    propagating: Vec<u128>,
 }
 
 /// Costs put on the waits that an agent told.
@@ -328,6 +335,15 @@ impl<'j> Carrier<'j> {
         roots: &mut Roots,
     ) {
         for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
+            for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
+                let class = roots.classes.entry(victim.pattern).or_default();
+                class.add(caused);
+            }
+            for (pattern, &amount) in (0..).zip(&lane.propagating) {
+                if amount > 0 {
+                    roots.classes.entry(pattern).or_default().propagating += amount;
+                }
+            }
             for ((activity, victim, is_direct), (amount, ranks)) in lane.sums {
                 let activity = activities.list[activity as usize];
                 let victim = self.victims.values[victim as usize];
@@ -353,7 +369,24 @@ impl Lane {
                 merge(&mut costs, &cost);
             }
         }
+        let most = self.charges.iter().map(|charge| charge.most).max();
+        let most = most.unwrap_or(0).min((UNIT as u128) << POINT);
+        let at = usize::from(wait.pattern);
+        if most > 0 {
+            if self.propagating.len() <= at {
+                self.propagating.resize(at + 1, 0);
+            }
+            self.propagating[at] += (most * wait.share.max(0) as u128) >> POINT;
+        }
         costs
+    }
+
+    fn caused(&mut self, victim: u32) -> &mut WaitClass {
+        let at = victim as usize;
+        if self.caused.len() <= at {
+            self.caused.resize(at + 1, WaitClass::default());
+        }
+        &mut self.caused[at]
     }
 
     /// Charges the late location with a wait and with the costs put on it.
@@ -369,6 +402,7 @@ impl Lane {
         };
         let over = (blame.share - most).max(0).saturating_mul(UNIT);
         if over > 0 {
+            self.caused(blame.victim).direct += over as u128;
             self.add(
                 blame.latency,
                 Cost {
@@ -383,11 +417,24 @@ impl Lane {
             if cost.amount <= 0 {
                 continue;
             }
+            let of_longer = match all {
+                ..=0 => cost.amount,
+                _ => scale(cost.amount, more, all),
+            };
+            let caused = self.caused(cost.victim);
+            let (longer_sum, waits_sum) = match is_direct {
+                true => (&mut caused.short, Some(&mut caused.indirect)),
+                false => (&mut caused.long, None),
+            };
+            *longer_sum += of_longer as u128;
+            if let Some(indirect) = waits_sum {
+                *indirect += (cost.amount - of_longer) as u128;
+                caused.direct += of_longer as u128;
+            }
             if all <= 0 {
                 self.add(blame.latency, cost, is_direct);
                 continue;
             }
-            let of_longer = scale(cost.amount, more, all);
             // What remains of the division goes to the last one.
             let mut left = of_longer;
             for (more_left, longer) in (0..longer.len()).rev().zip(longer) {
@@ -400,7 +447,11 @@ impl Lane {
             }
             if blame.waited > 0 {
                 let rate = ((cost.amount as u128) << POINT) / all as u128;
-                self.put(blame.since, cost, rate);
+                let most = match is_direct {
+                    true => rate / u128::from(blame.waits.max(1)),
+                    false => 0,
+                };
+                self.put(blame.since, cost, (rate, most));
             }
         }
     }
@@ -414,17 +465,19 @@ impl Lane {
         sum.1 |= cost.ranks;
     }
 
-    fn put(&mut self, since: u64, cost: Cost, rate: u128) {
+    fn put(&mut self, since: u64, cost: Cost, (rate, most): (u128, u128)) {
         let mut charges = self.charges.iter_mut();
         match charges.find(|c| c.since == since && c.victim == cost.victim) {
             Some(charge) => {
                 charge.rate += rate;
+                charge.most = charge.most.max(most);
                 charge.ranks |= cost.ranks;
             }
             None => self.charges.push(Charge {
                 since,
                 victim: cost.victim,
                 rate,
+                most,
                 ranks: cost.ranks,
             }),
         }

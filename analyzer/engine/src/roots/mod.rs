@@ -12,9 +12,14 @@
 //! carries costs from waits to those waits, until they end in an excess.
 
 pub mod activities;
+mod along;
 pub mod carry;
 mod excess;
+pub mod impact;
+mod lanes;
+mod load;
 mod members;
+mod path;
 pub mod sums;
 mod walk;
 
@@ -30,14 +35,19 @@ use crate::clock::ClockMap;
 use crate::input::open::Opened;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Kind, Shared, Site, site};
+use crate::roots::along::Along;
 use crate::roots::carry::{Carrier, rank_bit};
 use crate::roots::excess::Other;
+use crate::roots::impact::CriticalPath;
+use crate::roots::load::{Load, Sent};
 use crate::roots::members::Members;
-use crate::roots::sums::{Roots, Victim};
-use crate::roots::walk::{Late, Walker};
+use crate::roots::path::{Path, Sets, Span};
+use crate::roots::sums::{Loaded, Roots, Victim};
+use crate::roots::walk::{Late, Walked, Walker};
 use crate::waits::links::Links;
 use crate::wire::links::{
-    Blame, Kept, Leaving, Link, More, Side, Source, Spending, Spent, Telling, Told, Wait,
+    Blame, Jump, Kept, Leaving, Link, More, Passing, Side, Source, Spending, Spent, Telling, Told,
+    Wait,
 };
 use crate::wire::parcels::{Parcel, exchange};
 
@@ -55,6 +65,8 @@ pub struct Search<'s> {
     pub numbers: &'s Interner<u64>,
     /// Whether the waits of all members of a collective are compared with the late one as one.
     pub folds: bool,
+    /// When the run ended, ns.
+    pub end: i64,
 }
 
 /// The search under way.
@@ -72,6 +84,10 @@ struct Sweep<'s> {
     victims: Interner<Victim>,
     /// All waiting, ns.
     sum: u128,
+    load: Load,
+    sets: Sets,
+    /// Threads that are started later, latest first: when, ns, and their walkers.
+    started: Vec<(i64, u32)>,
 }
 
 impl Search<'_> {
@@ -87,28 +103,125 @@ impl Search<'_> {
         let ends = borders.iter().copied().chain([i64::MAX]);
         let mut spill = Spill::default();
         let mut kept: Vec<Piece> = Vec::new();
-        for (slab, until) in ends.enumerate() {
-            let slab = sweep.forward(until, links.take(slab));
-            kept.push(spill.put(&slab.pack()));
+        let mut next = links.take(0);
+        let mut done = None;
+        for (slab, until) in ends.clone().enumerate() {
+            let last = std::mem::take(&mut next);
+            // Beside it: the slab before is put away, and the one after it is fetched.
+            let mut put = |done: Option<Kept>| done.map(|done| spill.put(&done.pack()));
+            let (now, piece, fetched);
+            (now, (piece, fetched)) = beside(
+                || sweep.forward(until, last),
+                || (put(done.take()), links.take(slab + 1)),
+            );
+            kept.extend(piece);
+            (done, next) = (Some(now), fetched);
         }
+        kept.extend(done.map(|done| spill.put(&done.pack())));
         let failed = links.error().or(spill.error.take());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
-        let mut carrier = Carrier::new(self.job, sweep.victims);
-        for piece in kept.into_iter().rev() {
-            carrier.backward(Kept::unpack(&spill.get(piece)), &sweep.names);
+        let Sweep {
+            walkers,
+            names,
+            members,
+            victims,
+            sum,
+            mut load,
+            sets,
+            ..
+        } = sweep;
+        let walkers = walkers.into_par_iter();
+        let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
+        let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
+        let mut carrier = Carrier::new(self.job, victims);
+        let mut stretches: Vec<Piece> = Vec::new();
+        let mut before = kept.into_iter().rev();
+        let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.get(at)));
+        let mut next = fetch(&mut spill);
+        while let Some(mut kept) = next {
+            let jumps = std::mem::take(&mut kept.jumps);
+            let fetched = beside(|| carrier.backward(kept, &names), || fetch(&mut spill));
+            next = fetched.1;
+            let stretch = path.backward(jumps, next.is_none());
+            stretches.push(spill.put(&Passing { stretches: stretch }.pack()));
         }
-        let failed = spill.error.take();
-        comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let mut roots = Roots {
-            waiting: sweep.sum,
+            waiting: sum,
             ..Roots::default()
         };
-        let lanes = sweep.names.iter().zip(&sweep.walkers);
+        let lanes = names.iter().zip(&walked);
         carrier.finish(
-            lanes.map(|(name, walker)| (*name, &walker.activities)),
+            lanes.map(|(name, walked)| (*name, &walked.activities)),
             &mut roots,
         );
+        let mut lanes: Vec<Along> = walked
+            .into_par_iter()
+            .zip(self.clocks)
+            .map(|(walked, clock)| Along::new(walked, clock.clone()))
+            .collect();
+        let locations = self.opened.run.locations;
+        let weights = load.weights(self.job, path.span.end, locations);
+        let mut sent = load.sent();
+        for (until, piece) in ends.zip(stretches.into_iter().rev()) {
+            for stretch in Passing::unpack(&spill.get(piece)).stretches.iter().rev() {
+                lanes[stretch.lane as usize].push(stretch);
+            }
+            let lanes = lanes.par_iter_mut();
+            let read = lanes.fold(
+                || load.sent(),
+                |mut sent, lane| {
+                    lane.read(until, &weights, &mut sent);
+                    sent
+                },
+            );
+            sent = sent.merge(read.reduce(|| load.sent(), Sent::merge));
+        }
+        lanes.iter_mut().for_each(|lane| lane.finish(&weights));
+        let failed = spill.error.take();
+        comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
+        let Span { start, end } = path.span;
+        roots.path = CriticalPath::gather(self.job, &lanes, &names, (end - start).max(0))?;
+        self.job.reduce_sum(&mut sent.bytes);
+        roots.load = Loaded {
+            span: (start, end),
+            width: load.width(),
+            busy: load.busy,
+            bytes: sent.bytes,
+        };
         Ok(roots)
+    }
+
+    /// The critical path before it is followed. Locations are busy between their begin and end.
+    fn path(
+        &self,
+        walked: &mut [Walked],
+        named: (&[(u32, u32)], Sets),
+        load: &mut Load,
+    ) -> Result<Path<'_>> {
+        // The run begins when the last rank starts the library: the others wait for it.
+        let starts = walked.iter().filter(|walked| walked.startup.is_some());
+        let start = starts.map(|walked| walked.begin).max();
+        let first = walked.iter().map(|walked| walked.begin).min();
+        let key = |time: Option<i64>| time.map_or(0, |time| time.max(0) as u64 + 1);
+        let mut last = [key(start)];
+        self.job.reduce_max(&mut last);
+        let mut earliest = [first.map_or(u64::MAX, |time| time.max(0) as u64)];
+        comm::reduce_min(self.job, &mut earliest);
+        let start = match last[0] {
+            0 => earliest[0] as i64,
+            start => start as i64 - 1,
+        };
+        for walked in &mut *walked {
+            if walked.begin < walked.end {
+                load.add(walked.begin.max(start), walked.end, 1);
+            }
+            if let Some(startup) = walked.startup {
+                let spent = &mut walked.spent[startup as usize];
+                *spent -= (start - walked.begin).clamp(0, *spent);
+            }
+        }
+        let ends: Vec<i64> = walked.iter().map(|walked| walked.end).collect();
+        Path::new(self.job, named, &ends, start)
     }
 
     fn agent_of(&self, rank: u32) -> Option<usize> {
@@ -117,6 +230,23 @@ impl Search<'_> {
             .filter(|&agent| agent != NONE)
             .map(|agent| agent as usize)
     }
+}
+
+/// Does both at the same time, if there are several threads. Agents talk to each other in the first
+/// alone.
+fn beside<A, B: Send>(main: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if rayon::current_num_threads() == 1 {
+        return (main(), other());
+    }
+    let mut done = None;
+    let main = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| done = Some(other()));
+        main()
+    });
+    let Some(done) = done else {
+        unreachable!("the scope ends after it")
+    };
+    (main, done)
 }
 
 /// Positions of the entries of each walker in a list that is sorted by walker.
@@ -142,6 +272,7 @@ impl<'s> Sweep<'s> {
             threads.map(|at| (rank.recorded.rank, at))
         });
         // Further threads begin when their rank's start-up is over.
+        let mut later: Vec<(i64, u32)> = Vec::new();
         let mut started: FxHashMap<u32, i64> = FxHashMap::default();
         let bounds = search.opened.bounds.iter().zip(search.clocks);
         for ((rank, (position, thread)), (bounds, clock)) in threads.zip(bounds) {
@@ -156,9 +287,14 @@ impl<'s> Sweep<'s> {
                 }
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
+            later.extend(start.map(|start| (start, lane)));
             walkers.push(Walker::new(thread, clock.clone(), search.folds, start));
         }
+        later.sort_unstable_by(|a, b| b.cmp(a));
         Sweep {
+            load: Load::new(search.end),
+            sets: Sets::default(),
+            started: later,
             search,
             walkers,
             names,
@@ -176,25 +312,28 @@ impl<'s> Sweep<'s> {
         self.walkers
             .par_iter_mut()
             .for_each(|walker| walker.read(until));
-        // Links are large: their places are sorted.
-        let mut places: Vec<(u32, i64, i64, u32)> = (0u32..)
-            .zip(&links)
-            .map(|(at, link)| {
-                let lane = self.waiting[&(link.rank, link.thread)];
-                (lane, link.enter, link.time, at)
+        let mut last = ((NONE, NONE), NONE);
+        let lanes: Vec<u32> = links
+            .iter()
+            .map(|link| {
+                let location = (link.rank, link.thread);
+                if last.0 != location {
+                    last = (location, self.waiting[&location]);
+                }
+                last.1
             })
             .collect();
-        places.sort_unstable();
-        let own = ranges(&places, self.walkers.len(), |(lane, ..)| *lane);
-        let lane_of: Vec<u32> = places.iter().map(|(lane, ..)| *lane).collect();
-        let sorted = places.iter().map(|(.., at)| links[*at as usize]);
-        let links: Vec<Link> = sorted.collect();
+        let links: Vec<(u32, Link)> = lanes.into_iter().zip(links).collect();
+        let key = |(_, link): &(u32, Link)| (link.enter, link.time);
+        let (links, own) = lanes::by_lane(&links, self.walkers.len(), |(lane, _)| *lane, key);
+        let (lane_of, links): (Vec<u32>, Vec<Link>) = links.into_iter().unzip();
         self.sum += links
             .iter()
             .map(|link| link.share.max(0) as u128)
             .sum::<u128>();
 
         let mut kept = Kept::default();
+        self.note(&links, &own, until, &mut kept.jumps);
         let (told, lates, leaves) = self.tell(&links, &lane_of, &mut kept.counts);
         let teams = teams(&lates);
         let late = ranges(&teams, self.walkers.len(), |(late, _)| late.lane);
@@ -217,6 +356,39 @@ impl<'s> Sweep<'s> {
         let sources: Vec<&[Late]> = teams.iter().map(|(_, from)| &lates[from.clone()]).collect();
         self.compare(&sides, &sources, &mut kept);
         kept
+    }
+
+    /// Notes where the critical path may leave locations, and who idles. `own` are the places of
+    /// each location's `links`.
+    fn note(&mut self, links: &[Link], own: &[(usize, usize)], until: i64, jumps: &mut Vec<Jump>) {
+        let mut own_jumps = Vec::new();
+        for (lane, &(begin, end)) in (0..).zip(own) {
+            path::jumps(lane, &links[begin..end], &mut own_jumps);
+        }
+        // Each by itself: a call's links may be in several slabs.
+        for link in links {
+            self.load.add(
+                link.time.saturating_sub(link.share).max(link.enter),
+                link.time,
+                -1,
+            );
+        }
+        // A thread goes on from the first one of its rank.
+        while let Some((start, lane)) = self.started.pop_if(|(start, _)| *start < until) {
+            let rank = self.names[lane as usize].0;
+            let main = self.waiting[&(rank, 0)];
+            let jump = Jump {
+                time: start,
+                rank,
+                thread: self.names[main as usize].1,
+                set: 0,
+            };
+            own_jumps.push((lane, jump));
+        }
+        let late = &self.late;
+        let late = |rank, thread| late.get(&(rank, thread)).copied();
+        let locations = self.walkers.len() as u32;
+        *jumps = self.sets.told(own_jumps, locations, late);
     }
 
     /// Tells waits to the agents of the late parties. Returns by wait the agent and the wait's
@@ -309,10 +481,11 @@ impl<'s> Sweep<'s> {
                 }));
             }
         }
-        lates.sort_unstable_by_key(|late| {
+        let key = |late: &Late| {
             let team = (late.group, late.victim);
-            (late.lane, late.event, team, late.agent, late.index)
-        });
+            (late.event, team, late.agent, late.index)
+        };
+        let (lates, _) = lanes::by_lane(&lates, self.walkers.len(), |late| late.lane, key);
         let answers = exchange(job, &mut leaving);
         let leaves = told.iter().map(|&(agent, index)| {
             let answer = answers.get(agent as usize);
@@ -332,6 +505,7 @@ impl<'s> Sweep<'s> {
                     kept.waits.push(Wait {
                         order: *order,
                         share: links[side.index as usize].share,
+                        pattern: links[side.index as usize].pattern,
                         index,
                         lane,
                         agent,

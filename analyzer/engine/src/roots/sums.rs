@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activity, Site};
+use crate::roots::impact::CriticalPath;
 
 /// Who waits in the end: pattern and call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +35,39 @@ pub struct Roots {
     /// All waiting, ns.
     pub waiting: u128,
     pub of: FxHashMap<Activity, Root>,
+    /// By pattern.
+    pub classes: FxHashMap<u16, WaitClass>,
+    pub path: CriticalPath,
+    pub load: Loaded,
+}
+
+/// Waits of one pattern, by what they come from and what comes of them. In
+/// [`UNIT`](super::carry::UNIT)s.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct WaitClass {
+    /// Waits for what others did longer, or for nothing that they did.
+    pub direct: u128,
+    /// Waits for others that waited themselves.
+    pub indirect: u128,
+    /// Waits that made others wait.
+    pub propagating: u128,
+    /// Costs of what others did longer, of the waits for them.
+    pub short: u128,
+    /// The same, of waits that these waits made.
+    pub long: u128,
+}
+
+/// How much the run did at a time. The same on all agents.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Begin and end of the critical path, ns.
+    pub span: (i64, i64),
+    /// Length of a bin, ns.
+    pub width: i64,
+    /// By bin: time of all locations without waiting, ns.
+    pub busy: Vec<i64>,
+    /// By bin: bytes sent.
+    pub bytes: Vec<u64>,
 }
 
 impl Roots {
@@ -74,10 +108,18 @@ impl Roots {
         for (activity, root) in other.of {
             self.of.entry(activity).or_default().merge(root);
         }
+        for (pattern, other) in other.classes {
+            self.classes.entry(pattern).or_default().add(&other);
+        }
+        self.path.merge(other.path);
+        if self.load.busy.is_empty() {
+            self.load = other.load;
+        }
     }
 
     /// Renames call paths.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
+        self.path.rename_paths(&name);
         let site = |(operation, path): Site| (operation, name(path));
         for (activity, root) in std::mem::take(&mut self.of) {
             let activity = Activity {
@@ -104,10 +146,29 @@ impl Roots {
 
     /// The call paths that it names.
     pub fn paths(&self) -> impl Iterator<Item = PathKey> {
-        self.of.iter().flat_map(|(activity, root)| {
-            let victims = root.victims.keys().map(|victim| victim.call.1);
-            victims.chain([activity.begin.1, activity.until.1])
-        })
+        self.of
+            .iter()
+            .flat_map(|(activity, root)| {
+                let victims = root.victims.keys().map(|victim| victim.call.1);
+                victims.chain([activity.begin.1, activity.until.1])
+            })
+            .chain(
+                self.path
+                    .of
+                    .keys()
+                    .flat_map(|activity| [activity.begin.1, activity.until.1]),
+            )
+    }
+}
+
+impl WaitClass {
+    /// Adds another part.
+    pub fn add(&mut self, other: &WaitClass) {
+        self.direct += other.direct;
+        self.indirect += other.indirect;
+        self.propagating += other.propagating;
+        self.short += other.short;
+        self.long += other.long;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::clock::ClockMap;
 use crate::roots::activities::{Activities, Kind};
 use crate::roots::members::Members;
 use crate::stream::columns::{Columns, Stream};
+use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, Side};
@@ -79,7 +80,8 @@ struct Synced {
     /// By rank: position in `sums`.
     pairs: FxHashMap<u32, u32>,
     sums: Vec<Sums>,
-    /// By group, and whether only this rank met the others.
+    /// By group, and whether only this rank met the others. The latest first; none from before
+    /// `all`.
     groups: Vec<((u32, bool), Sums)>,
 }
 
@@ -92,19 +94,24 @@ impl Synced {
             let pair = &self.sums[pair as usize];
             last = if pair.order > last.order { pair } else { last };
         }
-        for ((group, _), sums) in &self.groups {
-            if sums.order > last.order && members.has(*group, rank) {
-                last = sums;
-            }
-        }
-        last
+        let order = last.order;
+        let later = self.groups.iter();
+        let mut later = later.take_while(|(_, sums)| sums.order > order);
+        let met = later.find(|((group, _), _)| members.has(*group, rank));
+        met.map_or(last, |(_, sums)| sums)
     }
 
     /// The last one with the members of a group.
     fn with_group(&self, group: u32) -> &Sums {
-        let groups = self.groups.iter().filter(|((other, _), _)| *other == group);
-        let all = groups.map(|(_, sums)| sums).chain([&self.all]);
-        all.max_by_key(|sums| sums.order).unwrap_or(&self.all)
+        let met = self.groups.iter().find(|((other, _), _)| *other == group);
+        met.map_or(&self.all, |(_, sums)| sums)
+    }
+
+    /// Everybody met.
+    fn all(&mut self, now: &Sums) -> &mut Sums {
+        self.groups.clear();
+        self.all.copy(now);
+        &mut self.all
     }
 
     fn pair(&mut self, rank: u32, now: &Sums) -> &mut Sums {
@@ -120,11 +127,12 @@ impl Synced {
 
     fn group(&mut self, group: (u32, bool), now: &Sums) -> &mut Sums {
         let known = self.groups.iter().position(|(other, _)| *other == group);
-        let at = known.unwrap_or_else(|| {
+        let last = known.unwrap_or_else(|| {
             self.groups.push((group, Sums::default()));
             self.groups.len() - 1
         });
-        let sums = &mut self.groups[at].1;
+        self.groups[..=last].rotate_right(1);
+        let sums = &mut self.groups[0].1;
         sums.copy(now);
         sums
     }
@@ -137,6 +145,10 @@ struct Open {
     number: u64,
     enter: i64,
     leave: i64,
+    /// Its enter, or earlier if the time before is part of looking, ns.
+    begin: i64,
+    /// Work between the looks that the record stands for, ns.
+    worked: i64,
     /// Waiting in it, ns.
     waited: i64,
 }
@@ -153,6 +165,10 @@ pub struct Walker<'a> {
     ended: Vec<i64>,
     synced: Synced,
     open: Option<Open>,
+    /// Enter of its first call, or when it was started, ns.
+    begin: Option<i64>,
+    startup: Option<u32>,
+    looks: Looks,
     /// Ranks that the open call synchronised with, and when the first of the two left, ns.
     partners: Vec<(u32, i64)>,
     /// When the first one left the collective that is open, ns.
@@ -188,8 +204,13 @@ impl<'a> Walker<'a> {
                 number: 0,
                 enter: start,
                 leave: start,
+                begin: start,
+                worked: 0,
                 waited: 0,
             }),
+            begin: start,
+            startup: None,
+            looks: Looks::default(),
             partners: Vec::new(),
             left: i64::MAX,
             met_group: false,
@@ -232,20 +253,39 @@ impl<'a> Walker<'a> {
         let defined = self.thread.rows.len();
         let calls = columns.first..columns.enter.len();
         let calls = calls.filter(|&at| (columns.signature[at] as usize) < defined);
-        let mut calls = calls.map(|at| Open {
-            signature: columns.signature[at],
-            number: columns.number + at as u64,
-            enter: columns.enter[at],
-            leave: columns.leave[at],
-            waited: 0,
+        let (thread, mut looks) = (self.thread, self.looks);
+        let mut extended = columns.extended.iter().peekable();
+        let calls = calls.map(|at| {
+            let (signature, enter, leave) =
+                (columns.signature[at], columns.enter[at], columns.leave[at]);
+            while extended.next_if(|(position, _)| *position < at).is_some() {}
+            let event = extended.peek().filter(|(position, _)| *position == at);
+            let row = &thread.rows[signature as usize];
+            let times = (enter, leave);
+            let look = looks.take(row, times, event.map(|(_, event)| event), &thread.stream);
+            Open {
+                signature,
+                number: columns.number + at as u64,
+                enter,
+                leave,
+                begin: look.map_or(enter, |look| look.begin),
+                worked: look.map_or(0, |look| leave - look.begin - look.before - look.looked),
+                waited: 0,
+            }
         });
+        let mut calls = calls.peekable();
         loop {
+            let next_enter = calls.peek().map_or(i64::MAX, |next| next.enter);
             if let Some(open) = self.open.filter(|open| open.signature != NONE) {
                 while let Some(late) = lates.next_if(|(_, late)| late.event <= open.number) {
                     self.blame(&open, late, members);
                 }
-                while let Some((at, link)) = own.next_if(|(_, (link, _))| link.enter <= open.enter)
-                {
+                // Of looks in vain, the one at that time waited.
+                let is_due = |link: &Link| match link.is_polled() {
+                    true => link.enter < next_enter,
+                    false => link.enter <= open.enter,
+                };
+                while let Some((at, link)) = own.next_if(|(_, (link, _))| is_due(link)) {
                     self.wait(&open, at, link, members);
                 }
             }
@@ -254,7 +294,7 @@ impl<'a> Walker<'a> {
             };
             self.close(members);
             if let Some(last) = &self.open {
-                let time = next.enter - last.leave;
+                let time = next.begin - last.leave;
                 let before = last.signature;
                 if time > 0 {
                     let number = self.activities.of_gap(self.thread, before, next.signature);
@@ -262,8 +302,11 @@ impl<'a> Walker<'a> {
                     note_end(&mut self.ended, number, next.enter);
                 }
             }
+            self.begin.get_or_insert(next.enter);
             self.open = Some(next);
         }
+        drop(calls);
+        self.looks = looks;
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
@@ -310,11 +353,12 @@ impl<'a> Walker<'a> {
 
     /// The open call waited.
     fn wait(&mut self, open: &Open, index: u32, (link, leave): (&Link, &i64), members: &Members) {
-        if link.enter != open.enter || link.leave != open.leave {
+        if link.is_polled() {
+            self.wait_looking(open, link);
+        } else if link.enter != open.enter || link.leave != open.leave {
             self.waits.push(unknown(index));
             return;
-        }
-        if let Some(open) = &mut self.open {
+        } else if let Some(open) = &mut self.open {
             open.waited = open.waited.saturating_add(link.share);
         }
         let order = self.sums.order + 1;
@@ -361,19 +405,42 @@ impl<'a> Walker<'a> {
         self.waits.push((order, side, times));
     }
 
+    /// The looks until now waited.
+    fn wait_looking(&mut self, open: &Open, link: &Link) {
+        let activities = &mut self.activities;
+        let (number, _) = activities.of_call(self.thread, link.signature);
+        let inside = match activities.of_call(self.thread, open.signature).0 == number {
+            true => (link.enter.min(open.leave) - open.begin).clamp(0, link.share),
+            false => 0,
+        };
+        if let Some(open) = &mut self.open {
+            open.waited = open.waited.saturating_add(inside);
+        }
+        // The rest was in earlier looks.
+        let rest = link.share - inside;
+        if let Some(spent) = self.sums.spent.get_mut(number as usize) {
+            *spent -= rest.min(*spent);
+        }
+        self.sums.waited = self.sums.waited.saturating_add(rest);
+    }
+
     /// Ends the open call: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
         let Some(open) = self.open.filter(|open| open.signature != NONE) else {
             return;
         };
-        let waited = open.waited.min(open.leave - open.enter);
+        if open.worked > 0 {
+            let number = self
+                .activities
+                .of_gap(self.thread, open.signature, open.signature);
+            add(&mut self.sums.spent, number, open.worked);
+            note_end(&mut self.ended, number, open.leave);
+        }
+        let inside = open.leave - open.begin - open.worked;
+        let waited = open.waited.min(inside);
         let (number, meets) = self.activities.of_call(self.thread, open.signature);
-        add(
-            &mut self.sums.spent,
-            number,
-            open.leave - open.enter - waited,
-        );
+        add(&mut self.sums.spent, number, inside - waited);
         note_end(&mut self.ended, number, open.leave);
         self.sums.waited += waited;
         if meets || self.met_group || !self.partners.is_empty() {
@@ -394,9 +461,11 @@ impl<'a> Walker<'a> {
         self.sums.order += 2;
         let is_all = meets.is_some_and(|group| members.is_all(group));
         if is_init && !self.has_begun || is_all {
+            if is_init {
+                self.startup.get_or_insert(call.0);
+            }
             self.has_begun = true;
-            self.synced.all.copy(&self.sums);
-            self.synced.all.begin_at(self.left, call);
+            self.synced.all(&self.sums).begin_at(self.left, call);
         } else {
             for &(partner, left) in &self.partners {
                 self.synced.pair(partner, &self.sums).begin_at(left, call);
@@ -411,6 +480,43 @@ impl<'a> Walker<'a> {
         self.partners.clear();
         self.met_group = false;
         self.left = i64::MAX;
+    }
+}
+
+/// A location after the last slab.
+pub struct Walked<'a> {
+    pub thread: &'a Thread<'a>,
+    pub activities: Activities,
+    /// Time by activity, without waiting, ns.
+    pub spent: Vec<i64>,
+    /// Enter of its first call, or when it was started, ns; `i64::MAX` if there is none.
+    pub begin: i64,
+    /// The activity of its start-up.
+    pub startup: Option<u32>,
+    /// Leave of its last call, or enter of its shutdown, ns; `i64::MIN` if there is none.
+    pub end: i64,
+}
+
+impl<'a> Walker<'a> {
+    /// Ends the sweep.
+    pub fn finish(mut self, members: &Members) -> Walked<'a> {
+        self.close(members);
+        let open = self.open.filter(|open| open.signature != NONE);
+        let is_shutdown = |open: &Open| {
+            let row = self.thread.rows.get(open.signature as usize);
+            row.is_some_and(|row| row.shape == Shape::Finalize)
+        };
+        Walked {
+            thread: self.thread,
+            activities: self.activities,
+            spent: self.sums.spent,
+            begin: self.begin.unwrap_or(i64::MAX),
+            startup: self.startup,
+            end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {
+                true => open.enter,
+                false => open.leave,
+            }),
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
 use crate::stream::columns::{Columns, LOOK_BACK};
-use crate::stream::polling::Polling;
 use crate::stream::rows::{Row, TimeClass};
 
 /// Parts of a waiting interval by activity of the late party. ns.
@@ -120,8 +119,6 @@ impl Level {
 pub struct History {
     levels: [Level; STRIDES.len()],
     sum: Inside,
-    /// Calls that found nothing.
-    pub polling: Polling,
 }
 
 impl History {
@@ -145,7 +142,6 @@ impl History {
             self.sum.add_calls(columns, rows, at..next);
             at = next;
         }
-        self.polling.extend(columns, rows);
     }
 
     fn sample(&mut self, number: u64, enter: i64) {

@@ -17,6 +17,8 @@ pub struct CallAt {
     pub leave: i64,
     /// Whether it is long enough for questions.
     pub asks: bool,
+    /// Whether it ended an episode of looks.
+    pub polled: bool,
     /// See [`Row::any`].
     pub any: bool,
     /// Its number among the calls with questions, see [`crate::messages::charges::Calls::begin`];
@@ -35,15 +37,17 @@ impl CallAt {
             enter: begin.time,
             leave,
             asks: leave - begin.time >= row.asks_from,
+            polled: false,
             any: row.any,
             slot: NONE,
         }
     }
 
-    /// The call as one that completes requests: it has questions if it waits for them.
+    /// The call as one that completes requests: it has questions if it waits for them, or looked
+    /// for them before.
     #[inline(always)]
     pub(crate) fn waiting(self, row: &Row) -> Self {
-        match row.blocks {
+        match row.blocks || self.polled {
             true => self,
             false => CallAt {
                 asks: false,

@@ -13,3 +13,4 @@ pub mod recorded;
 pub mod roles;
 pub mod rows;
 pub mod thread;
+pub mod traffic;

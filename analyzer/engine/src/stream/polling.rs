@@ -1,25 +1,43 @@
-//! Waiting by polling: successive calls that find nothing.
+//! Waiting by polling: looks that find nothing, until one does.
+//!
+//! The looks at one *place* are an *episode*, which the first look that finds something ends. A
+//! place is an operation and call path, and what is looked at as far as looks tell it: the channel
+//! of a probe, a variable or a lock in symmetric memory. Tests do not tell their requests; a request
+//! was not looked at before it was posted.
 
-use laggard_trace::flags;
+use std::collections::VecDeque;
 
-use crate::stream::columns::Columns;
+use laggard_patterns::polled::is_looking;
+use laggard_trace::calls::number;
+use laggard_trace::{Event, PEER_ANY, Signature, TAG_ANY, flags};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::basics::ends::NONE;
+use crate::basics::intern::PathKey;
+use crate::stream::columns::{Columns, Stream};
 use crate::stream::rows::Row;
 
-/// Calls that begin within this time of the previous one, ns, are one wait: there is hardly any
-/// computation in between.
-const GAP: i64 = 100_000;
-/// Least share of a location's time for polling at one place to be reported.
+/// Least share of a location's time for looking at what never came to be reported.
 const SHARE: f64 = 0.05;
 /// Fewer calls are no polling.
 const CALLS: u64 = 10;
+/// Most stretches of an episode that are told apart. Those with the least time between them are
+/// taken as one, in which looks are spread evenly.
+const STRETCHES: usize = 16;
 
-/// Polling in calls with one signature.
+/// Looks at a place that never found anything, and all time between looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
-    /// Calls that found nothing.
+    /// A signature of the looks.
+    pub signature: u32,
+    /// Looks that were in vain to the end.
     pub calls: u64,
-    /// From the first to the last of each series of close calls, ns.
+    /// Time of these, ns.
     pub time: u64,
+    /// Time between looks that counts as looking, ns. After looks in vain to the end it does not:
+    /// such a program may only drive the library, or do something else.
+    pub between: u64,
 }
 
 impl Polled {
@@ -29,107 +47,327 @@ impl Polled {
     }
 }
 
+/// Whether a look finds nothing. One that fails has found what it fails with.
+fn is_vain(row: &Row) -> bool {
+    row.has(flags::UNSUCCESSFUL) && !row.has(flags::FAILED)
+}
+
+/// A record of looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Its enter, or the leave of the look before if some of the time between counts as looking, ns.
+    pub begin: i64,
+    /// That time, ns.
+    pub before: i64,
+    /// Number of looks.
+    pub calls: u64,
+    /// Time between enter and leave that counts as looking, ns.
+    pub looked: i64,
+    /// Time between looks that counts as looking, ns.
+    pub between: i64,
+}
+
+/// Follows the looks of a location.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looks {
+    /// If the last call was a look that found nothing: its leave, and the sleep after it, ns.
+    left: Option<(i64, i64)>,
+    /// The shortest look so far, ns: others may have lost their processor meanwhile.
+    shortest: Option<i64>,
+}
+
+impl Looks {
+    /// Takes the next call. `None` if it is no look.
+    #[inline]
+    pub fn take(
+        &mut self,
+        row: &Row,
+        (enter, leave): (i64, i64),
+        event: Option<&Event>,
+        stream: &Stream,
+    ) -> Option<Look> {
+        let left = self.left.take();
+        if !row.looks {
+            return None;
+        }
+        if is_vain(row) {
+            let off = event.and_then(|event| event.off);
+            self.left = Some((leave, off.map_or(0, |ticks| stream.length_ns(ticks))));
+        }
+        let whole = leave - enter;
+        // The collector records a series of close looks as one.
+        let (calls, inside) = match event.and_then(|event| event.repeated) {
+            Some((calls, ticks)) => {
+                let inside = stream.length_ns(u64::from(ticks));
+                (i64::from(calls.max(1)), inside.min(whole))
+            }
+            None => (1, whole),
+        };
+        let (look, gap) = (inside / calls, (whole - inside) / (calls - 1).max(1));
+        let look = self.shortest.map_or(look, |shortest| shortest.min(look));
+        self.shortest = Some(look);
+        let looked = if is_looking(gap, look) { whole } else { inside };
+        let (begin, before) = left.map_or((enter, 0), |(left, off)| {
+            let gap = (enter - left).max(0);
+            let off = off.clamp(0, gap);
+            // To go to sleep and to wake up takes time, too.
+            match is_looking(gap - off, look) || gap - off < gap / 8 {
+                true => (enter - gap, gap),
+                false if off > 0 => (enter - gap, off),
+                false => (enter, 0),
+            }
+        });
+        Some(Look {
+            begin,
+            before,
+            calls: calls as u64,
+            looked,
+            between: (looked - inside) + before,
+        })
+    }
+}
+
+/// A part of an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    begin: i64,
+    end: i64,
+    /// Time in it that counts as looking, ns.
+    looked: i64,
+    /// Number of requests that the thread had posted before.
+    posts: u64,
+}
+
+/// Looks at a place in vain, with the one that found something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Episode {
+    /// One after another; they do not overlap.
+    stretches: SmallVec<[Stretch; 2]>,
+    /// Enter of the look that found something, ns.
+    pub found: i64,
+}
+
+impl Episode {
+    fn add(&mut self, stretch: Stretch) {
+        let is_dense = |s: &Stretch| s.looked == s.end - s.begin;
+        let follows = |last: &&mut Stretch| {
+            let is_next = (last.end, last.posts) == (stretch.begin, stretch.posts);
+            is_next && is_dense(last) && is_dense(&stretch)
+        };
+        if let Some(last) = self.stretches.last_mut().filter(follows) {
+            (last.end, last.looked) = (stretch.end, last.looked + stretch.looked);
+            return;
+        }
+        self.stretches.push(stretch);
+        if self.stretches.len() > STRETCHES {
+            let gaps = self
+                .stretches
+                .windows(2)
+                .map(|two| two[1].begin - two[0].end);
+            let least = (0..).zip(gaps).min_by_key(|&(at, gap)| (gap, at));
+            let at = least.map_or(0, |(at, _)| at);
+            let next = self.stretches.remove(at + 1);
+            let kept = &mut self.stretches[at];
+            (kept.end, kept.looked) = (next.end, kept.looked + next.looked);
+        }
+    }
+
+    /// Forgets looks before the request with this number was posted.
+    pub fn since_post(&mut self, number: u64) {
+        self.stretches.retain(|stretch| stretch.posts > number);
+    }
+
+    /// When it began, ns.
+    pub fn begin(&self) -> Option<i64> {
+        Some(self.stretches.first()?.begin)
+    }
+
+    /// Looking before a moment, ns.
+    pub fn before(&self, moment: i64) -> i64 {
+        let parts = self.stretches.iter().map(|stretch| {
+            let whole = stretch.end - stretch.begin;
+            match moment.saturating_sub(stretch.begin) {
+                ..=0 => 0,
+                part if part >= whole => stretch.looked,
+                part => (i128::from(stretch.looked) * i128::from(part) / i128::from(whole)) as i64,
+            }
+        });
+        parts.sum()
+    }
+}
+
+/// Operation, call path, and what is looked at.
+type Place = (u16, PathKey, [u64; 2]);
+
+/// What is looked at, if a look does not tell it, as in archives.
+const UNKNOWN: [u64; 2] = [0, 0];
+
+/// The place of a look; `event` has what differs from its signature.
+fn place(signature: &Signature, path: PathKey, event: Option<&Event>) -> Place {
+    let object = match signature.operation {
+        number::MPI_Iprobe | number::MPI_Improbe if signature.group != 0 => {
+            let receive = event.map_or(signature.receive, |event| event.receive(signature));
+            let either = |flag, any, is| if signature.has(flag) { any } else { is };
+            let peer = either(flags::ANY_SOURCE, PEER_ANY, receive.peer);
+            let tag = either(flags::ANY_TAG, TAG_ANY, receive.tag);
+            [
+                signature.group,
+                u64::from(peer as u32) << 32 | u64::from(tag as u32),
+            ]
+        }
+        operation if laggard_trace::calls::call(operation).is_some_and(|c| c.has_address()) => {
+            let address = event.and_then(|event| event.address);
+            [address.unwrap_or(signature.parameter as u64), 0]
+        }
+        number::MPI_Win_test => [signature.group, 0],
+        _ => UNKNOWN,
+    };
+    (signature.operation, path, object)
+}
+
+/// Looks at one place.
+#[derive(Debug, Default)]
+struct Looking {
+    episode: Episode,
+    polled: Polled,
+    /// Time between looks of this episode that counts as looking if it finds something, ns.
+    between: u64,
+}
+
 /// Polling of a location.
 #[derive(Debug, Default)]
 pub struct Polling {
-    /// Whether any signature is that of a call that found nothing; unknown before the first slab.
-    any: Option<bool>,
-    /// By signature.
-    sums: Vec<Polled>,
+    /// Numbers of the places where looks found nothing.
+    numbers: FxHashMap<Place, u32>,
+    /// Place of each signature that looks; `NONE` if no look there was in vain. Empty: none was.
+    places: Vec<u32>,
+    /// By place.
+    looking: Vec<Looking>,
+    looks: Looks,
+    /// Requests posted so far.
+    posts: u64,
+    /// Episodes that ended in this slab, with the numbers of the calls that ended them.
+    ended: VecDeque<(u64, Episode)>,
 }
 
 impl Polling {
+    /// Polling of a location with these signatures, before its first call.
+    pub fn new(signatures: &[Signature], rows: &[Row], paths: &[PathKey]) -> Polling {
+        let mut polling = Polling::default();
+        let all = || signatures.iter().zip(rows).zip(paths);
+        let looks = (0..).zip(all()).filter(|(_, ((_, row), _))| row.looks);
+        for (id, ((signature, _), path)) in looks.filter(|(_, ((_, row), _))| is_vain(row)) {
+            let next = polling.looking.len() as u32;
+            let place = place(signature, *path, None);
+            if *polling.numbers.entry(place).or_insert(next) == next {
+                polling.looking.push(Looking::default());
+                polling.looking[next as usize].polled.signature = id;
+            }
+        }
+        if !polling.looking.is_empty() {
+            let places = all().map(|((signature, row), path)| match row.looks {
+                true => polling.number(place(signature, *path, None)),
+                false => None,
+            });
+            polling.places = places.map(|place| place.unwrap_or(NONE)).collect();
+        }
+        polling
+    }
+
+    /// The number of a place, or of looks there that do not tell at what.
+    fn number(&self, place: Place) -> Option<u32> {
+        let known = self.numbers.get(&place);
+        let known = known.or_else(|| self.numbers.get(&(place.0, place.1, UNKNOWN)));
+        known.copied()
+    }
+
     /// Takes the calls of a new slab.
-    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
-        let is_poll = |at: usize| {
-            let row = rows.get(columns.signature[at] as usize);
-            row.is_some_and(|row| row.has(flags::UNSUCCESSFUL))
-        };
-        let any = || rows.iter().any(|row| row.has(flags::UNSUCCESSFUL));
-        if !*self.any.get_or_insert_with(any) {
+    pub fn extend(&mut self, columns: &Columns, rows: &[Row], paths: &[PathKey], stream: &Stream) {
+        self.ended.clear();
+        if self.places.is_empty() {
             return;
         }
-        self.sums.resize(rows.len(), Polled::default());
+        let signatures = stream.location().definitions.signatures();
         let mut extended = columns.extended.iter().peekable();
-        for at in (columns.first..columns.enter.len()).filter(|&at| is_poll(at)) {
+        for at in columns.first..columns.enter.len() {
+            let event = extended.next_if(|(position, _)| *position == at);
+            let event = event.map(|(_, event)| event);
+            let signature = columns.signature[at] as usize;
+            let Some(row) = rows.get(signature) else {
+                continue;
+            };
             let (enter, leave) = (columns.enter[at], columns.leave[at]);
-            let before = at.checked_sub(1).filter(|&before| {
-                is_poll(before) && (0..GAP).contains(&(enter - columns.leave[before]))
-            });
-            let begin = before.map_or(enter, |before| columns.leave[before]);
-            while extended.next_if(|(position, _)| *position < at).is_some() {}
-            // The collector records a series of close calls as one.
-            let repeated = extended.peek().filter(|(position, _)| *position == at);
-            let repeated = repeated.and_then(|(_, event)| event.repeated);
-            let sum = &mut self.sums[columns.signature[at] as usize];
-            let calls = repeated.map_or(1, |(calls, _)| u64::from(calls));
-            sum.calls = sum.calls.saturating_add(calls);
-            sum.time = sum.time.saturating_add((leave - begin).max(0) as u64);
+            let look = self.looks.take(row, (enter, leave), event, stream);
+            if let Some(look) = look {
+                let number = match event {
+                    Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
+                        let place = place(&signatures[signature], paths[signature], Some(event));
+                        self.number(place)
+                    }
+                    _ => self.places.get(signature).copied(),
+                };
+                let is_in_vain = is_vain(row);
+                let found = number.and_then(|number| self.looking.get_mut(number as usize));
+                // A look that finds something at once is no waiting.
+                if let Some(found) = found.filter(|found| is_in_vain || found.polled.calls > 0) {
+                    found.add(&look, (enter, leave), self.posts);
+                    if is_in_vain {
+                        found.polled.calls = found.polled.calls.saturating_add(look.calls);
+                        let time = (look.looked + look.before).max(0) as u64;
+                        found.polled.time = found.polled.time.saturating_add(time);
+                    } else {
+                        let episode = std::mem::take(&mut found.episode);
+                        (found.polled.calls, found.polled.time) = (0, 0);
+                        let between = std::mem::take(&mut found.between);
+                        found.polled.between = found.polled.between.saturating_add(between);
+                        let number = columns.number + at as u64;
+                        self.ended.push_back((
+                            number,
+                            Episode {
+                                found: enter,
+                                ..episode
+                            },
+                        ));
+                    }
+                }
+            }
+            self.posts += u64::from(row.has(flags::POSTS));
         }
     }
 
-    /// Signatures with their sums.
-    pub fn sums(&self) -> impl Iterator<Item = (usize, Polled)> {
-        let sums = self.sums.iter().copied().enumerate();
-        sums.filter(|(_, sum)| sum.calls > 0)
+    /// The episode that a call of this slab ended; calls must be given in order.
+    pub fn ended_by(&mut self, call: u64) -> Option<Episode> {
+        while self.ended.front().is_some_and(|(number, _)| *number < call) {
+            self.ended.pop_front();
+        }
+        let is_it = self
+            .ended
+            .front()
+            .is_some_and(|(number, _)| *number == call);
+        is_it
+            .then(|| self.ended.pop_front())?
+            .map(|(_, episode)| episode)
+    }
+
+    /// The places.
+    pub fn sums(&self) -> impl Iterator<Item = Polled> {
+        self.looking.iter().map(|looking| looking.polled)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rows() -> [Row; 3] {
-        let poll = Row {
-            flags: flags::UNSUCCESSFUL,
-            ..Row::UNDEFINED
+impl Looking {
+    /// Adds a record of looks.
+    fn add(&mut self, look: &Look, (enter, leave): (i64, i64), posts: u64) {
+        self.between = self.between.saturating_add(look.between.max(0) as u64);
+        let stretch = |begin, end, looked| Stretch {
+            begin,
+            end,
+            looked,
+            posts,
         };
-        [Row::UNDEFINED, poll, poll]
-    }
-
-    /// The sums of signatures 1 and 2 over calls in slabs.
-    fn sums(slabs: &[&[(i64, i64, u32)]]) -> [Polled; 2] {
-        let mut polling = Polling::default();
-        let mut columns = Columns::default();
-        for slab in slabs {
-            columns.turn();
-            for &(enter, leave, signature) in *slab {
-                columns.push(enter, leave, signature);
-            }
-            polling.extend(&columns, &rows());
+        if look.begin < enter {
+            self.episode.add(stretch(look.begin, enter, look.before));
         }
-        [polling.sums[1], polling.sums[2]]
-    }
-
-    fn polled(calls: u64, time: u64) -> Polled {
-        Polled { calls, time }
-    }
-
-    #[test]
-    fn calls_close_to_each_other_are_one_wait() {
-        let calls = [
-            (0, 10, 1),
-            // Two requests in turn.
-            (50_000, 50_010, 2),
-            (90_000, 90_010, 1),
-            // Too long after the one before.
-            (300_000, 300_010, 1),
-            // Another call is in between.
-            (300_020, 300_030, 0),
-            (300_040, 300_050, 1),
-        ];
-        let expected = [polled(4, 10 + 40_000 + 10 + 10), polled(1, 50_000)];
-        assert_eq!(sums(&[&calls]), expected);
-        // Slabs may end anywhere.
-        for at in 0..calls.len() {
-            assert_eq!(sums(&[&calls[..at], &calls[at..]]), expected, "{at}");
-        }
-    }
-
-    #[test]
-    fn few_calls_and_short_times_are_no_polling() {
-        assert!(polled(10, 50).is_much(1_000));
-        assert!(!polled(9, 900).is_much(1_000));
-        assert!(!polled(1_000, 49).is_much(1_000));
+        self.episode.add(stretch(enter, leave, look.looked));
     }
 }

@@ -53,10 +53,20 @@ impl Recorded<'_> {
         }
     }
 
-    /// The late call of this end, and its rank's activity before it and after `since`.
+    /// The late call of this end, and its rank's activity before it and after `since`. With a
+    /// moment `by` which it is asked about, the call may be in an earlier slab. Which calls of it are
+    /// in memory depends on where slabs end. So only the [`LOOK_BACK`] calls before that moment
+    /// count.
     #[inline(always)]
-    pub fn late(&self, end: &End, since: i64) -> Detail {
-        let detail = self.detail_at(end.thread, end.event, since);
+    pub fn late(&self, end: &End, since: i64, by: Option<i64>) -> Detail {
+        let is_at_hand = match by {
+            None => true,
+            Some(by) => self.is_at_hand(end.thread, end.event, by),
+        };
+        let detail = match is_at_hand {
+            true => self.detail_at(end.thread, end.event, since),
+            false => None,
+        };
         let mut detail = detail.unwrap_or_else(|| self.detail_alone(end));
         detail.time = end.time;
         detail
@@ -117,19 +127,28 @@ impl Recorded<'_> {
             event: call.event,
             rank: self.rank,
             thread: thread.number,
+            empty: thread
+                .rows
+                .get(call.signature as usize)
+                .is_some_and(|row| row.is_empty)
+                .into(),
         }
+    }
+
+    /// Whether a call is at most [`LOOK_BACK`] calls before this moment.
+    fn is_at_hand(&self, thread: u32, event: u64, by: i64) -> bool {
+        let columns = &self.threads[thread as usize].columns;
+        columns.position(event).is_some_and(|position| {
+            let limit = columns.enter.get(position + LOOK_BACK);
+            columns.enter[position] >= by || limit.is_none_or(|&enter| enter >= by)
+        })
     }
 
     /// Activity of this rank before it entered a collective. The calls in memory depend on when the
     /// collective was settled. So only the [`LOOK_BACK`] calls before the moment when it was
     /// `complete` count.
     pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
-        let columns = &self.threads[party.thread as usize].columns;
-        let is_at_hand = columns.position(party.event).is_some_and(|position| {
-            let limit = columns.enter.get(position + LOOK_BACK);
-            party.enter >= complete || limit.is_none_or(|&enter| enter >= complete)
-        });
-        let detail = match is_at_hand {
+        let detail = match self.is_at_hand(party.thread, party.event, complete) {
             true => self.detail_at(party.thread, party.event, since),
             false => None,
         };

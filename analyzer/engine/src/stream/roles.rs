@@ -66,6 +66,8 @@ pub enum Memory {
     Gets,
     /// Waits for a value.
     Waits,
+    /// Looks once whether a variable has a value.
+    Looks,
     /// Waits for a lock, and acquires it.
     Locks,
     /// Acquires a lock if it is free.
@@ -89,8 +91,8 @@ impl Memory {
             GenericType::OneSidedAtomic if call.name.ends_with("_set") => Memory::Sets,
             GenericType::OneSidedAtomic if call.name.ends_with("swap") => Memory::Sets,
             GenericType::OneSidedAtomic => Memory::Changes,
-            // A test never waits.
-            GenericType::WaitOnValue if !call.name.ends_with("_test") => Memory::Waits,
+            GenericType::WaitOnValue if call.name.ends_with("_test") => Memory::Looks,
+            GenericType::WaitOnValue => Memory::Waits,
             GenericType::Lock if call.name.ends_with("test_lock") => Memory::TriesLock,
             GenericType::Lock => Memory::Locks,
             GenericType::Unlock => Memory::Unlocks,

@@ -51,6 +51,13 @@ const NEVER_WAIT: [u16; 6] = [
     number::MPI_Request_free,
 ];
 
+/// Further calls that only look whether something has come.
+const LOOK: [u16; 3] = [
+    number::MPI_Iprobe,
+    number::MPI_Improbe,
+    number::MPI_Win_test,
+];
+
 /// Calls that complete whichever requests are done first.
 const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
 
@@ -116,6 +123,8 @@ pub struct Row {
     pub step: Step,
     /// Whether the call waits for the requests that it completes, or only tests them.
     pub blocks: bool,
+    /// Whether the call only looks whether something has come.
+    pub looks: bool,
     /// Whether the call takes any source's message, or any of its requests.
     pub any: bool,
     /// Channel of the send half, by the rank's number.
@@ -134,6 +143,9 @@ pub struct Row {
     pub root: i32,
     /// Whether data moves.
     pub has_bytes: bool,
+    /// Whether it sends a message without data. Unknown, and `false`, where only the record has the
+    /// endpoint.
+    pub is_empty: bool,
     /// Whether it is a collective that nobody can leave before all have entered.
     pub meets: bool,
     /// Whether all ranks of the run meet in it and wait.
@@ -160,6 +172,7 @@ impl Row {
         class: TimeClass::Setup,
         step: Step::Undefined,
         blocks: true,
+        looks: false,
         any: false,
         send_channel: NONE,
         receive_channel: NONE,
@@ -169,6 +182,7 @@ impl Row {
         asks_from: i64::MAX,
         root: -1,
         has_bytes: false,
+        is_empty: false,
         meets: false,
         of_all: false,
         lifted: false,
@@ -200,6 +214,11 @@ impl Row {
                 _ => Step::General,
             },
             blocks: !NEVER_WAIT.contains(&signature.operation),
+            looks: (NEVER_WAIT.contains(&signature.operation)
+                && signature.operation != number::MPI_Request_free
+                || LOOK.contains(&signature.operation)
+                || matches!(memory, Memory::Looks | Memory::TriesLock))
+                && signature.flags & (flags::PAUSED | flags::FAILED) == 0,
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: match call.generic {
                 GenericType::OneSidedGet => signature.receive.peer,
@@ -210,6 +229,9 @@ impl Row {
                 _ => signature.send.peer,
             },
             has_bytes,
+            is_empty: signature.has(flags::SENDS)
+                && signature.send.peer >= 0
+                && signature.send.bytes == 0,
             // A region of the program is no evidence for clocks.
             meets: matches!(call.shape, Shape::Barrier | Shape::PeBarrier) && !call.is_user()
                 || MEETINGS.contains(&signature.operation) && has_bytes,
@@ -278,7 +300,7 @@ impl Row {
         self.step = match (self.flags & roles, self.completes) {
             (flags::SENDS, 0) if sends => Step::Send,
             (POST_SEND, 0) if sends => Step::PostSend,
-            (flags::RECEIVES, 0) if receives => Step::Receive,
+            (flags::RECEIVES, 0) if receives && !self.looks => Step::Receive,
             (POST_RECEIVE, 0) if receives => Step::PostReceive,
             (EXCHANGE, 0) if sends && receives => Step::Exchange,
             (0, 1..) => Step::Complete,

@@ -1,5 +1,6 @@
 //! One thread of a rank in pass one: its calls and requests under way.
 
+use laggard_trace::Event;
 use rustc_hash::FxHashMap;
 
 use crate::basics::intern::PathKey;
@@ -7,7 +8,9 @@ use crate::basics::queue::Queue;
 use crate::stream::activity::History;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::following::Following;
+use crate::stream::polling::Polling;
 use crate::stream::rows::Row;
+use crate::stream::traffic::Counted;
 
 /// One thread of a rank.
 pub struct Thread<'a> {
@@ -19,6 +22,8 @@ pub struct Thread<'a> {
     pub columns: Columns,
     /// Sums over its calls so far.
     pub(crate) history: History,
+    /// Its looks that found nothing.
+    pub(crate) polling: Polling,
     /// Its activity after slow calls.
     pub(crate) following: Following,
     /// By signature id.
@@ -32,6 +37,8 @@ pub struct Thread<'a> {
     pub(crate) posted_base: u64,
     /// Calls with undefined signatures.
     pub undefined: u64,
+    /// Its calls by signature.
+    pub counted: Counted,
     /// Usual durations of one-sided transfers, by signature.
     pub(crate) usual: FxHashMap<u32, Usual>,
 }
@@ -43,6 +50,8 @@ pub(crate) enum Posted {
     Send {
         channel: u32,
         n: u64,
+        /// Whether the message has no data.
+        is_empty: bool,
     },
     Receive {
         channel: u32,
@@ -75,11 +84,14 @@ impl<'a> Thread<'a> {
         paths: Vec<PathKey>,
         usual: FxHashMap<u32, Usual>,
     ) -> Self {
+        let signatures = stream.location().definitions.signatures();
+        let polling = Polling::new(signatures, &rows, &paths);
         Thread {
             number,
             stream,
             columns: Columns::default(),
             history: History::default(),
+            polling,
             following: Following::default(),
             rows,
             lists,
@@ -87,6 +99,7 @@ impl<'a> Thread<'a> {
             posted: Queue::default(),
             posted_base: 0,
             undefined: 0,
+            counted: Counted::default(),
             usual,
         }
     }
@@ -94,6 +107,18 @@ impl<'a> Thread<'a> {
     #[inline(always)]
     pub(crate) fn post(&mut self, posted: Posted) {
         self.posted.push(posted);
+    }
+
+    /// Number of the first request that a call with this completion list and `event` completes.
+    pub(crate) fn first_completed(&self, list: u32, event: Option<&Event>) -> Option<u64> {
+        let listed = self.lists.get(list as usize).into_iter().flatten();
+        let completed = event.map_or(&[][..], |event| &event.completed).iter();
+        let own = completed.filter(|completion| completion.thread.is_none());
+        let deltas = listed
+            .map(|(delta, _)| *delta)
+            .chain(own.map(|own| own.delta));
+        let first = deltas.max()?;
+        self.next_post().checked_sub(u64::from(first))
     }
 
     /// Number of requests on a completion list.

@@ -2,6 +2,7 @@
 
 use laggard_patterns::PatternId;
 
+use crate::stream::polling::Episode;
 use crate::waits::log::Log;
 use crate::waits::sums::LocalFindings;
 use crate::waits::trail::Trail;
@@ -16,6 +17,8 @@ pub struct Waiting {
     pub thread: u32,
     /// Its enter, ns.
     pub enter: i64,
+    /// When its wait began, ns: before it, if it ended an episode of looks.
+    pub since: i64,
     /// Its leave, ns.
     pub leave: i64,
     /// Its signature.
@@ -126,7 +129,9 @@ impl Charged {
             inter_host,
         };
         let least = self.least.get(waiting.signature as usize);
-        if least.is_none_or(|&least| waiting.leave - waiting.enter >= least) {
+        // The calls of a loop that looks are short, whatever it waits for.
+        let is_slow = |&least: &i64| waiting.leave - waiting.since >= least;
+        if loss.pattern.is_polled() || least.is_none_or(is_slow) {
             self.findings.take(&wait);
         }
         if let Some(log) = &mut self.log {
@@ -171,6 +176,38 @@ impl<'a> Loss<'a> {
 }
 
 impl Lost {
+    /// A loss to nobody known.
+    pub fn new(pattern: PatternId, severity: i64) -> Lost {
+        Loss::sure(pattern, severity, None).into()
+    }
+
+    /// These losses of a wait, one after another since it began, as far as the program looked
+    /// meanwhile.
+    pub fn polled(losses: &[Lost], since: i64, episode: &Episode) -> Vec<Lost> {
+        let mut moment = since;
+        let polled = losses.iter().map(|lost| {
+            let before = episode.before(moment);
+            moment = moment.saturating_add(lost.severity);
+            let severity = episode.before(moment) - before;
+            let part = |share: i64| {
+                let product = i128::from(share) * i128::from(severity);
+                (product / i128::from(lost.severity.max(1))) as i64
+            };
+            let shares = lost
+                .shares
+                .iter()
+                .map(|(share, late)| (part(*share), *late));
+            Lost {
+                pattern: lost.pattern.polled(),
+                severity,
+                doubt: part(lost.doubt),
+                shares: shares.collect(),
+                ..lost.clone()
+            }
+        });
+        polled.collect()
+    }
+
     /// The loss to charge.
     pub fn as_loss(&self) -> Loss<'_> {
         Loss {

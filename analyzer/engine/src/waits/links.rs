@@ -74,9 +74,10 @@ impl Links {
         });
     }
 
-    /// The links of a slab.
+    /// The links of a slab; none of one after the last.
     pub fn take(&mut self, slab: usize) -> Vec<Link> {
-        let of = std::mem::take(&mut self.slabs[slab]);
+        let of = self.slabs.get_mut(slab).map(std::mem::take);
+        let of = of.unwrap_or_default();
         let mut links = of.links;
         for piece in of.pieces {
             links.extend(Linked::unpack(&self.spill.get(piece)).links);

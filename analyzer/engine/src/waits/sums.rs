@@ -175,7 +175,7 @@ impl Sums {
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
         self.doubt = self.doubt.saturating_add(loss.doubt.max(0) as u64);
-        let whole = waiting.leave.saturating_sub(waiting.enter).max(0) as u64;
+        let whole = waiting.leave.saturating_sub(waiting.since).max(0) as u64;
         let rest = whole.saturating_sub(severity);
         self.rest = Some(self.rest.map_or(rest, |least| least.min(rest)));
         self.inter_host = self
@@ -193,7 +193,7 @@ impl Sums {
             severity,
             rank: waiting.rank,
             late: late.map_or(NONE, |late| late.rank),
-            enter: waiting.enter,
+            enter: waiting.since,
             leave: waiting.leave,
         };
         if self.worst.is_none_or(|other| worst.key() > other.key()) {
@@ -390,6 +390,14 @@ impl LocalFindings {
             patterns.len() - 1
         });
         &mut patterns[at].1
+    }
+
+    /// Number of wait states.
+    pub fn waits(&self) -> u64 {
+        let waits = self.iter().filter(|(_, pattern, _)| {
+            PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting)
+        });
+        waits.map(|(.., sums)| sums.instances).sum()
     }
 
     /// Drops the findings of calls with these signatures.

@@ -1,5 +1,7 @@
 //! The wait states of a thread, for the search for root causes: who waited for whom, and when.
 
+use laggard_patterns::PatternId;
+
 use crate::basics::ends::NONE;
 use crate::waits::charging::{Sink, WaitState, Whom};
 use crate::wire::links::Link;
@@ -16,10 +18,15 @@ impl Sink for Trail {
             return;
         }
         let waiting = &wait.waiting;
+        // Looks in vain are many: the one at that time waited.
+        let enter = |time: i64| match loss.pattern.is_polled() {
+            true => time,
+            false => waiting.enter,
+        };
         let nobody = Link {
             rank: waiting.rank,
             thread: waiting.thread,
-            enter: waiting.enter,
+            enter: enter(waiting.leave),
             leave: waiting.leave,
             signature: waiting.signature,
             pattern: loss.pattern as u16,
@@ -33,13 +40,14 @@ impl Sink for Trail {
         for (share, late) in shares(&loss.whom, loss.severity) {
             let share = share.clamp(0, left);
             // A party that was late before or after the call is due to clocks.
-            let is_within = (waiting.enter..=waiting.leave).contains(&late.time);
+            let is_within = (waiting.since..=waiting.leave).contains(&late.time);
             if share == 0 || late.rank == NONE || late.operation == 0 || !is_within {
                 continue;
             }
             left -= share;
             self.0.push(Link {
                 share,
+                enter: enter(late.time),
                 late_rank: late.rank,
                 late_thread: late.thread,
                 event: late.event,
@@ -83,6 +91,16 @@ fn shares<'a>(
     };
     let several = several.iter().map(|(share, late)| (*share, late));
     one.into_iter().chain(several)
+}
+
+impl Link {
+    /// Whether looks in vain waited.
+    pub fn is_polled(&self) -> bool {
+        let pattern = u8::try_from(self.pattern).ok();
+        pattern
+            .and_then(PatternId::from_number)
+            .is_some_and(PatternId::is_polled)
+    }
 }
 
 impl Trail {

@@ -9,7 +9,7 @@ entries! {
     Link {
         /// When the party was late, ns.
         time: i64,
-        /// Enter of the waiting call, ns.
+        /// Enter of the waiting call, ns. If it ended an episode of looks: when the party was late.
         enter: i64,
         /// Its leave, ns.
         leave: i64,
@@ -149,6 +149,27 @@ entries! {
         /// ns
         time: i64,
     }
+    /// Where the critical path leaves waiting calls.
+    #[derive(Default)]
+    Jump {
+        /// When the late party came, ns.
+        time: i64,
+        /// The locations, see [`Sets`](crate::roots::path::Sets).
+        set: u32,
+        /// World rank and number of the thread of the late party.
+        rank: u32,
+        thread: u32,
+    }
+    /// A stretch of the critical path.
+    #[derive(Default)]
+    Stretch {
+        /// The location.
+        lane: u32,
+        /// Its begin, ns.
+        from: i64,
+        /// Its end, ns.
+        until: i64,
+    }
     /// A wait of a location, kept for the backward sweep.
     #[derive(Default)]
     Wait {
@@ -162,6 +183,8 @@ entries! {
         lane: u32,
         /// The agent of the late party.
         agent: u32,
+        /// Which pattern.
+        pattern: u16,
     }
 }
 
@@ -200,6 +223,18 @@ parcels! {
         waits: Wait,
         /// Numbers of waits that each agent told, and this agent's own at its place.
         counts: u32,
+        /// Where the critical path may leave locations of this agent, by time.
+        jumps: Jump,
+    }
+    /// Jumps, to the head.
+    Jumping {
+        /// By time.
+        jumps: Jump,
+    }
+    /// The critical path, to the agents of its locations.
+    Passing {
+        /// The latest first.
+        stretches: Stretch,
     }
     /// Costs, to the agents of the late parties.
     Carrying {

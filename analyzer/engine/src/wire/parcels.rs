@@ -60,6 +60,8 @@ entries! {
         n: u64,
         /// Length of the requested time before it was late, ns.
         window: i64,
+        /// When an episode of looks was over that the party was late for, ns; 0 = it is none.
+        by: i64,
     }
     /// A call that may have gone on only when another rank was inside the library again.
     #[derive(Default)]
@@ -128,6 +130,8 @@ entries! {
         /// World rank.
         rank: u32,
         thread: u32,
+        /// 1 = the late call sent a message without data.
+        empty: u32,
     }
     /// A member's entry into a collective.
     #[derive(Default)]
@@ -185,6 +189,9 @@ entries! {
         asks: u32,
         /// Position of the member that it waits for, once all members are known.
         late: u32,
+        /// Of a neighbourhood, once all members are known: the first leave of itself and its
+        /// neighbours after all of them had entered, ns; `i64::MAX` if unknown.
+        through: i64,
     }
     /// Asks a late member's agent for its activity.
     #[derive(Default)]
@@ -399,6 +406,7 @@ mod tests {
             local_rank: 2,
             asks: 1,
             late: 3,
+            through: 8,
         };
         let parcel = Asking {
             progress: vec![Progress {

@@ -9,10 +9,12 @@ entries! {
     Watch {
         /// Number of the wait at its agent.
         id: u64,
-        /// Enter, ns.
+        /// When it began, ns.
         enter: i64,
         /// Leave, ns.
         leave: i64,
+        /// For an episode of looks: enter of the one that found something, ns. Else 0.
+        found: i64,
         /// Symmetric address.
         address: u64,
         /// Value of the comparison.
@@ -118,6 +120,11 @@ pub const ANY_CHANGE: u32 = u32::MAX;
 impl Watch {
     pub fn is(&self, kind: Kind) -> bool {
         self.kind == kind as u32
+    }
+
+    /// For an episode of looks: when the one that found something was entered, ns.
+    pub fn by(&self) -> Option<i64> {
+        Some(self.found).filter(|found| *found != 0)
     }
 
     /// Whether it is about a window.

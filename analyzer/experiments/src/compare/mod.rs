@@ -1,8 +1,9 @@
 //! Revisions of a program, side by side.
 
-mod join;
+pub(crate) mod join;
 mod plot;
 mod regression;
+pub(crate) mod roots;
 mod text;
 
 use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
@@ -11,11 +12,11 @@ use serde::Serialize;
 pub use crate::layout::TextOptions;
 use crate::matching::{self, Identity, Matched};
 use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
-use crate::scale::start_and_end;
-use crate::set::{self, Experiment, Run};
+use crate::set::{self, Experiment, Run, start_and_end};
 use crate::{Error, rounded};
 pub use plot::draw;
 pub use regression::Regression;
+pub use roots::{RootCauseRow, RootPlace};
 pub use text::render;
 
 /// The schema of [`Comparison`].
@@ -52,6 +53,9 @@ pub struct Comparison {
     pub revisions: Vec<Revision>,
     /// Numbers of the whole run.
     pub totals: Vec<Total>,
+    /// Root causes, the largest in any revision first; absent unless all reports have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_causes: Option<Vec<RootCauseRow>>,
     /// Findings, the largest loss in any revision first.
     pub bottlenecks: Vec<BottleneckRow>,
     /// Regions of the program, the longest first.
@@ -221,6 +225,7 @@ pub fn compare(revisions: Vec<Vec<Run>>, options: &Options) -> Result<Comparison
             least_percent: noise::LEAST_PERCENT,
         },
         totals: totals(&experiments, options),
+        root_causes: roots::rows(&experiments, &judge),
         bottlenecks: bottlenecks(&experiments, &judge),
         regions: regions(&experiments, &judge),
         operations: operations(&experiments, &judge),

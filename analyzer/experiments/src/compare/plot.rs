@@ -1,6 +1,6 @@
 //! A comparison as bars.
 
-use laggard_report::layout::{GLUE, base_name, duration, place};
+use laggard_report::layout::{GLUE, base_name, duration, place, wrap};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
@@ -12,6 +12,8 @@ use crate::plot::{Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, lab
 const WIDTH: u32 = 960;
 /// From the left edge to the bars.
 const NAMES: u32 = 330;
+/// Letters of a name.
+const LETTERS: usize = 50;
 /// Height of a bar.
 const BAR: u32 = 16;
 /// Around a group of bars.
@@ -48,6 +50,19 @@ pub fn draw(comparison: &Comparison) -> Result<String, PlotError> {
     let most = |values: &[Sample]| values.iter().map(|v| v.median).fold(0.0, f64::max);
     let largest = comparison.bottlenecks.first();
     let least = largest.map_or(0.0, |row| LEAST * most(&row.lost_s));
+    let roots = comparison.root_causes.iter().flatten();
+    let roots = roots
+        .filter(|row| most(&row.severity_s) >= least)
+        .take(MOST);
+    let roots: Vec<Group> = roots
+        .map(|row| {
+            let found = row.places.iter().flatten().next_back();
+            (
+                lines(found.map_or("", |found| &found.text)),
+                row.severity_s.clone(),
+            )
+        })
+        .collect();
     let rows = comparison.bottlenecks.iter();
     let rows = rows.filter(|row| most(&row.lost_s) >= least).take(MOST);
     let bottlenecks: Vec<Group> = rows
@@ -71,6 +86,7 @@ pub fn draw(comparison: &Comparison) -> Result<String, PlotError> {
     let panels = [
         ("Wall time", wall),
         ("All ranks together", kinds),
+        ("Root causes: waiting that they start", roots),
         ("Bottlenecks: time lost", bottlenecks),
         ("Regions: time from begin to end", regions),
     ];
@@ -102,6 +118,17 @@ pub fn draw(comparison: &Comparison) -> Result<String, PlotError> {
         }
         Ok(())
     })
+}
+
+/// At most two lines of a name, broken between words.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines = wrap(text, LETTERS).into_iter();
+    let first: Vec<String> = lines.next().into_iter().collect();
+    let rest = lines.collect::<Vec<_>>().join(" ");
+    first
+        .into_iter()
+        .chain(Some(rest).filter(|rest| !rest.is_empty()))
+        .collect()
 }
 
 /// One panel: groups of horizontal bars over one axis.
@@ -158,7 +185,7 @@ fn panel(area: &Area<'_>, title: &str, groups: &[Group]) -> Drawn {
         for (line, text) in name.iter().enumerate() {
             let above = 8 * (name.len() as i32 - 1);
             let at = (NAMES as i32 - 8, y - above + 16 * line as i32);
-            area.draw(&Text::new(label(text, 50), at, font(12, HPos::Right)))?;
+            area.draw(&Text::new(label(text, LETTERS), at, font(12, HPos::Right)))?;
         }
     }
     Ok(())

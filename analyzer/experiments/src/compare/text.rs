@@ -5,7 +5,7 @@ use laggard_report::layout::{
     percent, place, plural, table, three_digits,
 };
 
-use super::{BottleneckRow, Comparison, State, Total};
+use super::{BottleneckRow, Comparison, RootCauseRow, State, Total};
 use crate::layout::TextOptions;
 use crate::matching::Matched;
 use crate::noise::{Change, Evidence, Sample, Verdict};
@@ -30,6 +30,7 @@ pub fn render(comparison: &Comparison, options: &TextOptions) -> String {
     let later: Vec<usize> = (1..comparison.revisions.len()).collect();
     for chosen in later.chunks(BESIDE) {
         text.totals(&mut out, chosen);
+        text.root_causes(&mut out, chosen);
         text.bottlenecks(&mut out, chosen);
         text.regions(&mut out, chosen);
         text.operations(&mut out, chosen);
@@ -66,6 +67,9 @@ impl Text<'_> {
         for (at, revision) in revisions.iter().enumerate().skip(1) {
             let (text, tone) = headline(&first.label, &revision.label, wall, at);
             paragraph(out, &text, self.screen, self.style, tone);
+            if let Some(text) = self.most_changed(at) {
+                paragraph(out, &text, self.screen, self.style, Tone::Plain);
+            }
         }
         out.push('\n');
         labelled(
@@ -169,6 +173,46 @@ impl Text<'_> {
             let text = format!("and {more} more with --top {all}");
             paragraph(out, &text, self.screen, self.style, Tone::Faint);
         }
+    }
+
+    /// The root cause with the largest change, if it is more than noise.
+    fn most_changed(&self, at: usize) -> Option<String> {
+        let by = |row: &RootCauseRow| row.severity_s[at].median - row.severity_s[0].median;
+        let rows = self.comparison.root_causes.iter().flatten();
+        let rows = rows.filter(|row| row.changes[at - 1].is_real());
+        let most = rows.max_by(|a, b| by(a).abs().total_cmp(&by(b).abs()))?;
+        let what = most.places[at].as_ref().or(most.places[0].as_ref())?;
+        let (before, after) = (&most.severity_s[0], &most.severity_s[at]);
+        Some(format!(
+            "Waiting because {}: {} became {}.",
+            what.text,
+            duration(before.median),
+            duration(after.median)
+        ))
+    }
+
+    fn root_causes(&self, out: &mut String, chosen: &[usize]) {
+        let words = [word("Root cause", Some(24))];
+        let rows = self.comparison.root_causes.iter().flatten().map(|row| {
+            let found = row.places.iter().flatten().next_back();
+            let text = found.map_or("", |found| &found.text);
+            // Other ranks, or another line, in revisions before.
+            let all = [0].iter().chain(chosen);
+            let others = all.filter_map(|&at| {
+                let other = row.places[at].as_ref()?;
+                let label = &self.comparison.revisions[at].label;
+                (other.text != text).then(|| format!("{label}: {}", other.text))
+            });
+            RowOf {
+                values: &row.severity_s,
+                changes: &row.changes,
+                states: &row.states,
+                words: vec![text.to_owned()],
+                note: others.collect::<Vec<_>>().join("; "),
+            }
+        });
+        let title = "Root causes (waiting that they start)";
+        self.listing(out, title, &words, chosen, rows.collect());
     }
 
     fn bottlenecks(&self, out: &mut String, chosen: &[usize]) {

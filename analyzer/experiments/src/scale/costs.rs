@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::matching::{self, Identity};
 use crate::rounded;
+use crate::set::start_and_end;
 
 /// A part of the loss.
 #[derive(Clone, Debug, Serialize)]
@@ -101,12 +102,6 @@ pub struct RegionFactor {
 pub fn rank_seconds(report: &Report) -> f64 {
     let locations = report.run.locations.max(report.run.ranks);
     f64::from(locations) * report.run.wall_time_s
-}
-
-/// Start-up and shut-down within it; 0 in reports that do not separate them.
-pub fn start_and_end(report: &Report) -> f64 {
-    let sums = report.sums();
-    sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0)
 }
 
 /// Whether a pattern's time is waiting. Unknown patterns count as waiting.

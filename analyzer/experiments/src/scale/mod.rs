@@ -8,6 +8,7 @@
 
 mod costs;
 mod plot;
+mod roots;
 mod text;
 
 use laggard_report::Report;
@@ -16,9 +17,9 @@ use serde::Serialize;
 
 use crate::set::{self, Experiment, Run};
 use crate::{Error, rounded};
-pub(crate) use costs::start_and_end;
 pub use costs::{Cost, Kind, Part, RegionFactor};
 pub use plot::draw;
+pub use roots::RootGrowth;
 pub use text::render;
 
 /// The schema of [`Scaling`].
@@ -40,6 +41,14 @@ impl Growth {
         match self {
             Growth::Strong => "strong",
             Growth::Weak => "weak",
+        }
+    }
+
+    /// The work on `ranks`, as a multiple of that on `fewest`.
+    fn work(self, fewest: u32, ranks: u32) -> f64 {
+        match self {
+            Growth::Strong => 1.0,
+            Growth::Weak => f64::from(ranks) / f64::from(fewest.max(1)),
         }
     }
 }
@@ -68,6 +77,10 @@ pub struct Scaling {
     pub because: String,
     /// By ranks, the smallest first.
     pub sizes: Vec<Size>,
+    /// Root causes, those that lost most in the largest run first; absent unless all reports have
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_causes: Option<Vec<RootGrowth>>,
     /// Caveats about the numbers.
     pub notes: Vec<String>,
 }
@@ -142,15 +155,21 @@ pub fn scale(sizes: Vec<Vec<Run>>, options: &Options) -> Result<Scaling, Error> 
         assumed: options.growth.is_none(),
         because: guess.1,
         sizes: experiments.iter().map(of_size).collect(),
+        root_causes: roots::rows(&experiments, growth),
         notes: notes(&experiments),
     })
 }
 
 /// The run with the median wall time; of two in the middle the faster one.
 fn median_run(experiment: &Experiment) -> &Run {
-    let mut runs: Vec<&Run> = experiment.runs.iter().collect();
-    let wall = |run: &Run| run.report.run.wall_time_s;
-    runs.sort_by(|a, b| wall(a).total_cmp(&wall(b)));
+    &experiment.runs[at_median(experiment)]
+}
+
+/// The number of that run.
+fn at_median(experiment: &Experiment) -> usize {
+    let mut runs: Vec<usize> = (0..experiment.runs.len()).collect();
+    let wall = |at: usize| experiment.runs[at].report.run.wall_time_s;
+    runs.sort_by(|&a, &b| wall(a).total_cmp(&wall(b)));
     runs[(runs.len() - 1) / 2]
 }
 
@@ -185,10 +204,7 @@ fn size(experiment: &Experiment, smallest: &Report, growth: Growth) -> Size {
     let wall = report.run.wall_time_s;
     let ideal_speedup = f64::from(report.run.ranks) / f64::from(smallest.run.ranks.max(1));
     let reference = smallest.run.wall_time_s;
-    let work = match growth {
-        Growth::Strong => 1.0,
-        Growth::Weak => ideal_speedup,
-    };
+    let work = growth.work(smallest.run.ranks, report.run.ranks);
     let speedup = work * reference / wall;
     let ideal = reference * work / ideal_speedup;
     let losses = costs::Losses::new(smallest, report, work);

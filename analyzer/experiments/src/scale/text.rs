@@ -6,7 +6,7 @@ use laggard_report::layout::{
 };
 
 use super::costs::{Cost, Kind, Part};
-use super::{Growth, Scaling, Size};
+use super::{Growth, RootGrowth, Scaling, Size};
 use crate::layout::TextOptions;
 
 /// The scaling as text, ending in a newline.
@@ -19,6 +19,7 @@ pub fn render(scaling: &Scaling, options: &TextOptions) -> String {
     head(&mut out, scaling, screen, style);
     efficiencies(&mut out, scaling, screen, style);
     parts(&mut out, scaling, screen, style);
+    root_causes(&mut out, scaling, options.top, screen, style);
     if let Some(largest) = scaling.sizes.last() {
         costs(&mut out, largest, options.top, screen, style);
         regions(&mut out, scaling, options.top, screen, style);
@@ -66,6 +67,19 @@ fn head(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
         _ => Tone::Plain,
     };
     paragraph(out, &text, screen, style, tone);
+    let roots = scaling.root_causes.iter().flatten();
+    if let Some(most) = roots.take(1).find(|root| root.grows() && is_much(root)) {
+        let shares = [most.percent.first(), most.percent.last()];
+        let [before, after] = shares.map(|share| percent(share.copied().unwrap_or(0.0)));
+        let text = format!(
+            "The root cause that grows most: {}; waiting for it is {before} of the time on {}, \
+             {after} on {}.",
+            most.text(),
+            plural(first.ranks.into(), "rank"),
+            plural(last.ranks.into(), "rank")
+        );
+        paragraph(out, &text, screen, style, Tone::Plain);
+    }
     out.push('\n');
     let other = match scaling.scaling {
         Growth::Strong => "the problem grows with the ranks: --scaling weak",
@@ -197,6 +211,62 @@ fn parts(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
     cells.extend(shown.iter().map(|size| cell(size, size.lost_s)));
     rows.push(Row { cells, note: None });
     table(out, &columns, &rows, screen, style);
+}
+
+/// Whether it is worth a line.
+fn is_much(root: &RootGrowth) -> bool {
+    let most = root.percent.iter().copied().fold(0.0, f64::max);
+    most >= NEGLIGIBLE_PERCENT
+}
+
+fn root_causes(out: &mut String, scaling: &Scaling, top: usize, screen: usize, style: Style) {
+    let roots = scaling.root_causes.iter().flatten();
+    let listed: Vec<&RootGrowth> = roots.filter(|root| is_much(root)).collect();
+    if listed.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let title = "Root causes: waiting that they start (rank-seconds, percent of all of them), those \
+                 that grow most first";
+    paragraph(out, title, screen, style, Tone::Strong);
+    let titles = scaling
+        .sizes
+        .iter()
+        .map(|size| plural(size.ranks.into(), "rank"));
+    let titles: Vec<String> = titles.map(|title| title.replace('\u{a0}', " ")).collect();
+    // The smallest, and as many of the largest sizes as fit.
+    let room = (screen.saturating_sub(30) / 20).max(2);
+    let skipped = titles.len().saturating_sub(room - 1).max(1);
+    let shown: Vec<usize> = [0].into_iter().chain(skipped..titles.len()).collect();
+    let mut columns: Vec<Column> = shown.iter().map(|&at| number(&titles[at])).collect();
+    columns.push(Column {
+        title: "Root cause",
+        right: false,
+        least: Some(24),
+    });
+    let rows = listed.iter().take(top).map(|root| {
+        let cell = |&at: &usize| {
+            let text = match root.places[at] {
+                Some(_) => format!(
+                    "{} {:5.1}\u{a0}%",
+                    duration(root.severity_s[at]),
+                    root.percent[at]
+                ),
+                None => "–".to_owned(),
+            };
+            (text, Tone::Plain)
+        };
+        let mut cells: Vec<_> = shown.iter().map(cell).collect();
+        cells.push((root.text().to_owned(), Tone::Plain));
+        Row { cells, note: None }
+    });
+    let rows: Vec<Row> = rows.collect();
+    table(out, &columns, &rows, screen, style);
+    if listed.len() > top {
+        let (more, all) = (listed.len() - top, listed.len());
+        let text = format!("and {more} more with --top {all}");
+        paragraph(out, &text, screen, style, Tone::Faint);
+    }
 }
 
 /// The cost in words, and its place.

@@ -1,7 +1,7 @@
 //! Data joined from several calls, drawn between and inside of them.
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_engine::events::{Collective, Events, Joined, Member, Message, NONE, Wait};
 use laggard_patterns::{Part, PatternId};
 
 use super::super::selection::{Drawn, Selection};
@@ -26,8 +26,10 @@ pub struct Links<'e> {
     pub messages: u64,
     /// By location: number of a call, and the flow that begins or ends there.
     pub flows: Vec<Vec<(u64, u64, FlowEnd)>>,
-    /// By location: losses of its calls, in their order.
-    pub waits: Vec<Vec<Wait>>,
+    /// By location: losses of its calls, in their order, and the flow to the late call.
+    pub waits: Vec<Vec<(Wait, Option<u64>)>>,
+    /// Flows.
+    last: u64,
     /// Changes of the number of messages in flight: time, difference.
     pub in_flight: Vec<(i64, i64)>,
     /// Changes of the number of waiting locations: time, difference.
@@ -45,6 +47,7 @@ impl<'e> Links<'e> {
             messages: 0,
             flows: vec![Vec::new(); drawn.len()],
             waits: vec![Vec::new(); drawn.len()],
+            last: 0,
             in_flight: Vec::new(),
             waiting: Vec::new(),
         }
@@ -56,10 +59,28 @@ impl<'e> Links<'e> {
             .iter_mut()
             .for_each(|flows| flows.sort_unstable());
         for waits in &mut self.waits {
-            waits.sort_by_key(|wait| (wait.leave, wait.enter, wait.pattern));
+            waits.sort_by_key(|(wait, _)| (wait.leave, wait.enter, wait.pattern));
         }
         self.in_flight.sort_unstable();
         self.waiting.sort_unstable();
+    }
+
+    fn flow(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A flow from a wait to the late call, if both are drawn and the call comes later.
+    fn hop(&mut self, wait: &Wait) -> Option<u64> {
+        let late = wait.cause.filter(|late| late.location != NONE)?;
+        let is_drawn = self.selection.has_length(wait.enter, wait.leave)
+            && self.drawn_at(late.location, late.number);
+        if !is_drawn || late.enter < span(wait).0 {
+            return None;
+        }
+        let flow = self.flow();
+        self.flows[late.location as usize].push((late.number, flow, FlowEnd::To));
+        Some(flow)
     }
 
     /// Whether the call of a message's end is drawn.
@@ -86,7 +107,7 @@ impl Joined for Links<'_> {
         if self.drawn_at(send.location, send.number) && self.drawn_at(receive.location, done.number)
         {
             self.messages += 1;
-            let flow = self.messages;
+            let flow = self.flow();
             self.flows[send.location as usize].push((send.number, flow, FlowEnd::From));
             let end = match done.enter < send.enter {
                 true => FlowEnd::Late,
@@ -111,7 +132,8 @@ impl Joined for Links<'_> {
             let (begin, end) = span(wait);
             self.waiting.push((begin, 1));
             self.waiting.push((end, -1));
-            self.waits[wait.location as usize].push(*wait);
+            let flow = self.hop(wait);
+            self.waits[wait.location as usize].push((*wait, flow));
         }
         Ok(())
     }
@@ -130,7 +152,7 @@ pub fn span(wait: &Wait) -> (i64, i64) {
 /// The links of a location's next calls.
 pub struct Cursor<'l> {
     flows: &'l [(u64, u64, FlowEnd)],
-    waits: &'l [Wait],
+    waits: &'l [(Wait, Option<u64>)],
     /// The flows of the last call, by their end.
     pub from: Vec<u64>,
     /// Received by it.
@@ -167,18 +189,18 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// Losses of a call, in the order of time.
-    pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l Wait> {
+    /// Losses of a call, in the order of time, each with its flow.
+    pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l (Wait, Option<u64>)> {
         let mut here = Vec::new();
-        while let [wait, rest @ ..] = self.waits
+        while let [both @ (wait, _), rest @ ..] = self.waits
             && (wait.leave, wait.enter) <= (leave, enter)
         {
             self.waits = rest;
             if (wait.leave, wait.enter) == (leave, enter) {
-                here.push(wait);
+                here.push(both);
             }
         }
-        here.sort_by_key(|wait| span(wait).0);
+        here.sort_by_key(|(wait, _)| span(wait).0);
         here
     }
 }

@@ -2,10 +2,12 @@
 
 use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::ranks::list_of_ranges;
-use crate::{Bottleneck, Cause, SourceLocation, list_of_ranks, words};
+use crate::{Bottleneck, Cause, Report, SourceLocation, list_of_ranks, words};
 
 /// Causes shown per finding.
 const CAUSES: usize = 3;
+/// Root causes shown per finding.
+const ROOTS: usize = 2;
 /// Hints shown per finding.
 const HINTS: usize = 2;
 /// Ranges of ranks shown per finding.
@@ -113,7 +115,7 @@ pub(crate) fn ranks(finding: &Bottleneck, most: usize) -> String {
 pub(super) fn paragraph(
     out: &mut String,
     number: usize,
-    finding: &Bottleneck,
+    (report, finding): (&Report, &Bottleneck),
     screen: usize,
     style: Style,
 ) {
@@ -141,6 +143,10 @@ pub(super) fn paragraph(
     }
     if finding.is_unexplained() {
         item("Waits for", words::whom_unexplained(finding));
+    }
+    let shares = super::roots::shares(report, finding).into_iter();
+    for (at, text) in shares.take(ROOTS).enumerate() {
+        item(if at == 0 { "Root causes" } else { "" }, &text);
     }
     if let Some(worst) = &finding.worst_instance {
         let text = format!(

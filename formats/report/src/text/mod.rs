@@ -1,6 +1,8 @@
 //! The report as text for users: 80 to 120 columns, the most important first.
 
 pub(crate) mod finding;
+mod moved;
+pub(crate) mod path;
 mod regions;
 pub(crate) mod roots;
 pub(crate) mod style;
@@ -11,7 +13,7 @@ use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
+use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run, Traffic};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ const EXPLAINED: usize = 3;
 pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
 /// Unexplained time is in the headline from this share of all time on, percent.
 const MUCH_PERCENT: f64 = 5.0;
-/// The same, if more time is unexplained than waited.
+/// The same, if more time is unexplained than waited; and the least root cause with a hint.
 const NOTABLE_PERCENT: f64 = 1.0;
 /// Start-up and shut-down take about equally long in every run. In runs shorter than this, s, a
 /// share of `MUCH` of all time or more is usual.
@@ -72,6 +74,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     summary(&mut out, report, screen, style);
     efficiencies(&mut out, report, screen, style);
     roots::section(&mut out, report, screen, style);
+    path::section(&mut out, report, screen, style);
     findings(&mut out, report, options, screen, style);
     regions::regions(&mut out, report, screen, style);
     anomalies(&mut out, report, screen, style);
@@ -305,8 +308,13 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         true => ", of the ranks' first threads",
         false => "",
     };
+    let parts = efficiency.serialization.zip(efficiency.transfer);
+    let parts = parts.map_or(String::new(), |(serialization, transfer)| {
+        let (serialization, transfer) = (percent(serialization * 100.0), percent(transfer * 100.0));
+        format!(" ({serialization} serialization x {transfer} transfer)")
+    });
     let text = format!(
-        "{} parallel = {} load balance x {} communication{threads}",
+        "{} parallel = {} load balance x {} communication{parts}{threads}",
         percent(efficiency.parallel * 100.0),
         percent(efficiency.load_balance * 100.0),
         percent(efficiency.communication * 100.0)
@@ -359,6 +367,9 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
             share(calls.unexplained_s)
         );
         finding::labelled(out, "In calls", &text, screen, style);
+    }
+    if let Some(text) = sums.traffic.as_ref().and_then(Traffic::in_words) {
+        finding::labelled(out, "Moved", &text, screen, style);
     }
     if let Some(crowd) = crowd(report) {
         let text = format!("{crowd}: ranks wait for these, too");
@@ -478,7 +489,7 @@ fn findings(
     }
     for (at, found) in shown.iter().take(EXPLAINED).enumerate() {
         out.push('\n');
-        finding::paragraph(out, at + 1, found, screen, style);
+        finding::paragraph(out, at + 1, (report, found), screen, style);
     }
 }
 
@@ -536,7 +547,11 @@ fn row(number: usize, found: &Bottleneck) -> Row {
             true => "others ",
             false => "",
         };
-        format!("{others}for {}", finding::cause(found, cause))
+        let root = found.root_causes.first().map_or(String::new(), |root| {
+            let share = percent(root.share * 100.0);
+            format!("; {} starts {share} of it", root.id)
+        });
+        format!("{others}for {}{root}", finding::cause(found, cause))
     });
     Row { cells, note }
 }

@@ -1,19 +1,21 @@
 //! Root causes as text.
 
 use super::style::{Style, Tone, duration, percent, wrap};
-use super::{NEGLIGIBLE_PERCENT, finding, paragraph};
+use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
 use crate::ranks::list_of_ranges;
-use crate::{Report, RootCause, Victim};
+use crate::{Bottleneck, Report, RootCause, RootSite, SourceLocation, Victim};
 
 /// Root causes shown.
 const SHOWN: usize = 5;
 /// Waiting calls shown for each, and the least share of one of them.
 const VICTIMS: usize = 2;
 const LEAST_SHARE: f64 = 0.05;
+/// Hints shown for each.
+const HINTS: usize = 1;
 /// Ranges of ranks shown for each.
 const RANGES: usize = 8;
-/// Width of the number before a root cause, columns.
-const NUMBER: usize = 4;
+/// Width of the name before a root cause, columns.
+const NAME: usize = 5;
 
 /// The root causes to be listed.
 pub(crate) fn listed(report: &Report) -> &[RootCause] {
@@ -24,12 +26,7 @@ pub(crate) fn listed(report: &Report) -> &[RootCause] {
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub(crate) fn what(root: &RootCause) -> String {
     let ranks = list_of_ranges(&root.rank_set, RANGES);
-    let call = |operation: &str, location| format!("{operation} at {}", finding::place(location));
-    let begin = call(&root.operation, &root.location);
-    let until = root
-        .until
-        .as_ref()
-        .map(|until| call(&until.operation, &until.location));
+    let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
     match (root.activity.as_str(), until) {
         ("computation", Some(until)) if root.operation.is_empty() => {
             format!("{ranks} computed until {until}")
@@ -43,6 +40,49 @@ pub(crate) fn what(root: &RootCause) -> String {
         }
         _ => format!("{ranks} took longer in {begin}"),
     }
+}
+
+/// The calls at both ends of an activity.
+fn ends(
+    operation: &str,
+    location: &SourceLocation,
+    until: Option<&RootSite>,
+) -> (String, Option<String>) {
+    let call = |operation: &str, location| format!("{operation} at {}", finding::place(location));
+    let until = until.map(|until| call(&until.operation, &until.location));
+    (call(operation, location), until)
+}
+
+/// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
+pub(super) fn activity(
+    kind: &str,
+    operation: &str,
+    location: &SourceLocation,
+    until: Option<&RootSite>,
+) -> String {
+    let (begin, until) = ends(operation, location, until);
+    match (kind, until) {
+        ("computation", Some(until)) if operation.is_empty() => {
+            format!("computation until {until}")
+        }
+        ("computation", Some(until)) if until == begin => {
+            format!("computation between calls of {until}")
+        }
+        ("computation", Some(until)) => format!("computation between {begin} and {until}"),
+        ("computation", None) => format!("computation after {begin}"),
+        _ => begin,
+    }
+}
+
+/// `82 % rc1: rank 0 computed between …`, for each root cause of a finding.
+pub(crate) fn shares(report: &Report, finding: &Bottleneck) -> Vec<String> {
+    let all = report.root_causes.as_deref().unwrap_or_default();
+    let shares = finding.root_causes.iter().filter_map(|share| {
+        let root = all.iter().find(|root| root.id == share.id)?;
+        let part = percent(share.share * 100.0);
+        Some(format!("{part} {}: {}", root.id, what(root)))
+    });
+    shares.collect()
 }
 
 /// Who waits because of it.
@@ -66,6 +106,16 @@ fn way(root: &RootCause) -> String {
     }
 }
 
+/// How much shorter the run is without it, if that is predicted.
+pub(crate) fn gain(root: &RootCause) -> Option<String> {
+    let (gain, share) = (root.gain_s?, root.gain_percent?);
+    let less = match share >= NEGLIGIBLE_PERCENT {
+        true => format!("be {} ({}) shorter", duration(gain), percent(share)),
+        false => "not be shorter".to_owned(),
+    };
+    Some(format!("Without this excess the run would {less}"))
+}
+
 /// Appends the root causes.
 pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: Style) {
     let Some(all) = &report.root_causes else {
@@ -83,7 +133,7 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         style,
         Tone::Strong,
     );
-    for (at, root) in listed.iter().take(SHOWN).enumerate() {
+    for root in listed.iter().take(SHOWN) {
         let tone = super::style::tone_of_percent(root.percent);
         let share = percent(root.percent);
         let title = format!("{share} ({}): {}", duration(root.severity_s), what(root));
@@ -96,19 +146,27 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let lines = [
+        let mut first = vec![
             (title, tone),
             (format!("{victims}{more}{}", way(root)), Tone::Plain),
         ];
-        let mut number = format!("{:<NUMBER$}", format!("{}.", at + 1));
-        for (text, tone) in lines {
-            for line in wrap(&text, screen.saturating_sub(NUMBER).max(20)) {
-                out.push_str(&number);
+        first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
+        let is_worth_it = root.percent >= NOTABLE_PERCENT;
+        let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
+        let hints = hints.map(|hint| (format!("Try: {hint}"), Tone::Plain));
+        let mut name = format!("{:<NAME$}", root.id);
+        for (text, tone) in first.into_iter().chain(hints) {
+            for line in wrap(&text, screen.saturating_sub(NAME).max(20)) {
+                out.push_str(&name);
                 out.push_str(&style.paint(tone, &line));
                 out.push('\n');
-                number = " ".repeat(NUMBER);
+                name = " ".repeat(NAME);
             }
         }
+    }
+    if listed.iter().all(|root| root.gain_s.is_none()) {
+        let ask = "What the run gains without them: laggard what-if DIR --without-cause 1";
+        paragraph(out, ask, screen, style, Tone::Faint);
     }
     let hidden = listed.len().saturating_sub(SHOWN);
     let untraced = report.untraced_s.unwrap_or(0.0);

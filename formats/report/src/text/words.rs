@@ -4,7 +4,7 @@
 
 use super::finding;
 use crate::text;
-use crate::{Anomaly, Bottleneck, Cause, Report, RootCause, Run, SourceLocation, Victim};
+use crate::{Anomaly, Bottleneck, Cause, PathRow, Report, RootCause, Run, SourceLocation, Victim};
 
 /// Stands for the awaited rank if no recorded call explains the wait.
 const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
@@ -55,6 +55,16 @@ pub fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
+}
+
+/// How much shorter the run is without it, as a sentence, if that is predicted.
+pub fn gain(root: &RootCause) -> Option<String> {
+    text::roots::gain(root)
+}
+
+/// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
+pub fn on_path(row: &PathRow) -> String {
+    text::path::what(row)
 }
 
 /// `ranks 1-3 waited 900 ms in MPI_Recv at chain.c:9 main`.

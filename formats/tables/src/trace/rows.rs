@@ -221,6 +221,8 @@ tables! {
         cause_call: Option<Key>,
         /// Call path of the late call.
         cause_call_path: Option<u32>,
+        /// Root cause that starts most of such waits.
+        root_cause: Option<u32>,
     }
     /// The sums of one call on one call path of one thread.
     ProfileRow / ProfileColumns = "profile" {
@@ -306,6 +308,10 @@ tables! {
         mean_s: f64,
         /// Ranks that lost time, as ranges.
         ranks: String,
+        /// Root cause that starts most of it.
+        root_cause: Option<u32>,
+        /// Its share, 0 to 1.
+        root_share: Option<f64>,
         /// Rank waited for most.
         cause_rank: Option<u32>,
         /// Late call of that rank.
@@ -324,5 +330,65 @@ tables! {
         worst_start_s: Option<f64>,
         /// Exit of that call, s.
         worst_end_s: Option<f64>,
+    }
+    /// Who started waiting that others passed on.
+    RootCauseRow / RootCauseColumns = "root_causes" {
+        /// Number in the report, from 1.
+        root_cause: u32,
+        /// Activity.
+        activity: String,
+        /// The call; for computation, the call before it.
+        call: Option<String>,
+        /// Source file of the call.
+        file: Option<String>,
+        /// Line of the call.
+        line: Option<u32>,
+        /// Function that makes the call.
+        function: Option<String>,
+        /// Frames, outermost first.
+        frames: Option<String>,
+        /// The call that ended the computation, or that waited.
+        until_call: Option<String>,
+        /// Source file of that call.
+        until_file: Option<String>,
+        /// Line of that call.
+        until_line: Option<u32>,
+        /// Function that makes that call.
+        until_function: Option<String>,
+        /// Frames of that call, outermost first.
+        until_frames: Option<String>,
+        /// Ranks that cause nearly all of it, as ranges.
+        ranks: String,
+        /// Waiting for these ranks, s.
+        direct_s: f64,
+        /// Waiting for others, who waited for these ranks, s.
+        indirect_s: f64,
+        /// Both, s.
+        severity_s: f64,
+        /// Share of all time, percent.
+        percent: f64,
+        /// The same in words.
+        what: String,
+    }
+    /// Calls that waited because of a root cause.
+    VictimRow / VictimColumns = "victims" {
+        /// Root cause.
+        root_cause: u32,
+        /// Pattern.
+        pattern: String,
+        /// The call that waited.
+        call: String,
+        /// Source file of the call.
+        file: Option<String>,
+        /// Line of the call.
+        line: Option<u32>,
+        /// Function that makes the call.
+        function: Option<String>,
+        /// Frames, outermost first.
+        frames: Option<String>,
+        /// Ranks that waited, as ranges.
+        ranks: String,
+        /// Their waiting, s.
+        severity_s: f64,
     }
 }

@@ -67,6 +67,7 @@ fn wait(rank: u32) -> WaitRow {
         cause_rank: rank.is_multiple_of(2).then_some(9),
         cause_call: rank.is_multiple_of(2).then_some(Key(0)),
         cause_call_path: None,
+        root_cause: None,
     }
 }
 

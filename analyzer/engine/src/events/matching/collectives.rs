@@ -29,12 +29,16 @@ impl Matching<'_> {
             },
         );
         let (group, expected) = self.groups[entry.group as usize];
+        let local = rank.collectives.local_ranks.get(&entry.group);
         let member = Member {
             group,
             instance: entry.n,
             call: call.signature.operation,
             call_path: self.call_path(at, entry.thread, call.signature),
             location: self.first_location[at] + entry.thread,
+            local_rank: local.copied().unwrap_or(rank.recorded.rank),
+            waits: entry.part.waits,
+            is_awaited: entry.part.is_awaited,
             number: entry.event,
             enter: entry.enter,
             done: None,

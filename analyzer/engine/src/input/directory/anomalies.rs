@@ -51,6 +51,16 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             1,
             detail.to_owned(),
         );
+        if !location.definitions.regions().is_empty() {
+            let detail = "of a process that was killed, regions are known from their records: not \
+                phases, not instances of less than 20 us, and not those that were open";
+            add(
+                "regions_left_out",
+                AnomalySeverity::Info,
+                1,
+                detail.to_owned(),
+            );
+        }
         return found;
     };
     if end.limits & LIMIT_SIZE != 0 {

@@ -1,13 +1,15 @@
 //! Names the patterns of calls with all answers.
 
+use std::cmp::Reverse;
+
 use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
 use laggard_patterns::{PatternId, window};
 
-use super::{Call, Calls, Late, ORDER_WINDOW, Partner, UNANSWERED};
+use super::{Call, Calls, EMPTY, Late, ORDER_WINDOW, Partner, UNANSWERED};
 use crate::basics::ends::NONE;
 use crate::basics::slots::Slots;
-use crate::messages::channel::COMPLETED;
-use crate::waits::charging::{Loss, Waiting};
+use crate::messages::channel::{COMPLETED, NO_TRANSFER};
+use crate::waits::charging::{Loss, Lost, Waiting};
 use crate::wire::parcels::Detail;
 
 impl Calls {
@@ -36,8 +38,15 @@ impl Calls {
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
-            let waiting = call.waiting(rank);
-            let mut found = |loss| found(waiting, loss);
+            let mut waiting = call.waiting(rank);
+            let episode = match self.episodes.is_empty() {
+                true => None,
+                false => self.episodes.get(&slot),
+            };
+            if let Some(episode) = episode {
+                waiting.enter = episode.found;
+            }
+            let mut found = |loss: Loss<'_>| found(waiting, loss);
             let sender = self.lates.get(call.sender);
             let worst = if call.sender != NONE {
                 call.sender
@@ -48,13 +57,32 @@ impl Calls {
             let most = message.map_or(0, |late| late.severity);
             let group = self.groups.get(call.group);
             match (group.filter(|losses| losses.total() > most), message) {
-                (Some(losses), _) => {
-                    losses.0.iter().for_each(|lost| found(lost.as_loss()));
+                (Some(losses), _) => match episode {
+                    None => losses.0.iter().for_each(|lost| found(lost.as_loss())),
+                    Some(episode) => {
+                        let polled = Lost::polled(&losses.0, waiting.since, episode);
+                        polled.iter().for_each(|lost| found(lost.as_loss()));
+                    }
+                },
+                (None, Some(late)) if let Some(episode) = episode => {
+                    let known = Some(late.detail).filter(|detail| detail.rank != NONE);
+                    let pattern = match sender {
+                        None => PatternId::LateReceiver,
+                        Some(late) if late.tag < 0 => self.epoch_of(slot, late).0,
+                        Some(_) => PatternId::LateSender,
+                    };
+                    let lost = Lost {
+                        late: known,
+                        ..Lost::new(pattern, late.severity)
+                    };
+                    let polled = Lost::polled(&[lost], waiting.since, episode);
+                    polled.iter().for_each(|lost| found(lost.as_loss()));
                 }
                 (None, Some(late)) => {
                     let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
                     let mut severity = late.severity;
                     let pattern = match sender {
+                        None if late.message == EMPTY => Some(PatternId::LateReceiverSync),
                         None => Some(PatternId::LateReceiver),
                         Some(late) if late.tag < 0 => {
                             let (pattern, after) = self.epoch_of(slot, late);
@@ -67,6 +95,19 @@ impl Calls {
                     let Some(pattern) = pattern else {
                         return true;
                     };
+                    if pattern == PatternId::LateSender && call.received == 1 {
+                        let at = self.first_message(call);
+                        if !self.receipts[at].any() {
+                            let until = self.message_base + at as u64 + 1 + ORDER_WINDOW;
+                            let searched = (until, call.thread, late.detail.time);
+                            self.searched.until.push(Reverse(searched));
+                        }
+                    }
+                    let is_empty = known.is_some_and(|late| late.empty != 0);
+                    let pattern = match pattern {
+                        PatternId::LateSender if is_empty => PatternId::LateSenderSync,
+                        other => other,
+                    };
                     found(Loss::sure(pattern, severity, known));
                 }
                 (None, None) => {}
@@ -75,12 +116,6 @@ impl Calls {
                 let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
                 let doubt = stall.doubt;
                 found(Loss { doubt, ..loss });
-            }
-            if !self.partners.is_empty() {
-                self.partners.remove(&slot);
-            }
-            if !self.transfers.is_empty() {
-                self.transfers.retain(|transfer| transfer.0 != slot);
             }
             for late in [sent, posted] {
                 if late != NONE {
@@ -92,7 +127,7 @@ impl Calls {
             }
             let call = &mut self.calls[slot];
             (call.sender, call.receiver) = (NONE, NONE);
-            self.calls.drop(slot);
+            self.forget(slot);
             false
         });
         self.concluded = concluded;
@@ -106,6 +141,12 @@ impl Calls {
         self.concluded.iter().copied().for_each(&mut need);
         if self.waiting > 0 {
             open(&self.calls).into_iter().for_each(need);
+        }
+        if !self.searched.is_empty() {
+            let messages = self.sent[..done].iter().zip(&self.receipts[..done]);
+            for (number, (&sent, receipt)) in (self.message_base..).zip(messages) {
+                self.searched.look_at(number, sent, receipt);
+            }
         }
         self.sent.drain(..done);
         self.receipts.drain(..done);
@@ -129,10 +170,7 @@ impl Calls {
             // The same partner may be needed for several messages.
             let whose = (detail.rank, detail.thread, detail.operation, detail.path);
             let parts = (detail.computation, detail.waiting, detail.io, detail.other);
-            (
-                stall.severity,
-                std::cmp::Reverse((stall.doubt, whose, parts)),
-            )
+            (stall.severity, Reverse((stall.doubt, whose, parts)))
         })
     }
 
@@ -141,18 +179,19 @@ impl Calls {
     #[cold]
     #[inline(never)]
     fn epoch_of(&self, call: u32, late: &Late) -> (PatternId, i64) {
-        match late.tag {
-            COMPLETED => (PatternId::EarlyWait, self.after_transfers(call, late)),
+        let mut transfers = self.transfers.iter();
+        let found = transfers.find(|(of, who, _)| *of == call && *who == late.source);
+        match (late.tag, found) {
+            (COMPLETED, Some((_, _, NO_TRANSFER))) => (PatternId::EarlyWaitSync, 0),
+            (_, Some((_, _, NO_TRANSFER))) => (PatternId::LatePostSync, 0),
+            (COMPLETED, Some(&(_, _, left))) => {
+                let own = self.calls[call].interval();
+                let after = window::late_complete(own, late.detail.time, left);
+                (PatternId::EarlyWait, after)
+            }
+            (COMPLETED, None) => (PatternId::EarlyWait, 0),
             _ => (PatternId::LatePost, 0),
         }
-    }
-
-    fn after_transfers(&self, call: u32, origin: &Late) -> i64 {
-        let mut transfers = self.transfers.iter();
-        let found = transfers.find(|(of, who, _)| *of == call && *who == origin.source);
-        found.map_or(0, |&(_, _, left)| {
-            window::late_complete(self.calls[call].interval(), origin.detail.time, left)
-        })
     }
 
     /// Pattern of a late sender: whether the same thread received, after the late message, one that

@@ -56,6 +56,7 @@ impl Messages {
         let mut candidates = std::mem::take(&mut self.asker.candidates);
         for candidate in candidates.drain(..) {
             let calls = &self.asker.calls;
+            let by = calls.found_at(candidate.call).unwrap_or(0);
             let Candidate {
                 call, late, side, ..
             } = candidate;
@@ -71,6 +72,7 @@ impl Messages {
                     channel: channel.declared,
                     n: candidate.n,
                     window: candidate.window,
+                    by,
                 },
                 late,
             );

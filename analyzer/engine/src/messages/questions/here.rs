@@ -14,8 +14,10 @@ use crate::wire::parcels::{Detail, POST, SEND, Side};
 pub trait Peers {
     /// The end of a message on a channel on which a peer answers, if it happened already.
     fn end(&self, peer: u32, channel: u32, side: Side, n: u64) -> Option<&End>;
-    /// The late call of this end, and its rank's activity before it and after `since`.
-    fn late(&self, peer: u32, end: &End, since: i64) -> Detail;
+    /// The late call of this end, and its rank's activity, see [`Recorded::late`].
+    ///
+    /// [`Recorded::late`]: crate::stream::recorded::Recorded::late
+    fn late(&self, peer: u32, end: &End, since: i64, by: Option<i64>) -> Detail;
     /// Whether a peer's part may have been incomplete when the call of this end returned.
     fn may_be_needed(&self, peer: u32, end: &End, is_post: bool) -> bool;
 }
@@ -175,7 +177,7 @@ impl Asker {
         worst: &Worst,
         ranks: &(impl Peers + ?Sized),
     ) {
-        let late = worst.late(interval, ranks);
+        let late = worst.late(interval, self.calls.found_at(call), ranks);
         self.calls
             .answer(call, answered, Some((worst.query.side(), late)));
     }
@@ -207,24 +209,24 @@ impl<'r> Worst<'r> {
     }
 
     /// The late party, one of `ranks`, of the call in this `interval`.
-    fn late(&self, interval: Interval, ranks: &(impl Peers + ?Sized)) -> Late {
+    fn late(&self, interval: Interval, by: Option<i64>, ranks: &(impl Peers + ?Sized)) -> Late {
         Late {
             severity: cost(self.query.side(), interval, self.end.time),
             message: self.query.message,
             n: self.query.n,
             source: self.channel.key.1,
             tag: self.channel.key.2,
-            detail: self.describe(interval.enter, ranks),
+            detail: self.describe(interval.enter, by, ranks),
         }
     }
 
     /// Activity of the late party, one of `ranks`, since the call's `enter`.
-    fn describe(&self, enter: i64, ranks: &(impl Peers + ?Sized)) -> Detail {
+    fn describe(&self, enter: i64, by: Option<i64>, ranks: &(impl Peers + ?Sized)) -> Detail {
         let since = if self.query.is_bare() {
             self.end.time
         } else {
             enter
         };
-        ranks.late(self.channel.peer, self.end, since)
+        ranks.late(self.channel.peer, self.end, since, by)
     }
 }

@@ -45,7 +45,9 @@ impl Asker {
     ) {
         let from = time.max(interval.enter);
         let is_own = key.1 == at.rank as i32;
-        if is_own || query.is_bare() || interval.leave.saturating_sub(from) < REST_NS {
+        // A program that looks is not held up in a call.
+        let looks = self.calls.found_at(query.call).is_some();
+        if is_own || looks || query.is_bare() || interval.leave.saturating_sub(from) < REST_NS {
             return;
         }
         self.calls.hold(query.call);
@@ -78,7 +80,8 @@ impl Asker {
             };
             let from = fold.complete.max(waiter.enter);
             let is_long = waiter.leave.saturating_sub(from) >= REST_NS;
-            if !is_long || !(2..=MOST_MEMBERS).contains(&fold.count) {
+            let looks = self.calls.found_at(waiter.call).is_some();
+            if !is_long || looks || !(2..=MOST_MEMBERS).contains(&fold.count) {
                 continue;
             }
             (1..fold.count).for_each(|_| self.calls.hold(waiter.call));

@@ -1,0 +1,90 @@
+//! The critical path as rows of the report.
+
+use std::cmp::Reverse;
+
+use laggard_report::{CriticalPath, Parallelism, PathRank, PathRow, ratio};
+
+use crate::findings::places::Places;
+use crate::report::roots::{name, operation, place, site};
+use crate::roots::carry::UNIT;
+use crate::roots::impact::OnPath;
+use crate::roots::sums::Roots;
+use crate::waits::sums::LISTED;
+
+/// Most activities that are listed, and the least share of one of them.
+const MOST: usize = 100;
+const LEAST_SHARE: f64 = 0.001;
+
+/// The critical path, and how busy this many locations were.
+pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPath, Parallelism) {
+    let (path, load) = (&roots.path, &roots.load);
+    let length = (load.span.1 - load.span.0).max(0);
+    let weight: i128 = path.of.values().map(|sums| sums.weight).sum();
+    let impact = |of: fn(&OnPath) -> i128| {
+        let parts = path.of.values().map(|sums| of(sums).max(0));
+        seconds(parts.sum())
+    };
+    let (all, inter) = (impact(|sums| sums.impact), impact(|sums| sums.inter));
+    let mut ranks: Vec<_> = path
+        .ranks
+        .iter()
+        .map(|(rank, time)| (*rank, *time))
+        .collect();
+    ranks.sort_unstable_by_key(|&(rank, time)| (Reverse(time), rank));
+    let ranks = ranks.into_iter().take(LISTED).map(|(rank, time)| PathRank {
+        rank,
+        seconds: laggard_report::seconds(time),
+    });
+    let mut profile: Vec<_> = path.of.iter().filter(|(_, sums)| sums.time > 0).collect();
+    profile.sort_unstable_by_key(|(activity, sums)| (Reverse(sums.time), **activity));
+    let share = |sums: &OnPath| ratio(sums.time as f64, length as f64);
+    profile.retain(|(_, sums)| share(sums) >= LEAST_SHARE);
+    let profile = profile.into_iter().take(MOST).map(|(activity, sums)| {
+        let mean = sums.all / locations.max(1) as i64;
+        PathRow {
+            kind: name(activity).to_owned(),
+            operation: operation(activity.begin),
+            location: place(activity.begin, places),
+            until: site(activity.until, places),
+            seconds: laggard_report::seconds(sums.time),
+            share: share(sums),
+            weight_share: ratio(sums.weight as f64, weight as f64),
+            imbalance_s: laggard_report::seconds((sums.time - mean).max(0)),
+            impact_s: seconds(sums.impact.max(0)),
+        }
+    });
+    let profile = profile.collect();
+    let critical = CriticalPath {
+        length_s: laggard_report::seconds(length),
+        weight_s: laggard_report::seconds(weight),
+        activities_s: laggard_report::seconds(path.activities),
+        imbalance_impact_s: all,
+        inter_partition_s: inter,
+        intra_partition_s: (all - inter).max(0.0),
+        non_critical_s: laggard_report::seconds(path.others),
+        ranks: ranks.collect(),
+        profile,
+    };
+    let busy = load
+        .busy
+        .iter()
+        .fold(0, |sum: i64, time| sum.saturating_add(*time));
+    let speedup = ratio(busy as f64, length as f64);
+    let per_bin = |sums: f64| ratio(sums, load.width as f64);
+    let parallelism = Parallelism {
+        bins_s: laggard_report::seconds(load.width),
+        busy: load.busy.iter().map(|&time| per_bin(time as f64)).collect(),
+        bytes_per_s: load
+            .bytes
+            .iter()
+            .map(|&bytes| per_bin(bytes as f64) * 1e9)
+            .collect(),
+        speedup,
+        efficiency: ratio(speedup, locations as f64),
+    };
+    (critical, parallelism)
+}
+
+fn seconds(amount: i128) -> f64 {
+    laggard_report::seconds(amount / i128::from(UNIT))
+}

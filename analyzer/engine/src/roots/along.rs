@@ -1,0 +1,144 @@
+//! Time on the critical path by activity: one more sweep over the calls of a location.
+
+use std::collections::VecDeque;
+
+use crate::basics::ends::NONE;
+use crate::clock::ClockMap;
+use crate::roots::activities::Activities;
+use crate::roots::load::{Sent, Weights};
+use crate::roots::walk::Walked;
+use crate::stream::columns::{Columns, Stream};
+use crate::stream::thread::Thread;
+use crate::wire::links::Stretch;
+
+/// Time on the path, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    pub time: i64,
+    /// Weighted, see [`crate::roots::load`].
+    pub weight: i128,
+}
+
+/// One location.
+pub struct Along<'a> {
+    thread: &'a Thread<'a>,
+    stream: Stream<'a>,
+    columns: Columns,
+    pub activities: Activities,
+    /// All its time by activity, without waiting, ns.
+    pub all: Vec<i64>,
+    /// By activity.
+    pub on_path: Vec<Spent>,
+    /// Its stretches of the path to come: begins and ends, ns.
+    stretches: VecDeque<(i64, i64)>,
+    /// The last call: more of it may be on the path than is known yet.
+    open: Call,
+}
+
+/// Signature, enter and leave, ns.
+type Call = (u32, i64, i64);
+
+impl<'a> Along<'a> {
+    /// A location that was walked over.
+    pub fn new(walked: Walked<'a>, clock: ClockMap) -> Self {
+        Along {
+            thread: walked.thread,
+            stream: Stream::new(walked.thread.stream.location(), clock),
+            columns: Columns::default(),
+            activities: walked.activities,
+            all: walked.spent,
+            on_path: Vec::new(),
+            stretches: VecDeque::new(),
+            open: (NONE, walked.begin, walked.begin),
+        }
+    }
+
+    /// Adds a stretch that follows the others.
+    pub fn push(&mut self, stretch: &Stretch) {
+        self.stretches.push_back((stretch.from, stretch.until));
+    }
+
+    /// Adds up the path and the bytes sent in the calls that are entered before `until`, ns. All
+    /// stretches that begin before it are there.
+    pub fn read(&mut self, until: i64, weights: &Weights, sent: &mut Sent) {
+        self.stream.fill(until, false, &mut self.columns);
+        let columns = std::mem::take(&mut self.columns);
+        self.send(&columns, sent);
+        let calls = columns.first..columns.enter.len();
+        let call = |at: usize| (columns.signature[at], columns.enter[at], columns.leave[at]);
+        let defined = self.thread.rows.len();
+        let is_defined = |at: &usize| (columns.signature[*at] as usize) < defined;
+        let begin = self.stretches.front().map_or(i64::MAX, |next| next.0);
+        let before = columns.enter[calls.clone()].partition_point(|&enter| enter <= begin);
+        // The last call before the path has the time up to the next one.
+        let next = calls.start + before;
+        if let Some(last) = (calls.start..next).rev().find(is_defined) {
+            self.open = call(last);
+        }
+        for at in (next..calls.end).filter(is_defined) {
+            if self.stretches.is_empty() {
+                let last = (at..calls.end).rev().find(is_defined);
+                self.open = last.map_or(self.open, call);
+                break;
+            }
+            self.take(call(at), weights);
+        }
+        self.columns = columns;
+    }
+
+    /// Adds up the time until the next call.
+    fn take(&mut self, next: Call, weights: &Weights) {
+        let (signature, enter, leave) = self.open;
+        if signature != NONE {
+            let (number, _) = self.activities.of_call(self.thread, signature);
+            self.add(number, (enter, leave.min(next.1)), weights);
+        }
+        let number = self.activities.of_gap(self.thread, signature, next.0);
+        self.add(number, (leave, next.1), weights);
+        self.open = next;
+    }
+
+    /// After the last slab.
+    pub fn finish(&mut self, weights: &Weights) {
+        let (signature, enter, leave) = self.open;
+        if signature != NONE {
+            let (number, _) = self.activities.of_call(self.thread, signature);
+            self.add(number, (enter, leave), weights);
+        }
+    }
+
+    /// Adds the part of some time that is on the path.
+    fn add(&mut self, activity: u32, (from, until): (i64, i64), weights: &Weights) {
+        while let Some(&(begin, end)) = self.stretches.front() {
+            let (begin, last) = (begin.max(from), end.min(until));
+            if begin < last {
+                let at = activity as usize;
+                if self.on_path.len() <= at {
+                    self.on_path.resize(at + 1, Spent::default());
+                }
+                let spent = &mut self.on_path[at];
+                spent.time += last - begin;
+                spent.weight += weights.until(last) - weights.until(begin);
+            }
+            if end > until {
+                break;
+            }
+            self.stretches.pop_front();
+        }
+    }
+
+    /// Adds the bytes that calls send.
+    fn send(&self, columns: &Columns, sent: &mut Sent) {
+        let signatures = &self.stream.location().definitions.signatures();
+        for at in columns.first..columns.enter.len() {
+            let signature = signatures.get(columns.signature[at] as usize);
+            let bytes = signature.map_or(0, |signature| signature.send.bytes);
+            if bytes != 0 {
+                sent.add(columns.enter[at], bytes);
+            }
+        }
+        for (at, event) in &columns.extended {
+            sent.add(columns.enter[*at], event.send_bytes.unwrap_or(0));
+        }
+    }
+}

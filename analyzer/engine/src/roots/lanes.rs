@@ -1,0 +1,43 @@
+//! Lists by location.
+
+use rayon::prelude::*;
+
+/// A list by lane and key, and where the entries of each lane are.
+pub fn by_lane<T: Copy + Sync, K: Ord>(
+    list: &[T],
+    lanes: usize,
+    lane: impl Fn(&T) -> u32,
+    key: impl Fn(&T) -> K + Sync,
+) -> (Vec<T>, Vec<(usize, usize)>) {
+    let mut ends = vec![0; lanes];
+    let of: Vec<u32> = list.iter().map(lane).collect();
+    of.iter().for_each(|&lane| ends[lane as usize] += 1);
+    let mut end = 0;
+    let mut ranges = Vec::with_capacity(lanes);
+    for count in &mut ends {
+        ranges.push((end, end + *count));
+        end += *count;
+        *count = end - *count;
+    }
+    let mut order = vec![0u32; list.len()];
+    for (at, &lane) in (0..).zip(&of) {
+        let next = &mut ends[lane as usize];
+        order[*next] = at;
+        *next += 1;
+    }
+    let mut parts = Vec::with_capacity(lanes);
+    let mut rest = &mut order[..];
+    for (begin, end) in &ranges {
+        let part;
+        (part, rest) = rest.split_at_mut(end - begin);
+        parts.push(part);
+    }
+    // Most entries come in order.
+    parts.into_par_iter().for_each(|part| {
+        let key = |at: &u32| (key(&list[*at as usize]), *at);
+        if !part.is_sorted_by_key(key) {
+            part.sort_unstable_by_key(key);
+        }
+    });
+    (order.iter().map(|&at| list[at as usize]).collect(), ranges)
+}

@@ -1,0 +1,207 @@
+//! What a location moved, and with which part in it: counts and bytes, as the program asked for.
+
+use laggard_trace::calls::user::REGION;
+use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
+use serde::{Deserialize, Serialize};
+
+use crate::stream::columns::Columns;
+use crate::stream::rows::Row;
+
+/// Bytes that left a rank's memory for others (or a file), and that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes {
+    pub sent: u64,
+    pub received: u64,
+}
+
+impl Bytes {
+    fn add(&mut self, sent: u64, received: u64) {
+        self.sent = self.sent.saturating_add(sent);
+        self.received = self.received.saturating_add(received);
+    }
+}
+
+/// Sums over calls. A receive has the bytes of its buffer, where the call did not know better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    pub two_sided: Bytes,
+    pub collective: Bytes,
+    pub one_sided: Bytes,
+    pub file: Bytes,
+    /// Messages sent.
+    pub sends: u64,
+    /// Of these, those without data.
+    pub empty_sends: u64,
+    /// Receives posted.
+    pub receives: u64,
+    /// Collectives in which the rank gave data and got some.
+    pub exchanges: u64,
+    /// Collectives in which it only gave.
+    pub sources: u64,
+    /// Collectives in which it only got.
+    pub destinations: u64,
+    /// Collectives in which it did neither.
+    pub synchronizations: u64,
+    /// One-sided transfers.
+    pub transfers: u64,
+    /// Epochs of two ranks on windows, at their origins: access epochs by target, and locks.
+    pub pairs: u64,
+    /// Of these, those without a transfer.
+    pub unneeded_pairs: u64,
+    /// Calls on files that read or write.
+    pub file_calls: u64,
+    /// Wait states in its calls.
+    pub waits: u64,
+    /// Wait states of others that it caused; of a rank's first thread.
+    pub caused: u64,
+}
+
+impl Traffic {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Traffic) {
+        let pairs = [
+            (&mut self.two_sided, other.two_sided),
+            (&mut self.collective, other.collective),
+            (&mut self.one_sided, other.one_sided),
+            (&mut self.file, other.file),
+        ];
+        for (sum, part) in pairs {
+            sum.add(part.sent, part.received);
+        }
+        let pairs = [
+            (&mut self.sends, other.sends),
+            (&mut self.empty_sends, other.empty_sends),
+            (&mut self.receives, other.receives),
+            (&mut self.exchanges, other.exchanges),
+            (&mut self.sources, other.sources),
+            (&mut self.destinations, other.destinations),
+            (&mut self.synchronizations, other.synchronizations),
+            (&mut self.transfers, other.transfers),
+            (&mut self.pairs, other.pairs),
+            (&mut self.unneeded_pairs, other.unneeded_pairs),
+            (&mut self.file_calls, other.file_calls),
+            (&mut self.waits, other.waits),
+            (&mut self.caused, other.caused),
+        ];
+        for (sum, part) in pairs {
+            *sum = sum.saturating_add(part);
+        }
+    }
+
+    /// Adds calls with a signature; the halves are those of the calls.
+    fn add(&mut self, signature: &Signature, send: Endpoint, receive: Endpoint, calls: u64) {
+        let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
+        let Some(call) = calls::call(signature.operation) else {
+            return;
+        };
+        if calls == 0 || signature.flags & without != 0 {
+            return;
+        }
+        let (sent, received) = (
+            send.bytes.saturating_mul(calls),
+            receive.bytes.saturating_mul(calls),
+        );
+        let (sends, receives) = (signature.has(flags::SENDS), signature.has(flags::RECEIVES));
+        if sends || receives {
+            if sends && send.peer != PEER_NONE {
+                self.two_sided.add(sent, 0);
+                self.sends += calls;
+                self.empty_sends += if send.bytes == 0 { calls } else { 0 };
+            }
+            if receives && receive.peer != PEER_NONE && !signature.has(flags::PEEKS) {
+                self.two_sided.add(0, received);
+                self.receives += calls;
+            }
+            return;
+        }
+        match call.generic {
+            GenericType::OneSidedPut | GenericType::OneSidedGet | GenericType::OneSidedAtomic
+                if send.peer != PEER_NONE || receive.peer != PEER_NONE =>
+            {
+                self.one_sided.add(sent, received);
+                self.transfers += calls;
+            }
+            GenericType::Io | GenericType::GroupSync
+                if call.generic == GenericType::Io || call.shape == Shape::CollectiveIo =>
+            {
+                self.file.add(sent, received);
+                self.file_calls += if sent > 0 || received > 0 { calls } else { 0 };
+            }
+            GenericType::GroupComm | GenericType::GroupSync
+                if signature.has(flags::COLLECTIVE) && !call.is_user() =>
+            {
+                self.collective.add(sent, received);
+                *match (sent > 0, received > 0) {
+                    (true, true) => &mut self.exchanges,
+                    (true, false) => &mut self.sources,
+                    (false, true) => &mut self.destinations,
+                    (false, false) => &mut self.synchronizations,
+                } += calls;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The calls of a location by signature.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Calls as their signature says.
+    plain: Vec<u64>,
+    /// Time from the leave of such a call to the next enter, ns.
+    computed: Vec<u64>,
+    /// Signature and leave of the last call.
+    last: Option<(usize, i64)>,
+    /// Calls whose records say more.
+    extended: Traffic,
+}
+
+impl Counted {
+    /// Adds the calls of a slab.
+    pub fn extend(&mut self, columns: &Columns, rows: &[Row], signatures: &[Signature]) {
+        self.plain.resize(signatures.len(), 0);
+        self.computed.resize(signatures.len(), 0);
+        let times = columns.enter[columns.first..].iter();
+        let times = times.zip(&columns.leave[columns.first..]);
+        for (&signature, (&enter, &leave)) in columns.signature[columns.first..].iter().zip(times) {
+            let at = signature as usize;
+            let (Some(count), Some(row)) = (self.plain.get_mut(at), rows.get(at)) else {
+                continue;
+            };
+            *count += 1;
+            // An instance of a region is no call: the program goes on computing.
+            if row.operation == REGION || row.is_user() && enter == leave {
+                continue;
+            }
+            if let Some((last, since)) = self.last.replace((at, leave)) {
+                let time = enter.saturating_sub(since).max(0) as u64;
+                self.computed[last] = self.computed[last].saturating_add(time);
+            }
+        }
+        for (_, event) in &columns.extended {
+            let id = event.signature as usize;
+            if let (Some(signature), Some(count)) = (signatures.get(id), self.plain.get_mut(id)) {
+                *count = count.saturating_sub(1);
+                let calls = event.repeated.map_or(1, |(calls, _)| calls.into());
+                let halves = (event.send(signature), event.receive(signature));
+                self.extended.add(signature, halves.0, halves.1, calls);
+            }
+        }
+    }
+
+    /// Computation after calls, ns, by their signature.
+    pub fn computed(&self) -> impl Iterator<Item = (u32, u64)> {
+        let all = (0..).zip(self.computed.iter().copied());
+        all.filter(|(_, time)| *time > 0)
+    }
+
+    /// The sums of all.
+    pub fn traffic(&self, signatures: &[Signature]) -> Traffic {
+        let mut traffic = self.extended;
+        for (signature, &calls) in signatures.iter().zip(&self.plain) {
+            traffic.add(signature, signature.send, signature.receive, calls);
+        }
+        traffic
+    }
+}

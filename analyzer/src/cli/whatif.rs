@@ -1,0 +1,66 @@
+//! Options of `what-if`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+use laggard_whatif::Change;
+
+use super::Format;
+
+/// Options of `what-if`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("changes").required(true).multiple(true))]
+pub struct WhatIf {
+    /// The trace directory, or the anchor file of an OTF2 archive
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Computation is so many times faster: in a region or function ('solve*=2'), before calls of a
+    /// line (solve.c:12=2), on a rank (rank:3=2) or a host (host:n1=1.5). Each option is a
+    /// scenario of its own
+    #[arg(long, value_name = "WHERE=FACTOR", group = "changes", value_parser = speed_up)]
+    pub speed_up: Vec<Change>,
+    /// Computation in a region or function, or before calls of a line, takes the mean of all ranks
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = balance)]
+    pub balance: Vec<Change>,
+    /// Transfers take this part of their time; 0: an ideal network
+    #[arg(long, value_name = "latency=FACTOR", group = "changes", value_parser = network)]
+    pub network: Vec<Change>,
+    /// Barriers in a function or line are not there
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = no_barrier)]
+    pub no_barrier: Vec<Change>,
+    /// A root cause of the report is gone, by its number
+    #[arg(long, value_name = "N", group = "changes", value_parser = without_cause)]
+    pub without_cause: Vec<Change>,
+    /// Scenarios of several changes
+    #[arg(long, value_name = "FILE.toml", group = "changes")]
+    pub scenario: Option<PathBuf>,
+    /// The report with the root causes [default: report.json beside the trace]
+    #[arg(long, value_name = "REPORT")]
+    pub report: Option<PathBuf>,
+    /// Write the result as JSON
+    #[arg(short, long, value_name = "FILE.json")]
+    pub output: Option<PathBuf>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+fn speed_up(words: &str) -> Result<Change, String> {
+    Change::parse("speed_up", words)
+}
+
+fn balance(words: &str) -> Result<Change, String> {
+    Change::parse("balance", words)
+}
+
+fn network(words: &str) -> Result<Change, String> {
+    Change::parse("network", words)
+}
+
+fn no_barrier(words: &str) -> Result<Change, String> {
+    Change::parse("no_barrier", words)
+}
+
+fn without_cause(words: &str) -> Result<Change, String> {
+    Change::parse("without_cause", words)
+}

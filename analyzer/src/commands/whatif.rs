@@ -1,0 +1,69 @@
+//! `laggard what-if`: what a repair would gain.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use laggard_engine::events::Events;
+use laggard_report::{Report, file};
+use laggard_whatif::{Change, SCHEMA, Scenario, predict, render};
+
+use super::{reports, results, screen};
+use crate::cli::{Format, WhatIf};
+
+/// Replays a trace with changes.
+pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
+    let scenarios = scenarios(options)?;
+    let is_ours = |content: &[u8]| file::is_of(content, results::family(SCHEMA));
+    if let Some(path) = &options.output {
+        file::check_target(path, results::RESULT, is_ours)?;
+    }
+    let events = Events::open(&options.directory)?;
+    super::export::note(&events);
+    let changes = || scenarios.iter().flat_map(|scenario| &scenario.changes);
+    let is_cause = |change: &Change| matches!(change, Change::WithoutCause(_));
+    let report = match changes().any(is_cause) {
+        true => Some(report(options, &events)?),
+        false => None,
+    };
+    let prediction = predict(&events, report.as_ref(), &scenarios)?;
+    let json = laggard_experiments::to_json(&prediction);
+    if let Some(path) = &options.output {
+        file::write(path, json.as_bytes(), results::RESULT, is_ours)?;
+    }
+    match options.format {
+        Format::Text => screen::print(&render(&prediction))?,
+        Format::Json => screen::print_json(&json)?,
+        Format::None => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All scenarios: one for each option, and those of the file.
+fn scenarios(options: &WhatIf) -> Result<Vec<Scenario>> {
+    let changes = [&options.speed_up, &options.balance, &options.network];
+    let changes = changes
+        .into_iter()
+        .chain([&options.no_barrier, &options.without_cause]);
+    let mut scenarios: Vec<Scenario> = changes.flatten().cloned().map(Scenario::of).collect();
+    if let Some(path) = &options.scenario {
+        scenarios.extend(Scenario::read(path)?);
+    }
+    Ok(scenarios)
+}
+
+/// The report that knows the root causes: the one that is named, or beside the trace.
+fn report(options: &WhatIf, events: &Events) -> Result<Report> {
+    let path = match &options.report {
+        Some(path) => path.clone(),
+        None => reports::file(laggard_engine::directory::of(&options.directory))?,
+    };
+    let report = Report::read(&path)?;
+    super::export::check(&path, &report, events)?;
+    if report.root_causes.is_none() {
+        bail!(
+            "{}: this report has no root causes: analyze without --fast",
+            path.display()
+        );
+    }
+    Ok(report)
+}

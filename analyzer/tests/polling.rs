@@ -1,0 +1,415 @@
+//! Waiting by polling, on traces with known times.
+
+mod support;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_report::Report;
+use laggard_trace::calls::{self, number};
+use laggard_trace::{
+    Endpoint, Extension, PEER_ANY, PEER_NONE, Record, Signature, TAG_ANY, WORLD, flags,
+};
+use support::*;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+/// A look in vain.
+fn vain(operation: u16) -> Signature {
+    Signature {
+        operation,
+        flags: flags::UNSUCCESSFUL,
+        ..Signature::default()
+    }
+}
+
+trait Polls {
+    /// Looks in vain, one directly after the other, each so long.
+    fn looks(&mut self, line: u32, operation: u16, from: u64, until: u64, each: u64);
+    /// The same looks of this signature, 100 us each.
+    fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64);
+    /// Looks in vain as one record, `inside` of which is in looks.
+    fn merged(&mut self, line: u32, signature: Signature, at: (u64, u64), of: (u32, u64));
+    /// A test that completes requests.
+    fn test(&mut self, line: u32, requests: &[u64], enter: u64, leave: u64);
+}
+
+impl Polls for Calls {
+    fn looks(&mut self, line: u32, operation: u16, from: u64, until: u64, each: u64) {
+        let begins = (from..until).step_by(each as usize);
+        begins.for_each(|begin| self.call(line, vain(operation), begin, begin + each));
+    }
+
+    fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64) {
+        let begins = (from..until).step_by(100 * US as usize);
+        begins.for_each(|begin| self.call(line, signature, begin, begin + 100 * US));
+    }
+
+    fn merged(&mut self, line: u32, signature: Signature, at: (u64, u64), of: (u32, u64)) {
+        let repeated = Record::extension(Extension::Repeated, of.0, of.1 as u32);
+        self.extended(line, signature, &[repeated], at);
+    }
+
+    fn test(&mut self, line: u32, requests: &[u64], enter: u64, leave: u64) {
+        let requests: Vec<(u64, u32)> = requests.iter().map(|&post| (post, 0)).collect();
+        let signature = Signature {
+            operation: number::MPI_Test,
+            completes: self.list(&requests),
+            ..Signature::default()
+        };
+        self.call(line, signature, enter, leave);
+    }
+}
+
+/// The report, which must not depend on where slabs end.
+fn report(trace: impl Fn() -> Vec<Calls>) -> Report {
+    let with = |round_records| {
+        let mut options = AnalyzeOptions {
+            round_records,
+            ..AnalyzeOptions::default()
+        };
+        options.settings.all = true;
+        let mut report = analyze_with(trace(), &options);
+        report.agents = Default::default();
+        report
+    };
+    let whole = with(None);
+    let text = |report: &Report| serde_json::to_string(report).unwrap();
+    for records in [1, 3, 40] {
+        assert_eq!(text(&with(Some(records))), text(&whole), "{records}");
+    }
+    whole
+}
+
+#[test]
+fn a_test_loop_waits_until_the_send() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+        let request = r[1].irecv(20, 0, 5, MS);
+        r[1].looks(21, number::MPI_Test, 10 * MS, 61 * MS, 100 * US);
+        r[1].test(21, &[request], 61 * MS, 61 * MS + US);
+        r
+    });
+    assert_eq!(total(&report, "late_sender_polled"), 50 * MS as i64);
+    assert_eq!(total(&report, "late_sender"), 0);
+    let found = &report.bottlenecks[0];
+    assert_eq!(
+        (found.operation.as_str(), found.location.line),
+        ("MPI_Test", 21)
+    );
+    let cause = &found.causes[0];
+    assert_eq!((cause.rank, cause.location.line), (0, 10));
+    assert_eq!(cause.because, "computed 50.0 ms before the send");
+    let roots = report.root_causes.unwrap();
+    let root = &roots[0];
+    assert_eq!(
+        (root.activity.as_str(), root.rank_set.as_str()),
+        ("computation", "0")
+    );
+    assert_eq!((root.severity_s, report.untraced_s), (0.05, Some(0.0)));
+    assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
+}
+
+#[test]
+fn what_was_there_already_is_not_waited_for() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        r[0].send(10, 1, 5, 10 * MS, 11 * MS);
+        let request = r[1].irecv(20, 0, 5, MS);
+        r[1].looks(21, number::MPI_Test, 20 * MS, 30 * MS, 100 * US);
+        r[1].test(21, &[request], 30 * MS, 30 * MS + US);
+        r
+    });
+    assert!(report.bottlenecks.is_empty(), "{:?}", report.bottlenecks);
+}
+
+#[test]
+fn work_between_looks_is_no_waiting() {
+    let trace = |gap: u64| {
+        move || {
+            let mut r = ranks(2);
+            let until = 10 * MS + 100 * (US + gap);
+            r[0].send(10, 1, 5, until, until + US);
+            let request = r[1].irecv(20, 0, 5, MS);
+            for look in 0..100 {
+                let begin = 10 * MS + look * (US + gap);
+                r[1].call(21, vain(number::MPI_Test), begin, begin + US);
+            }
+            r[1].test(21, &[request], until, until + US);
+            r
+        }
+    };
+    let waited = |gap| total(&report(trace(gap)), "late_sender_polled");
+    // Shorter than ten looks, of 1 us each.
+    assert_eq!(waited(10 * US - 1), (100 * (US + 10 * US - 1)) as i64);
+    assert_eq!(waited(10 * US), 100 * US as i64);
+    let report = report(trace(500 * US));
+    assert_eq!(total(&report, "late_sender_polled"), 100 * US as i64);
+    let location = &report.locations[1];
+    assert!(location.computation_s > 0.05, "{location:?}");
+}
+
+#[test]
+fn records_of_many_looks_say_what_was_inside() {
+    let waited = |inside: u64| {
+        let report = report(|| {
+            let mut r = ranks(2);
+            r[0].send(10, 1, 5, 20 * MS, 21 * MS);
+            let request = r[1].irecv(20, 0, 5, MS);
+            let at = (10 * MS, 20 * MS);
+            r[1].merged(21, vain(number::MPI_Test), at, (1001, inside));
+            r[1].test(21, &[request], 20 * MS + US, 20 * MS + 2 * US);
+            r
+        });
+        total(&report, "late_sender_polled")
+    };
+    // Looks of 1 us with 9 us between are all looking, looks of 0.5 us with 9.5 us are not.
+    assert_eq!(waited(1001 * US), 10 * MS as i64);
+    assert_eq!(waited(1001 * US / 2), 1001 * US as i64 / 2);
+}
+
+#[test]
+fn a_request_is_not_looked_at_before_it_is_posted() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        let first = r[1].irecv(19, 0, 4, MS);
+        r[1].looks(21, number::MPI_Test, 10 * MS, 20 * MS, 100 * US);
+        let second = r[1].irecv(20, 0, 5, 20 * MS);
+        r[1].looks(21, number::MPI_Test, 21 * MS, 40 * MS, 100 * US);
+        r[1].test(21, &[second], 40 * MS, 40 * MS + US);
+        r[1].waitall(23, &[(first, None)], 60 * MS, 61 * MS);
+        r[0].send(10, 1, 5, 40 * MS, 41 * MS);
+        r[0].send(10, 1, 4, 50 * MS, 51 * MS);
+        r
+    });
+    assert_eq!(total(&report, "late_sender_polled"), 19 * MS as i64);
+}
+
+#[test]
+fn loops_over_two_places_share_the_time() {
+    let report = report(|| {
+        let mut r = ranks(3);
+        r[0].send(10, 2, 5, 30 * MS, 31 * MS);
+        r[1].recv(15, 2, 6, 50 * MS, 51 * MS);
+        let receive = r[2].irecv(20, 0, 5, MS);
+        let send = r[2].isend(21, 1, 6, 2 * MS);
+        for look in 0..200 {
+            let begin = 10 * MS + look * 100 * US;
+            r[2].looks(22, number::MPI_Test, begin, begin + 50 * US, 50 * US);
+            r[2].looks(
+                23,
+                number::MPI_Test,
+                begin + 50 * US,
+                begin + 100 * US,
+                50 * US,
+            );
+        }
+        r[2].test(22, &[receive], 30 * MS, 30 * MS + US);
+        r[2].looks(23, number::MPI_Test, 30 * MS + US, 51 * MS + US, 50 * US);
+        r[2].test(23, &[send], 51 * MS + US, 51 * MS + 2 * US);
+        r
+    });
+    let near = |pattern, ms: u64| {
+        let off = total(&report, pattern).abs_diff((ms * MS) as i64);
+        assert!(off <= 60 * US, "{pattern}: {}", total(&report, pattern));
+    };
+    near("late_sender_polled", 10);
+    near("late_receiver_polled", 30);
+    let victims = report.locations[2].wait_s;
+    assert!((0.0399..=0.0401).contains(&victims), "{victims}");
+}
+
+#[test]
+fn probes_look_at_a_channel() {
+    let probe = |from, tag, more| Signature {
+        operation: number::MPI_Iprobe,
+        flags: more,
+        group: WORLD,
+        receive: Endpoint {
+            peer: from,
+            tag,
+            bytes: 8,
+        },
+        ..Signature::default()
+    };
+    let report = report(|| {
+        let mut r = ranks(2);
+        r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+        let vain = flags::UNSUCCESSFUL;
+        // What never comes is looked for at the same place.
+        r[1].merged(20, probe(0, 9, vain), (5 * MS, 20 * MS), (1000, 15 * MS));
+        let any = flags::ANY_SOURCE | flags::ANY_TAG;
+        let of_any = probe(PEER_ANY, TAG_ANY, vain | any);
+        r[1].merged(20, of_any, (20 * MS, 61 * MS), (1000, 41 * MS));
+        let found = probe(0, 5, flags::RECEIVES | flags::PEEKS | any);
+        r[1].call(20, found, 61 * MS, 61 * MS + US);
+        r[1].recv(21, 0, 5, 62 * MS, 63 * MS);
+        r
+    });
+    assert_eq!(total(&report, "late_sender_polled"), 40 * MS as i64);
+    let polling = report.anomalies.iter().find(|row| row.id == "polling");
+    assert_eq!(polling.map(|row| row.count), Some(1000));
+}
+
+#[test]
+fn a_polled_collective_waits_for_the_last() {
+    let post = Signature {
+        flags: flags::COLLECTIVE | flags::POSTS,
+        ..collective(number::MPI_Iallreduce, PEER_NONE)
+    };
+    let report = report(|| {
+        let mut r = ranks(3);
+        for (rank, enter) in [(0, 1), (1, 41), (2, 61)] {
+            r[rank].call(10, post, enter * MS, enter * MS + US);
+            let until = (enter + 2).max(62) * MS;
+            r[rank].looks(11, number::MPI_Test, enter * MS + US, until, 100 * US);
+            r[rank].test(11, &[0], until, until + US);
+        }
+        r
+    });
+    // Rank 0 waits 40 ms for both others, and 20 for rank 2; rank 1 waits 20.
+    let waited = 80 * MS as i64 - 2 * US as i64;
+    assert_eq!(total(&report, "wait_at_nxn_polled"), waited);
+    let found = found(&report, "wait_at_nxn_polled");
+    let of = |rank| found.causes.iter().find(|cause| cause.rank == rank);
+    let close = |rank, ms| (of(rank).unwrap().severity_s * 1e3 - ms as f64).abs() < 0.2;
+    assert!(close(1, 20) && close(2, 60), "{:?}", found.causes);
+    assert_eq!(report.untraced_s, Some(0.0));
+}
+
+/// The finding of a pattern.
+fn found<'r>(report: &'r Report, pattern: &str) -> &'r laggard_report::Bottleneck {
+    let mut found = report.bottlenecks.iter();
+    found.find(|found| found.pattern == pattern).unwrap()
+}
+
+/// The number of a function.
+fn shmem(name: &str) -> u16 {
+    let found = (0..u16::MAX).find(|&number| calls::name(number) == name);
+    found.unwrap()
+}
+
+fn on_memory(operation: u16, more: u16, address: u64) -> Signature {
+    Signature {
+        operation,
+        flags: more,
+        parameter: address as i64,
+        receive: Endpoint {
+            peer: PEER_NONE,
+            tag: 0,
+            bytes: 8,
+        },
+        send: Endpoint {
+            peer: PEER_NONE,
+            tag: 0,
+            bytes: 0,
+        },
+        ..Signature::default()
+    }
+}
+
+#[test]
+fn a_variable_is_looked_at_until_it_is_written() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        let put = Signature {
+            send: Endpoint {
+                peer: 1,
+                tag: 1,
+                bytes: 8,
+            },
+            ..on_memory(shmem("shmem_long_p"), 0, 64)
+        };
+        let one = Record::extension_u64(Extension::Value, 1);
+        r[0].extended(10, put, &[one], (60 * MS, 60 * MS + US));
+        // Another variable, which nobody writes.
+        r[1].looks_at(
+            21,
+            on_memory(shmem("shmem_long_test"), flags::UNSUCCESSFUL, 128),
+            5 * MS,
+            10 * MS,
+        );
+        r[1].looks_at(
+            21,
+            on_memory(shmem("shmem_long_test"), flags::UNSUCCESSFUL, 64),
+            10 * MS,
+            61 * MS,
+        );
+        let test = on_memory(shmem("shmem_long_test"), 0, 64);
+        r[1].extended(21, test, &[one], (61 * MS, 61 * MS + US));
+        r
+    });
+    assert_eq!(total(&report, "wait_on_value_polled"), 50 * MS as i64);
+    let found = found(&report, "wait_on_value_polled");
+    assert_eq!((found.causes[0].rank, found.location.line), (0, 21));
+    assert_eq!(found.causes[0].because, "computed 50.0 ms before it wrote");
+}
+
+#[test]
+fn a_lock_is_tried_until_its_holders_gave_it_back() {
+    let report = report(|| {
+        let mut r = ranks(3);
+        let lock = |operation, more| on_memory(operation, more, 64);
+        r[0].call(10, lock(shmem("shmem_set_lock"), 0), 5 * MS, 5 * MS + US);
+        r[0].call(
+            11,
+            lock(shmem("shmem_clear_lock"), 0),
+            40 * MS,
+            40 * MS + US,
+        );
+        r[1].call(
+            12,
+            lock(shmem("shmem_set_lock"), 0),
+            40 * MS + US,
+            40 * MS + 2 * US,
+        );
+        r[1].call(
+            13,
+            lock(shmem("shmem_clear_lock"), 0),
+            60 * MS,
+            60 * MS + US,
+        );
+        let vain = lock(shmem("shmem_test_lock"), flags::UNSUCCESSFUL);
+        r[2].looks_at(20, vain, 10 * MS, 60 * MS);
+        r[2].call(
+            20,
+            lock(shmem("shmem_test_lock"), 0),
+            60 * MS,
+            60 * MS + 2 * US,
+        );
+        r[2].call(
+            21,
+            lock(shmem("shmem_clear_lock"), 0),
+            61 * MS,
+            61 * MS + US,
+        );
+        r
+    });
+    assert_eq!(total(&report, "wait_on_lock_polled"), 50 * MS as i64);
+    let found = found(&report, "wait_on_lock_polled");
+    let of = |rank| found.causes.iter().find(|cause| cause.rank == rank);
+    let shares = [0, 1].map(|rank| of(rank).unwrap().severity_s);
+    assert_eq!(shares, [0.03, 0.02]);
+    assert_eq!(total(&report, "wait_on_lock"), 0);
+}
+
+#[test]
+fn time_in_and_between_looks_adds_up() {
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let mut r = ranks(2);
+    r[0].send(10, 1, 5, 60 * MS, 60 * MS + US);
+    let request = r[1].irecv(20, 0, 5, 10 * MS - 1);
+    for look in 0..5_000 {
+        // 1 us each, and 9 us between.
+        let begin = 10 * MS + look * 10 * US;
+        r[1].call(21, vain(number::MPI_Test), begin, begin + US);
+    }
+    r[1].test(21, &[request], 60 * MS, 60 * MS + US);
+    let report = analyze_whole(r, &options);
+    let location = &report.locations[1];
+    assert_eq!(total(&report, "late_sender_polled"), 50 * MS as i64);
+    assert!(location.wait_s <= location.communication_s, "{location:?}");
+    assert!(location.computation_s < 1e-3, "{location:?}");
+    assert_eq!(total(&report, "unexplained"), 0);
+}

@@ -1,0 +1,328 @@
+//! Predictions for traces made in memory: with nothing changed every time is reproduced, and with a
+//! change the times are those of the program that has it.
+
+mod support;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
+use laggard_trace::calls::number;
+use laggard_trace::{Signature, WORLD, flags};
+use laggard_whatif::{Change, Prediction, Scenario, predict};
+use proptest::prelude::*;
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+fn init() -> Signature {
+    Signature {
+        operation: number::MPI_Init,
+        ..Signature::default()
+    }
+}
+
+fn finalize() -> Signature {
+    Signature {
+        operation: number::MPI_Finalize,
+        flags: flags::COLLECTIVE,
+        group: WORLD,
+        ..Signature::default()
+    }
+}
+
+fn changes(words: &[(&str, &str)]) -> Vec<Scenario> {
+    let changes = words
+        .iter()
+        .map(|(kind, words)| Change::parse(kind, words).unwrap());
+    changes.map(Scenario::of).collect()
+}
+
+/// Writes a trace, analyses it, and predicts.
+fn predicted(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
+    let directory = tempfile::tempdir().unwrap();
+    calls
+        .iter_mut()
+        .for_each(|calls| calls.write(directory.path()));
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let analysis = laggard_engine::analyze(directory.path(), &options);
+    let report = analysis.unwrap().unwrap().report;
+    let events = Events::open(directory.path()).unwrap();
+    let prediction = predict(&events, Some(&report), &changes(words)).map_err(|e| e.to_string())?;
+    assert_eq!((prediction.not_reproduced, prediction.circles), (0, 0));
+    Ok(prediction)
+}
+
+/// The predicted gains, ns.
+fn gains(calls: Vec<Calls>, words: &[(&str, &str)]) -> Vec<i64> {
+    let prediction = predicted(calls, words).unwrap();
+    let gains = prediction.scenarios.iter();
+    gains
+        .map(|outcome| (outcome.gain_s * 1e9).round() as i64)
+        .collect()
+}
+
+/// Ranks that come to a barrier after so many ms.
+fn barrier(late: &[u64]) -> Vec<Calls> {
+    let mut all = ranks(late.len() as u32);
+    let last = late.iter().max().unwrap();
+    for (rank, late) in all.iter_mut().zip(late) {
+        rank.call(1, init(), 0, MS);
+        rank.collective(10, number::MPI_Barrier, 0, (1 + late) * MS, (2 + last) * MS);
+        rank.call(40, finalize(), (3 + last) * MS, (4 + last) * MS);
+    }
+    all
+}
+
+#[test]
+fn mending_one_of_two_late_ranks_gains_little() {
+    let words = [
+        ("speed_up", "rank:3=1000000"),
+        ("speed_up", "rank:2=1000000"),
+        ("without_cause", "1"),
+        ("no_barrier", "app.c:10"),
+        ("speed_up", "rank:3=1"),
+    ];
+    let prediction = predicted(barrier(&[1, 1, 20, 22]), &words).unwrap();
+    let gain = |at: usize| (prediction.scenarios[at].gain_s * 1e9).round() as i64;
+    let ms = MS as i64;
+    assert_eq!((gain(0), gain(1)), (2 * ms, 0));
+    // Both come with the others then, which compute 1 ms.
+    assert_eq!(gain(2), 21 * ms);
+    // Without the barrier they meet in Finalize; the barrier itself took 1 ms.
+    assert_eq!((gain(3), gain(4)), (ms, 0));
+    let wait = |at: usize| &prediction.scenarios[at].waits[0];
+    assert_eq!((wait(0).late_rank, wait(1).late_rank), (2, 3));
+    assert_eq!(wait(0).late_location.line, 10);
+    assert_eq!(prediction.scenarios[2].waits, []);
+    assert_eq!(prediction.recorded.least_waiting_rank, 3);
+    assert_eq!(prediction.scenarios[0].least_waiting_rank, 2);
+    let waiting = |ns: f64| (ns * 1e3).round() as i64;
+    assert_eq!(waiting(prediction.recorded.waiting_s), 21 + 21 + 2);
+}
+
+#[test]
+fn work_is_balanced_from_meeting_to_meeting() {
+    // The longest takes 6 of 12 ms once, and 6 of 24 the other time.
+    let work = [[1, 6], [2, 6], [3, 6], [6, 6]];
+    let mut all = ranks(4);
+    for (rank, work) in all.iter_mut().zip(work) {
+        rank.call(1, init(), 0, MS);
+        rank.collective(10, number::MPI_Allreduce, 0, (1 + work[0]) * MS, 8 * MS);
+        rank.collective(20, number::MPI_Allreduce, 0, (8 + work[1]) * MS, 15 * MS);
+        rank.call(40, finalize(), 16 * MS, 17 * MS);
+    }
+    let words = [
+        ("balance", "app.c:10"),
+        ("balance", "app.c:20"),
+        ("balance", "work"),
+        ("speed_up", "app.c:20=2"),
+    ];
+    assert_eq!(
+        gains(all, &words),
+        [3, 0, 3, 3].map(|gain| gain * MS as i64)
+    );
+}
+
+#[test]
+fn a_chain_ends_where_it_begins() {
+    let chain = || {
+        let mut all = ranks(4);
+        for rank in &mut all {
+            rank.call(1, init(), 0, MS);
+        }
+        all[0].send(10, 1, 0, 301 * MS, 302 * MS);
+        all[1].recv(20, 0, 0, 2 * MS, 303 * MS);
+        all[1].send(11, 2, 0, 303 * MS, 304 * MS);
+        all[2].recv(20, 1, 0, 2 * MS, 305 * MS);
+        all[2].send(11, 3, 0, 305 * MS, 306 * MS);
+        all[3].recv(20, 2, 0, 2 * MS, 307 * MS);
+        for rank in &mut all {
+            rank.call(40, finalize(), 308 * MS, 309 * MS);
+        }
+        all
+    };
+    let words = [
+        ("without_cause", "1"),
+        ("speed_up", "rank:1=1000000"),
+        ("network", "latency=0"),
+    ];
+    let gains = gains(chain(), &words);
+    // Without rank 0's 300 ms the first receive waits no longer, but is posted 1 ms later.
+    assert_eq!(gains[0], 299 * MS as i64);
+    // The innocent in the middle: it makes nobody wait.
+    assert_eq!(gains[1], 0);
+    // The last one has its message 6 ms earlier, but rank 0 computes 6 ms before Finalize.
+    assert_eq!(gains[2], MS as i64);
+}
+
+#[test]
+fn threads_begin_when_their_rank_does() {
+    let mut calls = vec![
+        Calls::new(0, 0, 2),
+        Calls::new(0, 1, 2),
+        Calls::new(1, 0, 2),
+    ];
+    calls[0].call(1, init(), 0, MS);
+    calls[0].recv(2, 1, 7, 2 * MS, 6 * MS);
+    calls[1].send(3, 1, 5, 8 * MS, 9 * MS);
+    calls[2].call(1, init(), 0, MS);
+    calls[2].send(4, 0, 7, 5 * MS, 6 * MS);
+    calls[2].recv(5, 0, 5, 7 * MS, 10 * MS);
+    // Rank 1 computes 2 ms instead of 4, and 0.5 instead of 1; the thread starts 2 ms earlier.
+    let found = gains(calls, &[("speed_up", "rank:1=2")]);
+    assert_eq!(found, [2 * MS as i64]);
+}
+
+#[test]
+fn what_is_not_there_is_an_error_with_a_proposal() {
+    for (kind, words, wanted) in [
+        ("speed_up", "wrok=2", "work"),
+        ("speed_up", "app.c:1x=2", "app.c:1"),
+        ("speed_up", "rank:4=2", "4 ranks"),
+        ("speed_up", "host:n2=2", "n1"),
+        ("no_barrier", "app.c:40", "no barrier"),
+        ("without_cause", "rc7", "no root cause rc7"),
+    ] {
+        let error = predicted(barrier(&[1, 1, 20, 22]), &[(kind, words)]).unwrap_err();
+        assert!(error.contains(wanted), "{words}: {error}");
+    }
+}
+
+/// What ranks do, one after the other.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A rank computes so many ns.
+    Compute(usize, u64),
+    /// One rank sends to another: at once, or with a synchronous send that waits for the receive.
+    Message(usize, usize, bool),
+    /// Two ranks exchange messages without blocking.
+    Exchange(usize, usize),
+    /// All ranks, with a root.
+    Collective(u16, usize),
+}
+
+fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
+    use number::*;
+    let compute =
+        (0..ranks, 100_000..10_000_000u64).prop_map(|(rank, time)| Step::Compute(rank, time));
+    let pair = (0..ranks, 1..ranks).prop_map(move |(a, by)| (a, (a + by) % ranks));
+    let message = (pair.clone(), any::<bool>())
+        .prop_map(|((from, to), waits)| Step::Message(from, to, waits));
+    let exchange = pair.prop_map(|(a, b)| Step::Exchange(a, b));
+    let kinds = prop::sample::select(vec![
+        MPI_Barrier,
+        MPI_Allreduce,
+        MPI_Bcast,
+        MPI_Reduce,
+        MPI_Scan,
+    ]);
+    let collective = (kinds, 0..ranks).prop_map(|(kind, root)| Step::Collective(kind, root));
+    let step = prop_oneof![4 => compute, 3 => message, 2 => exchange, 2 => collective];
+    prop::collection::vec(step, 1..60)
+}
+
+/// Runs the steps. `change` says how long the computation of a rank takes. Returns the end.
+fn run(steps: &[Step], calls: &mut [Calls], change: impl Fn(usize, u64) -> u64) -> u64 {
+    let count = calls.len();
+    let (mut left, mut work) = (vec![1_000u64; count], vec![0u64; count]);
+    calls
+        .iter_mut()
+        .for_each(|calls| calls.call(1, init(), 0, 1_000));
+    // When a rank enters its next call.
+    let enter = |rank: usize, left: &[u64], work: &mut [u64]| {
+        left[rank] + change(rank, std::mem::take(&mut work[rank]) + 10)
+    };
+    let last = [Step::Collective(number::MPI_Finalize, 0)];
+    for step in steps.iter().chain(&last) {
+        match *step {
+            Step::Compute(rank, time) => work[rank] += time,
+            Step::Message(from, to, waits) => {
+                let sent = enter(from, &left, &mut work);
+                let posted = enter(to, &left, &mut work);
+                let (operation, sender) = match waits {
+                    true => (number::MPI_Ssend, sent.max(posted) + 30),
+                    false => (number::MPI_Send, sent),
+                };
+                let got = sent.max(posted) + 70;
+                calls[from].call(10, send(operation, to as i32, 0), sent, sender);
+                calls[to].recv(20, from as i32, 0, posted, got);
+                (left[from], left[to]) = (sender, got);
+            }
+            Step::Exchange(a, b) => {
+                let ends = [(a, b), (b, a)].map(|(own, other)| {
+                    let posted = enter(own, &left, &mut work);
+                    let receive = calls[own].irecv(30, other as i32, 1, posted);
+                    left[own] = posted + 1;
+                    let sent = enter(own, &left, &mut work);
+                    let sending = calls[own].isend(31, other as i32, 1, sent);
+                    left[own] = sent + 1;
+                    (
+                        own,
+                        [(receive, None), (sending, None)],
+                        sent,
+                        enter(own, &left, &mut work),
+                    )
+                });
+                for (at, (own, requests, _, waiting)) in ends.iter().enumerate() {
+                    let end = ends[1 - at].2.max(*waiting) + 30;
+                    calls[*own].waitall(32, requests, *waiting, end);
+                    left[*own] = end;
+                }
+            }
+            Step::Collective(kind, root) => {
+                let enters: Vec<u64> = (0..count).map(|r| enter(r, &left, &mut work)).collect();
+                let all = *enters.iter().max().unwrap();
+                for rank in 0..count {
+                    let own = enters[rank];
+                    let needed = match kind {
+                        number::MPI_Bcast => own.max(enters[root]),
+                        number::MPI_Reduce if rank != root => own,
+                        number::MPI_Scan => *enters[..=rank].iter().max().unwrap(),
+                        _ => all,
+                    };
+                    let signature = match kind {
+                        number::MPI_Finalize => finalize(),
+                        kind => collective(kind, root as i32),
+                    };
+                    left[rank] = needed + 20 + 7 * rank as u64;
+                    calls[rank].call(50, signature, own, left[rank]);
+                }
+            }
+        }
+    }
+    *left.iter().max().unwrap()
+}
+
+fn made(count: usize, steps: &[Step], change: impl Fn(usize, u64) -> u64) -> (Vec<Calls>, i64) {
+    let mut calls = ranks(count as u32);
+    let end = run(steps, &mut calls, change);
+    (calls, end as i64)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// The program with a faster rank takes as long as predicted from the one without.
+    #[test]
+    fn predictions_are_what_happens(
+        (steps, fast) in (2..6usize).prop_flat_map(|n| (steps(n), (0..n, Just(n)))),
+    ) {
+        let (fast, count) = fast;
+        let (calls, end) = made(count, &steps, |_, time| time);
+        let one = format!("rank:{fast}=2");
+        let words = [
+            ("speed_up", one.as_str()),
+            ("speed_up", "work=4"),
+            ("speed_up", "rank:0=1"),
+        ];
+        let half = |time: u64| (time as f64 / 2.0).round() as u64;
+        let quarter = |time: u64| (time as f64 / 4.0).round() as u64;
+        let expected = [
+            made(count, &steps, |rank, time| if rank == fast { half(time) } else { time }).1,
+            made(count, &steps, |_, time| quarter(time)).1,
+            end,
+        ];
+        let found = gains(calls, &words);
+        prop_assert_eq!(found, expected.map(|mended| end - mended));
+    }
+}

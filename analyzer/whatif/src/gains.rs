@@ -1,0 +1,61 @@
+//! What it gains to be without the root causes of a report.
+
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_engine::events::Events;
+use laggard_report::{Report, RootCause, ratio};
+
+use crate::{Change, Scenario, predict};
+
+/// Root causes that are answered, the largest first.
+const FIRST: usize = 10;
+/// Size of the largest trace for which that is done: a call takes some 10 bytes, and 2 to 4 us for all
+/// root causes together.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Adds to the report of a trace what its first root causes gain, and what the network costs;
+/// nothing if the trace is large, some of it lies elsewhere, or there was no search for root causes.
+///
+/// # Errors
+/// The trace cannot be read, or there is no room for temporary files.
+pub fn add_gains(trace: &Path, report: &mut Report) -> Result<()> {
+    if report.root_causes.is_none() || report.run.trace_bytes > MOST_BYTES {
+        return Ok(());
+    }
+    let events = &Events::open(trace)?;
+    if events.locations() != report.run.locations as usize {
+        return Ok(());
+    }
+    let causes = report.root_causes.as_deref().unwrap_or_default();
+    let known = (1..=causes.len().min(FIRST)).filter(|&number| is_answered(&causes[number - 1]));
+    let known: Vec<usize> = known.collect();
+    let scenarios: Vec<_> = known
+        .iter()
+        .map(|&number| Scenario::of(Change::WithoutCause(number)))
+        .collect();
+    let prediction = predict(events, Some(report), &scenarios)?;
+    let causes = report.root_causes.as_deref_mut().unwrap_or_default();
+    for (number, outcome) in known.into_iter().zip(prediction.scenarios) {
+        let cause = &mut causes[number - 1];
+        cause.gain_s = Some(outcome.gain_s.max(0.0));
+        cause.gain_percent = Some(outcome.gain_percent.max(0.0));
+    }
+    let (found, transfer) = (
+        &mut report.efficiency,
+        prediction.recorded.efficiency.transfer,
+    );
+    if transfer > 0.0 {
+        found.transfer = Some(transfer);
+        found.serialization = Some(ratio(found.communication, transfer).min(1.0));
+    }
+    Ok(())
+}
+
+/// Whether something of the program can be taken out: the network is not of the program.
+fn is_answered(cause: &RootCause) -> bool {
+    match cause.activity.as_str() {
+        "computation" => cause.until.is_some(),
+        activity => activity != "latency",
+    }
+}

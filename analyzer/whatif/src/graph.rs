@@ -1,0 +1,330 @@
+//! The execution graph: which moments of other locations each call's end depends on.
+//!
+//! A *junction* is something that calls depend on: it is there when all of its providers (moments
+//! of calls) are. A message has one provider, a barrier one for each member.
+
+use anyhow::Result;
+use laggard_engine::events::{
+    Collective, Events, GroupKind, Joined, Member, Message, MessageEnd, NONE, Wait,
+};
+use laggard_patterns::PatternId;
+use laggard_trace::calls::{self, Shape};
+use rustc_hash::FxHashMap;
+
+use crate::slabs::{Row, Slabs};
+
+/// The location of a provider that is a junction.
+pub const JUNCTION: u32 = u32::MAX;
+/// Added to the number of a call that is known by its enter.
+pub const BY_ENTER: u64 = 1 << 63;
+
+/// A moment that a junction needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Provider {
+    pub junction: u64,
+    /// Number of the call in its location; for [`JUNCTION`], the junction.
+    pub number: u64,
+    /// The moment, ns.
+    pub time: i64,
+    pub location: u32,
+    /// Calls and junctions that need this junction.
+    pub consumers: u32,
+    /// All providers of the junction.
+    pub providers: u32,
+    /// Whether the moment may lie anywhere in the call; else it is the call's enter.
+    pub is_by_time: bool,
+}
+
+/// A call whose end depends on a junction.
+#[derive(Clone, Copy, Debug)]
+pub struct Consumer {
+    pub junction: u64,
+    /// Number of the call in its location, or its enter and [`BY_ENTER`].
+    pub number: u64,
+    pub location: u32,
+    /// Whether a sender depends on its receiver.
+    pub is_late_receiver: bool,
+}
+
+impl Provider {
+    pub fn of(row: Row) -> Provider {
+        Provider {
+            junction: row[0],
+            number: row[1],
+            time: row[2] as i64,
+            location: row[3] as u32,
+            consumers: (row[3] >> 32) as u32,
+            providers: row[4] as u32,
+            is_by_time: row[4] >> 32 != 0,
+        }
+    }
+}
+
+impl Consumer {
+    pub fn of(row: Row) -> Consumer {
+        Consumer {
+            junction: row[0],
+            number: row[1],
+            location: row[2] as u32,
+            is_late_receiver: row[3] != 0,
+        }
+    }
+}
+
+/// The dependencies of a run, by slabs of global time.
+pub struct Graph<'e> {
+    events: &'e Events,
+    /// By the providers' time.
+    pub providers: Slabs,
+    /// By the calls' ends.
+    pub consumers: Slabs,
+    next: u64,
+    eager_limit: Option<f64>,
+    /// Whether all locations have one clock.
+    is_one_host: bool,
+    /// Members of collectives under way, by group and instance.
+    open: FxHashMap<(u32, u64), Vec<Member>>,
+}
+
+/// A moment: location, number of the call, ns.
+type Moment = (u32, u64, i64);
+
+impl<'e> Graph<'e> {
+    /// # Errors
+    /// There is no room for temporary files.
+    pub fn new(events: &'e Events) -> Result<Graph<'e>> {
+        let mut hosts = (0..events.locations()).map(|at| events.place(at).host);
+        let first = hosts.next();
+        let mut graph = Graph {
+            events,
+            providers: Slabs::default(),
+            consumers: Slabs::default(),
+            next: 0,
+            eager_limit: events.eager_limit(),
+            is_one_host: hosts.all(|host| Some(host) == first),
+            open: FxHashMap::default(),
+        };
+        events.join(&mut graph)?;
+        Ok(graph)
+    }
+
+    /// A new junction.
+    pub fn junction(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Adds a moment that a junction needs.
+    pub fn provide(&mut self, provider: Provider) {
+        let places = u64::from(provider.consumers) << 32 | u64::from(provider.location);
+        let providers = u64::from(provider.is_by_time) << 32 | u64::from(provider.providers);
+        let time = provider.time as u64;
+        let row = [provider.junction, provider.number, time, places, providers];
+        self.providers.put(provider.time, row);
+    }
+
+    fn consume(&mut self, leave: i64, consumer: Consumer) {
+        let late = u64::from(consumer.is_late_receiver);
+        let location = u64::from(consumer.location);
+        let row = [consumer.junction, consumer.number, location, late, 0];
+        self.consumers.put(leave, row);
+    }
+
+    /// Whether a call that ended at `leave` cannot have depended on a moment: with one clock, an
+    /// effect is never before its cause.
+    fn is_refuted(&self, time: i64, leave: i64) -> bool {
+        self.is_one_host && time > leave
+    }
+
+    /// The end of a call depends on one moment.
+    fn depend(&mut self, on: Moment, by: Moment, is_late_receiver: bool) {
+        let ((location, number, time), (waiter, waiting, leave)) = (on, by);
+        if self.is_refuted(time, leave) {
+            return;
+        }
+        let junction = self.junction();
+        self.provide(Provider {
+            junction,
+            number,
+            time,
+            location,
+            consumers: 1,
+            providers: 1,
+            is_by_time: waiting & BY_ENTER != 0,
+        });
+        self.consume(
+            leave,
+            Consumer {
+                junction,
+                number: waiting,
+                location: waiter,
+                is_late_receiver,
+            },
+        );
+    }
+
+    /// Whether a send of this call waits for its receive, whatever happened in this run.
+    fn is_rendezvous(&self, send: &MessageEnd) -> bool {
+        let name = calls::name(send.call).to_ascii_lowercase();
+        let is_large = || {
+            self.eager_limit
+                .is_some_and(|limit| send.bytes as f64 > limit)
+        };
+        !name.contains("bsend") && (name.contains("ssend") || is_large())
+    }
+
+    /// Those who wait depend on all that are awaited.
+    fn meet(&mut self, members: &[Member]) {
+        let awaited = members.iter().filter(|member| member.is_awaited);
+        let Some(last) = awaited.clone().map(|member| member.enter).max() else {
+            return;
+        };
+        let waiting = members.iter().filter(|member| member.waits);
+        let waiting = waiting.filter_map(|member| Some((member.location, member.done?)));
+        let waiting: Vec<_> = waiting
+            .filter(|(_, done)| !self.is_refuted(last, done.leave))
+            .collect();
+        let (junction, providers) = (self.junction(), awaited.clone().count() as u32);
+        if waiting.is_empty() {
+            return;
+        }
+        for member in awaited {
+            self.provide(Provider {
+                junction,
+                number: member.number,
+                time: member.enter,
+                location: member.location,
+                consumers: waiting.len() as u32,
+                providers,
+                is_by_time: false,
+            });
+        }
+        for (location, done) in waiting {
+            self.consume(
+                done.leave,
+                Consumer {
+                    junction,
+                    number: done.number,
+                    location,
+                    is_late_receiver: false,
+                },
+            );
+        }
+    }
+
+    /// Each depends on all lower ranks: on the one before it, and on what that one depends on.
+    fn chain(&mut self, members: &mut [Member]) {
+        members.sort_unstable_by_key(|member| member.local_rank);
+        let Some(first) = members.iter().map(|member| member.enter).min() else {
+            return;
+        };
+        let mut before: Option<u64> = None;
+        let mut latest = i64::MIN;
+        for at in 1..members.len() {
+            let (lower, member) = (members[at - 1], members[at]);
+            latest = latest.max(lower.enter);
+            let done = member
+                .done
+                .filter(|done| !self.is_refuted(latest, done.leave));
+            let is_last = at + 1 == members.len();
+            let junction = self.junction();
+            let consumers = u32::from(done.is_some()) + u32::from(!is_last);
+            let providers = 1 + u32::from(before.is_some());
+            self.provide(Provider {
+                junction,
+                number: lower.number,
+                time: lower.enter,
+                location: lower.location,
+                consumers,
+                providers,
+                is_by_time: false,
+            });
+            if let Some(number) = before {
+                self.provide(Provider {
+                    junction,
+                    number,
+                    time: first,
+                    location: JUNCTION,
+                    consumers,
+                    providers,
+                    is_by_time: false,
+                });
+            }
+            if let Some(done) = done {
+                self.consume(
+                    done.leave,
+                    Consumer {
+                        junction,
+                        number: done.number,
+                        location: member.location,
+                        is_late_receiver: false,
+                    },
+                );
+            }
+            before = Some(junction);
+        }
+    }
+}
+
+impl Joined for Graph<'_> {
+    fn begin(&mut self, borders: &[i64]) {
+        self.providers = Slabs::new(borders);
+        self.consumers = Slabs::new(borders);
+    }
+
+    fn message(&mut self, message: &Message) -> Result<()> {
+        let (Some(send), Some(receive)) = (message.send, message.receive) else {
+            return Ok(());
+        };
+        let group = self.events.groups.get(message.group as usize);
+        let is_epoch = group.is_some_and(|group| group.kind == GroupKind::Window);
+        // What opens an epoch may return before the other side is there; those that waited for it
+        // are told as waits.
+        if is_epoch {
+            return Ok(());
+        }
+        if let Some(done) = receive.done {
+            let on = (send.location, send.number, send.enter);
+            self.depend(on, (receive.location, done.number, done.leave), false);
+        }
+        if let Some(done) = send.done
+            && receive.enter <= done.leave
+            && self.is_rendezvous(&send)
+        {
+            let on = (receive.location, receive.number, receive.enter);
+            self.depend(on, (send.location, done.number, done.leave), true);
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, member: &Member) -> Result<()> {
+        let key = (member.group, member.instance);
+        self.open.entry(key).or_default().push(*member);
+        Ok(())
+    }
+
+    fn collective(&mut self, collective: &Collective) -> Result<()> {
+        let key = (collective.group, collective.instance);
+        let mut members = self.open.remove(&key).unwrap_or_default();
+        match calls::call(collective.call).map(|call| call.shape) {
+            // Neighbours are told as waits.
+            None | Some(Shape::Neighbourhood) => {}
+            Some(Shape::Prefix) => self.chain(&mut members),
+            Some(_) => self.meet(&members),
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, wait: &Wait) -> Result<()> {
+        let pattern = PatternId::from_number(wait.pattern).filter(|pattern| pattern.is_waiting());
+        if let (Some(pattern), Some(late)) = (pattern, wait.cause)
+            && (wait.enter..=wait.leave).contains(&late.enter)
+            && ![NONE, wait.location].contains(&late.location)
+        {
+            let on = (late.location, late.number, late.enter);
+            let by = (wait.location, BY_ENTER | wait.enter as u64, wait.leave);
+            self.depend(on, by, pattern == PatternId::LateReceiver);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! What a repair would gain: a run is replayed with a change.
+//!
+//! *Data flow.* `Graph` learns from [`Events::join`] which moments of other
+//! locations each call depends on. `replay` gives all calls new times, for all
+//! scenarios at once. [`predict`] says what that means for the run.
+//!
+//! *Constraints.* One process. Memory does not grow with the trace, but for 16 bytes for each
+//! instance of a region that a scenario names. The order of matching stays as recorded: which
+//! message a wildcard got, who had a lock first, how often somebody looked for a message.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod effects;
+mod gains;
+mod graph;
+mod outcome;
+mod place;
+mod reader;
+mod replay;
+mod scenario;
+mod slabs;
+mod text;
+
+use anyhow::Result;
+use laggard_engine::events::Events;
+use laggard_report::Report;
+
+use effects::Effects;
+pub use gains::add_gains;
+pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Wait};
+pub use scenario::{Change, Scenario, Where};
+pub use text::render;
+
+/// The JSON Schema of a prediction.
+pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-what-if-1.schema.json");
+
+/// Replays a run with the changes of each scenario. `report` knows the root causes.
+///
+/// # Errors
+/// A scenario names what is not in the run, or there is no room for temporary files.
+pub fn predict(
+    events: &Events,
+    report: Option<&Report>,
+    scenarios: &[Scenario],
+) -> Result<Prediction> {
+    let mut effects = Effects::new(events, report, scenarios)?;
+    if effects.needs_rests() {
+        let recorded = replay::replay(events, &Effects::default())?;
+        effects.learn(events, &recorded.rests);
+    }
+    let replayed = replay::replay(events, &effects)?;
+    Ok(outcome::prediction(events, scenarios, &replayed))
+}

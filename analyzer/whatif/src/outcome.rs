@@ -1,0 +1,190 @@
+//! What a replay says about the run.
+
+use std::cmp::Reverse;
+
+use laggard_engine::events::Events;
+use laggard_report::{SourceLocation, percent, ratio, seconds};
+use laggard_trace::calls;
+use serde::Serialize;
+
+use crate::reader::Site;
+use crate::replay::{Replayed, UNCHANGED, WaitKey, column};
+use crate::scenario::{Change, Scenario};
+
+/// Name and version of the result's form.
+pub const SCHEMA: &str = "laggard-what-if/1";
+/// Waits that are listed for each scenario.
+const LISTED: usize = 5;
+
+/// The run as recorded, and with the changes of each scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The program.
+    pub program: String,
+    /// World ranks.
+    pub ranks: u32,
+    /// Nothing changed.
+    pub recorded: Outcome,
+    /// One for each scenario, in their order.
+    pub scenarios: Vec<Outcome>,
+    /// Enters and leaves that the replay without changes does not reproduce: 0.
+    pub not_reproduced: u64,
+    /// Calls that went on without what they depend on, since clocks make a circle of dependencies.
+    pub circles: u64,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub name: String,
+    /// Its changes, as options.
+    pub changes: Vec<String>,
+    /// From the first call to the end of the last.
+    pub time_s: f64,
+    /// Less than as recorded.
+    pub gain_s: f64,
+    /// Of the recorded time.
+    pub gain_percent: f64,
+    /// Time in calls in which they waited for others, all locations.
+    pub waiting_s: f64,
+    /// Of the time between start-up and shut-down.
+    pub efficiency: Efficiency,
+    /// The rank that waits least: the others wait for it, in the end.
+    pub least_waiting_rank: u32,
+    /// The largest waits.
+    pub waits: Vec<Wait>,
+}
+
+/// Efficiencies, 0..=1 (POP).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Efficiency {
+    /// `load_balance * communication`.
+    pub parallel: f64,
+    /// Mean over maximum of the ranks' computation.
+    pub load_balance: f64,
+    /// `serialization * transfer`: largest computation over time.
+    pub communication: f64,
+    /// Largest computation over time on an ideal network.
+    pub serialization: f64,
+    /// Time on an ideal network over time.
+    pub transfer: f64,
+}
+
+/// Waiting of calls at one place for one call of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Wait {
+    /// The waiting call.
+    pub operation: String,
+    /// Where it is.
+    pub location: SourceLocation,
+    /// The late rank.
+    pub late_rank: u32,
+    /// Its call.
+    pub late_operation: String,
+    /// Where that is.
+    pub late_location: SourceLocation,
+    /// All ranks.
+    pub severity_s: f64,
+}
+
+/// What a replay says.
+pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) -> Prediction {
+    let recorded = outcome(events, replayed, UNCHANGED);
+    let all = scenarios.iter().enumerate().map(|(at, scenario)| {
+        let found = outcome(events, replayed, column(at));
+        let gain = recorded.time_s - found.time_s;
+        Outcome {
+            name: scenario.name.clone(),
+            changes: scenario.changes.iter().map(Change::text).collect(),
+            gain_s: gain,
+            gain_percent: percent(gain, recorded.time_s),
+            ..found
+        }
+    });
+    Prediction {
+        schema: SCHEMA,
+        program: events.program().first().cloned().unwrap_or_default(),
+        ranks: events.ranks(),
+        scenarios: all.collect(),
+        recorded: Outcome {
+            name: "recorded".to_owned(),
+            ..recorded
+        },
+        not_reproduced: replayed.wrong,
+        circles: replayed.given_way,
+    }
+}
+
+fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
+    let lanes = &replayed.lanes;
+    let begin = (0..lanes.len()).map(|at| events.place(at).first_ns).min();
+    let last = lanes.iter().map(|lane| lane.last[column]).max();
+    let waited = lanes.iter().map(|lane| lane.waited[column]);
+    let main = || {
+        let first = |at: &usize| events.place(*at).thread == 0;
+        (0..lanes.len()).filter(first)
+    };
+    let least = main().min_by_key(|&at| lanes[at].waited[column]);
+    let mut waits: Vec<(&WaitKey, i64)> = replayed
+        .waits
+        .iter()
+        .map(|(key, sums)| (key, sums[column]))
+        .filter(|(_, sum)| *sum > 0)
+        .collect();
+    waits.sort_unstable_by_key(|&(key, sum)| (Reverse(sum), *key));
+    waits.truncate(LISTED);
+    Outcome {
+        time_s: time(last.unwrap_or(0) - begin.unwrap_or(0)),
+        waiting_s: time(waited.sum()),
+        efficiency: efficiency(replayed, &main().collect::<Vec<_>>(), column),
+        least_waiting_rank: least.map_or(0, |at| events.place(at).rank),
+        waits: waits
+            .into_iter()
+            .map(|(key, sum)| wait(events, key, sum))
+            .collect(),
+        ..Outcome::default()
+    }
+}
+
+fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency {
+    let wall = |column: usize| {
+        let end = main.iter().map(|&at| replayed.lanes[at].end[column]).max();
+        let begin = main
+            .iter()
+            .map(|&at| replayed.lanes[at].begin[column])
+            .min();
+        (end.unwrap_or(0) - begin.unwrap_or(0)) as f64
+    };
+    let computed = || main.iter().map(|&at| replayed.lanes[at].computed[column]);
+    let most = computed().max().unwrap_or(0) as f64;
+    let mean = computed().sum::<i64>() as f64 / main.len().max(1) as f64;
+    let (time, ideal) = (wall(column), wall(column + 1));
+    let (load_balance, communication) = (ratio(mean, most), ratio(most, time));
+    Efficiency {
+        parallel: ratio(load_balance * communication, 1.0),
+        load_balance,
+        communication,
+        serialization: ratio(most, ideal),
+        transfer: ratio(ideal, time),
+    }
+}
+
+fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {
+    let operation = |site: &Site| calls::name(site.0).to_owned();
+    let location = |site: &Site| events.call_paths[site.1 as usize].place.clone();
+    Wait {
+        operation: operation(waiting),
+        location: location(waiting),
+        late_rank: events.place(*late as usize).rank,
+        late_operation: operation(site),
+        late_location: location(site),
+        severity_s: time(sum),
+    }
+}
+
+fn time(ns: i64) -> f64 {
+    seconds(ns)
+}

@@ -1,0 +1,94 @@
+//! The calls of a location, one after the other, with what the replay needs of each.
+
+use std::ops::ControlFlow;
+
+use laggard_engine::events::{Events, GroupKind, NONE, Operation, Operations};
+use laggard_trace::calls::{Call as Row, GenericType, Shape};
+use laggard_trace::flags;
+
+/// The call and its call path, by number.
+pub type Site = (u16, u32);
+
+/// A call. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Number of its first part in the location.
+    pub first: u64,
+    /// Its own number.
+    pub number: u64,
+    pub enter: i64,
+    pub leave: i64,
+    /// Time inside of the library.
+    pub inside: i64,
+    pub site: Site,
+    pub shape: Shape,
+    /// Whether it moves data or synchronises: not files, not handles.
+    pub communicates: bool,
+    /// Whether all ranks of the run wait for all.
+    pub is_of_all: bool,
+}
+
+/// Reads the calls of a location.
+pub struct Reader<'e> {
+    events: &'e Events,
+    operations: Operations<'e>,
+}
+
+impl<'e> Reader<'e> {
+    pub fn new(events: &'e Events, location: usize) -> Reader<'e> {
+        Reader {
+            events,
+            operations: events.operations(location),
+        }
+    }
+
+    /// The next call. Regions of the program are not calls.
+    pub fn next(&mut self) -> Option<Call> {
+        let (events, mut first, mut found) = (self.events, None, None);
+        self.operations.read(|operation| {
+            let first = *first.get_or_insert(operation.number);
+            if operation.has(flags::PART) || is_region(operation) {
+                return ControlFlow::Continue(());
+            }
+            found = Some(call(events, operation, first));
+            ControlFlow::Break(())
+        });
+        found
+    }
+}
+
+/// Whether a record is a region of the program.
+pub fn is_region(operation: &Operation) -> bool {
+    operation.call.is_some_and(Row::is_user)
+}
+
+fn call(events: &Events, operation: &Operation, first: u64) -> Call {
+    use GenericType::{Io, Setup, User};
+    let row = operation.call;
+    let shape = row.map_or(Shape::Single, |row| row.shape);
+    let generic = row.map_or(GenericType::Setup, |row| row.generic);
+    let is_end = matches!(shape, Shape::Init | Shape::Finalize);
+    let meets = matches!(shape, Shape::Barrier | Shape::PeBarrier | Shape::AllToAll)
+        && operation.has(flags::COLLECTIVE)
+        && !operation.has(flags::POSTS);
+    Call {
+        first,
+        number: operation.number,
+        enter: operation.enter,
+        leave: operation.leave,
+        inside: operation.inside,
+        site: (operation.signature.operation, operation.call_path),
+        shape,
+        communicates: !is_end && !matches!(generic, Io | Setup | User),
+        is_of_all: meets && is_of_all(events, operation.group),
+    }
+}
+
+/// Whether all ranks are members of a group.
+fn is_of_all(events: &Events, group: u32) -> bool {
+    if group == NONE {
+        return false;
+    }
+    let group = &events.groups[group as usize];
+    group.kind == GroupKind::Communicator && group.size == events.ranks()
+}

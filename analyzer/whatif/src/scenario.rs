@@ -1,0 +1,290 @@
+//! Changes to a run, from the command line or a file.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Largest file of scenarios, bytes; nobody types more.
+const LARGEST: u64 = 1 << 20;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Computation is so many times faster.
+    SpeedUp(Where, f64),
+    /// Computation in a place takes the mean of all ranks.
+    Balance(String),
+    /// Transfers take this part of their time.
+    Network(f64),
+    /// Barriers in a place are not there.
+    NoBarrier(String),
+    /// A root cause is gone; its number, from 1.
+    WithoutCause(usize),
+}
+
+/// Where computation becomes faster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Where {
+    /// In a place.
+    Place(String),
+    /// On a rank.
+    Rank(u32),
+    /// On a host.
+    Host(String),
+}
+
+/// Changes that are made together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// The changes.
+    pub changes: Vec<Change>,
+}
+
+/// The kinds of changes, with what is said about each.
+const KINDS: [&str; 5] = [
+    "speed_up",
+    "balance",
+    "network",
+    "no_barrier",
+    "without_cause",
+];
+
+impl Change {
+    /// A change of this kind.
+    ///
+    /// # Errors
+    /// What is wrong with the words.
+    pub fn parse(kind: &str, words: &str) -> Result<Change, String> {
+        let place = || match words.trim() {
+            "" => Err("a place is missing".to_owned()),
+            place => Ok(place.to_owned()),
+        };
+        match kind {
+            "speed_up" => speed_up(words),
+            "balance" => place().map(Change::Balance),
+            "no_barrier" => place().map(Change::NoBarrier),
+            "network" => match words.split_once('=') {
+                Some(("latency", factor)) => match factor.trim().parse::<f64>() {
+                    Ok(factor) if (0.0..=1000.0).contains(&factor) => Ok(Change::Network(factor)),
+                    _ => Err(format!("{factor} is no factor from 0 to 1000")),
+                },
+                _ => Err("expected latency=FACTOR".to_owned()),
+            },
+            "without_cause" => {
+                let number = words.trim();
+                let number = number.strip_prefix("rc").unwrap_or(number);
+                match number.parse() {
+                    Ok(number @ 1..) => Ok(Change::WithoutCause(number)),
+                    _ => Err(format!("{words} is no root cause such as 1 or rc1")),
+                }
+            }
+            _ => Err(format!(
+                "unknown change {kind}; there are {}",
+                KINDS.join(", ")
+            )),
+        }
+    }
+
+    /// The change as on the command line.
+    pub fn text(&self) -> String {
+        match self {
+            Change::SpeedUp(Where::Place(place), factor) => format!("--speed-up {place}={factor}"),
+            Change::SpeedUp(Where::Rank(rank), factor) => {
+                format!("--speed-up rank:{rank}={factor}")
+            }
+            Change::SpeedUp(Where::Host(host), factor) => {
+                format!("--speed-up host:{host}={factor}")
+            }
+            Change::Balance(place) => format!("--balance {place}"),
+            Change::Network(factor) => format!("--network latency={factor}"),
+            Change::NoBarrier(place) => format!("--no-barrier {place}"),
+            Change::WithoutCause(number) => format!("--without-cause rc{number}"),
+        }
+    }
+}
+
+fn speed_up(words: &str) -> Result<Change, String> {
+    let Some((place, factor)) = words.rsplit_once('=') else {
+        return Err(format!("{words} says no factor: expected WHERE=FACTOR"));
+    };
+    let factor = match factor.trim().parse::<f64>() {
+        Ok(factor) if (1e-3..=1e6).contains(&factor) => factor,
+        _ => return Err(format!("{factor} is no factor from 0.001 to 1000000")),
+    };
+    let place = match (place.strip_prefix("rank:"), place.strip_prefix("host:")) {
+        (Some(rank), _) => {
+            let rank = rank.parse();
+            Where::Rank(rank.map_err(|_| format!("{place} is no rank such as rank:3"))?)
+        }
+        (None, Some(host)) => Where::Host(host.to_owned()),
+        (None, None) if place.is_empty() => return Err("a place is missing".to_owned()),
+        (None, None) => Where::Place(place.to_owned()),
+    };
+    Ok(Change::SpeedUp(place, factor))
+}
+
+impl Scenario {
+    /// A scenario of one change.
+    pub fn of(change: Change) -> Scenario {
+        Scenario {
+            name: change.text(),
+            changes: vec![change],
+        }
+    }
+
+    /// Reads a file of scenarios.
+    ///
+    /// # Errors
+    /// What is wrong, with file and line.
+    pub fn read(path: &Path) -> Result<Vec<Scenario>> {
+        let shown = path.display();
+        let bytes = match laggard_files::read(path, LARGEST) {
+            Ok(bytes) => bytes,
+            Err(error) => bail!("{shown}: cannot read the scenarios: {error}"),
+        };
+        let Ok(text) = String::from_utf8(bytes) else {
+            bail!("{shown}: not a text file");
+        };
+        match Scenario::parse(&text) {
+            Ok(scenarios) => Ok(scenarios),
+            Err((line, why)) => bail!("{shown}:{line}: {why}"),
+        }
+    }
+
+    /// Reads a text: a section for each scenario, with its name and its changes.
+    ///
+    /// # Errors
+    /// The line, from 1, and what is wrong there.
+    pub fn parse(text: &str) -> Result<Vec<Scenario>, (usize, String)> {
+        let line = |at: usize| {
+            1 + text.as_bytes()[..at.min(text.len())]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+        };
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let message = error.message().lines().next().unwrap_or_default();
+            (line(at), message.to_owned())
+        })?;
+        let mut sections: Vec<_> = table.get_ref().iter().collect();
+        sections.sort_by_key(|(name, _)| name.span().start);
+        let mut scenarios = Vec::new();
+        for (name, value) in sections {
+            let at = line(name.span().start);
+            let name = name.get_ref().to_string();
+            let DeValue::Table(changes) = value.get_ref() else {
+                return Err((at, format!("{name} is no scenario; expected [NAME]")));
+            };
+            let mut entries: Vec<_> = changes.iter().collect();
+            entries.sort_by_key(|(kind, _)| kind.span().start);
+            let mut changes = Vec::new();
+            for (kind, value) in entries {
+                let at = line(kind.span().start);
+                let parsed = all(kind.get_ref(), value);
+                changes.extend(
+                    parsed.map_err(|why| (at, format!("{name}: {}: {why}", kind.get_ref())))?,
+                );
+            }
+            if changes.is_empty() {
+                return Err((at, format!("{name} changes nothing")));
+            }
+            scenarios.push(Scenario { name, changes });
+        }
+        match scenarios.is_empty() {
+            true => Err((1, "there is no scenario".to_owned())),
+            false => Ok(scenarios),
+        }
+    }
+}
+
+/// The changes of a kind: one, or a list.
+fn all(kind: &str, value: &Spanned<DeValue>) -> Result<Vec<Change>, String> {
+    match value.get_ref() {
+        DeValue::Array(list) => list.iter().map(|value| one(kind, value)).collect(),
+        _ => Ok(vec![one(kind, value)?]),
+    }
+}
+
+fn one(kind: &str, value: &Spanned<DeValue>) -> Result<Change, String> {
+    match value.get_ref() {
+        DeValue::String(words) => Change::parse(kind, words),
+        DeValue::Integer(number) => Change::parse(kind, number.as_str()),
+        _ => Err("expected a text or a list of texts".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_and_written() {
+        for (kind, words, text) in [
+            ("speed_up", "solve*=2", "--speed-up solve*=2"),
+            (
+                "speed_up",
+                "operator==(a)=1.5",
+                "--speed-up operator==(a)=1.5",
+            ),
+            ("speed_up", "rank:3=2", "--speed-up rank:3=2"),
+            ("speed_up", "host:n1=0.5", "--speed-up host:n1=0.5"),
+            ("balance", "work", "--balance work"),
+            ("network", "latency=0", "--network latency=0"),
+            ("no_barrier", "app.c:12", "--no-barrier app.c:12"),
+            ("without_cause", "2", "--without-cause rc2"),
+        ] {
+            assert_eq!(Change::parse(kind, words).unwrap().text(), text);
+        }
+        for (kind, words) in [
+            ("speed_up", "solve"),
+            ("speed_up", "solve=0"),
+            ("speed_up", "=2"),
+            ("speed_up", "rank:x=2"),
+            ("speed_up", "solve=nan"),
+            ("balance", " "),
+            ("network", "latency=-1"),
+            ("network", "bandwidth=2"),
+            ("without_cause", "0"),
+            ("speedup", "solve=2"),
+        ] {
+            assert!(Change::parse(kind, words).is_err(), "{kind} {words}");
+        }
+    }
+
+    #[test]
+    fn scenarios_stand_in_sections() {
+        let text = "# two\n[faster]\nspeed_up = [\"a=2\", \"rank:1=3\"]\nnetwork = \"latency=0\"\n\n\
+            [mended]\nwithout_cause = 1\n";
+        let read = Scenario::parse(text).unwrap();
+        let names: Vec<_> = read
+            .iter()
+            .map(|s| (s.name.as_str(), s.changes.len()))
+            .collect();
+        assert_eq!(names, [("faster", 3), ("mended", 1)]);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        for (text, at, word) in [
+            ("", 1, "no scenario"),
+            ("[a]\nspeed_up = \"solve\"\n", 2, "factor"),
+            (
+                "[a]\nbalance = \"x\"\n[b]\nslow_down = \"x\"\n",
+                4,
+                "unknown change",
+            ),
+            ("[a]\nbalance = \n", 2, ""),
+            ("\nbalance = \"x\"\n", 2, "no scenario"),
+            ("[a]\n", 1, "nothing"),
+            ("[a]\nbalance = true\n", 2, "text"),
+        ] {
+            let (line, why) = Scenario::parse(text).unwrap_err();
+            assert!(line == at && why.contains(word), "{text}: {line}: {why}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A prediction for people.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use laggard_report::SourceLocation;
+use laggard_report::units::{duration, percent};
+
+use crate::outcome::{Outcome, Prediction, Wait};
+
+/// The text of a prediction.
+pub fn render(prediction: &Prediction) -> String {
+    let name = Path::new(&prediction.program).file_name();
+    let name = name.map_or("run".into(), |name| name.to_string_lossy());
+    let recorded = &prediction.recorded;
+    let mut text = format!(
+        "{name} on {} ranks: {} as recorded, {} of waiting\n   {}\n",
+        prediction.ranks,
+        duration(recorded.time_s),
+        duration(recorded.waiting_s),
+        efficiency(recorded)
+    );
+    for scenario in &prediction.scenarios {
+        text.push_str(&one(scenario));
+    }
+    text.push_str(
+        "\nPredicted with the order of messages, locks and looks as recorded; \
+         a change that gains less than the run varies cannot be measured.\n",
+    );
+    if prediction.circles > 0 {
+        let _ = writeln!(
+            text,
+            "Clocks contradict each other: {} calls went on without what they wait for.",
+            prediction.circles
+        );
+    }
+    text
+}
+
+fn one(outcome: &Outcome) -> String {
+    let (what, gain) = match outcome.gain_s >= 0.0 {
+        true => ("gains", outcome.gain_s),
+        false => ("loses", -outcome.gain_s),
+    };
+    let mut text = format!(
+        "\n{}: {what} {} ({}), {} instead of {}\n",
+        outcome.name,
+        duration(gain),
+        percent(outcome.gain_percent.abs()),
+        duration(outcome.time_s),
+        duration(outcome.time_s + outcome.gain_s),
+    );
+    if outcome.changes.len() > 1 || outcome.changes.iter().any(|change| *change != outcome.name) {
+        let _ = writeln!(text, "   {}", outcome.changes.join(" "));
+    }
+    let _ = writeln!(text, "   {}", efficiency(outcome));
+    match &outcome.waits[..] {
+        [] => text.push_str("   Then nobody waits.\n"),
+        [first, ..] => {
+            let _ = writeln!(
+                text,
+                "   Then {} of {} waiting are in {}, for rank {} before {}; rank {} waits least.",
+                duration(first.severity_s),
+                duration(outcome.waiting_s),
+                waiting(first),
+                first.late_rank,
+                place(&first.late_operation, &first.late_location),
+                outcome.least_waiting_rank,
+            );
+        }
+    }
+    text
+}
+
+fn waiting(wait: &Wait) -> String {
+    place(&wait.operation, &wait.location)
+}
+
+fn place(operation: &str, location: &SourceLocation) -> String {
+    let file = Path::new(&location.file).file_name();
+    match file {
+        Some(file) if location.line > 0 => {
+            let file = file.to_string_lossy();
+            format!(
+                "{operation} at {file}:{} {}",
+                location.line, location.function
+            )
+        }
+        _ => format!("{operation} {}", location.function)
+            .trim_end()
+            .to_owned(),
+    }
+}
+
+fn efficiency(outcome: &Outcome) -> String {
+    let of = &outcome.efficiency;
+    let percent = |share: f64| percent(100.0 * share);
+    format!(
+        "Efficiency {} = load balance {} x serialization {} x transfer {}",
+        percent(of.parallel),
+        percent(of.load_balance),
+        percent(of.serialization),
+        percent(of.transfer)
+    )
+}

@@ -1,0 +1,65 @@
+//! The critical path as text.
+
+use super::style::{Style, Tone, duration, percent, wrap};
+use super::{paragraph, roots};
+use crate::{PathRow, Report};
+
+/// Activities shown, and the least share of one of them, percent.
+const SHOWN: usize = 5;
+const LEAST_PERCENT: f64 = 5.0;
+
+/// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
+pub(crate) fn what(row: &PathRow) -> String {
+    roots::activity(&row.kind, &row.operation, &row.location, row.until.as_ref())
+}
+
+/// Appends the critical path.
+pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: Style) {
+    let Some(path) = &report.critical_path else {
+        return;
+    };
+    // Start-up has a line of its own.
+    let phases = report.phases_of_run.iter();
+    let starts: Vec<_> = phases.flat_map(|phases| &phases.operations).collect();
+    let is_start = |row: &&PathRow| {
+        row.kind == "call" && starts.iter().any(|start| start.operation == row.operation)
+    };
+    let startup: f64 = path
+        .profile
+        .iter()
+        .filter(is_start)
+        .map(|row| row.seconds)
+        .sum();
+    let length = path.length_s - startup;
+    let share = |row: &PathRow| crate::percent(row.seconds, length);
+    let rows = path.profile.iter().filter(|row| !is_start(row)).take(SHOWN);
+    let rows: Vec<_> = rows.take_while(|row| share(row) >= LEAST_PERCENT).collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let title = format!(
+        "Critical path: only what is on it makes the run shorter ({} without start-up)",
+        duration(length)
+    );
+    paragraph(out, &title, screen, style, Tone::Strong);
+    for row in rows {
+        let share = percent(share(row));
+        let least = 0.01 * row.seconds;
+        let more = match row.imbalance_s > least && report.run.locations > 1 {
+            true => format!(
+                ", {} longer than the mean of all ranks",
+                duration(row.imbalance_s)
+            ),
+            false => String::new(),
+        };
+        let text = format!("{share} ({}): {}{more}", duration(row.seconds), what(row));
+        let mut indent = "  ";
+        for line in wrap(&text, screen.saturating_sub(4).max(20)) {
+            out.push_str(indent);
+            out.push_str(&style.paint(Tone::Plain, &line));
+            out.push('\n');
+            indent = "    ";
+        }
+    }
+}

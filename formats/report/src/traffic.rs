@@ -1,0 +1,75 @@
+//! What locations moved, and in which role.
+
+use serde::{Deserialize, Serialize};
+
+/// What a location moved, or all of them. Bytes are as the calls asked for: a receive has those of
+/// its buffer, unless the call itself knew the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Messages.
+    pub two_sided: Messages,
+    /// Collectives.
+    pub collective: Collectives,
+    /// Windows and symmetric memory.
+    pub one_sided: OneSided,
+    /// Files.
+    pub file: FileAccess,
+}
+
+/// Messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    /// Messages sent.
+    pub sends: u64,
+    /// Of these, those without data.
+    pub empty_sends: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Receives.
+    pub receives: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
+/// Collectives by the role of the location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collectives {
+    /// It gave data and got some.
+    pub exchanges: u64,
+    /// It only gave data.
+    pub sources: u64,
+    /// It only got data.
+    pub destinations: u64,
+    /// It did neither.
+    pub synchronizations: u64,
+    /// Bytes given.
+    pub sent_bytes: u64,
+    /// Bytes got.
+    pub received_bytes: u64,
+}
+
+/// Windows and symmetric memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneSided {
+    /// Transfers that it made.
+    pub transfers: u64,
+    /// Bytes written into other ranks' memory.
+    pub sent_bytes: u64,
+    /// Bytes read from it.
+    pub received_bytes: u64,
+    /// Access epochs (one for each target) and locks on windows, at their origins.
+    pub pair_synchronizations: u64,
+    /// Of these, those without a transfer.
+    pub unneeded_pair_synchronizations: u64,
+}
+
+/// Files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileAccess {
+    /// Calls that read or wrote.
+    pub calls: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+}
