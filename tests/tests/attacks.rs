@@ -542,6 +542,9 @@ fn traces_are_cut_off() {
 fn other_files_are_cut_off() {
     for how in ["handled", "chained", "default", "sent"] {
         let attack = Attack::new(&format!("cut-off-{how}"), "cut_off.c", &[how]);
-        attack.run();
+        match how {
+            "chained" | "default" => attack.run_to_an_end(),
+            _ => attack.run(),
+        };
     }
 }

@@ -272,10 +272,8 @@ fn regions_of_a_fortran_program() {
         assert_eq!(report.anomaly("paused"), 2);
         let mut waits = report.bottlenecks.iter();
         let line = mark(source, "barrier");
-        assert!(
-            waits.all(|b| b.location.is("imbalance.f90", line)),
-            "{report:#?}"
-        );
+        // A rank that got no processor may be waited for elsewhere.
+        check(waits.all(|b| b.location.is("imbalance.f90", line)), &report)?;
         assert_eq!(barrier.calls, 10);
         let right = barrier.instances == 5 && near(barrier.severity_s, 0.3, 0.03);
         check(right, barrier)?;

@@ -47,6 +47,9 @@ int main(int argc, char **argv)
     laggard_region_begin("paused");
     at(REPEATS, 20);
     laggard_region_end("paused");
+#ifdef KILLED
+    MPI_Barrier(WORLD); /* the first to die takes the others along */
+#endif
     laggard_resume();
 #ifdef KILLED
     raise(SIGKILL);
