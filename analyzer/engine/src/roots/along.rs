@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
 use crate::roots::activities::Activities;
-use crate::roots::load::{Sent, Weights};
+use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::walk::Walked;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::thread::Thread;
@@ -33,6 +33,10 @@ pub struct Along<'a> {
     stretches: VecDeque<(i64, i64)>,
     /// The last call: more of it may be on the path than is known yet.
     open: Call,
+    /// The last time on the path whose weight was needed, ns, its bin, and the weight before it.
+    weighed: (i64, Bin, i128),
+    /// Where the last bytes went.
+    sending: Bin,
 }
 
 /// Signature, enter and leave, ns.
@@ -50,6 +54,8 @@ impl<'a> Along<'a> {
             on_path: Vec::new(),
             stretches: VecDeque::new(),
             open: (NONE, walked.begin, walked.begin),
+            weighed: (0, Bin::default(), 0),
+            sending: Bin::default(),
         }
     }
 
@@ -116,9 +122,15 @@ impl<'a> Along<'a> {
                 if self.on_path.len() <= at {
                     self.on_path.resize(at + 1, Spent::default());
                 }
+                let (time, bin, weight) = &mut self.weighed;
+                if *time != begin {
+                    *weight = weights.until(bin, begin);
+                }
+                let until = weights.until(bin, last);
                 let spent = &mut self.on_path[at];
                 spent.time += last - begin;
-                spent.weight += weights.until(last) - weights.until(begin);
+                spent.weight += until - *weight;
+                (*time, *weight) = (last, until);
             }
             if end > until {
                 break;
@@ -128,17 +140,18 @@ impl<'a> Along<'a> {
     }
 
     /// Adds the bytes that calls send.
-    fn send(&self, columns: &Columns, sent: &mut Sent) {
-        let signatures = &self.stream.location().definitions.signatures();
+    fn send(&mut self, columns: &Columns, sent: &mut Sent) {
+        let signatures = self.stream.location().definitions.signatures();
+        let bin = &mut self.sending;
         for at in columns.first..columns.enter.len() {
             let signature = signatures.get(columns.signature[at] as usize);
             let bytes = signature.map_or(0, |signature| signature.send.bytes);
             if bytes != 0 {
-                sent.add(columns.enter[at], bytes);
+                sent.add(bin, columns.enter[at], bytes);
             }
         }
         for (at, event) in &columns.extended {
-            sent.add(columns.enter[*at], event.send_bytes.unwrap_or(0));
+            sent.add(bin, columns.enter[*at], event.send_bytes.unwrap_or(0));
         }
     }
 }

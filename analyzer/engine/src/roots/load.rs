@@ -95,8 +95,10 @@ impl Load {
 }
 
 impl Sent {
-    pub fn add(&mut self, time: i64, bytes: u64) {
-        let bin = bin(self.width, time);
+    /// Adds bytes at times that mostly come in order; `at` is where the last ones went.
+    #[inline]
+    pub fn add(&mut self, at: &mut Bin, time: i64, bytes: u64) {
+        let bin = at.of(self.width, time);
         self.bytes[bin] = self.bytes[bin].saturating_add(bytes);
     }
 
@@ -106,6 +108,31 @@ impl Sent {
             *sum = sum.saturating_add(bytes);
         }
         self
+    }
+}
+
+/// The last bin that was looked up: successive times are mostly in the same one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bin {
+    number: usize,
+    /// Its begin, and its end; the last bin has none.
+    begin: i64,
+    end: i64,
+}
+
+impl Bin {
+    #[inline]
+    fn of(&mut self, width: i64, time: i64) -> usize {
+        let time = time.max(0);
+        if time < self.begin || time >= self.end {
+            self.number = bin(width, time);
+            self.begin = self.number as i64 * width;
+            self.end = match self.number + 1 {
+                BINS => i64::MAX,
+                _ => self.begin + width,
+            };
+        }
+        self.number
     }
 }
 
@@ -126,10 +153,11 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Weight of all time before a moment, ns.
-    pub fn until(&self, time: i64) -> i128 {
+    /// Weight of all time before a moment, ns; `at` is the bin of the moment looked up before.
+    #[inline]
+    pub fn until(&self, at: &mut Bin, time: i64) -> i128 {
         let time = time.max(0);
-        let bin = bin(self.width, time);
+        let bin = at.of(self.width, time);
         let within = i128::from(time - bin as i64 * self.width);
         self.sums[bin] + ((within * self.rates[bin]) >> POINT)
     }
@@ -158,7 +186,8 @@ mod tests {
         assert_eq!(busy, 35 * S);
         let weights = load.weights(&Serial, 20 * S, 3);
         let weight = |from: i64, until: i64| {
-            let weight = weights.until(until * S) - weights.until(from * S);
+            let at = &mut Bin::default();
+            let weight = weights.until(at, until * S) - weights.until(at, from * S);
             weight as f64 / S as f64
         };
         let stretches = [
@@ -185,8 +214,9 @@ mod tests {
     fn idle_time_weighs_all() {
         let mut load = Load::new(100);
         let weights = load.weights(&Serial, 100, 100);
-        assert_eq!(weights.until(100), 100 * 100);
+        assert_eq!(weights.until(&mut Bin::default(), 100), 100 * 100);
         load.add(0, 100, 100);
-        assert_eq!(load.weights(&Serial, 100, 100).until(100), 100);
+        let weights = load.weights(&Serial, 100, 100);
+        assert_eq!(weights.until(&mut Bin::default(), 100), 100);
     }
 }

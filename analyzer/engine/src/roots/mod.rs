@@ -23,6 +23,8 @@ mod path;
 pub mod sums;
 mod walk;
 
+use std::ops::Range;
+
 use anyhow::{Context, Result};
 use laggard_comm::{self as comm, Job};
 use rayon::prelude::*;
@@ -336,8 +338,8 @@ impl<'s> Sweep<'s> {
         self.note(&links, &own, until, &mut kept.jumps);
         let (told, lates, leaves) = self.tell(&links, &lane_of, &mut kept.counts);
         let teams = teams(&lates);
-        let late = ranges(&teams, self.walkers.len(), |(late, _)| late.lane);
-        let whole: Vec<Late> = teams.iter().map(|(late, _)| *late).collect();
+        let (whole, from) = teams;
+        let late = ranges(&whole, self.walkers.len(), |late| late.lane);
         let members = &self.members;
         let parts = own.par_iter().zip(&late);
         self.walkers
@@ -353,7 +355,7 @@ impl<'s> Sweep<'s> {
         }
         self.keep_waits(&links, &told, &mut kept);
         let sides = self.sides(&told, &kept.counts);
-        let sources: Vec<&[Late]> = teams.iter().map(|(_, from)| &lates[from.clone()]).collect();
+        let sources: Vec<&[Late]> = from.into_iter().map(|from| &lates[from]).collect();
         self.compare(&sides, &sources, &mut kept);
         kept
     }
@@ -724,20 +726,24 @@ impl Team {
     }
 }
 
-/// Late calls, with the positions of those who told of them; `lates` is sorted.
-fn teams(lates: &[Late]) -> Vec<(Late, std::ops::Range<usize>)> {
-    let mut teams: Vec<(Late, std::ops::Range<usize>)> = Vec::new();
+/// Late calls, and the positions of those who told of them; `lates` is sorted.
+fn teams(lates: &[Late]) -> (Vec<Late>, Vec<Range<usize>>) {
+    let mut teams: Vec<Late> = Vec::with_capacity(lates.len());
+    let mut from: Vec<Range<usize>> = Vec::with_capacity(lates.len());
     for (at, late) in lates.iter().enumerate() {
         let key = |late: &Late| (late.lane, late.event, late.group, late.victim);
-        match teams.last_mut() {
-            Some((team, from)) if late.group != NONE && key(team) == key(late) => {
+        match (teams.last_mut(), from.last_mut()) {
+            (Some(team), Some(from)) if late.group != NONE && key(team) == key(late) => {
                 team.share = team.share.saturating_add(late.share);
                 team.ranks |= late.ranks;
                 team.left = team.left.min(late.left);
                 from.end = at + 1;
             }
-            _ => teams.push((*late, at..at + 1)),
+            _ => {
+                teams.push(*late);
+                from.push(at..at + 1);
+            }
         }
     }
-    teams
+    (teams, from)
 }

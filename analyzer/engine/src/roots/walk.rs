@@ -247,76 +247,86 @@ impl<'a> Walker<'a> {
         self.times.clear();
         self.waits.clear();
         self.blames.clear();
-        let mut own = (first as u32..).zip(own.iter().zip(leaves)).peekable();
-        let mut lates = (first_late as u32..).zip(lates).peekable();
+        let mut own = (first as u32..).zip(own.iter().zip(leaves));
+        let mut lates = (first_late as u32..).zip(lates);
+        let (mut due, mut late) = (own.next(), lates.next());
         let columns = std::mem::take(&mut self.columns);
-        let defined = self.thread.rows.len();
+        let thread = self.thread;
         let calls = columns.first..columns.enter.len();
-        let calls = calls.filter(|&at| (columns.signature[at] as usize) < defined);
-        let (thread, mut looks) = (self.thread, self.looks);
+        let mut calls = calls.filter(|&at| (columns.signature[at] as usize) < thread.rows.len());
         let mut extended = columns.extended.iter().peekable();
-        let calls = calls.map(|at| {
+        let mut next = calls.next();
+        // Most calls neither wait nor are late: no call is copied.
+        loop {
+            let next_enter = next.map_or(i64::MAX, |at| columns.enter[at]);
+            if let Some((enter, number)) = self.entered() {
+                while let Some(this) = late.filter(|(_, late)| late.event <= number) {
+                    self.blame(this, members);
+                    late = lates.next();
+                }
+                // Of looks in vain, the one at that time waited.
+                let is_due = |(_, (link, _)): &(u32, (&Link, &i64))| match link.is_polled() {
+                    true => link.enter < next_enter,
+                    false => link.enter <= enter,
+                };
+                while let Some((at, link)) = due.filter(is_due) {
+                    self.wait(at, link, members);
+                    due = own.next();
+                }
+            }
+            let Some(at) = next else {
+                break;
+            };
+            next = calls.next();
+            self.close(members);
             let (signature, enter, leave) =
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
             while extended.next_if(|(position, _)| *position < at).is_some() {}
             let event = extended.peek().filter(|(position, _)| *position == at);
-            let row = &thread.rows[signature as usize];
-            let times = (enter, leave);
-            let look = looks.take(row, times, event.map(|(_, event)| event), &thread.stream);
-            Open {
+            let (row, event) = (
+                &thread.rows[signature as usize],
+                event.map(|(_, event)| event),
+            );
+            let look = self.looks.take(row, (enter, leave), event, &thread.stream);
+            let begin = look.map_or(enter, |look| look.begin);
+            if let Some(last) = &self.open {
+                let (time, before) = (begin - last.leave, last.signature);
+                if time > 0 {
+                    let number = self.activities.of_gap(thread, before, signature);
+                    add(&mut self.sums.spent, number, time);
+                    note_end(&mut self.ended, number, enter);
+                }
+            }
+            self.begin.get_or_insert(enter);
+            self.open = Some(Open {
                 signature,
                 number: columns.number + at as u64,
                 enter,
                 leave,
-                begin: look.map_or(enter, |look| look.begin),
-                worked: look.map_or(0, |look| leave - look.begin - look.before - look.looked),
+                begin,
+                worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
                 waited: 0,
-            }
-        });
-        let mut calls = calls.peekable();
-        loop {
-            let next_enter = calls.peek().map_or(i64::MAX, |next| next.enter);
-            if let Some(open) = self.open.filter(|open| open.signature != NONE) {
-                while let Some(late) = lates.next_if(|(_, late)| late.event <= open.number) {
-                    self.blame(&open, late, members);
-                }
-                // Of looks in vain, the one at that time waited.
-                let is_due = |link: &Link| match link.is_polled() {
-                    true => link.enter < next_enter,
-                    false => link.enter <= open.enter,
-                };
-                while let Some((at, link)) = own.next_if(|(_, (link, _))| is_due(link)) {
-                    self.wait(&open, at, link, members);
-                }
-            }
-            let Some(next) = calls.next() else {
-                break;
-            };
-            self.close(members);
-            if let Some(last) = &self.open {
-                let time = next.begin - last.leave;
-                let before = last.signature;
-                if time > 0 {
-                    let number = self.activities.of_gap(self.thread, before, next.signature);
-                    add(&mut self.sums.spent, number, time);
-                    note_end(&mut self.ended, number, next.enter);
-                }
-            }
-            self.begin.get_or_insert(next.enter);
-            self.open = Some(next);
+            });
         }
-        drop(calls);
-        self.looks = looks;
+        let own = due.into_iter().chain(own);
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
     }
 
+    /// Enter and number of the open call.
+    #[inline]
+    fn entered(&self) -> Option<(i64, u64)> {
+        let open = self.open.as_ref().filter(|open| open.signature != NONE)?;
+        Some((open.enter, open.number))
+    }
+
     /// The open call was late for another location.
-    fn blame(&mut self, open: &Open, (index, late): (u32, &Late), members: &Members) {
-        if late.event != open.number {
+    fn blame(&mut self, (index, late): (u32, &Late), members: &Members) {
+        let open = self.open.as_ref().filter(|open| open.number == late.event);
+        let Some(signature) = open.map(|open| open.signature) else {
             return;
-        }
+        };
         let since = match late.group {
             NONE => {
                 self.partners.push((late.rank, late.left));
@@ -339,7 +349,7 @@ impl<'a> Walker<'a> {
             ranks: late.ranks,
             victim: late.victim,
             lane: late.lane,
-            latency: open.signature,
+            latency: signature,
             count: 0,
             sources: index,
             waits: 1,
@@ -352,13 +362,16 @@ impl<'a> Walker<'a> {
     }
 
     /// The open call waited.
-    fn wait(&mut self, open: &Open, index: u32, (link, leave): (&Link, &i64), members: &Members) {
+    fn wait(&mut self, index: u32, (link, leave): (&Link, &i64), members: &Members) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
         if link.is_polled() {
-            self.wait_looking(open, link);
-        } else if link.enter != open.enter || link.leave != open.leave {
+            self.wait_looking(link);
+        } else if (link.enter, link.leave) != (open.enter, open.leave) {
             self.waits.push(unknown(index));
             return;
-        } else if let Some(open) = &mut self.open {
+        } else {
             open.waited = open.waited.saturating_add(link.share);
         }
         let order = self.sums.order + 1;
@@ -406,16 +419,17 @@ impl<'a> Walker<'a> {
     }
 
     /// The looks until now waited.
-    fn wait_looking(&mut self, open: &Open, link: &Link) {
+    fn wait_looking(&mut self, link: &Link) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
         let activities = &mut self.activities;
         let (number, _) = activities.of_call(self.thread, link.signature);
         let inside = match activities.of_call(self.thread, open.signature).0 == number {
             true => (link.enter.min(open.leave) - open.begin).clamp(0, link.share),
             false => 0,
         };
-        if let Some(open) = &mut self.open {
-            open.waited = open.waited.saturating_add(inside);
-        }
+        open.waited = open.waited.saturating_add(inside);
         // The rest was in earlier looks.
         let rest = link.share - inside;
         if let Some(spent) = self.sums.spent.get_mut(number as usize) {
@@ -427,25 +441,32 @@ impl<'a> Walker<'a> {
     /// Ends the open call: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
-        let Some(open) = self.open.filter(|open| open.signature != NONE) else {
+        let open = self.open.as_ref().filter(|open| open.signature != NONE);
+        let Some(&Open {
+            signature,
+            leave,
+            begin,
+            worked,
+            waited,
+            ..
+        }) = open
+        else {
             return;
         };
-        if open.worked > 0 {
-            let number = self
-                .activities
-                .of_gap(self.thread, open.signature, open.signature);
-            add(&mut self.sums.spent, number, open.worked);
-            note_end(&mut self.ended, number, open.leave);
+        if worked > 0 {
+            let number = self.activities.of_gap(self.thread, signature, signature);
+            add(&mut self.sums.spent, number, worked);
+            note_end(&mut self.ended, number, leave);
         }
-        let inside = open.leave - open.begin - open.worked;
-        let waited = open.waited.min(inside);
-        let (number, meets) = self.activities.of_call(self.thread, open.signature);
+        let inside = leave - begin - worked;
+        let waited = waited.min(inside);
+        let (number, meets) = self.activities.of_call(self.thread, signature);
         add(&mut self.sums.spent, number, inside - waited);
-        note_end(&mut self.ended, number, open.leave);
+        note_end(&mut self.ended, number, leave);
         self.sums.waited += waited;
         if meets || self.met_group || !self.partners.is_empty() {
-            let row = self.thread.rows.get(open.signature as usize);
-            self.synchronise(row, members, (number, open.leave));
+            let row = self.thread.rows.get(signature as usize);
+            self.synchronise(row, members, (number, leave));
         }
     }
 
