@@ -155,6 +155,39 @@ fn a_chain_ends_where_it_begins() {
     assert_eq!(gains[2], MS as i64);
 }
 
+/// Ranks that are in a call of their own for so many ms, the last of which computes 30 ms then.
+fn long_calls(operation: u16, lasts: &[u64]) -> Vec<Calls> {
+    let mut all = ranks(lasts.len() as u32);
+    let (own, last) = (2 * MS, lasts.len() - 1);
+    let end = own + (lasts[last] + 30) * MS;
+    for (at, (rank, lasts)) in all.iter_mut().zip(lasts).enumerate() {
+        let signature = Signature {
+            operation,
+            ..Signature::default()
+        };
+        rank.call(1, init(), 0, MS);
+        let left = own + lasts * MS;
+        rank.call(5, signature, own, left);
+        let enter = if at == last { end } else { left };
+        rank.collective(10, number::MPI_Barrier, 0, enter, end + MS);
+        rank.call(40, finalize(), end + 2 * MS, end + 3 * MS);
+    }
+    all
+}
+
+#[test]
+fn a_long_call_becomes_as_long_as_those_of_others() {
+    let words = [("without_cause", "1")];
+    for operation in [number::MPI_File_write, number::MPI_Alloc_mem] {
+        // The mean of the others is 15 ms.
+        let gain = gains(long_calls(operation, &[10, 20, 80]), &words);
+        assert_eq!(gain, [65 * MS as i64], "{operation}");
+    }
+    // The others are in it for no time, just before they wait.
+    let alone = long_calls(number::MPI_File_write, &[0, 0, 80]);
+    assert_eq!(gains(alone, &words), [80 * MS as i64]);
+}
+
 #[test]
 fn threads_begin_when_their_rank_does() {
     let mut calls = vec![

@@ -19,7 +19,6 @@ fn wrong(case: &Case, expected: &Expected, report: &Report) -> Vec<String> {
     wrong
 }
 
-/// Generates and analyses in this process; returns the trace, too.
 /// The ledger charges the last member of a collective.
 fn last_alone() -> AnalyzeOptions {
     AnalyzeOptions {
@@ -28,6 +27,7 @@ fn last_alone() -> AnalyzeOptions {
     }
 }
 
+/// Generates and analyses in this process; returns the trace, too.
 fn check(case: &Case, options: &AnalyzeOptions) -> (tempfile::TempDir, Expected, Report) {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use laggard_engine::events::Events;
-use laggard_report::{Report, RootCause, ratio};
+use laggard_report::{Report, ratio};
 
 use crate::{Change, Scenario, predict};
 
@@ -28,7 +28,7 @@ pub fn add_gains(trace: &Path, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let causes = report.root_causes.as_deref().unwrap_or_default();
-    let known = (1..=causes.len().min(FIRST)).filter(|&number| is_answered(&causes[number - 1]));
+    let known = (1..=causes.len().min(FIRST)).filter(|&number| causes[number - 1].can_go());
     let known: Vec<usize> = known.collect();
     let scenarios: Vec<_> = known
         .iter()
@@ -50,12 +50,4 @@ pub fn add_gains(trace: &Path, report: &mut Report) -> Result<()> {
         found.serialization = Some(ratio(found.communication, transfer).min(1.0));
     }
     Ok(())
-}
-
-/// Whether something of the program can be taken out: the network is not of the program.
-fn is_answered(cause: &RootCause) -> bool {
-    match cause.activity.as_str() {
-        "computation" => cause.until.is_some(),
-        activity => activity != "latency",
-    }
 }

@@ -45,6 +45,17 @@ pub struct RootCause {
     pub hints: Vec<String>,
 }
 
+impl RootCause {
+    /// Whether a program is thinkable without it, so that its gain can be told: the network is not
+    /// of the program.
+    pub fn can_go(&self) -> bool {
+        match self.activity.as_str() {
+            "computation" => self.until.is_some(),
+            activity => activity != "latency",
+        }
+    }
+}
+
 /// Part of a root cause in the waits of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RootShare {

@@ -259,15 +259,16 @@ impl<'a> Walker<'a> {
         // Most calls neither wait nor are late: no call is copied.
         loop {
             let next_enter = next.map_or(i64::MAX, |at| columns.enter[at]);
-            if let Some((enter, number)) = self.entered() {
+            if let Some((times, number)) = self.entered() {
                 while let Some(this) = late.filter(|(_, late)| late.event <= number) {
                     self.blame(this, members);
                     late = lates.next();
                 }
-                // Of looks in vain, the one at that time waited.
+                // Of looks in vain, the one at that time waited. Calls entered at the same time as
+                // the one that waited, before it, took no time.
                 let is_due = |(_, (link, _)): &(u32, (&Link, &i64))| match link.is_polled() {
                     true => link.enter < next_enter,
-                    false => link.enter <= enter,
+                    false => (link.enter, link.leave) <= times,
                 };
                 while let Some((at, link)) = due.filter(is_due) {
                     self.wait(at, link, members);
@@ -314,11 +315,11 @@ impl<'a> Walker<'a> {
         self.columns = columns;
     }
 
-    /// Enter and number of the open call.
+    /// Enter and leave of the open call, and its number.
     #[inline]
-    fn entered(&self) -> Option<(i64, u64)> {
+    fn entered(&self) -> Option<((i64, i64), u64)> {
         let open = self.open.as_ref().filter(|open| open.signature != NONE)?;
-        Some((open.enter, open.number))
+        Some(((open.enter, open.leave), open.number))
     }
 
     /// The open call was late for another location.

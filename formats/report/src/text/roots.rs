@@ -164,9 +164,14 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
             }
         }
     }
-    if listed.iter().all(|root| root.gain_s.is_none()) {
-        let ask = "What the run gains without them: laggard what-if DIR --without-cause 1";
-        paragraph(out, ask, screen, style, Tone::Faint);
+    let mut answered = listed.iter().filter(|root| root.can_go());
+    if let Some(root) = answered.next()
+        && listed.iter().all(|root| root.gain_s.is_none())
+    {
+        let id = root.id.trim_start_matches("rc");
+        let ask =
+            format!("What the run gains without them: laggard what-if DIR --without-cause {id}");
+        paragraph(out, &ask, screen, style, Tone::Faint);
     }
     let hidden = listed.len().saturating_sub(SHOWN);
     let untraced = report.untraced_s.unwrap_or(0.0);
