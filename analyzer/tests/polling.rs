@@ -110,6 +110,43 @@ fn a_test_loop_waits_until_the_send() {
     assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
 }
 
+/// The critical path leaves a rank that looks in vain, as it leaves one that waits in one call.
+#[test]
+fn the_critical_path_leaves_looks_for_the_late_rank() {
+    let trace = |looks: bool| {
+        move || {
+            let mut r = ranks(2);
+            r[0].call(1, collective(number::MPI_Barrier, -1), 0, MS);
+            r[1].call(1, collective(number::MPI_Barrier, -1), 0, MS);
+            r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+            let request = r[1].irecv(20, 0, 5, 2 * MS);
+            if looks {
+                r[1].looks(21, number::MPI_Test, 10 * MS, 61 * MS, 100 * US);
+                r[1].test(21, &[request], 61 * MS, 61 * MS + US);
+            } else {
+                r[1].waitall(21, &[(request, None)], 10 * MS, 61 * MS + US);
+            }
+            r[0].call(40, collective(number::MPI_Barrier, -1), 62 * MS, 63 * MS);
+            r[1].call(40, collective(number::MPI_Barrier, -1), 62 * MS, 63 * MS);
+            r
+        }
+    };
+    let of = |report: &Report| {
+        let path = report.critical_path.clone().unwrap();
+        let rank_0 = path.ranks.iter().find(|share| share.rank == 0);
+        let first = &path.profile[0];
+        assert_eq!(
+            (first.kind.as_str(), first.location.line),
+            ("computation", 1)
+        );
+        let busy = report.parallelism.as_ref().unwrap();
+        (rank_0.unwrap().seconds, first.seconds, busy.speedup)
+    };
+    let (looks, waits) = (of(&report(trace(true))), of(&report(trace(false))));
+    assert_eq!((looks.0, looks.1), (waits.0, waits.1));
+    assert!((looks.2 - waits.2).abs() < 1e-3, "{looks:?} {waits:?}");
+}
+
 #[test]
 fn what_was_there_already_is_not_waited_for() {
     let report = report(|| {

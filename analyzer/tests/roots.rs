@@ -295,13 +295,34 @@ fn eight_late_members_are_known() {
         (root.severity_s * 1e3 - waiting as f64).abs() < 1e-6,
         "{root:?}"
     );
-    // Rank 4 comes at 6 ms as the first of eight. Ranks 0 to 3 came 4, 3, 2 and 1 ms before.
-    let causes = report.bottlenecks[0].causes.iter();
-    let charged: f64 = causes.map(|cause| cause.severity_s * 1e3).sum();
-    assert!(
-        (charged - (waiting as f64 - 10.0)).abs() < 1e-6,
-        "{charged}"
-    );
+    // From 5 ms on, when rank 3 came, eight are missing. Ranks 0 to 2 came 3, 2 and 1 ms before.
+    let found = &report.bottlenecks[0];
+    let charged: f64 = found
+        .causes
+        .iter()
+        .map(|cause| cause.severity_s * 1e3)
+        .sum();
+    assert!((charged - (waiting as f64 - 6.0)).abs() < 1e-6, "{charged}");
+    let several = found.several_s.unwrap();
+    assert!((several * 1e3 - 6.0).abs() < 1e-6, "{several}");
+    let quartiles = report.metrics["wait_at_barrier"].quartiles_s.unwrap();
+    for (found, ms) in quartiles.iter().zip([3.0, 6.0, 9.0]) {
+        assert!((found * 1e3 - ms).abs() <= 0.016 * ms, "{quartiles:?}");
+    }
+}
+
+/// Of nine members, eight are late: all are known.
+#[test]
+fn exactly_eight_late_members_have_all_the_blame() {
+    let mut all = ranks(9);
+    for (rank, calls) in (0..).zip(&mut all) {
+        calls.collective(10, number::MPI_Barrier, 0, (2 + 8 * rank) * MS, 80 * MS);
+    }
+    let report = analyze(all);
+    let found = &report.bottlenecks[0];
+    let charged: f64 = found.causes.iter().map(|cause| cause.severity_s).sum();
+    assert!((charged - found.severity_s).abs() < 1e-9, "{charged}");
+    assert_eq!(found.several_s, None);
 }
 
 /// What ranks do, one after the other.

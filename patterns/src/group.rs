@@ -9,7 +9,7 @@ mod collective;
 mod synchronisation;
 
 pub use collective::{early_reduce, early_scan, late_broadcast, late_reduce_contribution};
-pub use synchronisation::{completion, wait_before_last};
+pub use synchronisation::{completion, until_first_out, wait_before_last};
 
 pub(crate) use collective::{
     EARLY_REDUCE, EARLY_SCAN, LATE_BROADCAST, LATE_REDUCE_CONTRIBUTION, NXN_COMPLETION, WAIT_AT_NXN,

@@ -20,3 +20,19 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
     unit: Unit::Seconds,
     part: Part::Unknown,
 };
+
+pub(crate) static PARTNER_WITHOUT_TRACE: Pattern = Pattern {
+    id: "partner_without_trace",
+    parent: "lost",
+    name: "Partner without a trace",
+    summary: "A call needed a rank whose trace is missing or ends before.",
+    description: "Nobody knows when that rank came. What the call took beyond other waiting may be \
+        waiting for it: who started that is not known, and what others waited for this call ends \
+        here, too. Record all ranks, until the end of the program, to learn more.",
+    condition: "a call received a message of which no send is recorded, or took part in a \
+        collective of which not all members are",
+    severity: "leave - max(enter, what other patterns charge until); of a collective until the \
+        first member left",
+    unit: Unit::Seconds,
+    part: Part::Within,
+};

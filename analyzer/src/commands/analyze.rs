@@ -111,6 +111,7 @@ fn settings(options: &Analyze) -> Result<AnalyzeOptions> {
             baseline_ratio: options.baseline_ratio,
             deviation_ratio: options.deviation_ratio,
             baseline: table.as_ref().map(|table| table.description.clone()),
+            ..Settings::default()
         },
         charge_last: options.charge == Charge::Last,
         fast: options.fast,

@@ -102,6 +102,10 @@ pub fn about(report: &Report) -> Markup {
                             (line("Clocks", &format!("compared to {} or better", duration(error))))
                         }
                         (line("Looked at", &measured))
+                        @if settings.fast { (line("Left out", "root causes (--fast)")) }
+                        @if settings.charge_last {
+                            (line("Blame", "the last member of a collective has all of it"))
+                        }
                         @if let Some(baseline) = &settings.baseline {
                             (line("Baseline", &sentence(baseline)))
                         }

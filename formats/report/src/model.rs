@@ -287,6 +287,12 @@ pub struct Settings {
     /// The baseline table, if one was given: what it says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// Root causes were left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fast: bool,
+    /// The last member of a collective has all the blame.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub charge_last: bool,
 }
 
 impl Default for Settings {
@@ -297,6 +303,8 @@ impl Default for Settings {
             baseline_ratio: 1.5,
             deviation_ratio: 2.0,
             baseline: None,
+            fast: false,
+            charge_last: false,
         }
     }
 }
@@ -597,6 +605,10 @@ pub struct Metric {
     /// Of `total_s`, what was lost to ranks on other hosts, if the run had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inter_node_s: Option<f64>,
+    /// First quartile, median and third quartile of the time lost in an instance, to 1.6 %; absent
+    /// for fewer than five instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quartiles_s: Option<[f64; 3]>,
     /// The most severe instances, the worst first, each of another call or place; five at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst_instances: Vec<SevereInstance>,
@@ -729,6 +741,13 @@ pub struct Bottleneck {
     /// The part lost to ranks on other hosts, if the run had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inter_node_s: Option<f64>,
+    /// First quartile, median and third quartile of the time lost in an instance, to 1.6 %; absent
+    /// for fewer than five instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quartiles_s: Option<[f64; 3]>,
+    /// The part lost while more members of a collective were missing than are known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub several_s: Option<f64>,
     /// Whom they waited for, the largest share first.
     pub causes: Vec<Cause>,
     /// Listed root causes that start it, the largest part first; those of a twentieth or more.

@@ -136,6 +136,13 @@ pub fn wait_before_last(own: Interval, last_enter: i64) -> i64 {
     own.before(last_enter)
 }
 
+/// Until the first member is out, since the last one that is known entered, ns: an unknown one may
+/// have come later. `min(first_out, leave) - max(enter, last)`.
+#[inline]
+pub fn until_first_out(own: Interval, last_enter: i64, first_out: i64) -> i64 {
+    own.before(first_out) - own.before(last_enter)
+}
+
 /// Completion: `leave - max(first_out, last)`, ns: time in the operation after all were there and
 /// the first had left.
 #[inline]

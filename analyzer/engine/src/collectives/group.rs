@@ -4,58 +4,18 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use laggard_patterns::{Interval, PatternId, group, window};
 use laggard_trace::PEER_ROOT;
 use laggard_trace::calls::{self, NUMBERS, Shape};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
-use crate::basics::ends::NONE;
 use crate::basics::intern::Group;
 use crate::collectives::between::Between;
+use crate::collectives::late::{Whole, arrange, is_shared, keep_latest, keeps_members, order};
 use crate::collectives::own::Collectives;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
 use crate::stream::rows::Row;
-use crate::waits::charging::{Loss, Whom};
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
-
-/// Whether single members matter, not only the first and the last.
-fn keeps_members(shape: Shape) -> bool {
-    matches!(shape, Shape::Prefix | Shape::Neighbourhood)
-}
-
-/// Most late members that are known by name.
-const MOST_LATE: usize = 8;
-
-/// Whether all members that are still missing share the blame for a wait.
-fn is_shared(shape: Shape) -> bool {
-    matches!(
-        shape,
-        Shape::Barrier
-            | Shape::PeBarrier
-            | Shape::AllToAll
-            | Shape::AllToOne
-            | Shape::Management
-            | Shape::WindowCreate
-            | Shape::WindowFree
-            | Shape::CollectiveIo
-            | Shape::Finalize
-    )
-}
-
-/// Adds a member if it is one of the latest.
-fn keep_latest(latest: &mut Vec<Member>, member: Member) {
-    if latest.len() < MOST_LATE {
-        latest.push(member);
-        return;
-    }
-    let by_enter = |m: &&mut Member| (m.party.enter, std::cmp::Reverse(m.party.rank));
-    let first = latest.iter_mut().min_by_key(by_enter);
-    if let Some(first) = first.filter(|first| member.party.is_later(&first.party)) {
-        *first = member;
-    }
-}
 
 /// The agent that joins the folds of a collective.
 pub fn owner(group: u64, n: u64, agents: usize) -> usize {
@@ -86,19 +46,16 @@ impl Part {
     }
 }
 
-/// What late members did, with the numbers of their calls. At most two, if only the first and the
-/// last matter.
-type Details = SmallVec<[Detail; 2]>;
-
 /// One collective. Holds this agent's members, and all members once it is settled.
 #[derive(Debug, Default)]
 pub struct Instance {
     fold: Fold,
-    /// Single members, if the shape needs them; by local rank once it is settled. For a fence: the
-    /// transfers before it, see [`Epochs::fence`](crate::memory::epochs::Epochs::fence). If the
-    /// blame is shared: the latest ones that others wait for, by enter once it is settled.
+    /// See [`arrange`].
     members: Vec<Member>,
-    details: Details,
+    /// Of a scan, once it is settled: their positions, the latest first.
+    order: Vec<u32>,
+    /// What late members did, with the numbers of their calls.
+    details: Vec<Detail>,
     /// Members that may still ask for the outcome: they wait, or have not completed a non-blocking
     /// collective.
     interested: AtomicU32,
@@ -137,6 +94,8 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Members with a trace, in all agents.
     pub expected: Vec<u32>,
+    /// By group: whether a member has no trace.
+    pub missed: Vec<bool>,
     /// Neighbours in communicators with a topology.
     pub topology: Topology,
     lines: Vec<Line>,
@@ -162,6 +121,7 @@ impl Groups {
         let lines = groups.iter().map(|_| Line::default()).collect();
         Groups {
             groups,
+            missed: vec![false; expected.len()],
             expected,
             topology,
             lines,
@@ -204,7 +164,7 @@ impl Groups {
             }
             if *instance.interested.get_mut() > 0 {
                 instance.fold.group = self.groups[group].id;
-                instance.settle(&self.topology, detail);
+                instance.settle((&self.topology, self.shares), detail);
             }
         }
     }
@@ -287,6 +247,9 @@ impl Groups {
         if let Some(instance) = self.known(fold.group, fold.n) {
             instance.fold = *fold;
             instance.members = members.to_vec();
+            if fold.shape() == Shape::Prefix {
+                instance.order = order(members);
+            }
             instance.is_settled = true;
         }
     }
@@ -295,6 +258,15 @@ impl Groups {
     pub fn detail(&mut self, told: &Told) {
         if let Some(instance) = self.known(told.group, told.n) {
             instance.details.push(told.detail);
+        }
+    }
+
+    /// A settled collective.
+    pub fn whole<'i>(&'i self, instance: &'i Instance, group: u32) -> Whole<'i> {
+        let is_missed = self.missed.get(group as usize).copied();
+        Whole {
+            is_missed: is_missed.unwrap_or(false),
+            ..instance.whole(&self.topology, self.shares)
         }
     }
 
@@ -390,7 +362,8 @@ impl Fold {
         }
     }
 
-    fn is_anybody_awaited(&self) -> bool {
+    /// Whether a member provides something to others.
+    pub fn is_anybody_awaited(&self) -> bool {
         self.last.enter != i64::MIN
     }
 
@@ -404,117 +377,9 @@ impl Fold {
 impl Party {
     /// Whether it entered after another; of two at once the lower rank counts as later.
     #[inline]
-    fn is_later(&self, other: &Party) -> bool {
+    pub fn is_later(&self, other: &Party) -> bool {
         self.enter > other.enter || (self.enter == other.enter && self.rank < other.rank)
     }
-}
-
-/// The members of a complete collective that can cause another's loss, each once. If single members
-/// matter, sorts them and tells each its late member.
-pub fn name_late(fold: &Fold, members: &mut [Member], topology: &Topology) -> SmallVec<[Party; 2]> {
-    let is_late = |party: &&Party| party.enter > fold.first_enter;
-    let ends: &[&Party] = match fold.shape() {
-        Shape::Init | Shape::Single => &[],
-        Shape::Fence => {
-            let transfers = last_transfers(members);
-            let all = transfers.chain([fold.last]);
-            let mut all: SmallVec<[Party; 2]> = all.filter(|party| is_late(&party)).collect();
-            all.sort_unstable_by_key(|party| (party.rank, party.event));
-            all.dedup_by_key(|party| (party.rank, party.event));
-            return all;
-        }
-        Shape::Prefix | Shape::Neighbourhood => {
-            members.sort_unstable_by_key(|member| (member.local_rank, member.party.rank));
-            match fold.shape() {
-                Shape::Prefix => pair_with_lower(members),
-                _ => pair_with_neighbours(fold.group, members, topology),
-            }
-            return named(members);
-        }
-        _ if !fold.is_anybody_awaited() => &[],
-        shape if is_shared(shape) && !members.is_empty() => {
-            members.sort_unstable_by_key(|m| (m.party.enter, std::cmp::Reverse(m.party.rank)));
-            let first = (shape == Shape::AllToOne).then_some(fold.first);
-            let latest = members.iter().map(|member| member.party);
-            let first = first.filter(|first| latest.clone().all(|m| m.rank != first.rank));
-            let all = first.into_iter().chain(latest);
-            return all.filter(|party| is_late(&party)).collect();
-        }
-        Shape::AllToOne if fold.first.rank != fold.last.rank => &[&fold.first, &fold.last],
-        _ => &[&fold.last],
-    };
-    ends.iter().copied().filter(is_late).copied().collect()
-}
-
-/// The transfer that left last, for each target, of the transfers before a fence. Ties go to the
-/// lower rank. Sorts them by target.
-fn last_transfers(transfers: &mut [Member]) -> impl Iterator<Item = Party> {
-    let key = |m: &Member| {
-        (
-            m.local_rank,
-            std::cmp::Reverse((m.leave, std::cmp::Reverse(m.party.rank))),
-        )
-    };
-    transfers.sort_unstable_by_key(key);
-    let targets = transfers.chunk_by(|a, b| a.local_rank == b.local_rank);
-    targets.map(|of_target| of_target[0].party)
-}
-
-/// Each member waits for the latest of the lower ranks.
-fn pair_with_lower(members: &mut [Member]) {
-    let mut latest = NONE;
-    for at in 0..members.len() {
-        members[at].late = latest;
-        let party = &members[at].party;
-        if latest == NONE || party.is_later(&members[latest as usize].party) {
-            latest = at as u32;
-        }
-    }
-}
-
-/// Each member that asks waits for the latest of its neighbours. If the neighbours are unknown, any
-/// member that entered before it left may be one, and nobody knows when they were through.
-fn pair_with_neighbours(group: u64, members: &mut [Member], topology: &Topology) {
-    for at in 0..members.len() {
-        let own = &members[at];
-        if own.asks == 0 {
-            continue;
-        }
-        let position = |source: &u32| members.binary_search_by_key(source, |m| m.local_rank).ok();
-        let sources = topology.sources(group, own.party.rank);
-        let needed: SmallVec<[usize; 8]> = match sources {
-            Some(sources) => sources.iter().filter_map(position).collect(),
-            None => (0..members.len())
-                .filter(|&other| members[other].party.enter <= own.leave)
-                .collect(),
-        };
-        let later = |latest: usize, other: usize| {
-            let is_later = members[other].party.is_later(&members[latest].party);
-            if is_later { other } else { latest }
-        };
-        let latest = needed.iter().copied().filter(|&other| other != at);
-        let latest = latest.reduce(later);
-        let complete = latest.map_or(i64::MIN, |latest| members[latest].party.enter);
-        let complete = complete.max(own.party.enter);
-        let leaves = needed.iter().map(|&other| members[other].leave);
-        let through = leaves.chain([own.leave]).filter(|&leave| leave >= complete);
-        let through = through.min().filter(|_| sources.is_some());
-        members[at].late = latest.map_or(NONE, |latest| latest as u32);
-        members[at].through = through.unwrap_or(i64::MAX);
-    }
-}
-
-/// The members that the asking ones waited for.
-fn named(members: &[Member]) -> SmallVec<[Party; 2]> {
-    let late = members.iter().filter(|member| member.asks != 0);
-    let late = late.filter_map(|member| {
-        let late = members.get(member.late as usize)?;
-        (late.party.enter > member.party.enter).then_some(member.late)
-    });
-    let mut late: Vec<u32> = late.collect();
-    late.sort_unstable();
-    late.dedup();
-    late.iter().map(|&at| members[at as usize].party).collect()
 }
 
 /// Joins the folds that agents send to the owner.
@@ -581,215 +446,49 @@ impl Owned {
 
 impl Instance {
     /// Settles a collective that all members have entered.
-    fn settle(&mut self, topology: &Topology, detail: impl Fn(&Party, &Fold) -> Option<Detail>) {
-        let late = name_late(&self.fold, &mut self.members, topology);
+    fn settle(
+        &mut self,
+        (topology, shares): (&Topology, bool),
+        detail: impl Fn(&Party, &Fold) -> Option<Detail>,
+    ) {
+        self.order = arrange(&self.fold, &mut self.members, topology);
+        let late = self.whole(topology, shares).name_late();
         let details = late.iter().filter_map(|party| detail(party, &self.fold));
-        self.details.extend(details);
+        self.details = details.collect();
         self.is_settled = true;
+    }
+
+    /// All of it, once it is settled.
+    fn whole<'i>(&'i self, topology: &'i Topology, shares: bool) -> Whole<'i> {
+        Whole {
+            fold: &self.fold,
+            members: &self.members,
+            order: &self.order,
+            topology,
+            shares,
+            is_missed: false,
+        }
+    }
+
+    /// What late members did.
+    pub fn details(&self) -> &[Detail] {
+        &self.details
+    }
+
+    /// Whom the member needs that enters last. `row` is the collective's.
+    pub fn needed(&self, row: &Row) -> Option<&Party> {
+        let is_needed = match row.shape {
+            // Only the root counts, or only the members that provide data.
+            Shape::OneToAll | Shape::AllToOne => true,
+            _ => row.meets,
+        };
+        self.last_awaited().filter(|_| is_needed)
     }
 
     /// The last member to enter that provides something to others, if there is one.
     pub fn last_awaited(&self) -> Option<&Party> {
         let is_there = self.fold.is_anybody_awaited();
         is_there.then_some(&self.fold.last)
-    }
-
-    /// The shares of the late members in a wait from one moment until another, ns: the time between
-    /// two successive enters is divided equally among all that are missing (the Shapley value of
-    /// "until all are there"). Time in which more are missing than are known is left out.
-    fn shares(&self, from: i64, until: i64) -> SmallVec<[(i64, Party); MOST_LATE]> {
-        let late = self.members.partition_point(|m| m.party.enter <= from);
-        let late = &self.members[late..];
-        let mut shares: SmallVec<[(i64, Party); MOST_LATE]> =
-            late.iter().map(|member| (0, member.party)).collect();
-        let is_whole = late.len() < MOST_LATE || self.fold.count as usize <= MOST_LATE;
-        let mut since = match late.first() {
-            Some(first) if !is_whole => first.party.enter,
-            _ => from,
-        };
-        for at in 0..shares.len() {
-            let until = shares[at].1.enter.min(until);
-            let missing = (shares.len() - at) as i64;
-            let time = (until - since).max(0);
-            for (share, _) in &mut shares[at..] {
-                *share += time / missing;
-            }
-            if let Some((share, _)) = shares.last_mut() {
-                *share += time % missing;
-            }
-            since = since.max(until);
-        }
-        shares.retain(|(share, _)| *share > 0);
-        shares
-    }
-
-    /// The last transfer before a fence into the memory of this world rank.
-    fn last_transfer(&self, rank: u32) -> Option<&Member> {
-        let at = self.members.partition_point(|m| m.local_rank < rank);
-        self.members.get(at).filter(|m| m.local_rank == rank)
-    }
-
-    /// The member `local_rank`, and the one that it waited for, if single members matter.
-    fn awaited_by(&self, local_rank: u32) -> Option<(&Member, &Party)> {
-        let at = self
-            .members
-            .binary_search_by_key(&local_rank, |m| m.local_rank);
-        let own = &self.members[at.ok()?];
-        Some((own, &self.members.get(own.late as usize)?.party))
-    }
-}
-
-/// Names a waiting member's losses in a collective. `rank` and `local_rank` are the member's, `row`
-/// is the collective's. A loss without cause was due to the library, not to a member.
-pub fn losses(
-    waiter: &Waiter,
-    instance: &Instance,
-    (rank, local_rank): (u32, impl FnOnce() -> u32),
-    row: &Row,
-    found: impl FnMut(Loss),
-) {
-    let own = Interval::new(waiter.enter, waiter.leave);
-    let fold = &instance.fold;
-    let operation = row.operation;
-    let mut member = Losing {
-        instance,
-        operation,
-        found,
-    };
-    let last = fold.last.enter;
-    let waited = group::wait_before_last(own, last);
-    let completed = |pattern| (pattern, group::completion(own, fold.first_leave, last));
-    let is_known = !waiter.posted && fold.first_leave != i64::MAX;
-    let mut lose_completion = |(pattern, severity): (PatternId, i64)| {
-        if is_known {
-            member.lose(pattern, severity, None);
-        }
-    };
-    let for_last = match row.shape {
-        Shape::Barrier => {
-            lose_completion(completed(PatternId::BarrierCompletion));
-            PatternId::WaitAtBarrier
-        }
-        Shape::PeBarrier => {
-            lose_completion(completed(PatternId::BarrierCompletion));
-            PatternId::WaitAtShmemBarrier
-        }
-        Shape::AllToAll => {
-            lose_completion(completed(PatternId::NxnCompletion));
-            PatternId::WaitAtNxn
-        }
-        Shape::Init => return lose_completion(completed(PatternId::InitCompletion)),
-        Shape::Neighbourhood => {
-            // Data that came after this member left was not needed.
-            if let Some((known, late)) = instance.awaited_by(local_rank())
-                && late.enter <= own.leave
-            {
-                let completion = group::completion(own, known.through, late.enter);
-                lose_completion((PatternId::NxnCompletion, completion));
-                let severity = group::wait_before_last(own, late.enter);
-                member.lose(PatternId::WaitAtNxn, severity, Some(late));
-            }
-            return;
-        }
-        Shape::Prefix => {
-            if let Some((_, late)) = instance.awaited_by(local_rank()) {
-                let severity = group::early_scan(own, late.enter);
-                member.lose(PatternId::EarlyScan, severity, Some(late));
-            }
-            return;
-        }
-        Shape::AllToOne if fold.is_anybody_awaited() => {
-            let early = group::early_reduce(own, fold.first.enter);
-            let rest = group::late_reduce_contribution(own, last, early);
-            member.lose(PatternId::EarlyReduce, early, Some(&fold.first));
-            let from = own.enter + early;
-            return member.lose_shared(PatternId::LateReduceContribution, rest, from);
-        }
-        Shape::OneToAll => {
-            // Only the root is awaited.
-            let severity = group::late_broadcast(own, last);
-            return member.lose(PatternId::LateBroadcast, severity, Some(&fold.last));
-        }
-        Shape::Management => PatternId::WaitAtCommManagement,
-        Shape::WindowCreate => PatternId::WaitAtWindowCreate,
-        Shape::WindowFree => PatternId::WaitAtWindowFree,
-        Shape::CollectiveIo => PatternId::WaitAtCollectiveIo,
-        Shape::Finalize => PatternId::WaitAtFinalize,
-        Shape::Fence => {
-            // A member that need not wait did not, if it left before the last one entered.
-            if row.lifted && own.leave < last {
-                return;
-            }
-            let transfer = instance.last_transfer(rank);
-            let early = transfer.map_or(0, |t| window::early_fence(own, t.leave).min(waited));
-            member.lose(PatternId::EarlyFence, early, transfer.map(|t| &t.party));
-            let pattern = match instance.members.is_empty() {
-                true => PatternId::WaitAtFenceSync,
-                false => PatternId::WaitAtFence,
-            };
-            return member.lose(pattern, waited - early, Some(&fold.last));
-        }
-        Shape::AllToOne | Shape::Single => return,
-    };
-    member.lose_shared(for_last, waited, own.enter);
-}
-
-/// A member that lost time in a collective.
-struct Losing<'i, F> {
-    instance: &'i Instance,
-    operation: u16,
-    found: F,
-}
-
-impl<F: FnMut(Loss)> Losing<'_, F> {
-    /// What a late member did, as far as it is known.
-    fn detail(&self, late: &Party) -> Detail {
-        let mut details = self.instance.details.iter();
-        let known = details.find(|known| (known.rank, known.event) == (late.rank, late.event));
-        known.copied().unwrap_or(Detail {
-            rank: late.rank,
-            thread: late.thread,
-            operation: self.operation,
-            time: late.enter,
-            event: late.event,
-            ..Detail::default()
-        })
-    }
-
-    fn lose_to(&mut self, pattern: PatternId, severity: i64, whom: Whom) {
-        if severity > 0 {
-            (self.found)(Loss {
-                whom,
-                left: self.instance.fold.first_leave,
-                ..Loss::sure(pattern, severity, None)
-            });
-        }
-    }
-
-    fn lose(&mut self, pattern: PatternId, severity: i64, late: Option<&Party>) {
-        match late {
-            None => self.lose_to(pattern, severity, Whom::Nobody),
-            Some(late) => self.lose_to(pattern, severity, Whom::One(&self.detail(late))),
-        }
-    }
-
-    /// A wait for all members, from one moment on, ns.
-    fn lose_shared(&mut self, pattern: PatternId, severity: i64, from: i64) {
-        let instance = self.instance;
-        if instance.members.is_empty() || !is_shared(instance.fold.shape()) {
-            return self.lose(pattern, severity, Some(&instance.fold.last));
-        }
-        let shares = instance.shares(from, from.saturating_add(severity));
-        match &shares[..] {
-            [(share, late)] if *share == severity => self.lose(pattern, severity, Some(late)),
-            shares => {
-                let late = shares
-                    .iter()
-                    .map(|(share, late)| (*share, self.detail(late)));
-                let late: SmallVec<[_; MOST_LATE]> = late.collect();
-                self.lose_to(pattern, severity, Whom::Several(&late));
-            }
-        }
     }
 }
 
@@ -827,16 +526,6 @@ pub struct GroupEntry {
     pub computed: i64,
     /// Whether the member will ask for the outcome.
     pub asks: bool,
-}
-
-/// The last member to enter of those that a member needs. `row` is the collective's.
-pub fn needed<'i>(instance: &'i Instance, row: &Row) -> Option<&'i Party> {
-    let is_needed = match row.shape {
-        // Only the root counts, or only the members that provide data.
-        Shape::OneToAll | Shape::AllToOne => true,
-        _ => row.meets,
-    };
-    instance.last_awaited().filter(|_| is_needed)
 }
 
 /// Whether ranks did not meet in a region of the program; `fold` is complete. True if a member left

@@ -5,5 +5,7 @@
 
 pub mod between;
 pub mod group;
+pub mod late;
+pub mod losing;
 pub mod own;
 pub mod topology;

@@ -15,6 +15,7 @@ use crate::judge::account::Settled;
 use crate::judge::profile::LocationTimes;
 use crate::stream::rows::TimeClass;
 use crate::stream::traffic::Traffic;
+use crate::waits::spread::Spread;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
 
 /// Runs of up to this many locations list all of them.
@@ -139,6 +140,8 @@ pub struct Folded {
     pub instances: u64,
     /// Part of the severity lost to a member on another host.
     pub inter_host: u64,
+    /// The instances by time lost.
+    pub spread: Spread,
     /// Part of the severity that is in doubt.
     pub doubt: u64,
     /// The ranks that lost time.
@@ -198,6 +201,7 @@ impl Folded {
             severity: sums.severity,
             instances: sums.instances,
             inter_host: sums.inter_host,
+            spread: sums.spread,
             doubt: sums.doubt,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
             ranks: sums.ranks,
@@ -214,6 +218,7 @@ impl Folded {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.spread.merge(&other.spread);
         self.doubt = self.doubt.saturating_add(other.doubt);
         self.rank_set.merge(other.rank_set);
         self.ranks.extend(other.ranks);

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use laggard_patterns::Interval;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::basics::ends::NONE;
 use crate::basics::room::make_room;
@@ -163,6 +163,8 @@ pub struct Calls {
     concluded: Vec<u32>,
     /// Calls whose last question nobody can answer.
     unanswerable: Vec<u32>,
+    /// Calls that need a rank without a trace, or a part of one that is cut off.
+    partnerless: FxHashSet<u32>,
     /// Send times of the messages with a question, in the order of their receipt; kept while a late
     /// sender before them is not named.
     sent: Vec<i64>,
@@ -245,7 +247,10 @@ impl Calls {
     #[inline(always)]
     pub fn end(&mut self, slot: u32) {
         if self.opened == 0 {
-            self.forget(slot);
+            match self.partnerless.contains(&slot) {
+                true => self.concluded.push(slot),
+                false => self.forget(slot),
+            }
             return;
         }
         self.waiting += 1;
@@ -420,6 +425,7 @@ impl Calls {
     /// A question that nobody can answer: the peer has no trace.
     pub fn unanswerable(&mut self, token: Token) {
         self.note_sent(token.message, UNKNOWN);
+        self.partnerless(token.call);
         if token.call != NONE {
             // The call may still ask more.
             self.unanswerable.push(token.call);
@@ -485,7 +491,9 @@ impl Calls {
     fn conclude(&mut self, slot: u32) {
         let call = &self.calls[slot];
         let is_late = call.sender != NONE || call.receiver != NONE || call.group != NONE;
-        if is_late || !self.partners.is_empty() && self.partners.contains_key(&slot) {
+        let is_missed = || !self.partnerless.is_empty() && self.partnerless.contains(&slot);
+        let is_stalled = || !self.partners.is_empty() && self.partners.contains_key(&slot);
+        if is_late || is_stalled() || is_missed() {
             make_room(&mut self.concluded, 1, 0);
             self.concluded.push(slot);
         } else {
@@ -494,9 +502,32 @@ impl Calls {
         self.waiting -= 1;
     }
 
+    /// The call begun last needs a rank without a trace.
+    #[cold]
+    pub fn partnerless(&mut self, slot: u32) {
+        if slot != NONE {
+            self.partnerless.insert(slot);
+            self.changed = true;
+        }
+    }
+
+    /// Whether the send of a message that a call received is unknown at the end.
+    fn is_unanswered(&self, slot: u32) -> bool {
+        let call = &self.calls[slot];
+        if call.received == 0 {
+            return false;
+        }
+        let messages = self.sent.iter().skip(self.first_message(call));
+        let mut messages = messages.take(call.received as usize);
+        messages.any(|&sent| sent == UNANSWERED)
+    }
+
     /// Drops a call, and what is known of it.
     #[inline]
     fn forget(&mut self, slot: u32) {
+        if !self.partnerless.is_empty() {
+            self.partnerless.remove(&slot);
+        }
         if !self.partners.is_empty() {
             self.partners.remove(&slot);
         }

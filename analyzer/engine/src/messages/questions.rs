@@ -174,7 +174,11 @@ impl Asker {
         n: u64,
     ) {
         let end = &mut receives.list[channel as usize];
-        if end.agent == NONE || !self.should_ask(call) {
+        if !self.should_ask(call) {
+            return;
+        }
+        if end.agent == NONE {
+            self.calls.partnerless(call.slot);
             return;
         }
         let token = self.calls.message(call, end.key.1);

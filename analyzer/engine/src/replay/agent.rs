@@ -8,7 +8,9 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::clock::causality::Violations;
 use crate::collectives::between::Between;
-use crate::collectives::group::{Groups, Owned, losses, name_late, needed, owner};
+use crate::collectives::group::{Groups, Owned, owner};
+use crate::collectives::late::{Whole, arrange};
+use crate::collectives::losing::losses;
 use crate::messages::channel::Channel;
 use crate::messages::channel::POSTED;
 use crate::messages::charges::Losses;
@@ -588,7 +590,17 @@ impl<'a> Agent<'a> {
         for mut joined in std::mem::take(&mut self.owned.complete) {
             let fold = &mut joined.fold;
             fold.members = joined.members.len() as u32;
-            for late in name_late(fold, &mut joined.members, &self.groups.topology) {
+            let topology = &self.groups.topology;
+            let order = arrange(fold, &mut joined.members, topology);
+            let whole = Whole {
+                fold,
+                members: &joined.members,
+                order: &order,
+                topology,
+                shares: self.groups.shares,
+                is_missed: false,
+            };
+            for late in whole.name_late() {
                 let to = &mut self.answering[self.agent_of[late.rank as usize] as usize];
                 to.inquiries.push(Inquiry {
                     group: fold.group,
@@ -647,7 +659,7 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
         let row = &threads[thread].rows[waiter.collective as usize];
         let charged = &mut charged[thread];
         let is_settled = groups.charged(waiter, |instance| {
-            if let Some(last) = needed(instance, row) {
+            if let Some(last) = instance.needed(row) {
                 if last.enter > waiter.leave {
                     let by = last.enter - waiter.leave;
                     calls.violations.collectives.note(by);
@@ -658,16 +670,17 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
             }
             let local = || local_ranks.get(&waiter.group).copied().unwrap_or(0);
             let own = (number, local);
+            let settled = (&groups.whole(instance, waiter.group), instance.details());
             if waiter.call == NONE {
                 let waiting = waiter.waiting(number);
-                losses(waiter, instance, own, row, |loss| {
+                losses(waiter, settled, own, row, |loss| {
                     charged.charge(hosts, waiting, loss);
                 });
                 return;
             }
             // The call may have waited longer for another request.
             let mut lost = Losses::default();
-            losses(waiter, instance, own, row, |loss| lost.0.push(loss.into()));
+            losses(waiter, settled, own, row, |loss| lost.0.push(loss.into()));
             calls.collective_ended(waiter.call, 1, lost);
         });
         !is_settled

@@ -60,9 +60,9 @@ impl Judged {
         })
     }
 
-    /// Notes in the profile the calls in groups with a member without a trace.
+    /// Notes the groups with a member without a trace, and in the profile the calls in them.
     pub fn note_missing_members(&mut self, opened: &Opened, profiled: &[Profiled]) {
-        let (numbers, groups) = (&self.numbers, &self.groups);
+        let (numbers, groups) = (&self.numbers, &mut self.groups);
         note_missing_members(
             &opened.locations,
             profiled,
@@ -224,28 +224,28 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
     (numbers, Groups::new(list, expected, topology))
 }
 
-/// Notes in the profile the calls in groups with a member without a trace.
+/// Notes the groups with a member without a trace, and in the profile the calls in them.
 fn note_missing_members(
     locations: &[Location],
     profiled: &[Profiled],
     numbers: &Interner<u64>,
-    groups: &Groups,
+    groups: &mut Groups,
     profile: &mut Profile,
 ) {
     for (location, profiled) in locations.iter().zip(profiled) {
         let sizes = sizes(location);
         for signature in location.definitions.signatures() {
-            let traced = numbers
-                .find(&signature.group)
-                .map(|number| groups.expected[number as usize]);
+            let Some(number) = numbers.find(&signature.group) else {
+                continue;
+            };
+            let traced = groups.expected[number as usize];
             let size = sizes.get(&signature.group);
+            if !signature.has(flags::COLLECTIVE) || size.is_none_or(|&size| size <= traced) {
+                continue;
+            }
+            groups.missed[number as usize] = true;
             let path = profiled.paths.get(signature.call_path as usize);
-            if signature.has(flags::COLLECTIVE)
-                && traced
-                    .zip(size)
-                    .is_some_and(|(traced, &size)| traced < size)
-                && let Some(sums) =
-                    path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
+            if let Some(sums) = path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
             {
                 sums.members_missing = true;
             }

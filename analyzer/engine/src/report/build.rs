@@ -8,7 +8,7 @@ use laggard_report::units::duration;
 use laggard_report::{
     AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, EndOperation,
     InCalls, Instance, LocationClass, LocationSums, LocationTimes as Times, Metric, PhasesOfRun,
-    RankClass, RankShare, Report, Run, Unlisted, percent, ratio, seconds,
+    RankClass, RankShare, Report, Run, Settings, Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,6 +35,7 @@ use crate::report::roots::{self, Traced};
 use crate::report::traffic;
 use crate::stream::following::Followers;
 use crate::timeline::moments::Moments;
+use crate::waits::spread::Spread;
 use crate::waits::sums::{FindingKey, Worst};
 
 /// Details of single calls.
@@ -68,7 +69,7 @@ pub fn build(
     let any_truncated = opened.truncated.iter().any(|&cut| cut);
 
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
-    let mut totals: BTreeMap<PatternId, (u64, u64, u64)> = BTreeMap::new();
+    let mut totals: BTreeMap<PatternId, (u64, u64, u64, Spread)> = BTreeMap::new();
     let all = merged.findings.iter().chain(&unlisted);
     for ((pattern, ..), sums) in all.clone() {
         if let Some(pattern) = PatternId::from_number(*pattern) {
@@ -76,12 +77,13 @@ pub fn build(
             sum.0 = sum.0.saturating_add(sums.severity);
             sum.1 = sum.1.saturating_add(sums.instances);
             sum.2 = sum.2.saturating_add(sums.inter_host);
+            sum.3.merge(&sums.spread);
         }
     }
     let single_host = opened.host_names.len() <= 1;
     let between = |ns: u64| (!single_host).then(|| seconds(ns));
     let mut inter_host = 0u64;
-    for (pattern, (severity, instances, part)) in totals {
+    for (pattern, (severity, instances, part, spread)) in totals {
         if pattern.is_waiting() {
             inter_host = inter_host.saturating_add(part);
         }
@@ -92,6 +94,7 @@ pub fn build(
                 percent: percent(severity as f64, total.of(pattern)),
                 instances,
                 inter_node_s: between(part),
+                quartiles_s: quartiles(&spread),
                 worst_instances: Vec::new(),
             },
         );
@@ -271,7 +274,11 @@ pub fn build(
                 after: causality(&after),
             }),
         },
-        settings: options.settings.clone(),
+        settings: Settings {
+            fast: options.fast,
+            charge_last: options.charge_last,
+            ..options.settings.clone()
+        },
         agents: laggard_report::Agents {
             bytes_exchanged: merged.bytes_exchanged,
             requests: merged.requests,
@@ -618,6 +625,10 @@ fn bottleneck(
         }
     });
     let causes: Vec<_> = causes.collect();
+    // Of other patterns, it is waiting for nobody known.
+    let is_of_members = pattern.is_about_group() && pattern.is_waiting() && !causes.is_empty();
+    let several = severity.saturating_sub(sums.late.severity);
+    let several = Some(several).filter(|time| is_of_members && *time > 0);
     let found = Found {
         key,
         sums,
@@ -666,6 +677,8 @@ fn bottleneck(
         rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
         rank_classes: loss_classes(sums, context.ranks),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host)),
+        quartiles_s: quartiles(&sums.spread),
+        several_s: several.map(seconds),
         causes,
         root_causes: context.traced.shares(&key),
         worst_instance: worst.map(|worst| Instance {
@@ -678,6 +691,10 @@ fn bottleneck(
         hints,
         advice,
     })
+}
+
+fn quartiles(spread: &Spread) -> Option<[f64; 3]> {
+    Some(spread.quartiles()?.map(seconds))
 }
 
 fn loss_classes(sums: &Folded, ranks: usize) -> Vec<RankClass> {

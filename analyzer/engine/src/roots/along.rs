@@ -9,6 +9,7 @@ use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::walk::Walked;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::thread::Thread;
+use crate::stream::traffic::moved;
 use crate::wire::links::Stretch;
 
 /// Time on the path, ns.
@@ -35,6 +36,8 @@ pub struct Along<'a> {
     open: Call,
     /// The last time on the path whose weight was needed, ns, its bin, and the weight before it.
     weighed: (i64, Bin, i128),
+    /// By signature: bytes that a call moves.
+    moved: Vec<u64>,
     /// Where the last bytes went.
     sending: Bin,
 }
@@ -45,9 +48,13 @@ type Call = (u32, i64, i64);
 impl<'a> Along<'a> {
     /// A location that was walked over.
     pub fn new(walked: Walked<'a>, clock: ClockMap) -> Self {
+        let stream = Stream::new(walked.thread.stream.location(), clock);
+        let signatures = stream.location().definitions.signatures().iter();
+        let moved = signatures.map(|signature| moved(signature, signature.send, signature.receive));
         Along {
             thread: walked.thread,
-            stream: Stream::new(walked.thread.stream.location(), clock),
+            moved: moved.collect(),
+            stream,
             columns: Columns::default(),
             activities: walked.activities,
             all: walked.spent,
@@ -139,19 +146,22 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Adds the bytes that calls send.
+    /// Adds the bytes that calls move.
     fn send(&mut self, columns: &Columns, sent: &mut Sent) {
         let signatures = self.stream.location().definitions.signatures();
-        let bin = &mut self.sending;
+        let mut extended = columns.extended.iter().peekable();
         for at in columns.first..columns.enter.len() {
-            let signature = signatures.get(columns.signature[at] as usize);
-            let bytes = signature.map_or(0, |signature| signature.send.bytes);
+            let id = columns.signature[at] as usize;
+            let event = extended.next_if(|(position, _)| *position == at);
+            let bytes = match (event, signatures.get(id)) {
+                (Some((_, event)), Some(signature)) => {
+                    moved(signature, event.send(signature), event.receive(signature))
+                }
+                _ => self.moved.get(id).copied().unwrap_or(0),
+            };
             if bytes != 0 {
-                sent.add(bin, columns.enter[at], bytes);
+                sent.add(&mut self.sending, columns.enter[at], bytes);
             }
-        }
-        for (at, event) in &columns.extended {
-            sent.add(bin, columns.enter[*at], event.send_bytes.unwrap_or(0));
         }
     }
 }

@@ -370,7 +370,7 @@ impl<'s> Sweep<'s> {
         // Each by itself: a call's links may be in several slabs.
         for link in links {
             self.load.add(
-                link.time.saturating_sub(link.share).max(link.enter),
+                link.time.saturating_sub(link.share).max(link.since()),
                 link.time,
                 -1,
             );

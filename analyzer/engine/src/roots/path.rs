@@ -121,7 +121,7 @@ pub fn jumps(lane: u32, links: &[Link], jumps: &mut Vec<(u32, Jump)>) {
     for call in links.chunk_by(|a, b| a.enter == b.enter) {
         let known = call.iter().filter(|link| link.late_rank != NONE);
         let last = known.max_by_key(|link| link.time);
-        jumps.extend(last.filter(|link| link.time > link.enter).map(|link| {
+        jumps.extend(last.filter(|link| link.time > link.since()).map(|link| {
             let jump = Jump {
                 time: link.time,
                 rank: link.late_rank,

@@ -144,6 +144,19 @@ impl Traffic {
     }
 }
 
+/// Bytes that a call moves between ranks: what it sends, and what it gets from windows.
+pub fn moved(signature: &Signature, send: Endpoint, receive: Endpoint) -> u64 {
+    let mut one = Traffic::default();
+    one.add(signature, send, receive, 1);
+    let parts = [
+        one.two_sided.sent,
+        one.collective.sent,
+        one.one_sided.sent,
+        one.one_sided.received,
+    ];
+    parts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// The calls of a location by signature.
 #[derive(Debug, Default)]
 pub struct Counted {

@@ -8,5 +8,6 @@
 pub mod charging;
 pub mod links;
 pub mod log;
+pub mod spread;
 pub mod sums;
 pub mod trail;

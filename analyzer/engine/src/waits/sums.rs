@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::waits::charging::{Sink, WaitState, Whom};
+use crate::waits::spread::Spread;
 use crate::wire::parcels::Detail;
 
 /// The late party of a finding.
@@ -156,6 +157,8 @@ pub struct Sums {
     pub inter_host: u64,
     /// Doubtful part of `severity`: calls ended otherwise than the pattern says.
     pub doubt: u64,
+    /// The instances by time lost.
+    pub spread: Spread,
     /// Least time of an instance's call beyond its loss.
     pub rest: Option<u64>,
     /// Per world rank: time lost and instances, ascending. Empty in a location's own sums: see
@@ -174,6 +177,7 @@ impl Sums {
         let severity = loss.severity.max(0) as u64;
         self.severity = self.severity.saturating_add(severity);
         self.instances += 1;
+        self.spread.add(severity);
         self.doubt = self.doubt.saturating_add(loss.doubt.max(0) as u64);
         let whole = waiting.leave.saturating_sub(waiting.since).max(0) as u64;
         let rest = whole.saturating_sub(severity);
@@ -225,6 +229,7 @@ impl Sums {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
+        self.spread.merge(&other.spread);
         self.doubt = self.doubt.saturating_add(other.doubt);
         self.rest = self.rest.into_iter().chain(other.rest).min();
         for rank in other.ranks {

@@ -1,7 +1,5 @@
 //! The wait states of a thread, for the search for root causes: who waited for whom, and when.
 
-use laggard_patterns::PatternId;
-
 use crate::basics::ends::NONE;
 use crate::waits::charging::{Sink, WaitState, Whom};
 use crate::wire::links::Link;
@@ -19,15 +17,18 @@ impl Sink for Trail {
         }
         let waiting = &wait.waiting;
         // Looks in vain are many: the one at that time waited.
-        let enter = |time: i64| match loss.pattern.is_polled() {
-            true => time,
-            false => waiting.enter,
+        let is_polled = waiting.since < waiting.enter;
+        let at = |time: i64| match is_polled {
+            true => (time, time - waiting.since),
+            false => (waiting.enter, 0),
         };
+        let (enter, looked) = at(waiting.leave);
         let nobody = Link {
             rank: waiting.rank,
             thread: waiting.thread,
-            enter: enter(waiting.leave),
+            enter,
             leave: waiting.leave,
+            looked,
             signature: waiting.signature,
             pattern: loss.pattern as u16,
             share: loss.severity,
@@ -45,9 +46,11 @@ impl Sink for Trail {
                 continue;
             }
             left -= share;
+            let (enter, looked) = at(late.time);
             self.0.push(Link {
                 share,
-                enter: enter(late.time),
+                enter,
+                looked,
                 late_rank: late.rank,
                 late_thread: late.thread,
                 event: late.event,
@@ -96,10 +99,12 @@ fn shares<'a>(
 impl Link {
     /// Whether looks in vain waited.
     pub fn is_polled(&self) -> bool {
-        let pattern = u8::try_from(self.pattern).ok();
-        pattern
-            .and_then(PatternId::from_number)
-            .is_some_and(PatternId::is_polled)
+        self.looked > 0
+    }
+
+    /// When the wait began, ns.
+    pub fn since(&self) -> i64 {
+        self.enter.saturating_sub(self.looked)
     }
 }
 

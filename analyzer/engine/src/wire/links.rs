@@ -13,6 +13,8 @@ entries! {
         enter: i64,
         /// Its leave, ns.
         leave: i64,
+        /// If it ended an episode of looks: how long before `time` the looking began, ns; otherwise 0.
+        looked: i64,
         /// Time lost to this party, ns.
         share: i64,
         /// When the first member left the collective, ns; `i64::MAX` if it is none.

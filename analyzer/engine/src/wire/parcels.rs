@@ -176,7 +176,8 @@ entries! {
         /// Number of [`Member`] entries of this fold that follow.
         members: u32,
     }
-    /// One member of a collective in which single members matter (scans, neighbourhoods).
+    /// One member of a collective in which single members matter (scans, neighbourhoods), one of
+    /// the latest, or a transfer before a fence.
     #[derive(Default)]
     Member {
         /// Its entry.
@@ -192,6 +193,9 @@ entries! {
         /// Of a neighbourhood, once all members are known: the first leave of itself and its
         /// neighbours after all of them had entered, ns; `i64::MAX` if unknown.
         through: i64,
+        /// Whether it is the last transfer of a rank before a fence: to the world rank `local_rank`,
+        /// ended at `leave`.
+        is_transfer: u32,
     }
     /// Asks a late member's agent for its activity.
     #[derive(Default)]
@@ -407,6 +411,7 @@ mod tests {
             asks: 1,
             late: 3,
             through: 8,
+            is_transfer: 0,
         };
         let parcel = Asking {
             progress: vec![Progress {

@@ -141,6 +141,15 @@ pub(super) fn paragraph(
     if let Some(hidden) = finding.causes.len().checked_sub(CAUSES).filter(|&n| n > 0) {
         item("", &format!("and {hidden} more"));
     }
+    if let Some(time) = finding.several_s {
+        let share = percent(crate::percent(time, finding.severity_s));
+        let label = if finding.causes.is_empty() {
+            "Waits for"
+        } else {
+            ""
+        };
+        item(label, &format!("{share} more than eight ranks at a time"));
+    }
     if finding.is_unexplained() {
         item("Waits for", words::whom_unexplained(finding));
     }

@@ -375,8 +375,12 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         let text = format!("{crowd}: ranks wait for these, too");
         finding::labelled(out, "Cores", &text, screen, style);
     }
+    let left_out = match report.settings.fast {
+        true => "; root causes left out (--fast)",
+        false => "",
+    };
     let trace = format!(
-        "{} in {}, read by {} in {}",
+        "{} in {}, read by {} in {}{left_out}",
         size(report.run.trace_bytes),
         plural(report.run.locations.into(), "location"),
         plural(report.agents.count.into(), "agent"),

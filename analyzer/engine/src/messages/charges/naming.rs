@@ -31,6 +31,9 @@ impl Calls {
         if end {
             for slot in open(&self.calls) {
                 self.calls[slot].open = 0;
+                if self.is_unanswered(slot) {
+                    self.partnerless.insert(slot);
+                }
                 self.conclude(slot);
             }
         }
@@ -116,6 +119,22 @@ impl Calls {
                 let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
                 let doubt = stall.doubt;
                 found(Loss { doubt, ..loss });
+            }
+            if self.partnerless.contains(&slot) {
+                let until = self.charged_until(slot);
+                let rest = self.calls[slot].leave.saturating_sub(until);
+                let lost = Lost {
+                    // Whether it waited, or took so long by itself, nobody knows.
+                    doubt: rest / 2,
+                    ..Lost::new(PatternId::PartnerWithoutTrace, rest)
+                };
+                match episode {
+                    None => found(lost.as_loss()),
+                    Some(episode) => {
+                        let polled = Lost::polled(&[lost], until, episode);
+                        polled.iter().for_each(|lost| found(lost.as_loss()));
+                    }
+                }
             }
             for late in [sent, posted] {
                 if late != NONE {
