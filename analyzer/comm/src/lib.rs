@@ -25,6 +25,9 @@ pub struct Sent {
     pub bytes: u64,
 }
 
+/// Parcels with their receivers.
+pub type Letters = Vec<(usize, Vec<u8>)>;
+
 /// What the analysis needs from a job of agents. All calls are collective.
 ///
 /// Every message between agents goes through here, so the bytes are counted here.
@@ -53,6 +56,11 @@ pub trait Job {
     /// them empty. A piece is made when the head is ready for it. `next` makes this agent's pieces,
     /// `take` is called at the head. Collective.
     fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>));
+    /// A conversation: agents send each other parcels when they have them, and work on with those
+    /// that come. `work` gets a parcel and who sent it, at first none. It adds what is to be sent,
+    /// with the receivers, and says whether it needs more. Nobody may send what the receiver does
+    /// not need. Collective; after the next collective call all have ended it.
+    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool);
     /// Messages and bytes that this agent has sent to others so far.
     fn sent(&self) -> Sent;
     /// Ends all agents after an error that only this one saw.

@@ -1,14 +1,16 @@
 //! Agents as the ranks of an MPI job.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 use mpi::collective::SystemOperation;
 use mpi::environment::Universe;
-use mpi::topology::SimpleCommunicator;
+use mpi::request::{Request, StaticScope};
+use mpi::topology::{Process, SimpleCommunicator};
 use mpi::traits::*;
 
 use super::liveness::Watch;
-use super::{Job, Sent, launched, launched_number, waiting};
+use super::{Job, Letters, Sent, launched, launched_number, waiting};
 
 /// Tags of the messages between agents.
 mod tag {
@@ -18,6 +20,8 @@ mod tag {
     pub const PARCEL: mpi::Tag = 2;
     /// One of many pieces for the head, or a request for one.
     pub const RELAY: mpi::Tag = 3;
+    /// Parcels of a conversation. Successive ones differ: some agents may have begun the next one.
+    pub const LETTER: [mpi::Tag; 2] = [4, 5];
 }
 
 /// Largest piece of one message: counts are `int` in MPI.
@@ -38,8 +42,46 @@ fn from_order(value: i64) -> u64 {
 pub struct MpiJob {
     world: SimpleCommunicator,
     sent: Cell<Sent>,
+    /// Conversations so far.
+    conversations: Cell<usize>,
     // Dropped after `world`.
     started: Started,
+}
+
+/// A parcel on its way. Its memory is kept until it was sent.
+struct Sending {
+    request: Request<'static, [u8], StaticScope>,
+    parcel: NonNull<[u8]>,
+}
+
+impl Sending {
+    fn new(to: &Process, parcel: Vec<u8>, tag: mpi::Tag) -> Sending {
+        let parcel: &'static mut [u8] = Box::leak(parcel.into_boxed_slice());
+        let memory = NonNull::from(&mut *parcel);
+        Sending {
+            request: to.immediate_send_with_tag(StaticScope, &*parcel, tag),
+            parcel: memory,
+        }
+    }
+
+    /// It, if it was not sent yet.
+    fn test(self) -> Option<Sending> {
+        let Sending { request, parcel } = self;
+        match request.test() {
+            Ok(_) => {
+                // SAFETY: leaked from a box in `new`; nobody has it any more.
+                drop(unsafe { Box::from_raw(parcel.as_ptr()) });
+                None
+            }
+            Err(request) => Some(Sending { request, parcel }),
+        }
+    }
+
+    fn wait(self) {
+        self.request.wait();
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(self.parcel.as_ptr()) });
+    }
 }
 
 /// MPI, which ends when this is dropped, and this agent's watcher until then.
@@ -77,6 +119,7 @@ impl MpiJob {
         Some(MpiJob {
             world,
             sent: Cell::default(),
+            conversations: Cell::default(),
             started: Started {
                 universe: Some(universe),
                 watch,
@@ -87,6 +130,33 @@ impl MpiJob {
     /// Runs a call that may wait for other agents.
     fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         Watch::waiting(self.started.watch.as_ref(), wait)
+    }
+
+    /// See [`Job::converse`].
+    fn talk(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+        let number = self.conversations.replace(self.conversations.get() + 1);
+        let tag = tag::LETTER[number % 2];
+        let mut letters = Letters::new();
+        let mut sending: Vec<Sending> = Vec::new();
+        let mut needs_more = work(None, &mut letters);
+        loop {
+            for (agent, parcel) in letters.drain(..) {
+                self.count_sent(1, parcel.len());
+                let to = self.world.process_at_rank(agent as i32);
+                sending.push(Sending::new(&to, parcel, tag));
+            }
+            sending = sending.into_iter().filter_map(Sending::test).collect();
+            if !needs_more {
+                break;
+            }
+            let any = self.world.any_process();
+            let (message, status) = self.waiting(|| any.matched_probe_with_tag(tag));
+            let mut parcel = vec![0u8; status.count(u8::equivalent_datatype()) as usize];
+            let agent = status.source_rank() as usize;
+            message.matched_receive_into(&mut parcel[..]);
+            needs_more = work(Some((agent, parcel)), &mut letters);
+        }
+        self.waiting(|| sending.into_iter().for_each(Sending::wait));
     }
 
     /// See [`Job::relay`].
@@ -263,6 +333,10 @@ impl Job for MpiJob {
     fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
         // The pieces may go into a pipe, whose reader takes its time.
         self.waiting(|| self.relay_all(next, take));
+    }
+
+    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+        self.talk(work);
     }
 
     fn sent(&self) -> Sent {

@@ -1,6 +1,6 @@
 //! The job of a single agent: no MPI.
 
-use super::{Job, Sent};
+use super::{Job, Letters, Sent};
 
 /// One agent that is the head and talks to itself.
 #[derive(Debug, Default)]
@@ -41,6 +41,10 @@ impl Job for Serial {
         while let Some(piece) = next() {
             take(piece);
         }
+    }
+
+    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+        work(None, &mut Vec::new());
     }
 
     fn sent(&self) -> Sent {

@@ -13,8 +13,8 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::activities::Activities;
 use crate::roots::sums::{Roots, Victim, WaitClass};
-use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Part, Source, Wait};
-use crate::wire::parcels::exchange;
+use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
+use crate::wire::parcels::{Parcel, exchange};
 
 /// Parts of a ns in which costs are counted.
 pub const UNIT: i64 = 1 << 10;
@@ -101,6 +101,8 @@ struct Slab {
     left: Vec<Left>,
     /// By agent.
     came: Vec<Came>,
+    /// Waits whose costs other agents have not told.
+    expected: u64,
 }
 
 /// What is left of a lane's lists, and where they begin.
@@ -112,6 +114,12 @@ struct Left {
     more: usize,
     /// End of who told.
     sources: usize,
+}
+
+impl Left {
+    fn has_items(&self) -> bool {
+        self.blames.0 < self.blames.1 || self.waits.0 < self.waits.1
+    }
 }
 
 impl Slab {
@@ -154,6 +162,7 @@ impl Slab {
             remaining,
             folded: FxHashMap::default(),
             left,
+            expected: kept.expected.iter().map(|&count| u64::from(count)).sum(),
         }
     }
 }
@@ -163,38 +172,72 @@ pub struct Carrier<'j> {
     job: &'j dyn Job,
     lanes: Vec<Lane>,
     victims: Interner<Victim>,
+    /// By agent, and number that it told: the number here.
+    known: Vec<Vec<u32>>,
+    /// By agent, and number here: the number that was told.
+    told: Vec<FxHashMap<u32, u32>>,
 }
 
 impl<'j> Carrier<'j> {
     /// Before the last slab.
     pub fn new(job: &'j dyn Job, victims: Interner<Victim>) -> Self {
+        let agents = job.agents();
         Carrier {
             job,
             lanes: Vec::new(),
             victims,
+            known: vec![Vec::new(); agents],
+            told: vec![FxHashMap::default(); agents],
         }
     }
 
-    /// Carries the costs of one slab, of locations with these ranks and threads. Agents exchange
-    /// costs until nobody waits for any. Collective.
-    pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)]) {
+    /// Carries the costs of one slab, of locations with these ranks and threads. Agents tell each
+    /// other costs as they find them, until nobody waits for any; where clocks may make a circle of
+    /// waits, in rounds. Collective.
+    pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)], may_circle: bool) {
         self.lanes.resize_with(names.len(), Lane::default);
         let slab = &mut Slab::new(kept, names.len());
-        let has_items = |left: &Left| left.blames.0 < left.blames.1 || left.waits.0 < left.waits.1;
         let lanes = 0..slab.left.len();
-        let mut ready: Vec<usize> = lanes.filter(|&lane| has_items(&slab.left[lane])).collect();
+        let mut ready: Vec<usize> = lanes.filter(|&lane| slab.left[lane].has_items()).collect();
+        if may_circle {
+            return self.in_rounds(slab, names, &mut ready);
+        }
+        let job = self.job;
+        let mut out: Vec<Carrying> = (0..job.agents()).map(|_| Carrying::default()).collect();
+        job.converse(&mut |came, letters| {
+            if let Some((agent, bytes)) = came {
+                self.receive(agent, &Carrying::unpack(&bytes), slab, &mut ready);
+            }
+            while let Some(lane) = ready.pop() {
+                self.run(lane, slab, &mut ready, &mut out);
+            }
+            for (agent, parcel) in out.iter_mut().enumerate() {
+                if !parcel.carried.is_empty() {
+                    letters.push((agent, parcel.pack()));
+                    parcel.clear();
+                }
+            }
+            slab.expected > 0
+        });
+    }
+
+    /// The same in rounds, in which agents find out whether somebody has to go on without what is
+    /// put on it.
+    fn in_rounds(&mut self, slab: &mut Slab, names: &[(u32, u32)], ready: &mut Vec<usize>) {
         let agents = self.job.agents();
         loop {
             let mut out: Vec<Carrying> = (0..agents).map(|_| Carrying::default()).collect();
             let has_moved = !ready.is_empty();
             while let Some(lane) = ready.pop() {
-                self.run(lane, slab, &mut ready, &mut out);
+                self.run(lane, slab, ready, &mut out);
             }
-            let blocked = slab.left.iter().filter(|left| has_items(left)).count();
+            let blocked = slab.left.iter().filter(|left| left.has_items()).count();
             let mut sums = [u64::from(has_moved), blocked as u64];
             if agents > 1 {
                 self.job.reduce_sum(&mut sums);
-                self.receive(&mut out, slab, &mut ready);
+                for (agent, parcel) in exchange(self.job, &mut out).iter().enumerate() {
+                    self.receive(agent, parcel, slab, ready);
+                }
             }
             let [moved, blocked] = sums;
             if blocked == 0 {
@@ -202,28 +245,34 @@ impl<'j> Carrier<'j> {
             }
             if moved == 0 || agents == 1 {
                 // Clocks contradict causality: one of them goes on without what is put on it.
-                self.give_way(slab, names, &mut ready);
+                self.give_way(slab, names, ready);
             }
         }
     }
 
-    /// Takes the costs from other agents.
-    fn receive(&mut self, out: &mut [Carrying], slab: &mut Slab, ready: &mut Vec<usize>) {
-        for (agent, parcel) in exchange(self.job, out).iter().enumerate() {
-            let mut parts = &parcel.parts[..];
-            for carried in &parcel.carried {
-                let own: &[Part];
-                (own, parts) = parts.split_at((carried.count as usize).min(parts.len()));
-                let costs = own.iter().map(|part| Cost {
-                    victim: self.victims.number(Victim {
-                        pattern: part.pattern,
-                        call: (part.operation, part.path),
-                    }),
+    /// Takes the costs from another agent.
+    fn receive(&mut self, agent: usize, came: &Carrying, slab: &mut Slab, ready: &mut Vec<usize>) {
+        for named in &came.victims {
+            let victim = self.victims.number(Victim {
+                pattern: named.pattern,
+                call: (named.operation, named.path),
+            });
+            self.known[agent].push(victim);
+        }
+        let mut parts = &came.parts[..];
+        for carried in &came.carried {
+            let own: &[Part];
+            (own, parts) = parts.split_at((carried.count as usize).min(parts.len()));
+            let known = &self.known[agent];
+            let costs = own.iter().filter_map(|part| {
+                Some(Cost {
+                    victim: *known.get(part.victim as usize)?,
                     amount: part.amount,
                     ranks: part.ranks,
-                });
-                ready.extend(slab.came[agent].take(carried.index, costs));
-            }
+                })
+            });
+            slab.expected = slab.expected.saturating_sub(1);
+            ready.extend(slab.came[agent].take(carried.index, costs));
         }
     }
 
@@ -287,16 +336,24 @@ impl<'j> Carrier<'j> {
                         index: wait.index,
                         count: costs.len() as u32,
                     });
-                    to.parts.extend(costs.iter().map(|cost| {
-                        let victim = self.victims.values[cost.victim as usize];
-                        Part {
+                    let told = &mut self.told[wait.agent as usize];
+                    for cost in &costs {
+                        let next = told.len() as u32;
+                        let number = *told.entry(cost.victim).or_insert(next);
+                        if number == next {
+                            let victim = self.victims.values[cost.victim as usize];
+                            to.victims.push(Named {
+                                pattern: victim.pattern,
+                                operation: victim.call.0,
+                                path: victim.call.1,
+                            });
+                        }
+                        to.parts.push(Part {
                             amount: cost.amount,
                             ranks: cost.ranks,
-                            pattern: victim.pattern,
-                            operation: victim.call.0,
-                            path: victim.call.1,
-                        }
-                    }));
+                            victim: number,
+                        });
+                    }
                 }
                 (Some(blame), _) => {
                     let sources = left.sources - blame.sources as usize..left.sources;

@@ -107,6 +107,8 @@ impl Search<'_> {
         let mut kept: Vec<Piece> = Vec::new();
         let mut next = links.take(0);
         let mut done = None;
+        // By slab: whether waits may make a circle.
+        let mut circles = vec![0u64; borders.len() + 1];
         for (slab, until) in ends.clone().enumerate() {
             let last = std::mem::take(&mut next);
             // Beside it: the slab before is put away, and the one after it is fetched.
@@ -118,10 +120,13 @@ impl Search<'_> {
             );
             kept.extend(piece);
             (done, next) = (Some(now), fetched);
+            let is_ordered = sweep.walkers.iter().all(|walker| walker.is_ordered);
+            circles[slab] = u64::from(!is_ordered);
         }
         kept.extend(done.map(|done| spill.put(&done.pack())));
         let failed = links.error().or(spill.error.take());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
+        self.job.reduce_sum(&mut circles);
         let Sweep {
             walkers,
             names,
@@ -142,7 +147,11 @@ impl Search<'_> {
         let mut next = fetch(&mut spill);
         while let Some(mut kept) = next {
             let jumps = std::mem::take(&mut kept.jumps);
-            let fetched = beside(|| carrier.backward(kept, &names), || fetch(&mut spill));
+            let may_circle = circles.pop().is_some_and(|circles| circles > 0);
+            let fetched = beside(
+                || carrier.backward(kept, &names, may_circle),
+                || fetch(&mut spill),
+            );
             next = fetched.1;
             let stretch = path.backward(jumps, next.is_none());
             stretches.push(spill.put(&Passing { stretches: stretch }.pack()));
@@ -355,6 +364,12 @@ impl<'s> Sweep<'s> {
         }
         self.keep_waits(&links, &told, &mut kept);
         let sides = self.sides(&told, &kept.counts);
+        let me = self.search.job.agent();
+        let from_others = sides.iter().enumerate().map(|(agent, sides)| match agent {
+            agent if agent == me => 0,
+            _ => sides.of.iter().filter(|(of, _)| of.is_some()).count() as u32,
+        });
+        kept.expected = from_others.collect();
         let sources: Vec<&[Late]> = from.into_iter().map(|from| &lates[from]).collect();
         self.compare(&sides, &sources, &mut kept);
         kept

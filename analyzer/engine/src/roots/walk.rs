@@ -185,6 +185,11 @@ pub struct Walker<'a> {
     pub waits: Vec<(u64, Side, Times)>,
     /// By late call of this slab, of those that were found.
     pub blames: Vec<(Blame, Times)>,
+    /// When the last late party of this slab's waits came, and the last late call was entered, ns.
+    last: (i64, i64),
+    /// Whether this slab's late calls come after what the location waited for before. If that holds
+    /// for all locations, waits make no circle: along each chain, time goes back.
+    pub is_ordered: bool,
 }
 
 impl<'a> Walker<'a> {
@@ -219,6 +224,8 @@ impl<'a> Walker<'a> {
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
+            last: (i64::MIN, i64::MIN),
+            is_ordered: true,
         }
     }
 
@@ -247,6 +254,7 @@ impl<'a> Walker<'a> {
         self.times.clear();
         self.waits.clear();
         self.blames.clear();
+        (self.last, self.is_ordered) = ((i64::MIN, i64::MIN), true);
         let mut own = (first as u32..).zip(own.iter().zip(leaves));
         let mut lates = (first_late as u32..).zip(lates);
         let (mut due, mut late) = (own.next(), lates.next());
@@ -325,9 +333,11 @@ impl<'a> Walker<'a> {
     /// The open call was late for another location.
     fn blame(&mut self, (index, late): (u32, &Late), members: &Members) {
         let open = self.open.as_ref().filter(|open| open.number == late.event);
-        let Some(signature) = open.map(|open| open.signature) else {
+        let Some((signature, enter)) = open.map(|open| (open.signature, open.enter)) else {
             return;
         };
+        self.is_ordered &= enter > self.last.0 && enter >= self.last.1;
+        self.last.1 = self.last.1.max(enter);
         let since = match late.group {
             NONE => {
                 self.partners.push((late.rank, late.left));
@@ -375,6 +385,7 @@ impl<'a> Walker<'a> {
         } else {
             open.waited = open.waited.saturating_add(link.share);
         }
+        self.last.0 = self.last.0.max(link.time);
         let order = self.sums.order + 1;
         if link.late_rank == NONE {
             self.waits.push((

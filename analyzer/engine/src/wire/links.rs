@@ -100,6 +100,12 @@ entries! {
         amount: i64,
         /// Waiting ranks, see [`crate::roots::carry::rank_bit`].
         ranks: u64,
+        /// Number of the waits among those that the sender has told to the receiver.
+        victim: u32,
+    }
+    /// Waits of one pattern and place: the next one that the sender tells to the receiver.
+    #[derive(Default)]
+    Named {
         /// Which pattern.
         pattern: u16,
         /// The waiting call.
@@ -225,6 +231,8 @@ parcels! {
         waits: Wait,
         /// Numbers of waits that each agent told, and this agent's own at its place.
         counts: u32,
+        /// By agent: how many of these come with costs.
+        expected: u32,
         /// Where the critical path may leave locations of this agent, by time.
         jumps: Jump,
     }
@@ -244,5 +252,7 @@ parcels! {
         carried: Carried,
         /// Their parts, in order.
         parts: Part,
+        /// New waits that the parts are about, in the order of their numbers.
+        victims: Named,
     }
 }
