@@ -96,6 +96,19 @@ fn costs_reach_the_first_of_a_chain() {
         assert!((i * 1e3 - indirect).abs() < 1e-5, "{key:?}: {i} {indirect}");
     }
     assert!(report.untraced_s.unwrap() < 1e-8);
+    let path = report.critical_path.as_ref().unwrap();
+    let ranks = path.profile[0].ranks.iter().map(|share| share.rank);
+    assert_eq!(ranks.collect::<Vec<_>>(), [0]);
+    let messages = report.messages.as_ref().unwrap();
+    assert_eq!((messages.pairs, messages.messages), (2, 2));
+    let pairs = messages
+        .largest
+        .iter()
+        .map(|pair| (pair.from, pair.to, pair.messages));
+    assert_eq!(pairs.collect::<Vec<_>>(), [(0, 1, 1), (1, 2, 1)]);
+    let parallelism = report.parallelism.as_ref().unwrap();
+    let busy = parallelism.speedup * path.length_s;
+    assert!((parallelism.granularity_s.unwrap() * 2.0 - busy).abs() < 1e-6);
     let first = &report.root_causes.as_ref().unwrap()[0];
     assert_eq!(first.rank_set, "0");
     assert_eq!(first.victims[0].rank_set, "1-2");

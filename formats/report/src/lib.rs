@@ -32,7 +32,9 @@ pub use ranks::{has_rank, list_of_ranks, rank_ranges};
 pub use roots::{DelayCosts, RootCause, RootRank, RootShare, RootSite, Victim, WaitClass};
 pub use text::words;
 pub use text::{RenderOptions, render_text};
-pub use traffic::{Collectives, FileAccess, Messages, OneSided, Traffic};
+pub use traffic::{
+    Collectives, FileAccess, MessagePair, MessagePairs, Messages, OneSided, Traffic,
+};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "laggard-report/1";

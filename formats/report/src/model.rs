@@ -2,7 +2,7 @@
 
 use crate::path::{CriticalPath, Parallelism};
 use crate::roots::{DelayCosts, RootCause, RootShare, WaitClass};
-use crate::traffic::Traffic;
+use crate::traffic::{MessagePairs, Traffic};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,9 @@ pub struct Report {
     /// `phases_of_run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationTimes>,
+    /// Who sends whom; absent without messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagePairs>,
     /// Who started the waiting, the largest part first; absent if it was not searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_causes: Option<Vec<RootCause>>,

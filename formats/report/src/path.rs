@@ -56,6 +56,9 @@ pub struct PathRow {
     pub share: f64,
     /// Part of the path's weight, 0 to 1.
     pub weight_share: f64,
+    /// The ranks that do it on the path, the longest part first; eight at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<PathRank>,
     /// How much longer it is on the path than in the mean of all locations.
     pub imbalance_s: f64,
     /// Its part of the path's `imbalance_impact_s`.
@@ -75,4 +78,7 @@ pub struct Parallelism {
     pub speedup: f64,
     /// The same by the number of locations, 0 to 1.
     pub efficiency: f64,
+    /// Time of all locations without waiting, for each message; absent without messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granularity_s: Option<f64>,
 }

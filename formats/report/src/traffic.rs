@@ -16,6 +16,32 @@ pub struct Traffic {
     pub file: FileAccess,
 }
 
+/// Who sends whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePairs {
+    /// Pairs of a sending and a receiving rank.
+    pub pairs: u64,
+    /// Messages of all pairs.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The pairs with most bytes, at most 1024.
+    pub largest: Vec<MessagePair>,
+}
+
+/// What one rank sent to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePair {
+    /// The sender.
+    pub from: u32,
+    /// The receiver.
+    pub to: u32,
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// Messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messages {

@@ -15,6 +15,7 @@ use crate::findings::fold::{FoldedFindings, Locations};
 use crate::findings::hanging::{Hanging, Known};
 use crate::findings::imbalance::{After, Computed, Shares};
 use crate::findings::left;
+use crate::findings::pairs::{self, Pairs};
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
 use crate::findings::{fold, hanging, imbalance, listing, regions};
@@ -43,6 +44,8 @@ pub struct Own {
     pub roots: Roots,
     /// Computation between the run's meetings.
     pub between: Between,
+    /// Messages that its ranks sent.
+    pub pairs: pairs::Own,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     pub anomalies: Anomalies,
@@ -73,6 +76,8 @@ pub struct Partial {
     pub roots: Roots,
     /// Computation between the run's meetings.
     pub between: Between,
+    /// Who sends whom.
+    pub pairs: Pairs,
     /// Times of the locations.
     pub locations: Locations,
     pub anomalies: Anomalies,
@@ -108,6 +113,7 @@ impl Partial {
         left::keep_listed(&mut self.followers, &self.findings);
         self.roots.merge(other.roots);
         self.between.merge(&other.between);
+        self.pairs.merge(other.pairs);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.hanging.extend(other.hanging);
@@ -239,6 +245,7 @@ impl Own {
             followers: self.followers,
             roots: self.roots,
             between: self.between,
+            pairs: Pairs::new(self.pairs),
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
             hanging: self.hanging,
@@ -330,6 +337,9 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
             }
             traffic.waits = findings.waits();
             partial.locations[at].traffic = traffic;
+        }
+        for (peer, sent) in thread.counted.sent(signatures) {
+            pairs::add(partial.pairs.entry((number, peer)).or_default(), sent);
         }
         for (signature, time) in thread.counted.computed() {
             let ranks = partial.computed.entry(name(signature)).or_default();

@@ -10,6 +10,7 @@ pub mod left;
 pub mod listing;
 pub mod merge;
 pub mod odd;
+pub mod pairs;
 pub mod per_rank;
 pub mod places;
 pub mod regions;

@@ -164,7 +164,8 @@ pub fn build(
     let below_hotspot = below_hotspot(&unlisted, total.measured);
     let is_searched = !merged.roots.is_unknown;
     let (wait_classes, delay_costs) = roots::classes(&merged.roots);
-    let (critical_path, parallelism) = path::rows(&merged.roots, locations.count as usize, places);
+    let counts = (locations.count as usize, merged.pairs.all.0);
+    let (critical_path, parallelism) = path::rows(&merged.roots, counts, places);
     findings.sort_by_key(|(severity, key, _)| (*severity, *key));
     let findings = findings.into_iter().enumerate();
     let bottlenecks = findings.map(|(at, (.., found))| match at < SPREAD {
@@ -287,6 +288,7 @@ pub fn build(
         },
         efficiency: efficiency(&locations.first_threads),
         phases_of_run: Some(phases_of_run(&merged.profile, locations, moments, end)),
+        messages: traffic::pairs(&merged.pairs),
         location_sums: Some(LocationSums {
             inter_node_wait_s: between(inter_host),
             ..location_sums(locations)

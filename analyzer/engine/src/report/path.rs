@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use laggard_report::{CriticalPath, Parallelism, PathRank, PathRow, ratio};
 
+use rustc_hash::FxHashMap;
+
 use crate::findings::places::Places;
 use crate::report::roots::{name, operation, place, site};
 use crate::roots::carry::UNIT;
@@ -14,9 +16,15 @@ use crate::waits::sums::LISTED;
 /// Most activities that are listed, and the least share of one of them.
 const MOST: usize = 100;
 const LEAST_SHARE: f64 = 0.001;
+/// Most ranks of an activity that are listed.
+const RANKS: usize = 8;
 
-/// The critical path, and how busy this many locations were.
-pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPath, Parallelism) {
+/// The critical path, and how busy this many locations were, which sent so many messages.
+pub fn rows(
+    roots: &Roots,
+    (locations, messages): (usize, u64),
+    places: &mut Places,
+) -> (CriticalPath, Parallelism) {
     let (path, load) = (&roots.path, &roots.load);
     let length = (load.span.1 - load.span.0).max(0);
     let weight: i128 = path.of.values().map(|sums| sums.weight).sum();
@@ -25,16 +33,6 @@ pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPa
         seconds(parts.sum())
     };
     let (all, inter) = (impact(|sums| sums.impact), impact(|sums| sums.inter));
-    let mut ranks: Vec<_> = path
-        .ranks
-        .iter()
-        .map(|(rank, time)| (*rank, *time))
-        .collect();
-    ranks.sort_unstable_by_key(|&(rank, time)| (Reverse(time), rank));
-    let ranks = ranks.into_iter().take(LISTED).map(|(rank, time)| PathRank {
-        rank,
-        seconds: laggard_report::seconds(time),
-    });
     let mut profile: Vec<_> = path.of.iter().filter(|(_, sums)| sums.time > 0).collect();
     profile.sort_unstable_by_key(|(activity, sums)| (Reverse(sums.time), **activity));
     let share = |sums: &OnPath| ratio(sums.time as f64, length as f64);
@@ -49,6 +47,7 @@ pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPa
             seconds: laggard_report::seconds(sums.time),
             share: share(sums),
             weight_share: ratio(sums.weight as f64, weight as f64),
+            ranks: longest(&sums.ranks, RANKS),
             imbalance_s: laggard_report::seconds((sums.time - mean).max(0)),
             impact_s: seconds(sums.impact.max(0)),
         }
@@ -62,7 +61,7 @@ pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPa
         inter_partition_s: inter,
         intra_partition_s: (all - inter).max(0.0),
         non_critical_s: laggard_report::seconds(path.others),
-        ranks: ranks.collect(),
+        ranks: longest(&path.ranks, LISTED),
         profile,
     };
     let busy = load
@@ -81,8 +80,20 @@ pub fn rows(roots: &Roots, locations: usize, places: &mut Places) -> (CriticalPa
             .collect(),
         speedup,
         efficiency: ratio(speedup, locations as f64),
+        granularity_s: (messages > 0).then(|| laggard_report::seconds(busy / messages as i64)),
     };
     (critical, parallelism)
+}
+
+/// The ranks that the path is on longest.
+fn longest(ranks: &FxHashMap<u32, i64>, most: usize) -> Vec<PathRank> {
+    let mut ranks: Vec<(u32, i64)> = ranks.iter().map(|(rank, time)| (*rank, *time)).collect();
+    ranks.sort_unstable_by_key(|&(rank, time)| (Reverse(time), rank));
+    let ranks = ranks.into_iter().take(most).map(|(rank, time)| PathRank {
+        rank,
+        seconds: laggard_report::seconds(time),
+    });
+    ranks.collect()
 }
 
 fn seconds(amount: i128) -> f64 {

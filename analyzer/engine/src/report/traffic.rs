@@ -1,7 +1,10 @@
 //! What locations moved, as the report has it.
 
-use laggard_report::{Collectives, FileAccess, Messages, OneSided, Traffic};
+use laggard_report::{
+    Collectives, FileAccess, MessagePair, MessagePairs, Messages, OneSided, Traffic,
+};
 
+use crate::findings::pairs::Pairs;
 use crate::stream::traffic;
 
 /// The counts of a location, or of several.
@@ -35,4 +38,21 @@ pub fn told(traffic: &traffic::Traffic) -> Traffic {
             read_bytes: traffic.file.received,
         },
     }
+}
+
+/// Who sends whom, if anybody does.
+pub fn pairs(pairs: &Pairs) -> Option<MessagePairs> {
+    let listed = pairs.listed.iter();
+    let largest = listed.map(|&(from, to, (messages, bytes))| MessagePair {
+        from,
+        to,
+        messages,
+        bytes,
+    });
+    (pairs.count > 0).then(|| MessagePairs {
+        pairs: pairs.count,
+        messages: pairs.all.0,
+        bytes: pairs.all.1,
+        largest: largest.collect(),
+    })
 }

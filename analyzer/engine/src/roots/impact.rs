@@ -13,10 +13,12 @@ use crate::roots::along::Along;
 use crate::roots::carry::UNIT;
 
 /// Time on the path in one activity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OnPath {
     /// ns
     pub time: i64,
+    /// The same by world rank.
+    pub ranks: FxHashMap<u32, i64>,
     /// Weighted, see [`crate::roots::load`], ns.
     pub weight: i128,
     /// Of all locations, on the path or not, without waiting, ns.
@@ -62,6 +64,7 @@ impl CriticalPath {
                     let of = path.of.entry(*activity).or_default();
                     of.time += spent.time;
                     of.weight += spent.weight;
+                    *of.ranks.entry(*rank).or_default() += spent.time;
                     *path.ranks.entry(*rank).or_default() += spent.time;
                 }
             }
@@ -119,7 +122,7 @@ impl CriticalPath {
     /// Adds another part of the same path.
     pub fn merge(&mut self, other: CriticalPath) {
         for (activity, sums) in other.of {
-            self.of.entry(activity).or_default().add(&sums);
+            self.of.entry(activity).or_default().add(sums);
         }
         for (rank, time) in other.ranks {
             *self.ranks.entry(rank).or_default() += time;
@@ -137,14 +140,17 @@ impl CriticalPath {
                 until: site(activity.until),
                 ..activity
             };
-            self.of.entry(activity).or_default().add(&sums);
+            self.of.entry(activity).or_default().add(sums);
         }
     }
 }
 
 impl OnPath {
-    fn add(&mut self, other: &OnPath) {
+    fn add(&mut self, other: OnPath) {
         self.time += other.time;
+        for (rank, time) in other.ranks {
+            *self.ranks.entry(rank).or_default() += time;
+        }
         self.weight += other.weight;
         add(&mut self.all, other.all);
         self.impact += other.impact;

@@ -3,6 +3,7 @@
 use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::stream::columns::Columns;
@@ -157,6 +158,14 @@ pub fn moved(signature: &Signature, send: Endpoint, receive: Endpoint) -> u64 {
     parts.into_iter().fold(0, u64::saturating_add)
 }
 
+/// The receiver of the messages of some calls, with their number and bytes.
+fn message(signature: &Signature, send: Endpoint, calls: u64) -> Option<(u32, (u64, u64))> {
+    let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
+    let sends = signature.has(flags::SENDS) && signature.flags & without == 0 && calls > 0;
+    let peer = u32::try_from(send.peer).ok().filter(|_| sends)?;
+    Some((peer, (calls, send.bytes.saturating_mul(calls))))
+}
+
 /// The calls of a location by signature.
 #[derive(Debug, Default)]
 pub struct Counted {
@@ -168,6 +177,8 @@ pub struct Counted {
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
     extended: Traffic,
+    /// Messages and bytes that these sent, by world rank.
+    sent: FxHashMap<u32, (u64, u64)>,
 }
 
 impl Counted {
@@ -199,6 +210,11 @@ impl Counted {
                 let calls = event.repeated.map_or(1, |(calls, _)| calls.into());
                 let halves = (event.send(signature), event.receive(signature));
                 self.extended.add(signature, halves.0, halves.1, calls);
+                if let Some((peer, (messages, bytes))) = message(signature, halves.0, calls) {
+                    let sum = self.sent.entry(peer).or_default();
+                    sum.0 = sum.0.saturating_add(messages);
+                    sum.1 = sum.1.saturating_add(bytes);
+                }
             }
         }
     }
@@ -207,6 +223,13 @@ impl Counted {
     pub fn computed(&self) -> impl Iterator<Item = (u32, u64)> {
         let all = (0..).zip(self.computed.iter().copied());
         all.filter(|(_, time)| *time > 0)
+    }
+
+    /// Messages and bytes sent, by the receiver's world rank; a rank may come several times.
+    pub fn sent(&self, signatures: &[Signature]) -> impl Iterator<Item = (u32, (u64, u64))> {
+        let plain = signatures.iter().zip(&self.plain);
+        let plain = plain.filter_map(|(s, &calls)| message(s, s.send, calls));
+        plain.chain(self.sent.iter().map(|(peer, sent)| (*peer, *sent)))
     }
 
     /// The sums of all.
