@@ -85,6 +85,21 @@ impl Came {
         let blocked = std::mem::replace(&mut self.blocked[at], NONE);
         (blocked != NONE).then_some(blocked as usize)
     }
+
+    /// Adds the costs put on a wait to others.
+    fn use_up(&mut self, index: u32, costs: &mut Costs) {
+        let place = &mut self.places[index as usize];
+        let (begin, end) = std::mem::replace(place, (0, 0));
+        let own = &self.costs[begin as usize..end as usize];
+        own.iter().for_each(|cost| merge(costs, cost));
+    }
+
+    /// Costs of waits that nobody was charged with, in [`UNIT`]s.
+    fn left(&self) -> u128 {
+        let places = self.places.iter().filter(|(begin, _)| *begin != NONE);
+        let left = places.map(|&(begin, end)| sum(&self.costs[begin as usize..end as usize]));
+        left.sum()
+    }
 }
 
 /// One slab of the sweep.
@@ -132,7 +147,7 @@ impl Slab {
             left.sources = sources;
         }
         let mut remaining = vec![Vec::new(); kept.counts.len()];
-        for wait in &kept.waits {
+        for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
             let of: &mut Vec<u32> = &mut remaining[wait.agent as usize];
             let at = wait.index as usize;
             if of.len() <= at {
@@ -163,6 +178,8 @@ pub struct Carrier<'j> {
     job: &'j dyn Job,
     lanes: Vec<Lane>,
     victims: Interner<Victim>,
+    /// Costs that ended at waits for nobody that is known, in [`UNIT`]s.
+    untraced: u128,
 }
 
 impl<'j> Carrier<'j> {
@@ -172,6 +189,7 @@ impl<'j> Carrier<'j> {
             job,
             lanes: Vec::new(),
             victims,
+            untraced: 0,
         }
     }
 
@@ -198,6 +216,8 @@ impl<'j> Carrier<'j> {
             }
             let [moved, blocked] = sums;
             if blocked == 0 {
+                let left = slab.came.iter().map(Came::left).sum::<u128>();
+                self.untraced += left;
                 return;
             }
             if moved == 0 || agents == 1 {
@@ -262,6 +282,10 @@ impl<'j> Carrier<'j> {
                 (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
                     left.waits.1 -= 1;
                     let costs = self.lanes[at].costs_of(wait);
+                    if wait.agent == NONE {
+                        self.untraced += sum(&costs);
+                        continue;
+                    }
                     let told = (wait.agent, wait.index);
                     let remaining = &mut slab.remaining[wait.agent as usize][wait.index as usize];
                     *remaining -= 1;
@@ -312,10 +336,8 @@ impl<'j> Carrier<'j> {
                     }
                     let mut costs = Costs::new();
                     for source in sources {
-                        let came = &slab.came[source.agent as usize];
-                        let (begin, end) = came.places[source.index as usize];
-                        let of = &came.costs[begin as usize..end as usize];
-                        of.iter().for_each(|cost| merge(&mut costs, cost));
+                        let came = &mut slab.came[source.agent as usize];
+                        came.use_up(source.index, &mut costs);
                     }
                     let more = left.more - blame.count as usize..left.more;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
@@ -334,6 +356,7 @@ impl<'j> Carrier<'j> {
         lanes: impl Iterator<Item = ((u32, u32), &'w Activities)>,
         roots: &mut Roots,
     ) {
+        roots.untraced += self.untraced;
         for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
@@ -482,6 +505,11 @@ impl Lane {
             }),
         }
     }
+}
+
+/// In [`UNIT`]s.
+fn sum(costs: &[Cost]) -> u128 {
+    costs.iter().map(|cost| cost.amount.max(0) as u128).sum()
 }
 
 /// Adds a cost to those of its kind.
