@@ -338,6 +338,149 @@ fn exactly_eight_late_members_have_all_the_blame() {
     assert_eq!(found.several_s, None);
 }
 
+/// Each of `count` ranks waits for a message that the one before it sends only after such a wait, all
+/// at 10 ms, so that nobody is the first.
+fn circle(all: &mut [Calls], count: usize) {
+    for at in 0..count {
+        let (before, next) = ((at + count - 1) % count, (at + 1) % count);
+        let enter = [2, 5, 7][at] * MS;
+        all[at].recv(20, before as i32, 0, enter, 10 * MS);
+        all[at].send(21, next as i32, 0, 10 * MS, 11 * MS);
+    }
+}
+
+/// All waiting in the report, and the sum of what is known of it. s
+fn waiting(report: &Report) -> (f64, f64) {
+    let listed = report.root_causes.as_ref().unwrap().iter();
+    let listed: f64 = listed.map(|root| root.severity_s).sum();
+    let sum = listed + report.unlisted_s.unwrap() + report.untraced_s.unwrap();
+    (report.location_sums.as_ref().unwrap().wait_s, sum)
+}
+
+/// Two ranks meet in their waits, before they are late. So neither did anything longer since, and there
+/// is nothing to go round.
+#[test]
+fn two_ranks_that_wait_for_each_other_make_no_circle() {
+    let mut all = ranks(2);
+    all.iter_mut().for_each(|rank| rank.call(1, init(), 0, MS));
+    circle(&mut all, 2);
+    for rank in &mut all {
+        rank.call(40, finalize(), 12 * MS, 13 * MS);
+    }
+    let report = analyze(all);
+    let found = roots(&report);
+    let (direct, indirect) = found[&("latency", 21, 20)];
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!((direct * 1e3 - 13.0).abs() < 1e-5 && indirect == 0.0);
+    assert_eq!(report.untraced_s, Some(0.0));
+}
+
+/// Each of three ranks needs the costs that the next one has put on its wait, and the search ends only
+/// when nobody needs any. So one goes on without them: they come later, and fall on nobody, although
+/// every wait has a late rank. A rank beside the circle has its costs as without it.
+#[test]
+fn a_circle_of_waits_ends() {
+    let mut all = ranks(4);
+    all.iter_mut().for_each(|rank| rank.call(1, init(), 0, MS));
+    circle(&mut all, 3);
+    for (rank, enter) in all.iter_mut().zip([12, 12, 12, 20]) {
+        rank.call(40, finalize(), enter * MS, 21 * MS);
+    }
+    let report = analyze(all);
+    let (all, sum) = waiting(&report);
+    assert!((all * 1e3 - (8.0 + 5.0 + 3.0 + 24.0)).abs() < 1e-5);
+    assert!((all - sum).abs() < 1e-8, "{all} {sum}");
+    assert!(report.untraced_s.unwrap() > 1e-3);
+    let classes = report.wait_classes.values();
+    assert_eq!(classes.map(|class| class.untraced_s).sum::<f64>(), 0.0);
+    let beside = roots(&report)[&("computation", 1, 40)];
+    assert!((beside.0 * 1e3 - 24.0).abs() < 1e-5, "{beside:?}");
+}
+
+/// Jiang's example: processes of 18, 8 and 9 ms of computation, of which the first one sends to both
+/// others and gets their results. `until` is when the third one sends, ms. A receive that begins with
+/// the send waits for it, by 1 ns here.
+fn scattered(until: u64) -> Report {
+    let mut all = ranks(3);
+    all.iter_mut().for_each(|rank| rank.call(1, init(), 0, 0));
+    all[0].send(10, 1, 0, 4 * MS, 4 * MS);
+    all[0].send(11, 2, 0, 5 * MS, 5 * MS);
+    all[0].recv(12, 1, 0, 11 * MS, 12 * MS);
+    all[0].recv(13, 2, 0, 13 * MS, 14 * MS);
+    all[1].recv(20, 0, 0, MS, 5 * MS);
+    all[1].send(21, 0, 0, 11 * MS + 1, 11 * MS + 1);
+    all[2].recv(30, 0, 0, MS, 6 * MS);
+    all[2].send(31, 0, 0, until * MS + 1, until * MS + 1);
+    for (rank, enter) in all.iter_mut().zip([20, 12, until + 1]) {
+        rank.call(40, finalize(), enter * MS, 20 * MS);
+    }
+    analyze(all)
+}
+
+/// Computation of all ranks, by the length of the critical path.
+fn speedup(report: &Report) -> f64 {
+    let computed: f64 = report.locations.iter().map(|own| own.computation_s).sum();
+    computed / report.critical_path.as_ref().unwrap().length_s
+}
+
+/// ms of the path, and thirds of ms of its weight, by activity.
+fn assert_path(report: &Report, expected: &[(Key, f64, f64)]) {
+    let path = report.critical_path.as_ref().unwrap();
+    let near = |found: f64, expected: f64| (found - expected).abs() < 1e-4;
+    let weight: f64 = expected.iter().map(|(_, _, thirds)| thirds / 3.0).sum();
+    assert!(near(path.length_s * 1e3, 20.0), "{}", path.length_s);
+    assert!(near(path.weight_s * 1e3, weight), "{}", path.weight_s);
+    let found: BTreeMap<Key, &PathRow> = path.profile.iter().map(|r| (row_key(r), r)).collect();
+    // Sends take no time.
+    let lasting = found.values().filter(|row| row.seconds > 1e-8);
+    assert_eq!(lasting.count(), expected.len(), "{found:#?}");
+    for (key, time, thirds) in expected {
+        let row = found[key];
+        assert!(near(row.seconds * 1e3, *time), "{row:?}");
+        assert!(near(row.share, time / 20.0), "{row:?}");
+        assert!(near(row.weight_share, thirds / 3.0 / weight), "{row:?}");
+    }
+}
+
+/// Path, shares, S and E are those of the thesis's digest. A transfer is part of the receiving call here,
+/// and not idle. So it weighs less than there, and `speedup` in the report counts it.
+#[test]
+fn the_tail_of_one_rank_weighs_most() {
+    let report = scattered(13);
+    let expected = [
+        (("computation", 1, 10), 4.0, 24.0),
+        (("computation", 10, 11), 1.0, 5.0),
+        (("call", 30, 0), 1.0, 3.0),
+        (("computation", 30, 31), 7.0, 23.0),
+        (("call", 13, 0), 1.0, 5.0),
+        (("computation", 13, 40), 6.0, 42.0),
+    ];
+    assert_path(&report, &expected);
+    assert!((speedup(&report) - 1.75).abs() < 1e-6);
+    assert!((speedup(&report) / 3.0 - 0.583_333).abs() < 1e-5);
+    let parallelism = report.parallelism.as_ref().unwrap();
+    assert!((parallelism.speedup - 39.0 / 20.0).abs() < 1e-6);
+    assert!((parallelism.efficiency - 39.0 / 60.0).abs() < 1e-6);
+}
+
+/// The third process sends before the first one looks: the path leads over the second.
+#[test]
+fn the_path_does_not_lead_to_a_message_that_was_there() {
+    let report = scattered(10);
+    // From 11 ms on, the third one is done.
+    let expected = [
+        (("computation", 1, 10), 4.0, 24.0),
+        (("call", 20, 0), 1.0, 5.0),
+        (("computation", 20, 21), 6.0, 18.0),
+        (("call", 12, 0), 1.0, 5.0),
+        (("computation", 12, 13), 1.0, 7.0),
+        (("call", 13, 0), 1.0, 7.0),
+        (("computation", 13, 40), 6.0, 42.0),
+    ];
+    assert_path(&report, &expected);
+    assert!((speedup(&report) - 32.0 / 20.0).abs() < 1e-6);
+}
+
 /// What ranks do, one after the other.
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -36,8 +36,14 @@ fn changes(words: &[(&str, &str)]) -> Vec<Scenario> {
     changes.map(Scenario::of).collect()
 }
 
-/// Writes a trace, analyses it, and predicts.
-fn predicted(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
+/// Writes a trace, analyses it, and predicts. All of it is reproduced.
+fn predicted(calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
+    let prediction = replayed(calls, words)?;
+    assert_eq!((prediction.not_reproduced, prediction.circles), (0, 0));
+    Ok(prediction)
+}
+
+fn replayed(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
     let directory = tempfile::tempdir().unwrap();
     calls
         .iter_mut()
@@ -47,9 +53,7 @@ fn predicted(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction
     let analysis = laggard_engine::analyze(directory.path(), &options);
     let report = analysis.unwrap().unwrap().report;
     let events = Events::open(directory.path()).unwrap();
-    let prediction = predict(&events, Some(&report), &changes(words)).map_err(|e| e.to_string())?;
-    assert_eq!((prediction.not_reproduced, prediction.circles), (0, 0));
-    Ok(prediction)
+    predict(&events, Some(&report), &changes(words)).map_err(|e| e.to_string())
 }
 
 /// The predicted gains, ns.
@@ -204,6 +208,35 @@ fn threads_begin_when_their_rank_does() {
     // Rank 1 computes 2 ms instead of 4, and 0.5 instead of 1; the thread starts 2 ms earlier.
     let found = gains(calls, &[("speed_up", "rank:1=2")]);
     assert_eq!(found, [2 * MS as i64]);
+}
+
+/// Each of `count` ranks needs a message that the one before it sends only when it has its own, all at
+/// 10 ms. The other ranks compute.
+fn circle(count: usize, others: usize) -> Vec<Calls> {
+    let mut all = ranks((count + others) as u32);
+    for (at, rank) in all.iter_mut().enumerate() {
+        rank.call(1, init(), 0, MS);
+        if at < count {
+            let (before, next) = ((at + count - 1) % count, (at + 1) % count);
+            rank.recv(20, before as i32, 0, (2 + at as u64) * MS, 10 * MS);
+            rank.send(21, next as i32, 0, 10 * MS, 11 * MS);
+        }
+        let enter = if at < count { 12 } else { 20 };
+        rank.call(40, finalize(), enter * MS, 21 * MS);
+    }
+    all
+}
+
+/// One rank goes on without its message, which `circles` counts. All times are as recorded.
+#[test]
+fn a_circle_of_messages_ends() {
+    for (count, others) in [(2, 0), (3, 0), (3, 1)] {
+        let words = [("speed_up", "rank:0=1")];
+        let found = replayed(circle(count, others), &words).unwrap();
+        assert!(found.circles > 0, "{count} ranks");
+        assert_eq!(found.not_reproduced, 0, "{count} ranks");
+        assert_eq!(found.scenarios[0].gain_s, 0.0, "{count} ranks");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
  *
  * RUN np=4
  * ROOT computation at=@first ranks=0:0.900
+ * NO_ROOT ranks=1,2,3
  * METRIC late_sender 0.900
  */
 #include "common.h"

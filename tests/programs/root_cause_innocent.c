@@ -3,6 +3,7 @@
  *
  * RUN np=3
  * ROOT computation at=@send ranks=1:0.600
+ * NO_ROOT ranks=0,2
  * METRIC late_sender 0.300
  * METRIC wait_at_barrier 0.300
  */

@@ -2,6 +2,7 @@
  *
  * RUN np=3
  * ROOT io at=@write ranks=0:0.600
+ * NO_ROOT ranks=1,2
  * METRIC late_sender 0.600 tolerance=0.15
  */
 #include "common.h"

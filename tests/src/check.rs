@@ -9,6 +9,7 @@ use crate::directives::Directives;
 use crate::expectations::{self, Miss};
 use crate::mpi::Mpi;
 use crate::product::{self, Bench};
+use crate::replayed;
 use crate::report::{Report, in_schedule_s};
 use crate::round_trip;
 
@@ -50,6 +51,8 @@ pub fn check_program(source: &str) {
             misses.extend(unaccounted(&report));
             misses.extend(filtered(&bench, &trace, &report));
             misses.extend(unsaid(&bench, &trace, &directives));
+            let wrong = replayed::differences(&trace, &report);
+            assert_eq!(wrong, [""; 0], "{source}");
             let different = round_trip::differences(&bench, &trace, &report);
             let list = different.join("\n  ");
             assert!(different.is_empty(), "{source}, as an archive:\n  {list}");

@@ -21,6 +21,8 @@ pub struct Directives {
     pub metrics: Vec<Metric>,
     /// `ROOT`
     pub roots: Vec<Root>,
+    /// `NO_ROOT`
+    pub innocents: Vec<Innocent>,
     /// Anomalies that the report must have, with no others above "info".
     pub anomalies: Vec<Anomaly>,
     /// Number of recorded threads of ranks.
@@ -157,6 +159,19 @@ pub struct Root {
     pub tolerance: Tolerance,
 }
 
+/// `NO_ROOT`
+#[derive(Debug, PartialEq)]
+pub struct Innocent {
+    /// The line of the directive.
+    pub line: Line,
+    /// Line of the call, or of the one after the computation.
+    pub at: Option<Line>,
+    /// The ranks; all of them if empty.
+    pub ranks: Vec<u32>,
+    /// The limit, as a fraction of all waiting.
+    pub below: f64,
+}
+
 /// `ANOMALY`
 #[derive(Debug, PartialEq)]
 pub struct Anomaly {
@@ -183,13 +198,14 @@ impl std::fmt::Display for Error {
     }
 }
 
-const KEYWORDS: [&str; 10] = [
+const KEYWORDS: [&str; 11] = [
     "RUN",
     "MARK",
     "EXPECT",
     "SILENT",
     "METRIC",
     "ROOT",
+    "NO_ROOT",
     "ANOMALY",
     "LOCATIONS",
     "SAYS",
@@ -220,6 +236,7 @@ impl Directives {
                 "SILENT" => out.silents.push(fields.silent()?),
                 "METRIC" => out.metrics.push(fields.metric()?),
                 "ROOT" => out.roots.push(fields.root()?),
+                "NO_ROOT" => out.innocents.push(fields.innocent()?),
                 "ANOMALY" => out.anomalies.push(fields.anomaly()?),
                 "LOCATIONS" => out.locations = Some(fields.word_as("a number")?),
                 "SAYS" => out.says.push(fields.says()?),
@@ -525,6 +542,20 @@ impl<'a> Fields<'a> {
         })
     }
 
+    fn innocent(&mut self) -> Result<Innocent, Error> {
+        let place = self.place()?;
+        let ranks = self.ranks("ranks")?.unwrap_or_default();
+        if place.at.is_none() && ranks.is_empty() {
+            return Err(self.error("neither ranks= nor at=".into()));
+        }
+        Ok(Innocent {
+            line: self.directive.line,
+            at: place.at,
+            ranks: ranks.into_iter().map(|(rank, _)| rank).collect(),
+            below: self.take_number("below")?.unwrap_or(0.05),
+        })
+    }
+
     fn anomaly(&mut self) -> Result<Anomaly, Error> {
         Ok(Anomaly {
             id: self.word("an id")?,
@@ -646,6 +677,10 @@ mod tests {
             (
                 "// RUN np=2 nq=3\n",
                 "line 1: RUN: \"nq\" is not understood",
+            ),
+            (
+                "// RUN np=2\n// NO_ROOT below=0.1\n",
+                "line 2: NO_ROOT: neither ranks= nor at=",
             ),
             ("// RUN np=two\n", "line 1: RUN: \"two\" is not a number"),
             (

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attempts::Off;
-use crate::directives::{Directives, Expect, Metric, Patterns, Place, Root, Silent, Tolerance};
+use crate::conserved;
+use crate::directives::{
+    Directives, Expect, Innocent, Line, Metric, Patterns, Place, Root, Silent, Tolerance,
+};
 use crate::report::{Bottleneck, Report, RootCause};
 
 /// A cause or a rank with less than this fraction of a bottleneck is noise.
@@ -76,6 +79,9 @@ pub fn misses(directives: &Directives, file: &str, report: &Report) -> Vec<Miss>
     for root in &directives.roots {
         misses.extend(of_root(root, file, report));
     }
+    for innocent in &directives.innocents {
+        misses.extend(of_innocent(innocent, file, report));
+    }
     misses.extend(of_anomalies(directives, report));
     misses
 }
@@ -140,6 +146,7 @@ pub fn invariants(report: &Report) -> Vec<Miss> {
             });
         }
     }
+    misses.extend(conserved::differences(report).into_iter().map(fact));
     misses
 }
 
@@ -316,11 +323,15 @@ fn of_metric(metric: &Metric, report: &Report) -> Option<Miss> {
     (!fits).then(|| timing(format!("{title}: {total:.4} s in {instances} instances")))
 }
 
+/// Whether a root cause is this call, or the computation before it; any if there is none.
+fn is_root_at(found: &RootCause, file: &str, at: Option<Line>) -> bool {
+    let place = found.until.as_ref().unwrap_or(&found.location);
+    at.is_none_or(|at| place.is(file, at))
+}
+
 fn of_root(root: &Root, file: &str, report: &Report) -> Option<Miss> {
-    let fits = |found: &&RootCause| {
-        let place = found.until.as_ref().unwrap_or(&found.location);
-        found.activity == root.activity && root.at.is_none_or(|at| place.is(file, at))
-    };
+    let fits =
+        |found: &&RootCause| found.activity == root.activity && is_root_at(found, file, root.at);
     let mut have: BTreeMap<u32, f64> = BTreeMap::new();
     let found = report.root_causes.iter().filter(fits);
     for share in found.flat_map(|found| &found.ranks) {
@@ -337,6 +348,23 @@ fn of_root(root: &Root, file: &str, report: &Report) -> Option<Miss> {
     let others: f64 = others.map(|(_, severity)| severity).sum();
     let title = format!("{file}:{}: ROOT {}", root.line, root.activity);
     (wrong || others > NOISE * all).then(|| timing(format!("{title}: ranks cause {have:?} s")))
+}
+
+fn of_innocent(innocent: &Innocent, file: &str, report: &Report) -> Option<Miss> {
+    let all: f64 = report
+        .root_causes
+        .iter()
+        .map(|found| found.severity_s)
+        .sum();
+    let here = report.root_causes.iter();
+    let here = here.filter(|found| is_root_at(found, file, innocent.at));
+    let parts = here.flat_map(|found| &found.ranks);
+    let is_named = |rank: u32| innocent.ranks.is_empty() || innocent.ranks.contains(&rank);
+    let parts: Vec<_> = parts.filter(|part| is_named(part.rank)).collect();
+    let caused: f64 = parts.iter().map(|part| part.severity_s).sum();
+    let title = format!("{file}:{}: NO_ROOT", innocent.line);
+    (caused >= innocent.below * all && caused > 0.0)
+        .then(|| timing(format!("{title}: {caused} of {all} s: {parts:?}")))
 }
 
 /// Seconds and instances of some patterns over the run.
@@ -497,6 +525,32 @@ mod tests {
                 "{from}: {misses:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_innocent_rank_among_the_causes_is_found() {
+        let source = "// RUN np=3\n// NO_ROOT ranks=1,2\n// NO_ROOT at=@send below=0.5\nsend(); // MARK send\n";
+        let directives = Directives::parse(source).expect("source");
+        let misses = |rank: u32, line: u32, part: f64| {
+            let root = |rank: u32, line: u32, part: f64| {
+                format!(
+                    r#"{{"activity": "computation", "location": {{}}, "until": {{"file": "app.c", "line": {line}}},
+                     "ranks": [{{"rank": {rank}, "severity_s": {part}}}], "direct_s": {part},
+                     "indirect_s": 0, "severity_s": {part}}}"#
+                )
+            };
+            let list = [root(0, 9, 1.0 - part), root(rank, line, part)].join(",");
+            let text = format!(r#""anomalies": [], "root_causes": [{list}]"#);
+            let text = REPORT.replace("\"anomalies\": []", &text);
+            let report = Report::parse(&text).expect("report");
+            let innocents = directives.innocents.iter();
+            let misses = innocents.filter_map(|one| of_innocent(one, "app.c", &report));
+            misses.map(|miss| miss.text).collect::<Vec<_>>()
+        };
+        assert_eq!(misses(2, 9, 0.04), [""; 0]);
+        assert_eq!(misses(0, 4, 0.4), [""; 0]);
+        assert!(misses(2, 9, 0.06)[0].contains("app.c:2: NO_ROOT: 0.06"));
+        assert!(misses(0, 4, 0.6)[0].contains("app.c:3: NO_ROOT: 0.6"));
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //!   [`expectations`] compares the two;
 //! - [`check`] is the whole procedure for one program, [`recorded`] parts of it for other tests;
 //! - [`round_trip`] compares findings of a trace with those of its archive, [`dump`] computes some
-//!   of a report anew from the calls;
+//!   of a report anew from the calls, [`replayed`] compares a run with its replay, [`conserved`]
+//!   adds root causes up;
 //! - [`process`] runs commands that cannot hang, [`attempts`] repeats tests that a busy machine
 //!   disturbed;
 //! - [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the collector and the
@@ -49,6 +50,11 @@
 //!     The total of the pattern, or of its bottlenecks there, stays below this, in seconds.
 //! METRIC pattern[+pattern…] S [instances=N] [tolerance=0.1] [abs=0]
 //!     The total over the run.
+//! ROOT activity ranks=0:0.9[,1:0.3] [at=@mark] [tolerance=0.1]
+//!     Root causes of this activity at this call, or before it if it is computation: all
+//!     ranks with a part that counts, and the waiting that each of them starts.
+//! NO_ROOT [ranks=1,2] [at=@mark] [below=0.05]
+//!     These ranks together, or all there, start less than this fraction of all waiting.
 //! ANOMALY id count=N [detail="text"]
 //!     The report has this anomaly; it has no other one above the severity "info".
 //! LOCATIONS N
@@ -69,6 +75,7 @@ pub mod attempts;
 pub mod browser;
 pub mod cable;
 pub mod check;
+pub mod conserved;
 pub mod directives;
 pub mod dump;
 pub mod expectations;
@@ -79,5 +86,6 @@ pub mod mpi;
 pub mod process;
 pub mod product;
 pub mod recorded;
+pub mod replayed;
 pub mod report;
 pub mod round_trip;

@@ -23,6 +23,16 @@ pub struct Report {
     /// Who started the waiting.
     #[serde(default)]
     pub root_causes: Vec<RootCause>,
+    /// Waiting that nobody is known to have started; absent if root causes were not searched.
+    pub untraced_s: Option<f64>,
+    /// Root causes that are not listed.
+    pub unlisted_s: Option<f64>,
+    /// Waits by class.
+    #[serde(default)]
+    pub wait_classes: BTreeMap<String, WaitClass>,
+    /// Costs of what ranks did longer, by class.
+    #[serde(default)]
+    pub delay_costs: BTreeMap<String, DelayCosts>,
     /// Cost of the analysis.
     #[serde(default)]
     pub agents: Agents,
@@ -129,6 +139,25 @@ pub struct RootCause {
     pub direct_s: f64,
     pub indirect_s: f64,
     pub severity_s: f64,
+}
+
+/// Waits by what they come from, and by what comes of them.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct WaitClass {
+    pub direct_s: f64,
+    pub indirect_s: f64,
+    pub untraced_s: f64,
+    pub propagating_s: f64,
+    pub terminal_s: f64,
+}
+
+/// Costs of what ranks did longer than others.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct DelayCosts {
+    pub short_s: f64,
+    pub long_s: f64,
 }
 
 /// The part of one rank.

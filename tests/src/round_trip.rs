@@ -9,6 +9,7 @@ use std::process::Command;
 
 use crate::process;
 use crate::product::{Bench, TIMEOUT};
+use crate::replayed;
 use crate::report::{Bottleneck, Location, Report};
 
 /// Largest error of a loss: it is the difference of two times, each rounded to the ns of the
@@ -41,6 +42,9 @@ pub fn differences(bench: &Bench, trace: &Path, report: &Report) -> Vec<String> 
     differences.of_runs(report, &imported);
     differences.of_findings(report, &imported);
     differences.of_anomalies(report, &imported);
+    differences
+        .0
+        .extend(replayed::differences(&anchor, &imported));
     differences.0
 }
 

@@ -92,9 +92,16 @@ programs! {
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     root_cause_chain: "root_cause_chain.c";
+    root_cause_fortran: "root_cause_fortran.f90";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
+    root_cause_polled: "root_cause_polled.c";
+    root_cause_post: "root_cause_post.c";
+    root_cause_shmem_chain: "root_cause_shmem_chain.c";
+    root_cause_shmem_lock: "root_cause_shmem_lock.c";
+    root_cause_testany: "root_cause_testany.c";
     root_cause_two: "root_cause_two.c";
+    root_cause_window_lock: "root_cause_window_lock.c";
     rooted_intercommunicator: "rooted_intercommunicator.c";
     shmem_groups: "shmem_groups.c";
     shmem_collectives: "shmem_collectives.c";

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::attempts::{Off, scale, until_undisturbed};
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
@@ -145,4 +146,120 @@ fn mistakes_are_told() {
         seconds(&found, "/scenarios/1/gain_percent") > 10.0,
         "{found}"
     );
+}
+
+/// Where temporary files do not fit, a report has everything but root causes, and says so once. A replay
+/// needs them: one line says what to do.
+#[test]
+fn temporary_files_on_a_full_disk() {
+    let bench = Bench::beside("what-if-full-disk");
+    let trace = bench.path("trace");
+    let settings = Settings {
+        faults: vec!["noise=30".parse().expect("a fault")],
+        ..Settings::new(Program::Halo2d, 8, Length::Calls(400_000))
+    };
+    generate(&settings, &trace).expect("a trace");
+    let disk = bench.path("disk");
+    fs::create_dir(&disk).expect("a directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+        .arg(&disk)
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no small disk can be mounted here");
+        return;
+    }
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&bench.command);
+        command.args(words).current_dir(&bench.dir);
+        command.env("TMPDIR", &disk);
+        process::run(&mut command, TIMEOUT, &bench.path(words[0]))
+    };
+    let analyzed = run(&["analyze", "trace", "-q", "-o", "report.json"]);
+    let replayed = run(&["what-if", "trace", "--speed-up", "rank:0=2"]);
+    let unmounted = Command::new("umount").arg(&disk).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    let analyzed = analyzed.expect_orderly().expect_success();
+    assert!(analyzed.stderr.lines().count() <= 1, "{analyzed}");
+    let report = fs::read_to_string(bench.path("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert!(report.get("root_causes").is_none());
+    let anomalies = report["anomalies"].as_array().expect("a list").iter();
+    let said: Vec<_> = anomalies
+        .filter(|row| row["id"] == "no_root_causes")
+        .collect();
+    assert_eq!(said.len(), 1, "{:?}", report["anomalies"]);
+    assert!(seconds(&report, "/metrics/late_sender/total_s") > 0.0);
+    let replayed = replayed.expect_orderly();
+    assert_eq!(replayed.code, Some(1), "{replayed}");
+    assert_eq!(replayed.stderr.lines().count(), 1, "{replayed}");
+    let words = ["No space left", "set TMPDIR"];
+    assert!(
+        words.iter().all(|words| replayed.stderr.contains(words)),
+        "{replayed}"
+    );
+}
+
+/// An archive is replayed as its trace is. A trace of which parts are missing is replayed, or one line
+/// says why not.
+#[test]
+fn archives_and_damaged_traces_are_replayed() {
+    let bench = Bench::beside("what-if-damaged");
+    let program = bench.compile("root_cause_chain.c", &[], &[]);
+    let run = bench.traced(4, &[program.as_os_str()], "trace").run();
+    run.expect_orderly().expect_success();
+    let trace = bench.path("trace");
+    let mut export = Command::new(&bench.command);
+    export
+        .arg("export")
+        .arg(&trace)
+        .args(["--to", "otf2", "-q"]);
+    export.arg("-o").arg(bench.path("archive"));
+    let exported = process::run(&mut export, TIMEOUT, &bench.path("export"));
+    exported.expect_orderly().expect_success();
+    let words = ["--speed-up", "rank:0=2"];
+    let own = result(&bench, &trace, &words);
+    let archive = result(&bench, &bench.path("archive/traces.otf2"), &words);
+    // Each time is rounded to a ns.
+    for key in ["/recorded/time_s", "/scenarios/0/gain_s"] {
+        let (own, archive) = (seconds(&own, key), seconds(&archive, key));
+        assert!((own - archive).abs() < 1e-6, "{key}: {own} {archive}");
+    }
+    let files = fs::read_dir(&trace).expect("a trace").flatten();
+    let mut files: Vec<_> = files.map(|file| file.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == "lgt"));
+    files.sort();
+    let file = files.get(1).expect("a file per rank");
+    let whole = fs::read(file).expect("a file");
+    let mut answers = 0;
+    for parts in (0..32).rev() {
+        fs::write(file, &whole[..whole.len() * parts / 32]).expect("a file");
+        let outcome = what_if(
+            &bench,
+            &trace,
+            &[&words[..], &["--format", "json"]].concat(),
+        );
+        match outcome.code {
+            Some(0) => {
+                let value: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+                assert_eq!(value["not_reproduced"], 0, "{parts} of 32");
+                answers += 1;
+            }
+            code => {
+                assert_eq!(code, Some(1), "{parts} of 32: {outcome}");
+                assert_eq!(
+                    outcome.stderr.lines().count(),
+                    1,
+                    "{parts} of 32: {outcome}"
+                );
+            }
+        }
+    }
+    fs::remove_file(file).expect("a file");
+    let outcome = what_if(&bench, &trace, &words);
+    assert!(
+        outcome.code == Some(0) || outcome.stderr.lines().count() == 1,
+        "{outcome}"
+    );
+    assert!(answers > 0, "only errors");
 }

@@ -60,6 +60,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
         }],
         root_causes: None,
         untraced_s: None,
+        unlisted_s: None,
         wait_classes: Default::default(),
         delay_costs: Default::default(),
         critical_path: None,

@@ -65,6 +65,9 @@ pub struct Report {
     /// Waiting whose root cause is not known, all ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untraced_s: Option<f64>,
+    /// Waiting of root causes that are too small to be listed, all ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted_s: Option<f64>,
     /// By class of waits: what they come from, and what comes of them; absent with root causes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wait_classes: BTreeMap<String, WaitClass>,

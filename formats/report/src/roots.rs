@@ -106,6 +106,9 @@ pub struct WaitClass {
     pub direct_s: f64,
     /// For others that waited themselves.
     pub indirect_s: f64,
+    /// For nobody that is known.
+    #[serde(default)]
+    pub untraced_s: f64,
     /// Waits that made others wait.
     pub propagating_s: f64,
     /// Waits that did not.

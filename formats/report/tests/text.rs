@@ -16,6 +16,7 @@ fn without_roots() -> Report {
     Report {
         root_causes: None,
         untraced_s: None,
+        unlisted_s: None,
         ..example()
     }
 }

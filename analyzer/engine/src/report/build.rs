@@ -299,6 +299,7 @@ pub fn build(
         operations,
         root_causes: is_searched.then_some(traced.rows),
         untraced_s: is_searched.then_some(traced.untraced_s),
+        unlisted_s: is_searched.then_some(traced.unlisted_s),
         wait_classes,
         delay_costs,
         critical_path: is_searched.then_some(critical_path),

@@ -36,6 +36,8 @@ pub struct Traced {
     pub rows: Vec<RootCause>,
     /// Waiting without a root cause, s.
     pub untraced_s: f64,
+    /// Waiting of root causes that are not listed, s.
+    pub unlisted_s: f64,
     roots: Vec<Started>,
     /// By pattern and call: positions in `roots`, and their costs.
     of: FxHashMap<FindingKey, Vec<(usize, u128)>>,
@@ -95,13 +97,13 @@ impl Traced {
         all.sort_unstable_by_key(|(activity, root)| (Reverse(root.all()), **activity));
         let mut traced = Traced {
             rows: Vec::new(),
-            untraced_s: 0.0,
+            untraced_s: seconds(roots.untraced),
+            unlisted_s: 0.0,
             roots: Vec::new(),
             of: FxHashMap::default(),
         };
-        let mut sum = 0u128;
+        let mut unlisted = 0u128;
         for (at, (activity, root)) in all.into_iter().enumerate() {
-            sum += root.all();
             for (victim, (amount, _)) in &root.victims {
                 let Ok(pattern) = victim.pattern.try_into() else {
                     continue;
@@ -136,11 +138,12 @@ impl Traced {
                 row.rank_set = rank_ranges(named.iter().copied());
                 row.hints = hints::of_root(&row, &named, subject(activity.kind), run);
                 traced.rows.push(row);
+            } else {
+                unlisted += root.all();
             }
             traced.roots.push(started);
         }
-        let untraced = (roots.waiting * UNIT as u128).saturating_sub(sum);
-        traced.untraced_s = seconds(untraced);
+        traced.unlisted_s = seconds(unlisted);
         for of in traced.of.values_mut() {
             of.sort_unstable_by_key(|&(at, amount)| (Reverse(amount), at));
         }
@@ -215,11 +218,13 @@ pub fn classes(roots: &Roots) -> (BTreeMap<String, WaitClass>, BTreeMap<String, 
         sum.add(class);
     }
     let waits = sums.iter().map(|(name, sum)| {
+        let all = sum.direct + sum.indirect + sum.untraced;
         let class = WaitClass {
             direct_s: seconds(sum.direct),
             indirect_s: seconds(sum.indirect),
+            untraced_s: seconds(sum.untraced),
             propagating_s: seconds(sum.propagating),
-            terminal_s: seconds((sum.direct + sum.indirect).saturating_sub(sum.propagating)),
+            terminal_s: seconds(all.saturating_sub(sum.propagating)),
         };
         ((*name).to_owned(), class)
     });

@@ -85,6 +85,21 @@ impl Came {
         let blocked = std::mem::replace(&mut self.blocked[at], NONE);
         (blocked != NONE).then_some(blocked as usize)
     }
+
+    /// Adds the costs put on a wait to others.
+    fn use_up(&mut self, index: u32, costs: &mut Costs) {
+        let place = &mut self.places[index as usize];
+        let (begin, end) = std::mem::replace(place, (0, 0));
+        let own = &self.costs[begin as usize..end as usize];
+        own.iter().for_each(|cost| merge(costs, cost));
+    }
+
+    /// Costs of waits that nobody was charged with, in [`UNIT`]s.
+    fn left(&self) -> u128 {
+        let places = self.places.iter().filter(|(begin, _)| *begin != NONE);
+        let left = places.map(|&(begin, end)| sum(&self.costs[begin as usize..end as usize]));
+        left.sum()
+    }
 }
 
 /// One slab of the sweep.
@@ -140,7 +155,7 @@ impl Slab {
             left.sources = sources;
         }
         let mut remaining = vec![Vec::new(); kept.counts.len()];
-        for wait in &kept.waits {
+        for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
             let of: &mut Vec<u32> = &mut remaining[wait.agent as usize];
             let at = wait.index as usize;
             if of.len() <= at {
@@ -176,6 +191,8 @@ pub struct Carrier<'j> {
     known: Vec<Vec<u32>>,
     /// By agent, and number here: the number that was told.
     told: Vec<FxHashMap<u32, u32>>,
+    /// Costs that ended at waits for nobody that is known, in [`UNIT`]s.
+    untraced: u128,
 }
 
 impl<'j> Carrier<'j> {
@@ -188,28 +205,34 @@ impl<'j> Carrier<'j> {
             victims,
             known: vec![Vec::new(); agents],
             told: vec![FxHashMap::default(); agents],
+            untraced: 0,
         }
     }
 
-    /// Carries the costs of one slab, of locations with these ranks and threads. Agents tell each
-    /// other costs as they find them, until nobody waits for any; where clocks may make a circle of
-    /// waits, in rounds. Collective.
+    /// Carries the costs of one slab, of locations with these ranks and threads, until nobody waits
+    /// for any. Where clocks may make a circle of waits, agents do it in rounds. Collective.
     pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)], may_circle: bool) {
         self.lanes.resize_with(names.len(), Lane::default);
         let slab = &mut Slab::new(kept, names.len());
         let lanes = 0..slab.left.len();
         let mut ready: Vec<usize> = lanes.filter(|&lane| slab.left[lane].has_items()).collect();
-        if may_circle {
-            return self.in_rounds(slab, names, &mut ready);
+        match may_circle {
+            true => self.in_rounds(slab, names, &mut ready),
+            false => self.in_conversation(slab, &mut ready),
         }
+        self.untraced += slab.came.iter().map(Came::left).sum::<u128>();
+    }
+
+    /// Agents tell each other costs as they find them.
+    fn in_conversation(&mut self, slab: &mut Slab, ready: &mut Vec<usize>) {
         let job = self.job;
         let mut out: Vec<Carrying> = (0..job.agents()).map(|_| Carrying::default()).collect();
         job.converse(&mut |came, letters| {
             if let Some((agent, bytes)) = came {
-                self.receive(agent, &Carrying::unpack(&bytes), slab, &mut ready);
+                self.receive(agent, &Carrying::unpack(&bytes), slab, ready);
             }
             while let Some(lane) = ready.pop() {
-                self.run(lane, slab, &mut ready, &mut out);
+                self.run(lane, slab, ready, &mut out);
             }
             for (agent, parcel) in out.iter_mut().enumerate() {
                 if !parcel.carried.is_empty() {
@@ -311,6 +334,10 @@ impl<'j> Carrier<'j> {
                 (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
                     left.waits.1 -= 1;
                     let costs = self.lanes[at].costs_of(wait);
+                    if wait.agent == NONE {
+                        self.untraced += sum(&costs);
+                        continue;
+                    }
                     let told = (wait.agent, wait.index);
                     let remaining = &mut slab.remaining[wait.agent as usize][wait.index as usize];
                     *remaining -= 1;
@@ -369,10 +396,8 @@ impl<'j> Carrier<'j> {
                     }
                     let mut costs = Costs::new();
                     for source in sources {
-                        let came = &slab.came[source.agent as usize];
-                        let (begin, end) = came.places[source.index as usize];
-                        let of = &came.costs[begin as usize..end as usize];
-                        of.iter().for_each(|cost| merge(&mut costs, cost));
+                        let came = &mut slab.came[source.agent as usize];
+                        came.use_up(source.index, &mut costs);
                     }
                     let more = left.more - blame.count as usize..left.more;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
@@ -391,6 +416,7 @@ impl<'j> Carrier<'j> {
         lanes: impl Iterator<Item = ((u32, u32), &'w Activities)>,
         roots: &mut Roots,
     ) {
+        roots.untraced += self.untraced;
         for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
@@ -539,6 +565,11 @@ impl Lane {
             }),
         }
     }
+}
+
+/// In [`UNIT`]s.
+fn sum(costs: &[Cost]) -> u128 {
+    costs.iter().map(|cost| cost.amount.max(0) as u128).sum()
 }
 
 /// Adds a cost to those of its kind.

@@ -27,6 +27,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use laggard_comm::{self as comm, Job};
+use laggard_trace::calls::Shape;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -84,8 +85,8 @@ struct Sweep<'s> {
     members: Members,
     shared: Shared,
     victims: Interner<Victim>,
-    /// All waiting, ns.
-    sum: u128,
+    /// Waits for nobody that is known, by pattern, ns.
+    untraced: FxHashMap<u16, u128>,
     load: Load,
     sets: Sets,
     /// Threads that are started later, latest first: when, ns, and their walkers.
@@ -132,7 +133,7 @@ impl Search<'_> {
             names,
             members,
             victims,
-            sum,
+            untraced,
             mut load,
             sets,
             ..
@@ -156,10 +157,8 @@ impl Search<'_> {
             let stretch = path.backward(jumps, next.is_none());
             stretches.push(spill.put(&Passing { stretches: stretch }.pack()));
         }
-        let mut roots = Roots {
-            waiting: sum,
-            ..Roots::default()
-        };
+        let mut roots = Roots::default();
+        roots.add_untraced(untraced);
         let lanes = names.iter().zip(&walked);
         carrier.finish(
             lanes.map(|(name, walked)| (*name, &walked.activities)),
@@ -314,7 +313,7 @@ impl<'s> Sweep<'s> {
             members,
             shared: Shared::default(),
             victims: Interner::default(),
-            sum: 0,
+            untraced: FxHashMap::default(),
         }
     }
 
@@ -338,10 +337,6 @@ impl<'s> Sweep<'s> {
         let key = |(_, link): &(u32, Link)| (link.enter, link.time);
         let (links, own) = lanes::by_lane(&links, self.walkers.len(), |(lane, _)| *lane, key);
         let (lane_of, links): (Vec<u32>, Vec<Link>) = links.into_iter().unzip();
-        self.sum += links
-            .iter()
-            .map(|link| link.share.max(0) as u128)
-            .sum::<u128>();
 
         let mut kept = Kept::default();
         self.note(&links, &own, until, &mut kept.jumps);
@@ -371,8 +366,20 @@ impl<'s> Sweep<'s> {
         });
         kept.expected = from_others.collect();
         let sources: Vec<&[Late]> = from.into_iter().map(|from| &lates[from]).collect();
-        self.compare(&sides, &sources, &mut kept);
+        let charged = self.compare(&sides, &sources, &mut kept);
+        for (link, _) in links.iter().zip(&told).filter(|(_, told)| told.0 == NONE) {
+            self.lose(link.pattern, link.share);
+        }
+        for (late, _) in whole.iter().zip(charged).filter(|(_, charged)| !charged) {
+            let victim = self.victims.values[late.victim as usize];
+            self.lose(victim.pattern, late.share);
+        }
         kept
+    }
+
+    /// Nobody is charged with a wait.
+    fn lose(&mut self, pattern: u16, share: i64) {
+        *self.untraced.entry(pattern).or_default() += share.max(0) as u128;
     }
 
     /// Notes where the critical path may leave locations, and who idles. `own` are the places of
@@ -380,15 +387,18 @@ impl<'s> Sweep<'s> {
     fn note(&mut self, links: &[Link], own: &[(usize, usize)], until: i64, jumps: &mut Vec<Jump>) {
         let mut own_jumps = Vec::new();
         for (lane, &(begin, end)) in (0..).zip(own) {
-            path::jumps(lane, &links[begin..end], &mut own_jumps);
-        }
-        // Each by itself: a call's links may be in several slabs.
-        for link in links {
-            self.load.add(
-                link.time.saturating_sub(link.share).max(link.since()),
-                link.time,
-                -1,
-            );
+            let links = &links[begin..end];
+            path::jumps(lane, links, &mut own_jumps);
+            let rows = &self.walkers[lane as usize].thread.rows;
+            // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
+            // shutdown.
+            for link in links {
+                let row = rows.get(link.signature as usize);
+                if row.is_none_or(|row| row.shape != Shape::Finalize) {
+                    let begin = link.time.saturating_sub(link.share).max(link.since());
+                    self.load.add(begin, link.time, -1);
+                }
+            }
         }
         // A thread goes on from the first one of its rank.
         while let Some((start, lane)) = self.started.pop_if(|(start, _)| *start < until) {
@@ -474,6 +484,9 @@ impl<'s> Sweep<'s> {
             counts.push(parcel.told.len() as u32);
             for (index, told) in (0..).zip(&parcel.told) {
                 let lane = self.late.get(&(told.late_rank, told.late_thread)).copied();
+                if lane.is_none() {
+                    self.lose(told.pattern, told.share);
+                }
                 let leave = lane.map(|lane| self.walkers[lane as usize].leave_of(told.event));
                 leaving.leaves.push(leave.unwrap_or(i64::MAX));
                 let group = match told.group {
@@ -513,12 +526,12 @@ impl<'s> Sweep<'s> {
         (told, lates, leaves)
     }
 
-    /// Keeps the waits that have a late party.
+    /// Keeps the waits that were found; those without a late party end what is put on them.
     fn keep_waits(&self, links: &[Link], told: &[(u32, u32)], kept: &mut Kept) {
         for (lane, walker) in (0..).zip(&self.walkers) {
             for (order, side, _) in &walker.waits {
                 let (agent, index) = told[side.index as usize];
-                if agent != NONE && side.count != NONE {
+                if side.count != NONE {
                     kept.waits.push(Wait {
                         order: *order,
                         share: links[side.index as usize].share,
@@ -569,14 +582,15 @@ impl<'s> Sweep<'s> {
     }
 
     /// Compares the two sides of all waits for locations of this agent. `sources` are by number of
-    /// the late call.
-    fn compare(&mut self, sides: &[Sides], sources: &[&[Late]], kept: &mut Kept) {
+    /// the late call. Returns by this number whether a location is charged.
+    fn compare(&mut self, sides: &[Sides], sources: &[&[Late]], kept: &mut Kept) -> Vec<bool> {
         let (walkers, as_whole) = (&self.walkers, self.search.folds);
         let compared = walkers
             .par_iter()
             .map_init(Other::default, |other, walker| {
                 let (mut blames, mut more): (Vec<Blame>, Vec<More>) = (Vec::new(), Vec::new());
                 let mut known: Vec<Source> = Vec::new();
+                let mut charged: Vec<u32> = Vec::new();
                 for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
@@ -590,6 +604,7 @@ impl<'s> Sweep<'s> {
                     if known.len() == first {
                         continue;
                     }
+                    charged.push(blame.sources);
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
                     blames.push(Blame {
@@ -599,10 +614,14 @@ impl<'s> Sweep<'s> {
                         ..*blame
                     });
                 }
-                (blames, more, known)
+                (blames, more, known, charged)
             });
         let compared: Vec<_> = compared.collect();
-        for (walker, (blames, more, known)) in self.walkers.iter_mut().zip(compared) {
+        let mut is_charged = vec![false; sources.len()];
+        for (walker, (blames, more, known, charged)) in self.walkers.iter_mut().zip(compared) {
+            for number in charged {
+                is_charged[number as usize] = true;
+            }
             let mut longer = &more[..];
             for blame in blames {
                 let own;
@@ -623,6 +642,7 @@ impl<'s> Sweep<'s> {
             kept.more.extend(more);
             kept.sources.extend(known);
         }
+        is_charged
     }
 }
 

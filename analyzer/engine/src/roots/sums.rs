@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activity, Site};
+use crate::roots::carry::UNIT;
 use crate::roots::impact::CriticalPath;
 
 /// Who waits in the end: pattern and call.
@@ -14,7 +15,7 @@ pub struct Victim {
     pub call: Site,
 }
 
-/// Costs that one activity causes. In [`UNIT`](super::carry::UNIT)s.
+/// Costs that one activity causes. In [`UNIT`]s.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Root {
     /// Of waits for this location.
@@ -32,8 +33,9 @@ pub struct Root {
 pub struct Roots {
     /// Whether they were not searched, or not all found.
     pub is_unknown: bool,
-    /// All waiting, ns.
-    pub waiting: u128,
+    /// Waiting that no activity is charged with: nobody knows the late party, or what it did. In
+    /// [`UNIT`]s.
+    pub untraced: u128,
     pub of: FxHashMap<Activity, Root>,
     /// By pattern.
     pub classes: FxHashMap<u16, WaitClass>,
@@ -41,14 +43,15 @@ pub struct Roots {
     pub load: Loaded,
 }
 
-/// Waits of one pattern, by what they come from and what comes of them. In
-/// [`UNIT`](super::carry::UNIT)s.
+/// Waits of one pattern, by what they come from and what comes of them. In [`UNIT`]s.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct WaitClass {
     /// Waits for what others did longer, or for nothing that they did.
     pub direct: u128,
     /// Waits for others that waited themselves.
     pub indirect: u128,
+    /// Waits for nobody that is known.
+    pub untraced: u128,
     /// Waits that made others wait.
     pub propagating: u128,
     /// Costs of what others did longer, of the waits for them.
@@ -93,6 +96,15 @@ impl Roots {
         of_victim.1 |= ranks;
     }
 
+    /// Adds waits, by pattern, for nobody that is known; ns.
+    pub fn add_untraced(&mut self, waits: FxHashMap<u16, u128>) {
+        for (pattern, time) in waits {
+            let amount = time * UNIT as u128;
+            self.untraced += amount;
+            self.classes.entry(pattern).or_default().untraced += amount;
+        }
+    }
+
     /// Those of a search that did not take place.
     pub fn unknown() -> Roots {
         Roots {
@@ -104,7 +116,7 @@ impl Roots {
     /// Adds others.
     pub fn merge(&mut self, other: Roots) {
         self.is_unknown |= other.is_unknown;
-        self.waiting += other.waiting;
+        self.untraced += other.untraced;
         for (activity, root) in other.of {
             self.of.entry(activity).or_default().merge(root);
         }
@@ -166,6 +178,7 @@ impl WaitClass {
     pub fn add(&mut self, other: &WaitClass) {
         self.direct += other.direct;
         self.indirect += other.indirect;
+        self.untraced += other.untraced;
         self.propagating += other.propagating;
         self.short += other.short;
         self.long += other.long;

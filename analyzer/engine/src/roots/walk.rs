@@ -177,6 +177,8 @@ pub struct Walker<'a> {
     met_group: bool,
     /// Whether the waits of members of a collective are folded.
     folds: bool,
+    /// Whether the open call waited for nobody known.
+    waits_alone: bool,
     /// Whether its start-up is over.
     has_begun: bool,
     /// Time by activity, before waits and before late calls of this slab.
@@ -220,6 +222,7 @@ impl<'a> Walker<'a> {
             left: i64::MAX,
             met_group: false,
             folds,
+            waits_alone: false,
             has_begun: false,
             times: Vec::new(),
             waits: Vec::new(),
@@ -388,6 +391,7 @@ impl<'a> Walker<'a> {
         self.last.0 = self.last.0.max(link.time);
         let order = self.sums.order + 1;
         if link.late_rank == NONE {
+            self.waits_alone = true;
             self.waits.push((
                 order,
                 Side {
@@ -476,9 +480,14 @@ impl<'a> Walker<'a> {
         add(&mut self.sums.spent, number, inside - waited);
         note_end(&mut self.ended, number, leave);
         self.sums.waited += waited;
+        let order = self.sums.order;
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(signature as usize);
             self.synchronise(row, members, (number, leave));
+        }
+        // What is late from now on comes after this wait.
+        if std::mem::take(&mut self.waits_alone) && self.sums.order == order {
+            self.sums.order += 2;
         }
     }
 

@@ -189,7 +189,7 @@ entries! {
         index: u32,
         /// The location.
         lane: u32,
-        /// The agent of the late party.
+        /// The agent of the late party; `NONE` if nobody is known.
         agent: u32,
         /// Which pattern.
         pattern: u16,
