@@ -6,11 +6,12 @@ mod support;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_trace::calls::number;
-use laggard_trace::{Signature, WORLD, flags};
+use laggard_trace::{Endpoint, Signature, WORLD, flags};
 use laggard_whatif::{Change, Prediction, Scenario, predict};
 use proptest::prelude::*;
 use support::*;
 
+const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 fn init() -> Signature {
@@ -186,6 +187,120 @@ fn a_long_call_becomes_as_long_as_those_of_others() {
     // The others are in it for no time, just before they wait.
     let alone = long_calls(number::MPI_File_write, &[0, 0, 80]);
     assert_eq!(gains(alone, &words), [80 * MS as i64]);
+}
+
+/// Rank 0 computes until it sends, at 59 ms; rank 1 does something from 10 to 60 ms, in which it
+/// learns of the message. Both meet at 62 ms.
+fn late_by_58_ms(polls: impl FnOnce(&mut Calls)) -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    all[0].send(10, 1, 5, 59 * MS, 59 * MS + US);
+    polls(&mut all[1]);
+    for rank in &mut all {
+        rank.call(40, finalize(), 62 * MS, 63 * MS);
+    }
+    all
+}
+
+/// What it gains if rank 0 is faster, and if the first root cause is gone.
+const FASTER: [(&str, &str); 3] = [
+    ("speed_up", "rank:0=2"),
+    ("speed_up", "rank:0=1000000"),
+    ("without_cause", "1"),
+];
+
+#[test]
+fn looks_in_vain_move_with_what_they_wait_for() {
+    let polls = |rank: &mut Calls| {
+        let request = rank.irecv(20, 0, 5, 2 * MS);
+        rank.looks(21, number::MPI_Test, 10 * MS, 60 * MS, 100 * US);
+        rank.test(21, &[request], 60 * MS, 60 * MS + US);
+    };
+    let found = gains(late_by_58_ms(polls), &FASTER);
+    // Half of 58 ms; then the looks begin at 10 ms, when the message is there, and go on for the
+    // 1 ms that they did after it was sent.
+    assert_eq!(found, [29, 49, 49].map(|gain| gain * MS as i64));
+    // The same with a call that blocks.
+    let waits = |rank: &mut Calls| rank.recv(20, 0, 5, 10 * MS, 60 * MS);
+    assert_eq!(gains(late_by_58_ms(waits), &FASTER), found);
+}
+
+#[test]
+fn work_between_looks_stays() {
+    let probe = |more| Signature {
+        operation: number::MPI_Iprobe,
+        flags: more,
+        group: WORLD,
+        receive: Endpoint {
+            peer: 0,
+            tag: 5,
+            bytes: 8,
+        },
+        ..Signature::default()
+    };
+    let polls = |gap: u64| {
+        move |rank: &mut Calls| {
+            for at in (10 * MS..60 * MS).step_by((US + gap) as usize) {
+                rank.call(20, probe(flags::UNSUCCESSFUL), at, at + US);
+            }
+            let found = probe(flags::RECEIVES | flags::PEEKS);
+            rank.call(20, found, 60 * MS, 60 * MS + US);
+            rank.recv(21, 0, 5, 60 * MS + US, 60 * MS + 2 * US);
+        }
+    };
+    // 98 looks of 1 us in 49 ms until the send, with work between.
+    let found = gains(late_by_58_ms(polls(499 * US)), &FASTER[1..]);
+    assert_eq!(found, [98 * US as i64; 2]);
+    // What is shorter than ten looks is looking.
+    let found = gains(late_by_58_ms(polls(4 * US)), &FASTER);
+    assert_eq!(found, [29, 49, 49].map(|gain| gain * MS as i64));
+}
+
+#[test]
+fn a_polled_collective_comes_with_its_last_member() {
+    let post = Signature {
+        flags: flags::COLLECTIVE | flags::POSTS,
+        ..collective(number::MPI_Iallreduce, 0)
+    };
+    let mut all = ranks(3);
+    for (rank, comes) in all.iter_mut().zip([40, 59, 2]) {
+        rank.call(1, init(), 0, MS);
+        rank.call(20, post, comes * MS, comes * MS + US);
+        let begin = comes.max(10) * MS + US;
+        rank.looks(21, number::MPI_Test, begin, 60 * MS + US, 100 * US);
+        rank.test(21, &[0], 60 * MS + US, 60 * MS + 2 * US);
+        rank.call(40, finalize(), 62 * MS, 63 * MS);
+    }
+    // Rank 1 comes at once; then rank 0 is the last one, at 40 ms, and posts for 1 us.
+    assert_eq!(
+        gains(all, &[("speed_up", "rank:1=1000000")]),
+        [(19 * MS - US) as i64]
+    );
+}
+
+#[test]
+fn what_others_depend_on_is_not_moved_and_said_so() {
+    // Rank 1 sends in between, which no look waits for.
+    let polls = |rank: &mut Calls| {
+        let request = rank.irecv(20, 0, 5, 2 * MS);
+        rank.looks(21, number::MPI_Test, 10 * MS, 50 * MS, 100 * US);
+        rank.send(22, 0, 6, 50 * MS, 50 * MS + US);
+        rank.looks(21, number::MPI_Test, 51 * MS, 60 * MS, 100 * US);
+        rank.test(21, &[request], 60 * MS, 60 * MS + US);
+    };
+    let mut all = late_by_58_ms(polls);
+    let mut first = ranks(2).swap_remove(0);
+    first.call(1, init(), 0, MS);
+    first.send(10, 1, 5, 59 * MS, 59 * MS + US);
+    first.recv(11, 1, 6, 60 * MS, 60 * MS + US);
+    first.call(40, finalize(), 62 * MS, 63 * MS);
+    all[0] = first;
+    let prediction = predicted(all, &FASTER[1..2]).unwrap();
+    // 8 ms of looking after that send are waiting, and 40 ms before.
+    assert_eq!(prediction.scenarios[0].gain_s, 0.008);
+    assert_eq!(prediction.looking_as_recorded_s, 0.04);
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub struct Graph<'e> {
     pub providers: Slabs,
     /// By the calls' ends.
     pub consumers: Slabs,
+    /// Looks that found what others had looked for in vain, by their ends.
+    pub found: Slabs,
     next: u64,
     eager_limit: Option<f64>,
     /// Whether all locations have one clock.
@@ -99,6 +101,7 @@ impl<'e> Graph<'e> {
             events,
             providers: Slabs::default(),
             consumers: Slabs::default(),
+            found: Slabs::default(),
             next: 0,
             eager_limit: events.eager_limit(),
             is_one_host: hosts.all(|host| Some(host) == first),
@@ -266,10 +269,19 @@ impl<'e> Graph<'e> {
     }
 }
 
+fn is_late_receiver(pattern: PatternId) -> bool {
+    use PatternId::{LateReceiver, LateReceiverPolled, LateReceiverSync};
+    matches!(
+        pattern,
+        LateReceiver | LateReceiverPolled | LateReceiverSync
+    )
+}
+
 impl Joined for Graph<'_> {
     fn begin(&mut self, borders: &[i64]) {
         self.providers = Slabs::new(borders);
         self.consumers = Slabs::new(borders);
+        self.found = Slabs::new(borders);
     }
 
     fn message(&mut self, message: &Message) -> Result<()> {
@@ -317,13 +329,22 @@ impl Joined for Graph<'_> {
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {
         let pattern = PatternId::from_number(wait.pattern).filter(|pattern| pattern.is_waiting());
-        if let (Some(pattern), Some(late)) = (pattern, wait.cause)
-            && (wait.enter..=wait.leave).contains(&late.enter)
+        let Some(pattern) = pattern else {
+            return Ok(());
+        };
+        let number = BY_ENTER | wait.enter as u64;
+        if pattern.is_polled() {
+            let lost = wait.lost as u64;
+            let row = [u64::from(wait.location), number, lost, 0, 0];
+            self.found.put(wait.leave, row);
+        }
+        if let Some(late) = wait.last
+            && (wait.since..=wait.leave).contains(&late.enter)
             && ![NONE, wait.location].contains(&late.location)
         {
             let on = (late.location, late.number, late.enter);
-            let by = (wait.location, BY_ENTER | wait.enter as u64, wait.leave);
-            self.depend(on, by, pattern == PatternId::LateReceiver);
+            let by = (wait.location, number, wait.leave);
+            self.depend(on, by, is_late_receiver(pattern));
         }
         Ok(())
     }

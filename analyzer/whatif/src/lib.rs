@@ -6,7 +6,7 @@
 //!
 //! *Constraints.* One process. Memory does not grow with the trace, but for 16 bytes for each
 //! instance of a region that a scenario names. The order of matching stays as recorded: which
-//! message a wildcard got, who had a lock first, how often somebody looked for a message.
+//! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod effects;

@@ -33,6 +33,9 @@ pub struct Prediction {
     pub not_reproduced: u64,
     /// Calls that went on without what they depend on, since clocks make a circle of dependencies.
     pub circles: u64,
+    /// Looking for what others were late with that stays as recorded: others depend on what lies in
+    /// between, or the late one is unknown.
+    pub looking_as_recorded_s: f64,
 }
 
 /// A run.
@@ -115,6 +118,7 @@ pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) 
         },
         not_reproduced: replayed.wrong,
         circles: replayed.given_way,
+        looking_as_recorded_s: time(replayed.stuck),
     }
 }
 

@@ -18,8 +18,12 @@ pub struct Call {
     pub number: u64,
     pub enter: i64,
     pub leave: i64,
-    /// Time inside of the library.
+    /// Time inside of the library, or, if it looks, all that counts as looking.
     pub inside: i64,
+    /// Time before it that counts as looking.
+    pub looked: i64,
+    /// Whether it looks and finds nothing.
+    pub is_vain: bool,
     pub site: Site,
     pub shape: Shape,
     /// Whether it moves data or synchronises: not files, not handles.
@@ -64,7 +68,7 @@ pub fn is_region(operation: &Operation) -> bool {
 
 fn call(events: &Events, operation: &Operation, first: u64) -> Call {
     use GenericType::{Io, Setup, User};
-    let row = operation.call;
+    let (row, look) = (operation.call, operation.look);
     let shape = row.map_or(Shape::Single, |row| row.shape);
     let generic = row.map_or(GenericType::Setup, |row| row.generic);
     let is_end = matches!(shape, Shape::Init | Shape::Finalize);
@@ -76,7 +80,9 @@ fn call(events: &Events, operation: &Operation, first: u64) -> Call {
         number: operation.number,
         enter: operation.enter,
         leave: operation.leave,
-        inside: operation.inside,
+        inside: look.map_or(operation.inside, |look| look.looked),
+        looked: look.map_or(0, |look| look.before),
+        is_vain: look.is_some_and(|look| look.is_vain),
         site: (operation.signature.operation, operation.call_path),
         shape,
         communicates: !is_end && !matches!(generic, Io | Setup | User),

@@ -9,7 +9,16 @@
 //! ```
 //!
 //! A dependency that comes after the recorded end of the call, as clocks may have it, is moved to
-//! that end. Locations go on until they need a moment that is not known yet; slab by slab of global
+//! that end.
+//!
+//! Looks that find nothing wait as well, with the time between them that counts as looking. The look
+//! that ends them begins as long after the latest dependency as it did:
+//!
+//! ```text
+//! enter' = max(enter' - looking before the latest dependency, latest dependency' + rest before)
+//! ```
+//!
+//! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.
 
 use anyhow::Result;
@@ -46,6 +55,8 @@ pub struct Replayed {
     pub wrong: u64,
     /// Calls that had to go on without what they depend on.
     pub given_way: u64,
+    /// Looking in vain that stays as it was though it waited, ns.
+    pub stuck: i64,
 }
 
 /// Sums of a location, by column. ns.
@@ -74,6 +85,7 @@ pub fn replay(events: &Events, effects: &Effects) -> Result<Replayed> {
         columns,
         providers: FxHashMap::default(),
         consumers: FxHashMap::default(),
+        found: FxHashMap::default(),
         junctions: FxHashMap::default(),
         sites: Vec::new(),
         number_of: FxHashMap::default(),
@@ -84,6 +96,7 @@ pub fn replay(events: &Events, effects: &Effects) -> Result<Replayed> {
             rests: Rests::default(),
             wrong: 0,
             given_way: 0,
+            stuck: 0,
         },
     };
     sweep.run(lanes, &mut graph)
@@ -106,6 +119,10 @@ struct Lane<'e> {
     /// Where it is, by column.
     now: Vec<i64>,
     ahead: Vec<Ahead<'e>>,
+    /// Looking in vain since others last depended on it, by column, ns; empty before the first.
+    looked: Vec<i64>,
+    /// The same before that.
+    settled: i64,
     is_measured: bool,
     times: Times,
 }
@@ -129,6 +146,8 @@ struct Sweep<'s> {
     /// By location, or `JUNCTION`, and number.
     providers: FxHashMap<(u32, u64), Vec<Provider>>,
     consumers: FxHashMap<(u32, u64), Vec<Consumer>>,
+    /// Looking in vain before looks that waited so, ns; by location and enter.
+    found: FxHashMap<(u32, u64), i64>,
     junctions: FxHashMap<u64, Junction>,
     /// Calls of locations that others depend on, numbered.
     sites: Vec<(u32, Site)>,
@@ -162,6 +181,8 @@ fn lanes<'e>(events: &'e Events, effects: &Effects, graph: &mut Graph) -> Vec<La
             since: place.first_ns,
             now: vec![place.first_ns; columns],
             ahead: effects.ahead(events, location),
+            looked: Vec::new(),
+            settled: 0,
             is_measured: false,
             times: Times {
                 begin: vec![place.first_ns; columns],
@@ -208,6 +229,9 @@ impl Sweep<'_> {
                 let consumer = Consumer::of(row);
                 let key = (consumer.location, consumer.number);
                 self.consumers.entry(key).or_default().push(consumer);
+            }
+            for [location, number, lost, ..] in graph.found.take(slab)? {
+                *self.found.entry((location as u32, number)).or_default() += lost as i64;
             }
             let free = lanes
                 .iter()
@@ -298,14 +322,18 @@ impl Sweep<'_> {
     }
 
     fn enter(&mut self, lane: &mut Lane, call: &Call) {
+        let looked = call.looked.min(call.enter - lane.since).max(0);
+        if (looked > 0 || call.is_vain) && lane.looked.is_empty() {
+            lane.looked = vec![0; self.columns];
+        }
         let gap = Gap {
             location: lane.location as usize,
             before: lane.before,
             after: call.site,
             from: lane.since,
-            to: call.enter,
+            to: call.enter - looked,
         };
-        let length = call.enter - lane.since;
+        let length = gap.to - gap.from;
         let counts = lane.is_measured && length > 0;
         for column in 0..self.columns {
             let changed = match scenario(column) {
@@ -315,7 +343,10 @@ impl Sweep<'_> {
                 }
                 _ => length,
             };
-            lane.now[column] += changed;
+            lane.now[column] += changed + looked;
+            if looked > 0 {
+                lane.looked[column] += looked;
+            }
             if counts {
                 lane.times.computed[column] += changed;
             }
@@ -347,8 +378,9 @@ impl Sweep<'_> {
             }
         }
         lane.gives_way = false;
+        let lost = by_enter.and_then(|number| self.found.remove(&number));
+        let mut latest = None;
         let mut bound: Vec<(i64, u32)> = Vec::new();
-        let mut recorded = call.enter;
         for key in keys {
             for consumer in self.consumers.remove(&key).unwrap_or_default() {
                 let Some((times, late)) = self.use_up(consumer.junction) else {
@@ -356,7 +388,7 @@ impl Sweep<'_> {
                 };
                 bound.resize(self.columns, (i64::MIN, 0));
                 let over = (times[RECORDED] - call.leave).max(0);
-                recorded = recorded.max(times[RECORDED] - over);
+                latest = latest.max(Some(times[RECORDED] - over));
                 for (column, bound) in bound.iter_mut().enumerate() {
                     if !(consumer.is_late_receiver && is_ideal(column)) {
                         *bound = (*bound).max((times[column] - over, late[column]));
@@ -364,8 +396,36 @@ impl Sweep<'_> {
                 }
             }
         }
+        let recorded = latest.map_or(call.enter, |latest| latest.max(call.enter));
+        if let (Some(lost), Some(latest)) = (lost, latest) {
+            // The last look came so long after what it found.
+            let late = recorded - latest;
+            bound.iter_mut().for_each(|(time, _)| *time += late);
+            self.skip_looks(lane, lost, late);
+        } else if let Some(lost) = lost {
+            self.replayed.stuck += lost;
+        }
         self.end(lane, call, &bound, call.leave - recorded);
         true
+    }
+
+    /// A look found something after looking in vain, `lost` ns of which were waiting: that is taken
+    /// back, as far as nobody depends on it. What was looked for had come `late` ns before.
+    fn skip_looks(&mut self, lane: &mut Lane, lost: i64, late: i64) {
+        let Some(&looked) = lane.looked.get(UNCHANGED) else {
+            return;
+        };
+        let movable = match std::mem::take(&mut lane.settled) {
+            0 => lost,
+            settled => {
+                let movable = lost.min((looked - late).max(0));
+                self.replayed.stuck += (lost - movable).min(settled);
+                movable
+            }
+        };
+        for (now, looked) in lane.now.iter_mut().zip(&mut lane.looked) {
+            *now -= std::mem::take(looked).min(movable);
+        }
     }
 
     /// Ends a call that depends on these moments, by column, and that takes `rest` by itself, ns.
@@ -402,6 +462,13 @@ impl Sweep<'_> {
                 lane.times.waited[column] += time - *now;
                 *now = time;
             }
+            if let Some(looked) = lane.looked.get_mut(column) {
+                match bound.get(column) {
+                    Some(&(time, _)) => *looked = (*looked).min(now.saturating_sub(time)),
+                    None if call.is_vain => *looked += own,
+                    None => {}
+                }
+            }
             *now += own;
             if lane.is_measured {
                 // A repeated call is left in between.
@@ -419,7 +486,7 @@ impl Sweep<'_> {
     }
 
     /// Tells those who depend on a call, at its enter or at its leave.
-    fn publish(&mut self, lane: &Lane, call: &Call, is_now: impl Fn(&Provider) -> bool) {
+    fn publish(&mut self, lane: &mut Lane, call: &Call, is_now: impl Fn(&Provider) -> bool) {
         for number in call.first..=call.number {
             let key = (lane.location, number);
             let Some(providers) = self.providers.remove(&key) else {
@@ -432,6 +499,10 @@ impl Sweep<'_> {
                     self.sites.push((lane.location, call.site));
                     self.sites.len() as u32 - 1
                 });
+            if let Some(&looked) = lane.looked.get(UNCHANGED) {
+                lane.settled += looked;
+                lane.looked.fill(0);
+            }
             let late = vec![site; self.columns];
             let (now, later): (Vec<_>, Vec<_>) = providers.into_iter().partition(&is_now);
             if !later.is_empty() {

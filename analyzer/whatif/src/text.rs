@@ -24,9 +24,16 @@ pub fn render(prediction: &Prediction) -> String {
         text.push_str(&one(scenario));
     }
     text.push_str(
-        "\nPredicted with the order of messages, locks and looks as recorded; \
+        "\nPredicted with the order of messages and locks as recorded; \
          a change that gains less than the run varies cannot be measured.\n",
     );
+    if prediction.looking_as_recorded_s > 0.0 {
+        let _ = writeln!(
+            text,
+            "Looking in vain stays as recorded where what lies in between does not show how it would go: {}.",
+            duration(prediction.looking_as_recorded_s)
+        );
+    }
     if prediction.circles > 0 {
         let _ = writeln!(
             text,
