@@ -12,11 +12,14 @@
 mod effects;
 mod gains;
 mod graph;
+mod junctions;
+mod lane;
 mod outcome;
 mod place;
 mod reader;
 mod replay;
 mod scenario;
+mod shares;
 mod slabs;
 mod text;
 
@@ -26,6 +29,7 @@ use laggard_report::Report;
 
 use effects::Effects;
 pub use gains::add_gains;
+use graph::Graph;
 pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Wait};
 pub use scenario::{Change, Scenario, Where};
 pub use text::render;
@@ -42,11 +46,22 @@ pub fn predict(
     report: Option<&Report>,
     scenarios: &[Scenario],
 ) -> Result<Prediction> {
+    predicted(events, report, scenarios, true)
+}
+
+/// The same; if not `is_whole`, scenarios have times and gains alone.
+fn predicted(
+    events: &Events,
+    report: Option<&Report>,
+    scenarios: &[Scenario],
+    is_whole: bool,
+) -> Result<Prediction> {
     let mut effects = Effects::new(events, report, scenarios)?;
+    let graph = &mut Graph::new(events)?;
     if effects.needs_rests() {
-        let recorded = replay::replay(events, &Effects::default())?;
+        let recorded = replay::replay(events, graph, &Effects::default(), false)?;
         effects.learn(events, &recorded.rests);
     }
-    let replayed = replay::replay(events, &effects)?;
+    let replayed = replay::replay(events, graph, &effects, is_whole)?;
     Ok(outcome::prediction(events, scenarios, &replayed))
 }

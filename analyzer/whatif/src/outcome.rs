@@ -8,7 +8,7 @@ use laggard_trace::calls;
 use serde::Serialize;
 
 use crate::reader::Site;
-use crate::replay::{Replayed, UNCHANGED, WaitKey, column};
+use crate::replay::{Replayed, UNCHANGED, WaitKey};
 use crate::scenario::{Change, Scenario};
 
 /// Name and version of the result's form.
@@ -97,7 +97,7 @@ pub struct Wait {
 pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) -> Prediction {
     let recorded = outcome(events, replayed, UNCHANGED);
     let all = scenarios.iter().enumerate().map(|(at, scenario)| {
-        let found = outcome(events, replayed, column(at));
+        let found = outcome(events, replayed, replayed.columns.of(at));
         let gain = recorded.time_s - found.time_s;
         Outcome {
             name: scenario.name.clone(),
@@ -165,7 +165,10 @@ fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency 
     let computed = || main.iter().map(|&at| replayed.lanes[at].computed[column]);
     let most = computed().max().unwrap_or(0) as f64;
     let mean = computed().sum::<i64>() as f64 / main.len().max(1) as f64;
-    let (time, ideal) = (wall(column), wall(column + 1));
+    let Some(ideal) = replayed.columns.ideal(column) else {
+        return Efficiency::default();
+    };
+    let (time, ideal) = (wall(column), wall(ideal));
     let (load_balance, communication) = (ratio(mean, most), ratio(most, time));
     Efficiency {
         parallel: ratio(load_balance * communication, 1.0),

@@ -9,6 +9,17 @@ use laggard_trace::flags;
 /// The call and its call path, by number.
 pub type Site = (u16, u32);
 
+/// What calls of a signature have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub site: Site,
+    pub shape: Shape,
+    /// Whether it moves data or synchronises: not files, not handles.
+    pub communicates: bool,
+    /// Whether all ranks of the run wait for all.
+    pub is_of_all: bool,
+}
+
 /// A call. ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -24,18 +35,17 @@ pub struct Call {
     pub looked: i64,
     /// Whether it looks and finds nothing.
     pub is_vain: bool,
-    pub site: Site,
-    pub shape: Shape,
-    /// Whether it moves data or synchronises: not files, not handles.
-    pub communicates: bool,
-    /// Whether all ranks of the run wait for all.
-    pub is_of_all: bool,
+    /// Its signature, by number in its location.
+    pub signature: u32,
+    pub kind: Kind,
 }
 
 /// Reads the calls of a location.
 pub struct Reader<'e> {
     events: &'e Events,
     operations: Operations<'e>,
+    /// By signature.
+    kinds: Vec<Option<Kind>>,
 }
 
 impl<'e> Reader<'e> {
@@ -43,18 +53,37 @@ impl<'e> Reader<'e> {
         Reader {
             events,
             operations: events.operations(location),
+            kinds: Vec::new(),
         }
     }
 
     /// The next call. Regions of the program are not calls.
     pub fn next(&mut self) -> Option<Call> {
-        let (events, mut first, mut found) = (self.events, None, None);
+        let (events, kinds) = (self.events, &mut self.kinds);
+        let (mut first, mut found) = (None, None);
         self.operations.read(|operation| {
             let first = *first.get_or_insert(operation.number);
             if operation.has(flags::PART) || is_region(operation) {
                 return ControlFlow::Continue(());
             }
-            found = Some(call(events, operation, first));
+            let signature = operation.signature.id;
+            let at = signature as usize;
+            if kinds.len() <= at {
+                kinds.resize(at + 1, None);
+            }
+            let kind = *kinds[at].get_or_insert_with(|| kind(events, operation));
+            let look = operation.look;
+            found = Some(Call {
+                first,
+                number: operation.number,
+                enter: operation.enter,
+                leave: operation.leave,
+                inside: look.map_or(operation.inside, |look| look.looked),
+                looked: look.map_or(0, |look| look.before),
+                is_vain: look.is_some_and(|look| look.is_vain),
+                signature,
+                kind,
+            });
             ControlFlow::Break(())
         });
         found
@@ -66,23 +95,16 @@ pub fn is_region(operation: &Operation) -> bool {
     operation.call.is_some_and(Row::is_user)
 }
 
-fn call(events: &Events, operation: &Operation, first: u64) -> Call {
+fn kind(events: &Events, operation: &Operation) -> Kind {
     use GenericType::{Io, Setup, User};
-    let (row, look) = (operation.call, operation.look);
+    let row = operation.call;
     let shape = row.map_or(Shape::Single, |row| row.shape);
     let generic = row.map_or(GenericType::Setup, |row| row.generic);
     let is_end = matches!(shape, Shape::Init | Shape::Finalize);
     let meets = matches!(shape, Shape::Barrier | Shape::PeBarrier | Shape::AllToAll)
         && operation.has(flags::COLLECTIVE)
         && !operation.has(flags::POSTS);
-    Call {
-        first,
-        number: operation.number,
-        enter: operation.enter,
-        leave: operation.leave,
-        inside: look.map_or(operation.inside, |look| look.looked),
-        looked: look.map_or(0, |look| look.before),
-        is_vain: look.is_some_and(|look| look.is_vain),
+    Kind {
         site: (operation.signature.operation, operation.call_path),
         shape,
         communicates: !is_end && !matches!(generic, Io | Setup | User),

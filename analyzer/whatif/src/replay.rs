@@ -21,25 +21,73 @@
 //! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.
 
+use std::ops::Range;
+
 use anyhow::Result;
 use laggard_engine::events::Events;
 use laggard_trace::calls::Shape;
 use rustc_hash::FxHashMap;
 
-use crate::effects::{Ahead, Effects, Gap, Rests, on_network};
-use crate::graph::{BY_ENTER, Consumer, Graph, JUNCTION, Provider};
-use crate::reader::{Call, Reader, Site};
+use crate::effects::{Changed, Effects, Gap, Marks, Rests, mark, on_network};
+use crate::graph::{Consumer, Graph, JUNCTION, Provider};
+use crate::junctions::Junctions;
+use crate::lane::{Known, Lane, Times};
+use crate::reader::{Call, Site};
 
 /// Columns of times: as recorded …
 const RECORDED: usize = 0;
 /// … replayed with nothing changed …
 pub const UNCHANGED: usize = 1;
-/// … and on an ideal network. Each scenario has two more, in the same order.
-const PER_SCENARIO: usize = 2;
+/// … the same on an ideal network, and then the scenarios.
+const SCENARIOS: usize = 3;
 
-/// The column of a scenario; the one after it is the same on an ideal network.
-pub fn column(scenario: usize) -> usize {
-    UNCHANGED + PER_SCENARIO * (scenario + 1)
+/// Which times are replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    scenarios: usize,
+    /// Whether all that is needed for efficiencies and waits of the scenarios is replayed as well.
+    is_whole: bool,
+}
+
+impl Columns {
+    pub fn new(scenarios: usize, is_whole: bool) -> Columns {
+        Columns {
+            scenarios,
+            is_whole,
+        }
+    }
+
+    fn count(self) -> usize {
+        self.of(self.scenarios)
+    }
+
+    /// The column of a scenario.
+    pub fn of(self, scenario: usize) -> usize {
+        SCENARIOS + scenario * (1 + usize::from(self.is_whole))
+    }
+
+    /// The column of the same on an ideal network.
+    pub fn ideal(self, column: usize) -> Option<usize> {
+        (column == UNCHANGED || self.is_whole).then_some(column + 1)
+    }
+
+    /// All columns of a scenario.
+    fn range(self, scenario: usize) -> Range<usize> {
+        self.of(scenario)..self.of(scenario + 1)
+    }
+
+    /// The scenarios with these marks.
+    fn marked(self, marks: Marks) -> impl Iterator<Item = usize> {
+        (0..self.scenarios).filter(move |&scenario| marks & mark(scenario) != 0)
+    }
+
+    /// Whether transfers take no time in a column, and no sender waits for its receiver.
+    fn is_ideal(self, column: usize) -> bool {
+        match column.checked_sub(SCENARIOS) {
+            None => column > UNCHANGED,
+            Some(at) => self.is_whole && at % 2 == 1,
+        }
+    }
 }
 
 /// A waiting call, and the late one: its location and what it is.
@@ -47,7 +95,9 @@ pub type WaitKey = (Site, (u32, Site));
 
 /// The result, by column. ns.
 pub struct Replayed {
+    pub columns: Columns,
     pub lanes: Vec<Times>,
+    /// Only if all is replayed.
     pub waits: FxHashMap<WaitKey, Vec<i64>>,
     /// Only if nothing is changed.
     pub rests: Rests,
@@ -59,38 +109,38 @@ pub struct Replayed {
     pub stuck: i64,
 }
 
-/// Sums of a location, by column. ns.
-#[derive(Clone, Default)]
-pub struct Times {
-    /// When it was first left the start of the library.
-    pub begin: Vec<i64>,
-    /// When it entered the end of the library.
-    pub end: Vec<i64>,
-    /// When its last call ended.
-    pub last: Vec<i64>,
-    pub computed: Vec<i64>,
-    pub waited: Vec<i64>,
-}
-
 /// Replays a run.
 ///
 /// # Errors
 /// There is no room for temporary files.
-pub fn replay(events: &Events, effects: &Effects) -> Result<Replayed> {
-    let mut graph = Graph::new(events)?;
-    let lanes = lanes(events, effects, &mut graph);
-    let columns = column(effects.count());
+pub fn replay(
+    events: &Events,
+    graph: &mut Graph,
+    effects: &Effects,
+    is_whole: bool,
+) -> Result<Replayed> {
+    let columns = Columns::new(effects.count(), is_whole);
+    let count = columns.count();
+    let lanes = (0..events.locations()).map(|location| {
+        let start = graph.starts[location];
+        Lane::new(events, effects, location, start, count)
+    });
+    let lanes = lanes.collect();
     let sweep = Sweep {
         effects,
         columns,
-        providers: FxHashMap::default(),
-        consumers: FxHashMap::default(),
-        found: FxHashMap::default(),
-        junctions: FxHashMap::default(),
+        ideal: (0..count).map(|column| columns.is_ideal(column)).collect(),
+        chained: FxHashMap::default(),
+        junctions: Junctions::new(count),
         sites: Vec::new(),
         number_of: FxHashMap::default(),
         runnable: Vec::new(),
+        needed: Vec::new(),
+        bound: vec![i64::MIN; count],
+        late: vec![0; count],
+        waits: Waits::default(),
         replayed: Replayed {
+            columns,
             lanes: Vec::new(),
             waits: FxHashMap::default(),
             rests: Rests::default(),
@@ -99,140 +149,78 @@ pub fn replay(events: &Events, effects: &Effects) -> Result<Replayed> {
             stuck: 0,
         },
     };
-    sweep.run(lanes, &mut graph)
+    sweep.run(lanes, graph)
 }
 
-/// A location on its way through the run.
-struct Lane<'e> {
-    location: u32,
-    reader: Reader<'e>,
-    next: Option<Call>,
-    has_entered: bool,
-    is_done: bool,
-    is_blocked: bool,
-    gives_way: bool,
-    /// A thread begins when its rank has come so far.
-    start: Option<u64>,
-    /// The call before, with its recorded end.
-    before: Option<Site>,
-    since: i64,
-    /// Where it is, by column.
-    now: Vec<i64>,
-    ahead: Vec<Ahead<'e>>,
-    /// Looking in vain since others last depended on it, by column, ns; empty before the first.
-    looked: Vec<i64>,
-    /// The same before that.
-    settled: i64,
-    is_measured: bool,
-    times: Times,
-}
-
-/// Something that calls depend on. Times are by column.
+/// Waits by numbers of the waiting and of the late call.
 #[derive(Default)]
-struct Junction {
-    arrived: u32,
-    providers: u32,
-    /// Calls that have not used it yet.
-    left: u32,
-    times: Vec<i64>,
-    /// Numbers of the providers that came last.
-    late: Vec<u32>,
-    waiters: Vec<u32>,
+struct Waits {
+    number_of: FxHashMap<(u32, u32), u32>,
+    /// By number and column, ns.
+    sums: Vec<i64>,
+    last: Option<((u32, u32), u32)>,
+}
+
+impl Waits {
+    #[inline]
+    fn add(&mut self, key: (u32, u32), (column, columns): (usize, usize), time: i64) {
+        let number = match self.last {
+            Some((last, number)) if last == key => number,
+            _ => {
+                let next = self.number_of.len() as u32;
+                *self.number_of.entry(key).or_insert(next)
+            }
+        } as usize;
+        self.last = Some((key, number as u32));
+        if self.sums.len() <= number * columns {
+            self.sums.resize((number + 1) * columns, 0);
+        }
+        self.sums[number * columns + column] += time;
+    }
 }
 
 struct Sweep<'s> {
     effects: &'s Effects,
-    columns: usize,
-    /// By location, or `JUNCTION`, and number.
-    providers: FxHashMap<(u32, u64), Vec<Provider>>,
-    consumers: FxHashMap<(u32, u64), Vec<Consumer>>,
-    /// Looking in vain before looks that waited so, ns; by location and enter.
-    found: FxHashMap<(u32, u64), i64>,
-    junctions: FxHashMap<u64, Junction>,
-    /// Calls of locations that others depend on, numbered.
+    columns: Columns,
+    /// By column: whether the network is ideal.
+    ideal: Vec<bool>,
+    /// Junctions that need another one, by that.
+    chained: FxHashMap<u64, Vec<Provider>>,
+    junctions: Junctions,
+    /// Calls of locations, numbered.
     sites: Vec<(u32, Site)>,
     number_of: FxHashMap<(u32, Site), u32>,
     runnable: Vec<u32>,
+    /// What the call at hand needs …
+    needed: Vec<Consumer>,
+    /// … when the last of that comes, by column, and what it is.
+    bound: Vec<i64>,
+    late: Vec<u32>,
+    waits: Waits,
     replayed: Replayed,
-}
-
-fn lanes<'e>(events: &'e Events, effects: &Effects, graph: &mut Graph) -> Vec<Lane<'e>> {
-    let columns = column(effects.count());
-    let mut main: Option<(u32, usize)> = None;
-    let lanes = (0..events.locations()).map(|location| {
-        let place = events.place(location);
-        let mut start = None;
-        match main {
-            Some((rank, first)) if rank == place.rank => {
-                start = begin(events, graph, first, place.first_ns);
-            }
-            _ => main = Some((place.rank, location)),
-        }
-        Lane {
-            location: location as u32,
-            reader: Reader::new(events, location),
-            next: None,
-            has_entered: false,
-            is_done: false,
-            is_blocked: false,
-            gives_way: false,
-            start,
-            before: None,
-            since: place.first_ns,
-            now: vec![place.first_ns; columns],
-            ahead: effects.ahead(events, location),
-            looked: Vec::new(),
-            settled: 0,
-            is_measured: false,
-            times: Times {
-                begin: vec![place.first_ns; columns],
-                end: Vec::new(),
-                last: Vec::new(),
-                computed: vec![0; columns],
-                waited: vec![0; columns],
-            },
-        }
-    });
-    lanes.collect()
-}
-
-/// A junction for the start of a thread: the last call that its rank's first thread had left.
-fn begin(events: &Events, graph: &mut Graph, first: usize, time: i64) -> Option<u64> {
-    let mut reader = Reader::new(events, first);
-    let mut last = None;
-    while let Some(call) = reader.next().filter(|call| call.leave <= time) {
-        last = Some(call);
-    }
-    let last = last?;
-    let junction = graph.junction();
-    graph.provide(Provider {
-        junction,
-        number: last.number,
-        time: last.leave,
-        location: first as u32,
-        consumers: 1,
-        providers: 1,
-        is_by_time: true,
-    });
-    Some(junction)
 }
 
 impl Sweep<'_> {
     fn run(mut self, mut lanes: Vec<Lane>, graph: &mut Graph) -> Result<Replayed> {
         for (slab, end) in graph.providers.ends().into_iter().enumerate() {
-            for row in graph.providers.take(slab)? {
+            graph.providers.read(slab, |row| {
                 let provider = Provider::of(row);
-                let key = (provider.location, provider.number);
-                self.providers.entry(key).or_default().push(provider);
-            }
-            for row in graph.consumers.take(slab)? {
+                match provider.location {
+                    JUNCTION => {
+                        let chained = self.chained.entry(provider.number);
+                        chained.or_default().push(provider);
+                    }
+                    location => lanes[location as usize].providers.push(provider),
+                }
+            })?;
+            graph.consumers.read(slab, |row| {
                 let consumer = Consumer::of(row);
-                let key = (consumer.location, consumer.number);
-                self.consumers.entry(key).or_default().push(consumer);
-            }
-            for [location, number, lost, ..] in graph.found.take(slab)? {
-                *self.found.entry((location as u32, number)).or_default() += lost as i64;
-            }
+                lanes[consumer.location as usize].needs(consumer);
+            })?;
+            graph.found.read(slab, |[location, enter, lost, ..]| {
+                lanes[location as usize].found.push((enter, lost as i64));
+            })?;
+            lanes.iter_mut().for_each(Lane::settle);
             let free = lanes
                 .iter()
                 .filter(|lane| !lane.is_done && !lane.is_blocked);
@@ -255,6 +243,20 @@ impl Sweep<'_> {
             }
         }
         self.replayed.lanes = lanes.into_iter().map(Lane::finished).collect();
+        let count = self.columns.count();
+        for ((waiting, late), number) in self.waits.number_of {
+            let (key, at) = (
+                (self.sites[waiting as usize].1, self.sites[late as usize]),
+                number as usize * count,
+            );
+            let sums = &self.waits.sums[at..at + count];
+            let known = self.replayed.waits.entry(key);
+            let known = known.or_insert_with(|| vec![0; count]);
+            known
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(sum, more)| *sum += more);
+        }
         Ok(self.replayed)
     }
 
@@ -262,21 +264,20 @@ impl Sweep<'_> {
     fn advance(&mut self, lane: &mut Lane, end: i64) {
         lane.is_blocked = false;
         loop {
-            let Some(call) = lane.next.or_else(|| lane.reader.next()) else {
+            let Some(call) = lane.next.take().or_else(|| lane.reader.next()) else {
                 lane.is_done = true;
                 return;
             };
-            lane.next = Some(call);
-            if !lane.has_entered {
-                if call.enter >= end || !self.start(lane) {
-                    return;
+            let goes_on = (lane.has_entered || call.enter < end && self.start(lane)) && {
+                if !lane.has_entered {
+                    self.enter(lane, &call);
                 }
-                self.enter(lane, &call);
-            }
-            if call.leave >= end || !self.leave(lane, &call) {
+                call.leave < end && self.leave(lane, &call)
+            };
+            if !goes_on {
+                lane.next = Some(call);
                 return;
             }
-            lane.next = None;
         }
     }
 
@@ -288,71 +289,89 @@ impl Sweep<'_> {
         if self.waits(lane, junction) {
             return false;
         }
-        if let Some(found) = self.use_up(junction) {
-            lane.since = found.0[RECORDED];
-            lane.now = found.0;
+        if let Some(slot) = self.junctions.complete(junction) {
+            lane.now.copy_from_slice(self.junctions.times(slot).0);
+            lane.since = lane.now[RECORDED];
+            self.junctions.used(junction, slot);
         }
         lane.start = None;
         true
     }
 
     /// Whether a location has to wait for a junction.
+    #[inline]
     fn waits(&mut self, lane: &mut Lane, junction: u64) -> bool {
-        let found = self.junctions.entry(junction).or_default();
-        if found.is_complete() || lane.gives_way {
+        if lane.gives_way || self.junctions.complete(junction).is_some() {
             return false;
         }
-        found.waiters.push(lane.location);
+        self.junctions.wait(junction, lane.location);
         lane.is_blocked = true;
         true
     }
 
-    /// A call depends on a junction: its times and its last providers, once it is complete.
-    fn use_up(&mut self, junction: u64) -> Option<(Vec<i64>, Vec<u32>)> {
-        let found = self.junctions.get_mut(&junction)?;
-        if !found.is_complete() {
-            return None;
+    /// What is known of a call.
+    #[inline]
+    fn known(&mut self, lane: &mut Lane, call: &Call) -> Known {
+        let at = call.signature as usize;
+        if let Some(Some(known)) = lane.known.get(at) {
+            return *known;
         }
-        found.left = found.left.saturating_sub(1);
-        if found.left > 0 {
-            return Some((found.times.clone(), found.late.clone()));
+        if lane.known.len() <= at {
+            lane.known.resize(at + 1, None);
         }
-        let found = self.junctions.remove(&junction)?;
-        Some((found.times, found.late))
+        let site = (lane.location, call.kind.site);
+        let known = Known {
+            changed: self.effects.of_call(lane.location as usize, call),
+            site: *self.number_of.entry(site).or_insert_with(|| {
+                self.sites.push(site);
+                self.sites.len() as u32 - 1
+            }),
+        };
+        lane.known[at] = Some(known);
+        known
     }
 
     fn enter(&mut self, lane: &mut Lane, call: &Call) {
         let looked = call.looked.min(call.enter - lane.since).max(0);
         if (looked > 0 || call.is_vain) && lane.looked.is_empty() {
-            lane.looked = vec![0; self.columns];
+            lane.looked = vec![0; self.columns.count()];
         }
-        let gap = Gap {
-            location: lane.location as usize,
-            before: lane.before,
-            after: call.site,
-            from: lane.since,
-            to: call.enter - looked,
-        };
-        let length = gap.to - gap.from;
+        let length = call.enter - lane.since - looked;
         let counts = lane.is_measured && length > 0;
-        for column in 0..self.columns {
-            let changed = match scenario(column) {
-                // Nested calls overlap, and before the first one nothing computes.
-                Some(scenario) if length > 0 && lane.before.is_some() => {
-                    self.effects.gap(scenario, &gap, &lane.ahead)
-                }
-                _ => length,
-            };
-            lane.now[column] += changed + looked;
-            if looked > 0 {
-                lane.looked[column] += looked;
-            }
-            if counts {
-                lane.times.computed[column] += changed;
+        for now in &mut lane.now {
+            *now += length + looked;
+        }
+        if looked > 0 {
+            lane.looked.iter_mut().for_each(|sum| *sum += looked);
+        }
+        if counts {
+            lane.times
+                .computed
+                .iter_mut()
+                .for_each(|sum| *sum += length);
+        }
+        // Nested calls overlap, and before the first one nothing computes.
+        if length > 0
+            && let Some(before) = lane.before
+        {
+            let (first, last) = (before.kind.site, call.kind.site);
+            let location = lane.location as usize;
+            let pair = (before.signature, call.signature);
+            let find = || self.effects.of_gap(location, first, last);
+            let marks = lane.pairs.of(pair, find);
+            if marks != 0 {
+                let gap = Gap {
+                    location,
+                    before: Some(first),
+                    after: last,
+                    from: lane.since,
+                    to: lane.since + length,
+                };
+                self.change(lane, &gap, marks, counts);
             }
         }
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
-        if call.shape == Shape::Finalize {
+        if call.kind.shape == Shape::Finalize {
             lane.times.end.clone_from(&lane.now);
             lane.is_measured = false;
         }
@@ -362,51 +381,66 @@ impl Sweep<'_> {
         lane.has_entered = true;
     }
 
-    /// Ends a call, if what it depends on is there.
-    fn leave(&mut self, lane: &mut Lane, call: &Call) -> bool {
-        let numbers = (call.first..=call.number).map(|number| (lane.location, number));
-        let by_enter = (call.leave > call.enter).then_some(BY_ENTER | call.enter as u64);
-        let by_enter = by_enter.map(|number| (lane.location, number));
-        let keys: Vec<_> = numbers
-            .chain(by_enter)
-            .filter(|key| self.consumers.contains_key(key))
-            .collect();
-        for key in &keys {
-            let needed: Vec<u64> = self.consumers[key].iter().map(|c| c.junction).collect();
-            if needed.iter().any(|&junction| self.waits(lane, junction)) {
-                return false;
-            }
-        }
-        lane.gives_way = false;
-        let lost = by_enter.and_then(|number| self.found.remove(&number));
-        let mut latest = None;
-        let mut bound: Vec<(i64, u32)> = Vec::new();
-        for key in keys {
-            for consumer in self.consumers.remove(&key).unwrap_or_default() {
-                let Some((times, late)) = self.use_up(consumer.junction) else {
-                    continue;
-                };
-                bound.resize(self.columns, (i64::MIN, 0));
-                let over = (times[RECORDED] - call.leave).max(0);
-                latest = latest.max(Some(times[RECORDED] - over));
-                for (column, bound) in bound.iter_mut().enumerate() {
-                    if !(consumer.is_late_receiver && is_ideal(column)) {
-                        *bound = (*bound).max((times[column] - over, late[column]));
-                    }
+    /// Changes computation in the scenarios with these marks.
+    fn change(&self, lane: &mut Lane, gap: &Gap, marks: Marks, counts: bool) {
+        for scenario in self.columns.marked(marks) {
+            let more = self.effects.gap(scenario, gap, &lane.ahead) - (gap.to - gap.from);
+            for column in self.columns.range(scenario) {
+                lane.now[column] += more;
+                if counts {
+                    lane.times.computed[column] += more;
                 }
             }
         }
-        let recorded = latest.map_or(call.enter, |latest| latest.max(call.enter));
-        if let (Some(lost), Some(latest)) = (lost, latest) {
-            // The last look came so long after what it found.
-            let late = recorded - latest;
-            bound.iter_mut().for_each(|(time, _)| *time += late);
-            self.skip_looks(lane, lost, late);
-        } else if let Some(lost) = lost {
-            self.replayed.stuck += lost;
+    }
+
+    /// Ends a call, if what it depends on is there.
+    fn leave(&mut self, lane: &mut Lane, call: &Call) -> bool {
+        let mut needed = std::mem::take(&mut self.needed);
+        lane.needed(call, &mut needed);
+        let is_there = !needed.iter().any(|of| self.waits(lane, of.junction));
+        if is_there {
+            lane.gives_way = false;
+            self.meet(lane, call, &needed);
         }
-        self.end(lane, call, &bound, call.leave - recorded);
-        true
+        self.needed = needed;
+        is_there
+    }
+
+    /// Ends a call that depends on these junctions.
+    fn meet(&mut self, lane: &mut Lane, call: &Call, needed: &[Consumer]) {
+        let mut latest: Option<i64> = None;
+        for consumer in needed {
+            let Some(slot) = self.junctions.complete(consumer.junction) else {
+                continue;
+            };
+            let (times, lates) = self.junctions.times(slot);
+            let over = (times[RECORDED] - call.leave).max(0);
+            if latest.is_none() {
+                self.bound.fill(i64::MIN);
+            }
+            latest = latest.max(Some(times[RECORDED] - over));
+            let known = self.bound.iter_mut().zip(&mut self.late);
+            for (column, (bound, late)) in known.enumerate() {
+                let time = times[column] - over;
+                if time > *bound && !(consumer.is_late_receiver && self.ideal[column]) {
+                    (*bound, *late) = (time, lates[column]);
+                }
+            }
+            self.junctions.used(consumer.junction, slot);
+        }
+        let recorded = latest.map_or(call.enter, |latest| latest.max(call.enter));
+        match (lane.lost(call), latest) {
+            (Some(lost), Some(latest)) => {
+                // The last look came so long after what it found.
+                let late = recorded - latest;
+                self.bound.iter_mut().for_each(|time| *time += late);
+                self.skip_looks(lane, lost, late);
+            }
+            (Some(lost), None) => self.replayed.stuck += lost,
+            (None, _) => {}
+        }
+        self.end(lane, call, latest.is_some(), call.leave - recorded);
     }
 
     /// A look found something after looking in vain, `lost` ns of which were waiting: that is taken
@@ -428,152 +462,135 @@ impl Sweep<'_> {
         }
     }
 
-    /// Ends a call that depends on these moments, by column, and that takes `rest` by itself, ns.
-    fn end(&mut self, lane: &mut Lane, call: &Call, bound: &[(i64, u32)], rest: i64) {
+    /// Ends a call that takes `rest` by itself, ns, after what it depends on, if it does.
+    fn end(&mut self, lane: &mut Lane, call: &Call, depends: bool, rest: i64) {
+        let known = self.known(lane, call);
+        if self.columns.scenarios == 0 {
+            let rests = &mut self.replayed.rests;
+            *rests.entry((lane.location, call.kind.site)).or_default() += rest;
+        }
+        if known.changed.gone != 0 {
+            for scenario in self.columns.marked(known.changed.gone) {
+                self.bound[self.columns.range(scenario)].fill(i64::MIN);
+            }
+        }
+        if depends {
+            self.bind(lane, known.site);
+        }
+        let ideal = on_network(0.0, call, rest);
+        for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
+            *now += if is_ideal { ideal } else { rest };
+        }
+        if call.is_vain {
+            for (looked, &is_ideal) in lane.looked.iter_mut().zip(&self.ideal) {
+                *looked += if is_ideal { ideal } else { rest };
+            }
+        }
+        if lane.is_measured {
+            // A repeated call is left in between.
+            let computed = (call.leave - call.enter - call.inside).max(0);
+            if computed > 0 {
+                lane.times
+                    .computed
+                    .iter_mut()
+                    .for_each(|sum| *sum += computed);
+            }
+        }
+        if known.changed.rest | known.changed.gone != 0 {
+            self.change_call(lane, call, known.changed, rest);
+        }
         lane.now[RECORDED] = call.leave;
-        if self.effects.count() == 0 {
-            *self
-                .replayed
-                .rests
-                .entry((lane.location, call.site))
-                .or_default() += rest;
-        }
-        for column in UNCHANGED..self.columns {
-            let (mut own, mut is_gone) = (rest, false);
-            if let Some(scenario) = scenario(column) {
-                is_gone = self.effects.is_gone(scenario, call);
-                own = self
-                    .effects
-                    .rest(scenario, lane.location as usize, call, rest);
-            }
-            if is_gone {
-                continue;
-            }
-            if is_ideal(column) {
-                own = on_network(0.0, call, own);
-            }
-            let now = &mut lane.now[column];
-            if let Some(&(time, late)) = bound.get(column)
-                && time > *now
-            {
-                let key = (call.site, self.sites[late as usize]);
-                let waits = self.replayed.waits.entry(key);
-                waits.or_insert_with(|| vec![0; self.columns])[column] += time - *now;
-                lane.times.waited[column] += time - *now;
-                *now = time;
-            }
-            if let Some(looked) = lane.looked.get_mut(column) {
-                match bound.get(column) {
-                    Some(&(time, _)) => *looked = (*looked).min(now.saturating_sub(time)),
-                    None if call.is_vain => *looked += own,
-                    None => {}
-                }
-            }
-            *now += own;
-            if lane.is_measured {
-                // A repeated call is left in between.
-                lane.times.computed[column] += (call.leave - call.enter - call.inside).max(0);
-            }
-        }
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
-        if call.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
+        if call.kind.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
             lane.times.begin.clone_from(&lane.now);
             lane.is_measured = true;
         }
         self.publish(lane, call, |_| true);
         self.effects.left(call, &mut lane.ahead);
-        (lane.before, lane.since, lane.has_entered) = (Some(call.site), call.leave, false);
+        (lane.before, lane.since, lane.has_entered) = (Some(*call), call.leave, false);
+    }
+
+    /// A location waits, by column, until the last of what its call needs is there.
+    #[inline]
+    fn bind(&mut self, lane: &mut Lane, site: u32) {
+        let count = self.columns.count();
+        for column in UNCHANGED..count {
+            let (now, time) = (&mut lane.now[column], self.bound[column]);
+            if let Some(looked) = lane.looked.get_mut(column) {
+                *looked = (*looked).min(now.saturating_sub(time).max(0));
+            }
+            if time <= *now {
+                continue;
+            }
+            lane.times.waited[column] += time - *now;
+            if self.columns.is_whole {
+                let key = (site, self.late[column]);
+                self.waits.add(key, (column, count), time - *now);
+            }
+            *now = time;
+        }
+    }
+
+    /// Changes what a call takes by itself, recorded `rest` ns, in the scenarios that do so.
+    fn change_call(&self, lane: &mut Lane, call: &Call, changed: Changed, rest: i64) {
+        let ideal = on_network(0.0, call, rest);
+        for scenario in self.columns.marked(changed.rest | changed.gone) {
+            let own = match changed.gone & mark(scenario) {
+                0 => (self.effects).rest(scenario, lane.location as usize, call, rest),
+                _ => 0,
+            };
+            for column in self.columns.range(scenario) {
+                let more = match self.ideal[column] {
+                    true => on_network(0.0, call, own) - ideal,
+                    false => own - rest,
+                };
+                lane.now[column] += more;
+                if call.is_vain {
+                    lane.looked[column] += more;
+                }
+            }
+        }
     }
 
     /// Tells those who depend on a call, at its enter or at its leave.
+    #[inline]
     fn publish(&mut self, lane: &mut Lane, call: &Call, is_now: impl Fn(&Provider) -> bool) {
-        for number in call.first..=call.number {
-            let key = (lane.location, number);
-            let Some(providers) = self.providers.remove(&key) else {
-                continue;
-            };
-            let site = *self
-                .number_of
-                .entry((lane.location, call.site))
-                .or_insert_with(|| {
-                    self.sites.push((lane.location, call.site));
-                    self.sites.len() as u32 - 1
-                });
+        while let Some(provider) = lane.provider(call, &is_now) {
             if let Some(&looked) = lane.looked.get(UNCHANGED) {
                 lane.settled += looked;
                 lane.looked.fill(0);
             }
-            let late = vec![site; self.columns];
-            let (now, later): (Vec<_>, Vec<_>) = providers.into_iter().partition(&is_now);
-            if !later.is_empty() {
-                self.providers.insert(key, later);
-            }
-            for provider in now {
-                // A moment within a call is as long before its end as it was.
-                let before = match lane.now[RECORDED] {
-                    recorded if provider.is_by_time => (recorded - provider.time).max(0),
-                    _ => 0,
-                };
-                let times: Vec<i64> = lane.now.iter().map(|now| now - before).collect();
-                self.arrive(&provider, &times, &late);
+            let site = self.known(lane, call).site;
+            // A moment within a call is as long before its end as it was.
+            let before = match lane.now[RECORDED] {
+                recorded if provider.is_by_time => (recorded - provider.time).max(0),
+                _ => 0,
+            };
+            let waiters = (self.junctions).arrive(&provider, &lane.now, before, |_| site);
+            if let Some(waiters) = waiters {
+                self.completed(provider.junction, waiters);
             }
         }
     }
 
-    /// One of the moments that a junction needs is there.
-    fn arrive(&mut self, provider: &Provider, times: &[i64], late: &[u32]) {
-        let junction = self.junctions.entry(provider.junction).or_default();
-        if junction.arrived == 0 {
-            (junction.providers, junction.left) = (provider.providers, provider.consumers);
-            (junction.times, junction.late) = (times.to_vec(), late.to_vec());
-        } else {
-            let known = junction.times.iter_mut().zip(&mut junction.late);
-            for ((time, late), (&new, &who)) in known.zip(times.iter().zip(late)) {
-                if new > *time {
-                    (*time, *late) = (new, who);
-                }
-            }
-        }
-        junction.arrived += 1;
-        if !junction.is_complete() {
+    /// All that a junction needs is there.
+    #[inline]
+    fn completed(&mut self, junction: u64, waiters: Vec<u32>) {
+        self.runnable.extend(waiters);
+        if self.chained.is_empty() {
             return;
         }
-        let waiters = std::mem::take(&mut junction.waiters);
-        self.runnable.extend(waiters);
-        for next in self
-            .providers
-            .remove(&(JUNCTION, provider.junction))
-            .unwrap_or_default()
-        {
-            if let Some((times, late)) = self.use_up(provider.junction) {
-                self.arrive(&next, &times, &late);
+        for next in self.chained.remove(&junction).unwrap_or_default() {
+            let Some(slot) = self.junctions.complete(junction) else {
+                continue;
+            };
+            let (times, lates) = self.junctions.times(slot);
+            let (times, lates) = (times.to_vec(), lates.to_vec());
+            self.junctions.used(junction, slot);
+            let waiters = (self.junctions).arrive(&next, &times, 0, |column| lates[column]);
+            if let Some(waiters) = waiters {
+                self.completed(next.junction, waiters);
             }
         }
     }
-}
-
-impl Junction {
-    fn is_complete(&self) -> bool {
-        self.arrived > 0 && self.arrived >= self.providers
-    }
-}
-
-impl Lane<'_> {
-    fn finished(mut self) -> Times {
-        if self.times.end.is_empty() {
-            self.times.end.clone_from(&self.now);
-        }
-        self.times.last = self.now;
-        self.times
-    }
-}
-
-/// The scenario of a column, if something is changed in it.
-fn scenario(column: usize) -> Option<usize> {
-    (column.saturating_sub(UNCHANGED) / PER_SCENARIO).checked_sub(1)
-}
-
-/// Whether transfers take no time and no sender waits for its receiver.
-fn is_ideal(column: usize) -> bool {
-    column > UNCHANGED && (column - UNCHANGED) % PER_SCENARIO == 1
 }
