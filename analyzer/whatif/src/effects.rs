@@ -2,9 +2,10 @@
 //! depend on others.
 
 use anyhow::{Result, bail};
+use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::Events;
 use laggard_report::{Report, RootCause};
-use laggard_trace::calls::{self, Shape};
+use laggard_trace::calls::{self, GenericType, Shape};
 use rustc_hash::FxHashMap;
 
 use crate::place::{Place, nearest_of};
@@ -42,6 +43,10 @@ pub struct Changed {
     pub rest: Marks,
     /// It is not there.
     pub gone: Marks,
+    /// It ends before the next call.
+    pub deferred: Marks,
+    /// It is combined with those before it.
+    pub combined: Marks,
 }
 
 /// The computation before a call. ns.
@@ -64,7 +69,12 @@ struct Effect {
     /// By location; empty: nowhere.
     by_location: Vec<f64>,
     network: Option<f64>,
+    bandwidth: Option<f64>,
+    no_late_receivers: bool,
+    table: Option<Table>,
     without: Vec<Place>,
+    non_blocking: Vec<Place>,
+    combine: Vec<Place>,
 }
 
 /// The changes of all scenarios.
@@ -72,6 +82,10 @@ struct Effect {
 pub struct Effects {
     effects: Vec<Effect>,
     shares: Shares,
+    /// The fastest call of each kind, ns.
+    fastest: FxHashMap<u16, i64>,
+    /// Scenarios in which messages are combined.
+    pub combining: Marks,
 }
 
 impl Effects {
@@ -88,7 +102,14 @@ impl Effects {
             for change in &scenario.changes {
                 all.add(&mut effect, change, events, report)?;
             }
+            if !effect.combine.is_empty() {
+                all.combining |= mark(all.effects.len());
+            }
             all.effects.push(effect);
+        }
+        for row in (0..events.locations()).flat_map(|at| events.profile(at)) {
+            let fastest = all.fastest.entry(row.call).or_insert(i64::MAX);
+            *fastest = (*fastest).min(row.minimum_ns as i64);
         }
         all.shares.learn(events);
         Ok(all)
@@ -131,12 +152,21 @@ impl Effects {
             Change::Network(factor) => {
                 effect.network = Some(effect.network.unwrap_or(1.0) * factor);
             }
+            Change::Bandwidth(factor) => {
+                effect.bandwidth = Some(effect.bandwidth.unwrap_or(1.0) * factor);
+            }
+            Change::NoLateReceivers => effect.no_late_receivers = true,
+            Change::Baseline(file) => effect.table = Some(Table::read(file)?),
+            Change::NonBlocking(name) => {
+                let place = calls_at(events, name, "blocking message", is_blocking)?;
+                effect.non_blocking.push(place);
+            }
+            Change::Combine(name) => {
+                let place = calls_at(events, name, "message", is_message)?;
+                effect.combine.push(place);
+            }
             Change::NoBarrier(name) => {
-                let place = Place::find(events, name)?;
-                let mut rows = (0..events.locations()).flat_map(|at| events.profile(at));
-                if !rows.any(|row| is_barrier(row.call) && place.has_path(row.call_path)) {
-                    bail!("there is no barrier at {name}");
-                }
+                let place = calls_at(events, name, "barrier", is_barrier)?;
                 effect.without.push(place);
             }
             Change::WithoutCause(number) => {
@@ -231,8 +261,20 @@ impl Effects {
         for (at, effect) in self.effects.iter().enumerate() {
             let is_long =
                 |long: &LongCall| long.members[location] && long.call.has(Some(call.kind.site));
-            if effect.network.is_some() || effect.calls.iter().any(is_long) {
+            let has =
+                |places: &[Place]| places.iter().any(|place| place.has_path(call.kind.site.1));
+            if effect.network.is_some()
+                || effect.bandwidth.is_some()
+                || effect.table.is_some()
+                || effect.calls.iter().any(is_long)
+            {
                 changed.rest |= mark(at);
+            }
+            if call.kind.blocks && has(&effect.non_blocking) {
+                changed.deferred |= mark(at);
+            }
+            if call.kind.is_message && has(&effect.combine) {
+                changed.combined |= mark(at);
             }
             if self.is_gone(at, call) {
                 changed.gone |= mark(at);
@@ -270,10 +312,31 @@ impl Effects {
                 changed = changed.min(scaled(rest, long.parts[location]));
             }
         }
+        let name = calls::name(call.kind.site.0);
+        if let Some(table) = &effect.table
+            && call.kind.communicates
+            && !call.is_vain
+            && let Some(time) = table.lookup(name, call.bytes, call.kind.members)
+        {
+            changed = (time * 1e9).round() as i64;
+        }
+        if let Some(factor) = effect.bandwidth
+            && call.kind.communicates
+            && (call.bytes > 0 || call.kind.completes)
+        {
+            let fastest = self.fastest.get(&call.kind.site.0);
+            let data = changed.min(call.inside) - fastest.copied().unwrap_or(0);
+            changed += scaled(data.max(0), 1.0 / factor) - data.max(0);
+        }
         match effect.network {
             Some(factor) => on_network(factor, call, changed),
             None => changed,
         }
+    }
+
+    /// Whether no sender waits for its receiver in a scenario.
+    pub fn has_no_late_receivers(&self, scenario: usize) -> bool {
+        self.effects[scenario].no_late_receivers
     }
 
     /// Whether a call is a barrier that is not there in a scenario.
@@ -297,6 +360,26 @@ pub fn on_network(factor: f64, call: &Call, rest: i64) -> i64 {
 
 fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
+}
+
+/// A place with calls of a kind.
+fn calls_at(events: &Events, name: &str, what: &str, is_it: fn(u16) -> bool) -> Result<Place> {
+    let place = Place::find(events, name)?;
+    let mut rows = (0..events.locations()).flat_map(|at| events.profile(at));
+    if !rows.any(|row| is_it(row.call) && place.has_path(row.call_path)) {
+        bail!("there is no {what} at {name}");
+    }
+    Ok(place)
+}
+
+fn is_message(call: u16) -> bool {
+    use GenericType::{TwoSidedReceive, TwoSidedSend};
+    let generic = calls::call(call).map(|call| call.generic);
+    matches!(generic, Some(TwoSidedSend | TwoSidedReceive))
+}
+
+fn is_blocking(call: u16) -> bool {
+    is_message(call) && !calls::name(call).starts_with("MPI_I")
 }
 
 fn is_barrier(call: u16) -> bool {

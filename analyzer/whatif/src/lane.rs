@@ -82,11 +82,29 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
+    /// What is waited for before the next call.
+    pub deferred: Vec<Deferred>,
+    /// By scenario that combines messages: to whom, since the last call elsewhere.
+    pub peers: Vec<(usize, Vec<i32>)>,
     pub is_measured: bool,
     pub times: Times,
     pub pairs: Pairs,
     /// By signature.
     pub known: Vec<Option<Known>>,
+}
+
+/// The end of a call that is waited for before the next one.
+#[derive(Clone, Copy)]
+pub struct Deferred {
+    pub column: usize,
+    /// When what it needs is there, ns.
+    pub bound: i64,
+    /// What that is.
+    pub late: u32,
+    /// The call.
+    pub site: u32,
+    /// What it takes by itself, ns.
+    pub own: i64,
 }
 
 /// What is known of calls of a signature.
@@ -138,6 +156,8 @@ impl<'e> Lane<'e> {
             ahead: effects.ahead(events, location),
             looked: Vec::new(),
             settled: 0,
+            deferred: Vec::new(),
+            peers: Vec::new(),
             is_measured: false,
             times: Times {
                 begin: vec![first; columns],

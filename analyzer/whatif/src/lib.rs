@@ -15,6 +15,7 @@ mod graph;
 mod junctions;
 mod lane;
 mod outcome;
+mod path;
 mod place;
 mod reader;
 mod replay;
@@ -30,12 +31,15 @@ use laggard_report::Report;
 use effects::Effects;
 pub use gains::add_gains;
 use graph::Graph;
-pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Wait};
+pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Stretch, Wait};
 pub use scenario::{Change, Scenario, Where};
 pub use text::render;
 
 /// The JSON Schema of a prediction.
 pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-what-if-1.schema.json");
+
+/// Scenarios that are replayed in one sweep.
+const AT_ONCE: usize = 63;
 
 /// Replays a run with the changes of each scenario. `report` knows the root causes.
 ///
@@ -56,12 +60,25 @@ fn predicted(
     scenarios: &[Scenario],
     is_whole: bool,
 ) -> Result<Prediction> {
-    let mut effects = Effects::new(events, report, scenarios)?;
+    let parts = scenarios.chunks(AT_ONCE).map(|part| {
+        let effects = Effects::new(events, report, part)?;
+        Ok((part, effects))
+    });
+    // What is not in the run is told before the work.
+    let parts: Vec<(&[Scenario], Effects)> = parts.collect::<Result<_>>()?;
     let graph = &mut Graph::new(events)?;
-    if effects.needs_rests() {
-        let recorded = replay::replay(events, graph, &Effects::default(), false)?;
-        effects.learn(events, &recorded.rests);
+    let mut all: Option<Prediction> = None;
+    for (part, mut effects) in parts {
+        if effects.needs_rests() {
+            let recorded = replay::replay(events, graph, &Effects::default(), false)?;
+            effects.learn(events, &recorded.rests);
+        }
+        let replayed = replay::replay(events, graph, &effects, is_whole)?;
+        let found = outcome::prediction(events, part, &replayed);
+        match &mut all {
+            Some(all) => all.scenarios.extend(found.scenarios),
+            None => all = Some(found),
+        }
     }
-    let replayed = replay::replay(events, graph, &effects, is_whole)?;
-    Ok(outcome::prediction(events, scenarios, &replayed))
+    Ok(all.unwrap_or_default())
 }

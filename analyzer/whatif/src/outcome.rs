@@ -7,6 +7,7 @@ use laggard_report::{SourceLocation, percent, ratio, seconds};
 use laggard_trace::calls;
 use serde::Serialize;
 
+use crate::path::Activity;
 use crate::reader::Site;
 use crate::replay::{Replayed, UNCHANGED, WaitKey};
 use crate::scenario::{Change, Scenario};
@@ -17,7 +18,7 @@ pub const SCHEMA: &str = "laggard-what-if/1";
 const LISTED: usize = 5;
 
 /// The run as recorded, and with the changes of each scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -59,6 +60,36 @@ pub struct Outcome {
     pub least_waiting_rank: u32,
     /// The largest waits.
     pub waits: Vec<Wait>,
+    /// What the critical path is longest in: from the end of the run back, on a rank until it
+    /// waited, and on with the rank that it waited for.
+    pub critical_path: Vec<Stretch>,
+}
+
+/// Time of the critical path on one rank, in a call or between two calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stretch {
+    /// The rank.
+    pub rank: u32,
+    /// `computation` or `call`.
+    pub activity: &'static str,
+    /// The call, or the one that ends the computation.
+    pub operation: String,
+    /// Where it is.
+    pub location: SourceLocation,
+    /// The call before the computation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
+    /// Time on the path.
+    pub time_s: f64,
+}
+
+/// A call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct After {
+    /// What.
+    pub operation: String,
+    /// Where.
+    pub location: SourceLocation,
 }
 
 /// Efficiencies, 0..=1 (POP).
@@ -149,6 +180,7 @@ fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
             .into_iter()
             .map(|(key, sum)| wait(events, key, sum))
             .collect(),
+        critical_path: critical_path(events, replayed, column),
         ..Outcome::default()
     }
 }
@@ -177,6 +209,35 @@ fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency 
         serialization: ratio(most, ideal),
         transfer: ratio(ideal, time),
     }
+}
+
+/// The longest activities of the critical path.
+fn critical_path(events: &Events, replayed: &Replayed, column: usize) -> Vec<Stretch> {
+    let Some(along) = &replayed.along else {
+        return Vec::new();
+    };
+    let mut found = along.sums(column);
+    found.sort_unstable_by_key(|&(activity, sum)| (Reverse(sum), activity));
+    found.truncate(LISTED);
+    let call = |site: &Site| After {
+        operation: calls::name(site.0).to_owned(),
+        location: events.call_paths[site.1 as usize].place.clone(),
+    };
+    let stretch = |((location, before, site), sum): (Activity, i64)| {
+        let After {
+            operation,
+            location: place,
+        } = call(&site);
+        Stretch {
+            rank: events.place(location as usize).rank,
+            activity: before.map_or("call", |_| "computation"),
+            operation,
+            location: place,
+            after: before.as_ref().map(call),
+            time_s: time(sum),
+        }
+    };
+    found.into_iter().map(stretch).collect()
 }
 
 fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {

@@ -18,6 +18,14 @@ pub struct Kind {
     pub communicates: bool,
     /// Whether all ranks of the run wait for all.
     pub is_of_all: bool,
+    /// Whether it sends or receives a message, or begins to …
+    pub is_message: bool,
+    /// … and is done when it returns.
+    pub blocks: bool,
+    /// Whether it ends what others began.
+    pub completes: bool,
+    /// Members of its group; 2 for a message.
+    pub members: u32,
 }
 
 /// A call. ns.
@@ -35,6 +43,10 @@ pub struct Call {
     pub looked: i64,
     /// Whether it looks and finds nothing.
     pub is_vain: bool,
+    /// Bytes sent and received.
+    pub bytes: u64,
+    /// The other rank of a message.
+    pub peer: i32,
     /// Its signature, by number in its location.
     pub signature: u32,
     pub kind: Kind,
@@ -81,6 +93,11 @@ impl<'e> Reader<'e> {
                 inside: look.map_or(operation.inside, |look| look.looked),
                 looked: look.map_or(0, |look| look.before),
                 is_vain: look.is_some_and(|look| look.is_vain),
+                bytes: operation.send.bytes.saturating_add(operation.receive.bytes),
+                peer: match operation.has(flags::SENDS) {
+                    true => operation.send.peer,
+                    false => operation.receive.peer,
+                },
                 signature,
                 kind,
             });
@@ -104,7 +121,18 @@ fn kind(events: &Events, operation: &Operation) -> Kind {
     let meets = matches!(shape, Shape::Barrier | Shape::PeBarrier | Shape::AllToAll)
         && operation.has(flags::COLLECTIVE)
         && !operation.has(flags::POSTS);
+    let is_message = (operation.has(flags::SENDS) || operation.has(flags::RECEIVES))
+        && !operation.has(flags::PEEKS)
+        && !operation.has(flags::COLLECTIVE);
+    let group = events.groups.get(operation.group as usize);
     Kind {
+        is_message,
+        blocks: is_message && !operation.has(flags::POSTS),
+        completes: generic == GenericType::Completion,
+        members: match is_message {
+            true => 2,
+            false => group.map_or(1, |group| group.size),
+        },
         site: (operation.signature.operation, operation.call_path),
         shape,
         communicates: !is_end && !matches!(generic, Io | Setup | User),

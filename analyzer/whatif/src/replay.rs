@@ -21,6 +21,7 @@
 //! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use anyhow::Result;
@@ -31,7 +32,8 @@ use rustc_hash::FxHashMap;
 use crate::effects::{Changed, Effects, Gap, Marks, Rests, mark, on_network};
 use crate::graph::{Consumer, Graph, JUNCTION, Provider};
 use crate::junctions::Junctions;
-use crate::lane::{Known, Lane, Times};
+use crate::lane::{Deferred, Known, Lane, Times};
+use crate::path::{Activity, Along, Jumps};
 use crate::reader::{Call, Site};
 
 /// Columns of times: as recorded …
@@ -107,6 +109,8 @@ pub struct Replayed {
     pub given_way: u64,
     /// Looking in vain that stays as it was though it waited, ns.
     pub stuck: i64,
+    /// Only if all is replayed.
+    pub along: Option<Along>,
 }
 
 /// Replays a run.
@@ -119,6 +123,33 @@ pub fn replay(
     effects: &Effects,
     is_whole: bool,
 ) -> Result<Replayed> {
+    let mut along = None;
+    if is_whole {
+        let columns = Columns::new(effects.count(), is_whole);
+        let jumps = (0..columns.count()).map(|_| Jumps::new(&graph.providers));
+        let mut jumps: Vec<Jumps> = jumps.collect();
+        let found = sweep(events, graph, effects, is_whole, (&mut jumps, None))?;
+        let mut path = Along::new(columns.count(), found.lanes.len());
+        for (column, jumps) in jumps.iter_mut().enumerate().skip(UNCHANGED) {
+            if !columns.is_ideal(column) {
+                let ends = found.lanes.iter().map(|lane| lane.last[column]);
+                let last = (0..).zip(ends).max_by_key(|&(at, end)| (end, Reverse(at)));
+                path.set(column, jumps.follow(last.unwrap_or_default())?);
+            }
+        }
+        along = Some(path);
+    }
+    sweep(events, graph, effects, is_whole, (&mut [], along))
+}
+
+/// One replay, with what is noted for the critical path or along it.
+fn sweep(
+    events: &Events,
+    graph: &mut Graph,
+    effects: &Effects,
+    is_whole: bool,
+    (jumps, along): (&mut [Jumps], Option<Along>),
+) -> Result<Replayed> {
     let columns = Columns::new(effects.count(), is_whole);
     let count = columns.count();
     let lanes = (0..events.locations()).map(|location| {
@@ -130,6 +161,16 @@ pub fn replay(
         effects,
         columns,
         ideal: (0..count).map(|column| columns.is_ideal(column)).collect(),
+        never_late: (0..count)
+            .map(|column| {
+                let mut scenarios = 0..columns.scenarios;
+                columns.is_ideal(column)
+                    || scenarios.any(|scenario| {
+                        columns.range(scenario).contains(&column)
+                            && effects.has_no_late_receivers(scenario)
+                    })
+            })
+            .collect(),
         chained: FxHashMap::default(),
         junctions: Junctions::new(count),
         sites: Vec::new(),
@@ -138,7 +179,10 @@ pub fn replay(
         needed: Vec::new(),
         bound: vec![i64::MIN; count],
         late: vec![0; count],
+        shift: 0,
         waits: Waits::default(),
+        jumps,
+        from: vec![0; count],
         replayed: Replayed {
             columns,
             lanes: Vec::new(),
@@ -147,6 +191,7 @@ pub fn replay(
             wrong: 0,
             given_way: 0,
             stuck: 0,
+            along,
         },
     };
     sweep.run(lanes, graph)
@@ -184,6 +229,8 @@ struct Sweep<'s> {
     columns: Columns,
     /// By column: whether the network is ideal.
     ideal: Vec<bool>,
+    /// By column: whether no sender waits for its receiver.
+    never_late: Vec<bool>,
     /// Junctions that need another one, by that.
     chained: FxHashMap<u64, Vec<Provider>>,
     junctions: Junctions,
@@ -196,7 +243,13 @@ struct Sweep<'s> {
     /// … when the last of that comes, by column, and what it is.
     bound: Vec<i64>,
     late: Vec<u32>,
+    /// How long after that the call begins, ns.
+    shift: i64,
     waits: Waits,
+    /// By column; empty: nobody asks.
+    jumps: &'s mut [Jumps],
+    /// Where the location at hand was before, by column, ns.
+    from: Vec<i64>,
     replayed: Replayed,
 }
 
@@ -265,6 +318,7 @@ impl Sweep<'_> {
         lane.is_blocked = false;
         loop {
             let Some(call) = lane.next.take().or_else(|| lane.reader.next()) else {
+                self.end_deferred(lane);
                 lane.is_done = true;
                 return;
             };
@@ -290,7 +344,12 @@ impl Sweep<'_> {
             return false;
         }
         if let Some(slot) = self.junctions.complete(junction) {
-            lane.now.copy_from_slice(self.junctions.times(slot).0);
+            let (times, lates) = self.junctions.times(slot);
+            lane.now.copy_from_slice(times);
+            for (column, jumps) in self.jumps.iter_mut().enumerate() {
+                let late = self.sites[lates[column] as usize].0;
+                jumps.add(times[column], lane.location, late);
+            }
             lane.since = lane.now[RECORDED];
             self.junctions.used(junction, slot);
         }
@@ -338,6 +397,7 @@ impl Sweep<'_> {
         }
         let length = call.enter - lane.since - looked;
         let counts = lane.is_measured && length > 0;
+        self.begins(lane);
         for now in &mut lane.now {
             *now += length + looked;
         }
@@ -370,6 +430,11 @@ impl Sweep<'_> {
                 self.change(lane, &gap, marks, counts);
             }
         }
+        if let Some(before) = lane.before {
+            let activity = (lane.location, Some(before.kind.site), call.kind.site);
+            self.note(lane, activity);
+        }
+        self.end_deferred(lane);
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
         if call.kind.shape == Shape::Finalize {
             lane.times.end.clone_from(&lane.now);
@@ -410,6 +475,7 @@ impl Sweep<'_> {
     /// Ends a call that depends on these junctions.
     fn meet(&mut self, lane: &mut Lane, call: &Call, needed: &[Consumer]) {
         let mut latest: Option<i64> = None;
+        self.shift = 0;
         for consumer in needed {
             let Some(slot) = self.junctions.complete(consumer.junction) else {
                 continue;
@@ -423,7 +489,7 @@ impl Sweep<'_> {
             let known = self.bound.iter_mut().zip(&mut self.late);
             for (column, (bound, late)) in known.enumerate() {
                 let time = times[column] - over;
-                if time > *bound && !(consumer.is_late_receiver && self.ideal[column]) {
+                if time > *bound && !(consumer.is_late_receiver && self.never_late[column]) {
                     (*bound, *late) = (time, lates[column]);
                 }
             }
@@ -435,6 +501,7 @@ impl Sweep<'_> {
                 // The last look came so long after what it found.
                 let late = recorded - latest;
                 self.bound.iter_mut().for_each(|time| *time += late);
+                self.shift = late;
                 self.skip_looks(lane, lost, late);
             }
             (Some(lost), None) => self.replayed.stuck += lost,
@@ -469,14 +536,33 @@ impl Sweep<'_> {
             let rests = &mut self.replayed.rests;
             *rests.entry((lane.location, call.kind.site)).or_default() += rest;
         }
-        if known.changed.gone != 0 {
-            for scenario in self.columns.marked(known.changed.gone) {
-                self.bound[self.columns.range(scenario)].fill(i64::MIN);
+        let changed = Changed {
+            gone: known.changed.gone | self.repeated(lane, call, known.changed.combined),
+            ..known.changed
+        };
+        let first = lane.deferred.len();
+        for scenario in self.columns.marked(changed.deferred | known.changed.gone) {
+            for column in self.columns.range(scenario) {
+                if changed.deferred & mark(scenario) != 0 {
+                    lane.deferred.push(Deferred {
+                        column,
+                        bound: if depends {
+                            self.bound[column]
+                        } else {
+                            i64::MIN
+                        },
+                        late: self.late[column],
+                        site: known.site,
+                        own: lane.now[column],
+                    });
+                }
+                self.bound[column] = i64::MIN;
             }
         }
         if depends {
             self.bind(lane, known.site);
         }
+        self.begins(lane);
         let ideal = on_network(0.0, call, rest);
         for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
             *now += if is_ideal { ideal } else { rest };
@@ -496,8 +582,15 @@ impl Sweep<'_> {
                     .for_each(|sum| *sum += computed);
             }
         }
-        if known.changed.rest | known.changed.gone != 0 {
-            self.change_call(lane, call, known.changed, rest);
+        if changed.rest | changed.gone != 0 {
+            self.change_call(lane, call, changed, rest);
+        }
+        for deferred in &mut lane.deferred[first..] {
+            let begin = std::mem::take(&mut deferred.own);
+            deferred.own = std::mem::replace(&mut lane.now[deferred.column], begin) - begin;
+        }
+        if !call.is_vain {
+            self.note(lane, (lane.location, None, call.kind.site));
         }
         lane.now[RECORDED] = call.leave;
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
@@ -526,9 +619,75 @@ impl Sweep<'_> {
             if self.columns.is_whole {
                 let key = (site, self.late[column]);
                 self.waits.add(key, (column, count), time - *now);
+                if let Some(jumps) = self.jumps.get_mut(column) {
+                    let late = self.sites[self.late[column] as usize].0;
+                    jumps.add(time - self.shift, lane.location, late);
+                }
             }
             *now = time;
         }
+    }
+
+    /// A location begins to do something, which [`note`](Self::note) ends.
+    #[inline]
+    fn begins(&mut self, lane: &Lane) {
+        if self.replayed.along.is_some() {
+            self.from.copy_from_slice(&lane.now);
+        }
+    }
+
+    /// What a location did until now lies on the critical path, or not.
+    #[inline]
+    fn note(&mut self, lane: &Lane, activity: Activity) {
+        let Some(along) = &mut self.replayed.along else {
+            return;
+        };
+        for (column, times) in self.from.iter().zip(&lane.now).enumerate().skip(UNCHANGED) {
+            if !self.ideal[column] {
+                along.add(column, activity, (*times.0, *times.1));
+            }
+        }
+    }
+
+    /// Waits for what was not waited for at once.
+    fn end_deferred(&mut self, lane: &mut Lane) {
+        for deferred in lane.deferred.drain(..) {
+            let (column, now) = (deferred.column, &mut lane.now[deferred.column]);
+            let wait = deferred.bound.saturating_sub(*now).max(0);
+            if wait > 0 {
+                lane.times.waited[column] += wait;
+                if self.columns.is_whole {
+                    let key = (deferred.site, deferred.late);
+                    self.waits.add(key, (column, self.columns.count()), wait);
+                }
+                if let Some(jumps) = self.jumps.get_mut(column) {
+                    let late = self.sites[deferred.late as usize].0;
+                    jumps.add(deferred.bound, lane.location, late);
+                }
+            }
+            *now += wait + deferred.own;
+        }
+    }
+
+    /// The scenarios in which a message is one with an earlier one to the same rank.
+    fn repeated(&self, lane: &mut Lane, call: &Call, combined: Marks) -> Marks {
+        let mut repeated = 0;
+        for scenario in self.columns.marked(self.effects.combining) {
+            let known = lane.peers.iter().position(|(of, _)| *of == scenario);
+            let at = known.unwrap_or_else(|| {
+                lane.peers.push((scenario, Vec::new()));
+                lane.peers.len() - 1
+            });
+            let peers = &mut lane.peers[at].1;
+            if combined & mark(scenario) == 0 {
+                peers.clear();
+            } else if peers.contains(&call.peer) {
+                repeated |= mark(scenario);
+            } else {
+                peers.push(call.peer);
+            }
+        }
+        repeated
     }
 
     /// Changes what a call takes by itself, recorded `rest` ns, in the scenarios that do so.

@@ -41,6 +41,11 @@ impl Slabs {
         }
     }
 
+    /// Slabs with the same borders, and no rows.
+    pub fn empty(&self) -> Slabs {
+        Slabs::new(&self.borders)
+    }
+
     /// The ends of all slabs, ns.
     pub fn ends(&self) -> Vec<i64> {
         self.borders.iter().copied().chain([i64::MAX]).collect()

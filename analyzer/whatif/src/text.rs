@@ -6,7 +6,7 @@ use std::path::Path;
 use laggard_report::SourceLocation;
 use laggard_report::units::{duration, percent};
 
-use crate::outcome::{Outcome, Prediction, Wait};
+use crate::outcome::{Outcome, Prediction, Stretch, Wait};
 
 /// The text of a prediction.
 pub fn render(prediction: &Prediction) -> String {
@@ -76,7 +76,27 @@ fn one(outcome: &Outcome) -> String {
             );
         }
     }
+    if let Some(first) = outcome.critical_path.first() {
+        let _ = writeln!(text, "   {}", bottleneck(first));
+    }
     text
+}
+
+/// What the critical path is longest in.
+fn bottleneck(of: &Stretch) -> String {
+    let call = place(&of.operation, &of.location);
+    let what = match &of.after {
+        None => format!("is in {call}"),
+        Some(after) => format!(
+            "computes between {} and {call}",
+            place(&after.operation, &after.location)
+        ),
+    };
+    format!(
+        "Then the next bottleneck is: rank {} {what}, {} of the critical path.",
+        of.rank,
+        duration(of.time_s)
+    )
 }
 
 fn waiting(wait: &Wait) -> String {
