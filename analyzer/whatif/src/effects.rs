@@ -8,33 +8,11 @@ use laggard_report::{Report, RootCause};
 use laggard_trace::calls::{self, GenericType, Shape};
 use rustc_hash::FxHashMap;
 
+use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Site};
 use crate::scenario::{Change, Scenario, Where};
-use crate::shares::{Ahead, LongCall, Shares, Sites};
-
-/// A set of scenarios, or of shares, by number; all from 63 on are one.
-pub type Marks = u64;
-
-/// The mark of a number.
-pub fn mark(number: usize) -> Marks {
-    1 << number.min(63)
-}
-
-/// What was found about two successive calls of a location, by their signatures.
-#[derive(Default)]
-pub struct Pairs(FxHashMap<(u32, u32), Marks>);
-
-impl Pairs {
-    /// Finds it, if it is new.
-    #[inline]
-    pub fn of(&mut self, pair: (u32, u32), find: impl FnOnce() -> Marks) -> Marks {
-        *self.0.entry(pair).or_insert_with(find)
-    }
-}
-
-/// What calls take by themselves as recorded, ns, by location and call.
-pub type Rests = FxHashMap<(u32, Site), i64>;
+use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
 
 /// The scenarios that change a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,16 +25,6 @@ pub struct Changed {
     pub deferred: Marks,
     /// It is combined with those before it.
     pub combined: Marks,
-}
-
-/// The computation before a call. ns.
-#[derive(Clone, Copy, Debug)]
-pub struct Gap {
-    pub location: usize,
-    pub before: Option<Site>,
-    pub after: Site,
-    pub from: i64,
-    pub to: i64,
 }
 
 /// The changes of one scenario.
@@ -354,6 +322,15 @@ pub fn on_network(factor: f64, call: &Call, rest: i64) -> i64 {
             let inside = rest.min(call.inside);
             rest - inside + scaled(inside, factor)
         }
+        false => rest,
+    }
+}
+
+/// The same on an ideal network, ns.
+#[inline]
+pub fn on_ideal_network(call: &Call, rest: i64) -> i64 {
+    match call.kind.communicates {
+        true => rest - rest.min(call.inside),
         false => rest,
     }
 }

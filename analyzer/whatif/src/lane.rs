@@ -2,24 +2,47 @@
 
 use laggard_engine::events::Events;
 
-use crate::effects::{Changed, Effects, Pairs};
+use crate::effects::{Changed, Effects};
 use crate::graph::{BY_ENTER, Consumer, Provider};
+use crate::marks::Pairs;
 use crate::reader::{Call, Reader};
 use crate::shares::Ahead;
+
+/// What is known of a call with a number.
+pub trait Numbered {
+    /// The number.
+    fn number(&self) -> u64;
+}
+
+impl Numbered for Provider {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Numbered for Consumer {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Numbered for (u64, i64) {
+    fn number(&self) -> u64 {
+        self.0
+    }
+}
 
 /// What is known of a location's calls, ascending by number, until they have been passed.
 pub struct Queue<T> {
     rows: Vec<T>,
     at: usize,
-    number: fn(&T) -> u64,
 }
 
-impl<T> Queue<T> {
-    fn new(number: fn(&T) -> u64) -> Queue<T> {
+impl<T: Numbered> Queue<T> {
+    fn new() -> Queue<T> {
         Queue {
             rows: Vec::new(),
             at: 0,
-            number,
         }
     }
 
@@ -32,24 +55,20 @@ impl<T> Queue<T> {
     fn settle(&mut self) {
         self.rows.drain(..self.at);
         self.at = 0;
-        if !self.rows.is_sorted_by_key(self.number) {
-            self.rows.sort_unstable_by_key(self.number);
+        if !self.rows.is_sorted_by_key(T::number) {
+            self.rows.sort_unstable_by_key(T::number);
         }
     }
 
     /// Goes on to this number. Gives where its rows, up to `last`, begin and end.
     #[inline]
     fn find(&mut self, first: u64, last: u64) -> (usize, usize) {
-        let number = self.number;
-        while self
-            .rows
-            .get(self.at)
-            .is_some_and(|row| number(row) < first)
-        {
+        let rows = &self.rows;
+        while rows.get(self.at).is_some_and(|row| row.number() < first) {
             self.at += 1;
         }
         let mut end = self.at;
-        while self.rows.get(end).is_some_and(|row| number(row) <= last) {
+        while rows.get(end).is_some_and(|row| row.number() <= last) {
             end += 1;
         }
         (self.at, end)
@@ -146,10 +165,10 @@ impl<'e> Lane<'e> {
             is_blocked: false,
             gives_way: false,
             start,
-            providers: Queue::new(|provider| provider.number),
-            by_number: Queue::new(|consumer| consumer.number),
-            by_enter: Queue::new(|consumer| consumer.number),
-            found: Queue::new(|&(enter, _)| enter),
+            providers: Queue::new(),
+            by_number: Queue::new(),
+            by_enter: Queue::new(),
+            found: Queue::new(),
             before: None,
             since: first,
             now: vec![first; columns],

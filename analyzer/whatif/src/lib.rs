@@ -9,11 +9,13 @@
 //! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod columns;
 mod effects;
 mod gains;
 mod graph;
 mod junctions;
 mod lane;
+mod marks;
 mod outcome;
 mod path;
 mod place;
@@ -22,6 +24,7 @@ mod replay;
 mod scenario;
 mod shares;
 mod slabs;
+mod steps;
 mod text;
 
 use anyhow::Result;

@@ -7,9 +7,10 @@ use laggard_report::{SourceLocation, percent, ratio, seconds};
 use laggard_trace::calls;
 use serde::Serialize;
 
+use crate::columns::UNCHANGED;
 use crate::path::Activity;
 use crate::reader::Site;
-use crate::replay::{Replayed, UNCHANGED, WaitKey};
+use crate::replay::{Replayed, WaitKey};
 use crate::scenario::{Change, Scenario};
 
 /// Name and version of the result's form.

@@ -7,7 +7,7 @@ use laggard_report::{SourceLocation, ratio};
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
-use crate::effects::{Gap, Marks, Pairs, mark};
+use crate::marks::{Gap, Marks, Pairs, mark};
 use crate::place::Place;
 use crate::reader::{Call, Reader, Site};
 
