@@ -13,53 +13,6 @@ use support::*;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// A look in vain.
-fn vain(operation: u16) -> Signature {
-    Signature {
-        operation,
-        flags: flags::UNSUCCESSFUL,
-        ..Signature::default()
-    }
-}
-
-trait Polls {
-    /// Looks in vain, one directly after the other, each so long.
-    fn looks(&mut self, line: u32, operation: u16, from: u64, until: u64, each: u64);
-    /// The same looks of this signature, 100 us each.
-    fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64);
-    /// Looks in vain as one record, `inside` of which is in looks.
-    fn merged(&mut self, line: u32, signature: Signature, at: (u64, u64), of: (u32, u64));
-    /// A test that completes requests.
-    fn test(&mut self, line: u32, requests: &[u64], enter: u64, leave: u64);
-}
-
-impl Polls for Calls {
-    fn looks(&mut self, line: u32, operation: u16, from: u64, until: u64, each: u64) {
-        let begins = (from..until).step_by(each as usize);
-        begins.for_each(|begin| self.call(line, vain(operation), begin, begin + each));
-    }
-
-    fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64) {
-        let begins = (from..until).step_by(100 * US as usize);
-        begins.for_each(|begin| self.call(line, signature, begin, begin + 100 * US));
-    }
-
-    fn merged(&mut self, line: u32, signature: Signature, at: (u64, u64), of: (u32, u64)) {
-        let repeated = Record::extension(Extension::Repeated, of.0, of.1 as u32);
-        self.extended(line, signature, &[repeated], at);
-    }
-
-    fn test(&mut self, line: u32, requests: &[u64], enter: u64, leave: u64) {
-        let requests: Vec<(u64, u32)> = requests.iter().map(|&post| (post, 0)).collect();
-        let signature = Signature {
-            operation: number::MPI_Test,
-            completes: self.list(&requests),
-            ..Signature::default()
-        };
-        self.call(line, signature, enter, leave);
-    }
-}
-
 /// The report, which must not depend on where slabs end.
 fn report(trace: impl Fn() -> Vec<Calls>) -> Report {
     let with = |round_records| {

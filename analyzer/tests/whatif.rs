@@ -3,14 +3,16 @@
 
 mod support;
 
+use laggard_baselines::{Entry, Point, Table};
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_trace::calls::number;
-use laggard_trace::{Signature, WORLD, flags};
-use laggard_whatif::{Change, Prediction, Scenario, predict};
+use laggard_trace::{Endpoint, Signature, WORLD, flags};
+use laggard_whatif::{Change, Outcome, Prediction, Scenario, predict};
 use proptest::prelude::*;
 use support::*;
 
+const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 fn init() -> Signature {
@@ -38,12 +40,20 @@ fn changes(words: &[(&str, &str)]) -> Vec<Scenario> {
 
 /// Writes a trace, analyses it, and predicts. All of it is reproduced.
 fn predicted(calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
-    let prediction = replayed(calls, words)?;
+    predicted_of(calls, &changes(words))
+}
+
+fn predicted_of(calls: Vec<Calls>, scenarios: &[Scenario]) -> Result<Prediction, String> {
+    let prediction = replayed_of(calls, scenarios)?;
     assert_eq!((prediction.not_reproduced, prediction.circles), (0, 0));
     Ok(prediction)
 }
 
-fn replayed(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
+fn replayed(calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction, String> {
+    replayed_of(calls, &changes(words))
+}
+
+fn replayed_of(mut calls: Vec<Calls>, scenarios: &[Scenario]) -> Result<Prediction, String> {
     let directory = tempfile::tempdir().unwrap();
     calls
         .iter_mut()
@@ -53,7 +63,7 @@ fn replayed(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> Result<Prediction,
     let analysis = laggard_engine::analyze(directory.path(), &options);
     let report = analysis.unwrap().unwrap().report;
     let events = Events::open(directory.path()).unwrap();
-    predict(&events, Some(&report), &changes(words)).map_err(|e| e.to_string())
+    predict(&events, Some(&report), scenarios).map_err(|e| e.to_string())
 }
 
 /// The predicted gains, ns.
@@ -192,6 +202,120 @@ fn a_long_call_becomes_as_long_as_those_of_others() {
     assert_eq!(gains(alone, &words), [80 * MS as i64]);
 }
 
+/// Rank 0 computes until it sends, at 59 ms; rank 1 does something from 10 to 60 ms, in which it
+/// learns of the message. Both meet at 62 ms.
+fn late_by_58_ms(polls: impl FnOnce(&mut Calls)) -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    all[0].send(10, 1, 5, 59 * MS, 59 * MS + US);
+    polls(&mut all[1]);
+    for rank in &mut all {
+        rank.call(40, finalize(), 62 * MS, 63 * MS);
+    }
+    all
+}
+
+/// What it gains if rank 0 is faster, and if the first root cause is gone.
+const FASTER: [(&str, &str); 3] = [
+    ("speed_up", "rank:0=2"),
+    ("speed_up", "rank:0=1000000"),
+    ("without_cause", "1"),
+];
+
+#[test]
+fn looks_in_vain_move_with_what_they_wait_for() {
+    let polls = |rank: &mut Calls| {
+        let request = rank.irecv(20, 0, 5, 2 * MS);
+        rank.looks(21, number::MPI_Test, 10 * MS, 60 * MS, 100 * US);
+        rank.test(21, &[request], 60 * MS, 60 * MS + US);
+    };
+    let found = gains(late_by_58_ms(polls), &FASTER);
+    // Half of 58 ms; then the looks begin at 10 ms, when the message is there, and go on for the
+    // 1 ms that they did after it was sent.
+    assert_eq!(found, [29, 49, 49].map(|gain| gain * MS as i64));
+    // The same with a call that blocks.
+    let waits = |rank: &mut Calls| rank.recv(20, 0, 5, 10 * MS, 60 * MS);
+    assert_eq!(gains(late_by_58_ms(waits), &FASTER), found);
+}
+
+#[test]
+fn work_between_looks_stays() {
+    let probe = |more| Signature {
+        operation: number::MPI_Iprobe,
+        flags: more,
+        group: WORLD,
+        receive: Endpoint {
+            peer: 0,
+            tag: 5,
+            bytes: 8,
+        },
+        ..Signature::default()
+    };
+    let polls = |gap: u64| {
+        move |rank: &mut Calls| {
+            for at in (10 * MS..60 * MS).step_by((US + gap) as usize) {
+                rank.call(20, probe(flags::UNSUCCESSFUL), at, at + US);
+            }
+            let found = probe(flags::RECEIVES | flags::PEEKS);
+            rank.call(20, found, 60 * MS, 60 * MS + US);
+            rank.recv(21, 0, 5, 60 * MS + US, 60 * MS + 2 * US);
+        }
+    };
+    // 98 looks of 1 us in 49 ms until the send, with work between.
+    let found = gains(late_by_58_ms(polls(499 * US)), &FASTER[1..]);
+    assert_eq!(found, [98 * US as i64; 2]);
+    // What is shorter than ten looks is looking.
+    let found = gains(late_by_58_ms(polls(4 * US)), &FASTER);
+    assert_eq!(found, [29, 49, 49].map(|gain| gain * MS as i64));
+}
+
+#[test]
+fn a_polled_collective_comes_with_its_last_member() {
+    let post = Signature {
+        flags: flags::COLLECTIVE | flags::POSTS,
+        ..collective(number::MPI_Iallreduce, 0)
+    };
+    let mut all = ranks(3);
+    for (rank, comes) in all.iter_mut().zip([40, 59, 2]) {
+        rank.call(1, init(), 0, MS);
+        rank.call(20, post, comes * MS, comes * MS + US);
+        let begin = comes.max(10) * MS + US;
+        rank.looks(21, number::MPI_Test, begin, 60 * MS + US, 100 * US);
+        rank.test(21, &[0], 60 * MS + US, 60 * MS + 2 * US);
+        rank.call(40, finalize(), 62 * MS, 63 * MS);
+    }
+    // Rank 1 comes at once; then rank 0 is the last one, at 40 ms, and posts for 1 us.
+    assert_eq!(
+        gains(all, &[("speed_up", "rank:1=1000000")]),
+        [(19 * MS - US) as i64]
+    );
+}
+
+#[test]
+fn what_others_depend_on_is_not_moved_and_said_so() {
+    // Rank 1 sends in between, which no look waits for.
+    let polls = |rank: &mut Calls| {
+        let request = rank.irecv(20, 0, 5, 2 * MS);
+        rank.looks(21, number::MPI_Test, 10 * MS, 50 * MS, 100 * US);
+        rank.send(22, 0, 6, 50 * MS, 50 * MS + US);
+        rank.looks(21, number::MPI_Test, 51 * MS, 60 * MS, 100 * US);
+        rank.test(21, &[request], 60 * MS, 60 * MS + US);
+    };
+    let mut all = late_by_58_ms(polls);
+    let mut first = ranks(2).swap_remove(0);
+    first.call(1, init(), 0, MS);
+    first.send(10, 1, 5, 59 * MS, 59 * MS + US);
+    first.recv(11, 1, 6, 60 * MS, 60 * MS + US);
+    first.call(40, finalize(), 62 * MS, 63 * MS);
+    all[0] = first;
+    let prediction = predicted(all, &FASTER[1..2]).unwrap();
+    // 8 ms of looking after that send are waiting, and 40 ms before.
+    assert_eq!(prediction.scenarios[0].gain_s, 0.008);
+    assert_eq!(prediction.looking_as_recorded_s, 0.04);
+}
+
 #[test]
 fn threads_begin_when_their_rank_does() {
     let mut calls = vec![
@@ -252,6 +376,143 @@ fn what_is_not_there_is_an_error_with_a_proposal() {
         let error = predicted(barrier(&[1, 1, 20, 22]), &[(kind, words)]).unwrap_err();
         assert!(error.contains(wanted), "{words}: {error}");
     }
+}
+
+/// Rank 0 sends at these ms, each time for 1 ms, and rank 1 receives from one moment to another;
+/// both meet at `end`.
+fn messages(sends: &[u64], receives: &[(u64, u64)], end: u64) -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    for at in sends {
+        all[0].send(10, 1, 5, at * MS, (at + 1) * MS);
+    }
+    for (from, to) in receives {
+        all[1].recv(20, 0, 5, from * MS, to * MS);
+    }
+    for rank in &mut all {
+        rank.call(40, finalize(), end * MS, (end + 1) * MS);
+    }
+    all
+}
+
+#[test]
+fn bandwidth_is_what_transfers_take_beyond_the_fastest() {
+    // 1 ms of latency, and 4 ms more the second time; rank 0 computes 7 ms before it ends.
+    let all = || messages(&[2, 4], &[(6, 7), (8, 13)], 14);
+    let words = [
+        ("network", "bandwidth=2"),
+        ("network", "bandwidth=4"),
+        ("speed_up", "rank:0=1000000"),
+    ];
+    let found = gains(all(), &words[..2]);
+    // Rank 0 comes as late as rank 1 did.
+    assert_eq!(found, [0, 0]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("both.toml");
+    let text = "[both]\nnetwork = [\"bandwidth=2\"]\nspeed_up = \"rank:0=1000000\"\n";
+    std::fs::write(&file, text).unwrap();
+    let both = Scenario::read(&file).unwrap();
+    let alone = Scenario::of(Change::parse("speed_up", "rank:0=1000000").unwrap());
+    let found = predicted_of(all(), &[both, vec![alone]].concat()).unwrap();
+    let times = found
+        .scenarios
+        .iter()
+        .map(|outcome| (outcome.gain_s * 1e3).round());
+    assert_eq!(times.collect::<Vec<_>>(), [2.0, 0.0]);
+}
+
+#[test]
+fn senders_do_not_wait_for_receivers_on_request() {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    all[0].call(10, send(number::MPI_Ssend, 1, 5), 2 * MS, 11 * MS);
+    all[1].recv(20, 0, 5, 10 * MS, 11 * MS);
+    all[0].call(40, finalize(), 20 * MS, 21 * MS);
+    all[1].call(40, finalize(), 12 * MS, 21 * MS);
+    // Rank 0 is done at 3 ms, computes 9 ms, and comes with rank 1.
+    let found = gains(all, &[("network", "no-late-receivers")]);
+    assert_eq!(found, [8 * MS as i64]);
+}
+
+#[test]
+fn calls_take_what_a_table_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("other.json");
+    let points = vec![Point::new(8, 5e-4)];
+    let table = Table::new("other", vec![Entry::new("MPI_Recv", 2, None, points)]);
+    table.write(&file).unwrap();
+    let all = messages(&[2], &[(6, 10)], 11);
+    let words = [
+        ("baseline", file.to_str().unwrap()),
+        ("speed_up", "rank:0=1000000"),
+    ];
+    let changes = words.map(|(kind, words)| Change::parse(kind, words).unwrap());
+    let both = Scenario {
+        name: "both".to_owned(),
+        changes: changes.to_vec(),
+    };
+    // 0.5 ms instead of 4.
+    let found = predicted_of(all, &[both]).unwrap();
+    assert_eq!((found.scenarios[0].gain_s * 1e6).round(), 3500.0);
+    let error = predicted(messages(&[2], &[(6, 10)], 11), &[("baseline", "no.json")]);
+    assert!(error.unwrap_err().contains("no.json"));
+}
+
+#[test]
+fn a_message_that_does_not_block_is_waited_for_later() {
+    let mut all = messages(&[10], &[(2, 11)], 21);
+    let mut first = ranks(2).swap_remove(0);
+    first.call(1, init(), 0, MS);
+    first.send(10, 1, 5, 10 * MS, 11 * MS);
+    first.call(40, finalize(), 12 * MS, 22 * MS);
+    all[0] = first;
+    // Rank 1 computes 10 ms meanwhile, and takes 1 ms to get the message.
+    let found = gains(all, &[("non_blocking", "app.c:20")]);
+    assert_eq!(found, [8 * MS as i64]);
+}
+
+#[test]
+fn messages_to_the_same_rank_are_combined() {
+    let all = messages(&[2, 4, 6], &[(2, 3), (4, 5), (6, 7)], 8);
+    // Of three sends and receives the first takes its 1 ms.
+    let both = ["app.c:10", "app.c:20"].map(|place| Change::Combine(place.to_owned()));
+    let both = Scenario {
+        name: "both".to_owned(),
+        changes: both.to_vec(),
+    };
+    let found = predicted_of(all, &[both]).unwrap();
+    assert_eq!((found.scenarios[0].gain_s * 1e3).round(), 2.0);
+}
+
+#[test]
+fn the_next_bottleneck_is_on_the_critical_path() {
+    let words = [("speed_up", "rank:3=1000000")];
+    let prediction = predicted(barrier(&[1, 1, 20, 22]), &words).unwrap();
+    let first = |outcome: &Outcome| {
+        let first = &outcome.critical_path[0];
+        let after = first.after.as_ref().map(|after| after.location.line);
+        let ms = (first.time_s * 1e3).round() as u64;
+        (first.rank, first.activity, after, first.location.line, ms)
+    };
+    assert_eq!(
+        first(&prediction.recorded),
+        (3, "computation", Some(1), 10, 22)
+    );
+    assert_eq!(
+        first(&prediction.scenarios[0]),
+        (2, "computation", Some(1), 10, 20)
+    );
+    let path = prediction.recorded.critical_path.iter();
+    let whole: f64 = path.map(|stretch| stretch.time_s).sum();
+    assert!((whole - prediction.recorded.time_s).abs() < 1e-9, "{whole}");
+    let text = laggard_whatif::render(&prediction);
+    let wanted = "Then the next bottleneck is: rank 2 computes between MPI_Init at app.c:1 work and \
+         MPI_Barrier at app.c:10 work, 20.0 ms of the critical path.";
+    assert!(text.contains(wanted), "{text}");
 }
 
 /// What ranks do, one after the other.

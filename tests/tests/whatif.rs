@@ -72,6 +72,39 @@ fn a_mended_program_takes_as_long_as_predicted() {
     });
 }
 
+/// A rank that looks again and again for a message is done earlier if the message comes earlier, as
+/// if it waited in a call.
+#[test]
+fn who_looks_for_a_message_has_it_as_soon_as_predicted() {
+    let bench = Bench::new("what-if-polled");
+    until_undisturbed("what-if-polled", |attempt| {
+        let record = |flag: &str| {
+            let program = bench.compile("experiments/polled_work.c", &[flag], &[]);
+            let name = format!("{}-{attempt}", &flag[1..]);
+            let run = bench.traced(2, &[program.as_os_str()], &name).run();
+            run.expect_orderly().expect_success();
+            bench.path(&name)
+        };
+        let flawed = record("-UMENDED");
+        let report: Value = serde_json::from_str(&bench.analyze_all(&flawed)).unwrap();
+        let told = seconds(&report, "/root_causes/0/gain_s");
+        let found = result(&bench, &flawed, &["--speed-up", "rank:0=6"]);
+        let mended = record("-DMENDED");
+        let other = result(&bench, &mended, &["--network", "latency=0"]);
+        let predicted = seconds(&found, "/scenarios/0/gain_s");
+        let time = |value: &Value| seconds(value, "/recorded/waiting_s");
+        let gained = (time(&found) - time(&other)).max(0.0);
+        // 25 ms in each of 10 rounds; rank 1 waits so much less, and nobody else waits.
+        let is_near = |gain: f64| (gain - gained).abs() < 0.2 * gained;
+        match is_near(predicted) && is_near(told) {
+            true => Ok(()),
+            false => Err(Off::from(format!(
+                "predicted {predicted}, told {told}, gained {gained}"
+            ))),
+        }
+    });
+}
+
 /// A report says what its root causes gain. Rank 3 works 16 ms longer than the others in each of 9
 /// rounds between two sums: 432 ms of waiting, 144 ms of the run.
 #[test]

@@ -22,9 +22,20 @@ pub struct WhatIf {
     /// Computation in a region or function, or before calls of a line, takes the mean of all ranks
     #[arg(long, value_name = "PLACE", group = "changes", value_parser = balance)]
     pub balance: Vec<Change>,
-    /// Transfers take this part of their time; 0: an ideal network
-    #[arg(long, value_name = "latency=FACTOR", group = "changes", value_parser = network)]
+    /// Transfers take this part of their time (latency=0: none at all), bandwidth=2: what they take
+    /// beyond the fastest one takes half as long, or no-late-receivers: sends do not wait for
+    /// their receives
+    #[arg(long, value_name = "WHAT", group = "changes", value_parser = network)]
     pub network: Vec<Change>,
+    /// Another machine: calls take what its table of baselines says
+    #[arg(long, value_name = "FILE", group = "changes", value_parser = baseline)]
+    pub baseline: Vec<Change>,
+    /// Blocking messages in a function or line are only waited for before the rank's next call
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = non_blocking)]
+    pub non_blocking: Vec<Change>,
+    /// Successive messages between the same two ranks in a function or line are one
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = combine)]
+    pub combine: Vec<Change>,
     /// Barriers in a function or line are not there
     #[arg(long, value_name = "PLACE", group = "changes", value_parser = no_barrier)]
     pub no_barrier: Vec<Change>,
@@ -55,6 +66,18 @@ fn balance(words: &str) -> Result<Change, String> {
 
 fn network(words: &str) -> Result<Change, String> {
     Change::parse("network", words)
+}
+
+fn baseline(words: &str) -> Result<Change, String> {
+    Change::parse("baseline", words)
+}
+
+fn non_blocking(words: &str) -> Result<Change, String> {
+    Change::parse("non_blocking", words)
+}
+
+fn combine(words: &str) -> Result<Change, String> {
+    Change::parse("combine", words)
 }
 
 fn no_barrier(words: &str) -> Result<Change, String> {

@@ -40,10 +40,17 @@ pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
 
 /// All scenarios: one for each option, and those of the file.
 fn scenarios(options: &WhatIf) -> Result<Vec<Scenario>> {
-    let changes = [&options.speed_up, &options.balance, &options.network];
-    let changes = changes
-        .into_iter()
-        .chain([&options.no_barrier, &options.without_cause]);
+    let changes = [
+        &options.speed_up,
+        &options.balance,
+        &options.network,
+        &options.baseline,
+        &options.non_blocking,
+        &options.combine,
+        &options.no_barrier,
+        &options.without_cause,
+    ];
+    let changes = changes.into_iter();
     let mut scenarios: Vec<Scenario> = changes.flatten().cloned().map(Scenario::of).collect();
     if let Some(path) = &options.scenario {
         scenarios.extend(Scenario::read(path)?);

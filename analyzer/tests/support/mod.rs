@@ -301,6 +301,35 @@ impl Calls {
         self.last = leave;
     }
 
+    /// Looks in vain, one directly after the other, each so long.
+    pub fn looks(&mut self, line: u32, operation: u16, from: u64, until: u64, each: u64) {
+        let begins = (from..until).step_by(each as usize);
+        begins.for_each(|begin| self.call(line, vain(operation), begin, begin + each));
+    }
+
+    /// The same looks of this signature, 100 us each.
+    pub fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64) {
+        let begins = (from..until).step_by(100_000 as usize);
+        begins.for_each(|begin| self.call(line, signature, begin, begin + 100_000));
+    }
+
+    /// Looks in vain as one record, `inside` of which is in looks: how many, and that time.
+    pub fn merged(&mut self, line: u32, signature: Signature, at: (u64, u64), of: (u32, u64)) {
+        let repeated = Record::extension(Extension::Repeated, of.0, of.1 as u32);
+        self.extended(line, signature, &[repeated], at);
+    }
+
+    /// A test that completes requests.
+    pub fn test(&mut self, line: u32, requests: &[u64], enter: u64, leave: u64) {
+        let requests: Vec<(u64, u32)> = requests.iter().map(|&post| (post, 0)).collect();
+        let signature = Signature {
+            operation: number::MPI_Test,
+            completes: self.list(&requests),
+            ..Signature::default()
+        };
+        self.call(line, signature, enter, leave);
+    }
+
     /// Writes the file.
     pub fn write(&mut self, directory: &Path) {
         let mut writer = self.writer.take().unwrap();
@@ -313,6 +342,15 @@ impl Calls {
             })
             .into_bytes();
         std::fs::write(directory.join(file_name(self.rank, self.thread)), bytes).unwrap();
+    }
+}
+
+/// A look in vain.
+pub fn vain(operation: u16) -> Signature {
+    Signature {
+        operation,
+        flags: flags::UNSUCCESSFUL,
+        ..Signature::default()
     }
 }
 

@@ -11,6 +11,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashMap;
 
+use crate::reader::Reader;
 use crate::slabs::{Row, Slabs};
 
 /// The location of a provider that is a junction.
@@ -78,6 +79,10 @@ pub struct Graph<'e> {
     pub providers: Slabs,
     /// By the calls' ends.
     pub consumers: Slabs,
+    /// Looks that found what others had looked for in vain, by their ends.
+    pub found: Slabs,
+    /// What each location's begin depends on.
+    pub starts: Vec<Option<u64>>,
     next: u64,
     eager_limit: Option<f64>,
     /// Whether all locations have one clock.
@@ -99,23 +104,60 @@ impl<'e> Graph<'e> {
             events,
             providers: Slabs::default(),
             consumers: Slabs::default(),
+            found: Slabs::default(),
+            starts: Vec::new(),
             next: 0,
             eager_limit: events.eager_limit(),
             is_one_host: hosts.all(|host| Some(host) == first),
             open: FxHashMap::default(),
         };
         events.join(&mut graph)?;
+        let mut main: Option<(u32, usize)> = None;
+        for location in 0..events.locations() {
+            let place = events.place(location);
+            let start = match main {
+                Some((rank, first)) if rank == place.rank => {
+                    graph.begin_thread(first, place.first_ns)
+                }
+                _ => {
+                    main = Some((place.rank, location));
+                    None
+                }
+            };
+            graph.starts.push(start);
+        }
         Ok(graph)
     }
 
+    /// A junction for the begin of a thread: the last call that its rank's first thread had left.
+    fn begin_thread(&mut self, first: usize, time: i64) -> Option<u64> {
+        let mut reader = Reader::new(self.events, first);
+        let mut last = None;
+        while let Some(call) = reader.next().filter(|call| call.leave <= time) {
+            last = Some(call);
+        }
+        let last = last?;
+        let junction = self.junction();
+        self.provide(Provider {
+            junction,
+            number: last.number,
+            time: last.leave,
+            location: first as u32,
+            consumers: 1,
+            providers: 1,
+            is_by_time: true,
+        });
+        Some(junction)
+    }
+
     /// A new junction.
-    pub fn junction(&mut self) -> u64 {
+    fn junction(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
     /// Adds a moment that a junction needs.
-    pub fn provide(&mut self, provider: Provider) {
+    fn provide(&mut self, provider: Provider) {
         let places = u64::from(provider.consumers) << 32 | u64::from(provider.location);
         let providers = u64::from(provider.is_by_time) << 32 | u64::from(provider.providers);
         let time = provider.time as u64;
@@ -266,10 +308,19 @@ impl<'e> Graph<'e> {
     }
 }
 
+fn is_late_receiver(pattern: PatternId) -> bool {
+    use PatternId::{LateReceiver, LateReceiverPolled, LateReceiverSync};
+    matches!(
+        pattern,
+        LateReceiver | LateReceiverPolled | LateReceiverSync
+    )
+}
+
 impl Joined for Graph<'_> {
     fn begin(&mut self, borders: &[i64]) {
         self.providers = Slabs::new(borders);
         self.consumers = Slabs::new(borders);
+        self.found = Slabs::new(borders);
     }
 
     fn message(&mut self, message: &Message) -> Result<()> {
@@ -317,13 +368,22 @@ impl Joined for Graph<'_> {
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {
         let pattern = PatternId::from_number(wait.pattern).filter(|pattern| pattern.is_waiting());
-        if let (Some(pattern), Some(late)) = (pattern, wait.cause)
-            && (wait.enter..=wait.leave).contains(&late.enter)
+        let Some(pattern) = pattern else {
+            return Ok(());
+        };
+        let number = BY_ENTER | wait.enter as u64;
+        if pattern.is_polled() {
+            let lost = wait.lost as u64;
+            let row = [u64::from(wait.location), number, lost, 0, 0];
+            self.found.put(wait.leave, row);
+        }
+        if let Some(late) = wait.last
+            && (wait.since..=wait.leave).contains(&late.enter)
             && ![NONE, wait.location].contains(&late.location)
         {
             let on = (late.location, late.number, late.enter);
-            let by = (wait.location, BY_ENTER | wait.enter as u64, wait.leave);
-            self.depend(on, by, pattern == PatternId::LateReceiver);
+            let by = (wait.location, number, wait.leave);
+            self.depend(on, by, is_late_receiver(pattern));
         }
         Ok(())
     }

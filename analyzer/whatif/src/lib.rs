@@ -6,18 +6,25 @@
 //!
 //! *Constraints.* One process. Memory does not grow with the trace, but for 16 bytes for each
 //! instance of a region that a scenario names. The order of matching stays as recorded: which
-//! message a wildcard got, who had a lock first, how often somebody looked for a message.
+//! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod columns;
 mod effects;
 mod gains;
 mod graph;
+mod junctions;
+mod lane;
+mod marks;
 mod outcome;
+mod path;
 mod place;
 mod reader;
 mod replay;
 mod scenario;
+mod shares;
 mod slabs;
+mod steps;
 mod text;
 
 use anyhow::Result;
@@ -26,12 +33,16 @@ use laggard_report::Report;
 
 use effects::Effects;
 pub use gains::add_gains;
-pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Wait};
+use graph::Graph;
+pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Stretch, Wait};
 pub use scenario::{Change, Scenario, Where};
 pub use text::render;
 
 /// The JSON Schema of a prediction.
 pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-what-if-1.schema.json");
+
+/// Scenarios that are replayed in one sweep.
+const AT_ONCE: usize = 63;
 
 /// Replays a run with the changes of each scenario. `report` knows the root causes.
 ///
@@ -42,11 +53,35 @@ pub fn predict(
     report: Option<&Report>,
     scenarios: &[Scenario],
 ) -> Result<Prediction> {
-    let mut effects = Effects::new(events, report, scenarios)?;
-    if effects.needs_rests() {
-        let recorded = replay::replay(events, &Effects::default())?;
-        effects.learn(events, &recorded.rests);
+    predicted(events, report, scenarios, true)
+}
+
+/// The same; if not `is_whole`, scenarios have times and gains alone.
+fn predicted(
+    events: &Events,
+    report: Option<&Report>,
+    scenarios: &[Scenario],
+    is_whole: bool,
+) -> Result<Prediction> {
+    let parts = scenarios.chunks(AT_ONCE).map(|part| {
+        let effects = Effects::new(events, report, part)?;
+        Ok((part, effects))
+    });
+    // What is not in the run is told before the work.
+    let parts: Vec<(&[Scenario], Effects)> = parts.collect::<Result<_>>()?;
+    let graph = &mut Graph::new(events)?;
+    let mut all: Option<Prediction> = None;
+    for (part, mut effects) in parts {
+        if effects.needs_rests() {
+            let recorded = replay::replay(events, graph, &Effects::default(), false)?;
+            effects.learn(events, &recorded.rests);
+        }
+        let replayed = replay::replay(events, graph, &effects, is_whole)?;
+        let found = outcome::prediction(events, part, &replayed);
+        match &mut all {
+            Some(all) => all.scenarios.extend(found.scenarios),
+            None => all = Some(found),
+        }
     }
-    let replayed = replay::replay(events, &effects)?;
-    Ok(outcome::prediction(events, scenarios, &replayed))
+    Ok(all.unwrap_or_default())
 }

@@ -7,8 +7,10 @@ use laggard_report::{SourceLocation, percent, ratio, seconds};
 use laggard_trace::calls;
 use serde::Serialize;
 
+use crate::columns::UNCHANGED;
+use crate::path::Activity;
 use crate::reader::Site;
-use crate::replay::{Replayed, UNCHANGED, WaitKey, column};
+use crate::replay::{Replayed, WaitKey};
 use crate::scenario::{Change, Scenario};
 
 /// Name and version of the result's form.
@@ -17,7 +19,7 @@ pub const SCHEMA: &str = "laggard-what-if/1";
 const LISTED: usize = 5;
 
 /// The run as recorded, and with the changes of each scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -33,6 +35,9 @@ pub struct Prediction {
     pub not_reproduced: u64,
     /// Calls that went on without what they depend on, since clocks make a circle of dependencies.
     pub circles: u64,
+    /// Looking for what others were late with that stays as recorded: others depend on what lies in
+    /// between, or the late one is unknown.
+    pub looking_as_recorded_s: f64,
 }
 
 /// A run.
@@ -56,6 +61,36 @@ pub struct Outcome {
     pub least_waiting_rank: u32,
     /// The largest waits.
     pub waits: Vec<Wait>,
+    /// What the critical path is longest in: from the end of the run back, on a rank until it
+    /// waited, and on with the rank that it waited for.
+    pub critical_path: Vec<Stretch>,
+}
+
+/// Time of the critical path on one rank, in a call or between two calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stretch {
+    /// The rank.
+    pub rank: u32,
+    /// `computation` or `call`.
+    pub activity: &'static str,
+    /// The call, or the one that ends the computation.
+    pub operation: String,
+    /// Where it is.
+    pub location: SourceLocation,
+    /// The call before the computation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
+    /// Time on the path.
+    pub time_s: f64,
+}
+
+/// A call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct After {
+    /// What.
+    pub operation: String,
+    /// Where.
+    pub location: SourceLocation,
 }
 
 /// Efficiencies, 0..=1 (POP).
@@ -94,7 +129,7 @@ pub struct Wait {
 pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) -> Prediction {
     let recorded = outcome(events, replayed, UNCHANGED);
     let all = scenarios.iter().enumerate().map(|(at, scenario)| {
-        let found = outcome(events, replayed, column(at));
+        let found = outcome(events, replayed, replayed.columns.of(at));
         let gain = recorded.time_s - found.time_s;
         Outcome {
             name: scenario.name.clone(),
@@ -115,6 +150,7 @@ pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) 
         },
         not_reproduced: replayed.wrong,
         circles: replayed.given_way,
+        looking_as_recorded_s: time(replayed.stuck),
     }
 }
 
@@ -145,6 +181,7 @@ fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
             .into_iter()
             .map(|(key, sum)| wait(events, key, sum))
             .collect(),
+        critical_path: critical_path(events, replayed, column),
         ..Outcome::default()
     }
 }
@@ -161,7 +198,10 @@ fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency 
     let computed = || main.iter().map(|&at| replayed.lanes[at].computed[column]);
     let most = computed().max().unwrap_or(0) as f64;
     let mean = computed().sum::<i64>() as f64 / main.len().max(1) as f64;
-    let (time, ideal) = (wall(column), wall(column + 1));
+    let Some(ideal) = replayed.columns.ideal(column) else {
+        return Efficiency::default();
+    };
+    let (time, ideal) = (wall(column), wall(ideal));
     let (load_balance, communication) = (ratio(mean, most), ratio(most, time));
     Efficiency {
         parallel: ratio(load_balance * communication, 1.0),
@@ -170,6 +210,35 @@ fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency 
         serialization: ratio(most, ideal),
         transfer: ratio(ideal, time),
     }
+}
+
+/// The longest activities of the critical path.
+fn critical_path(events: &Events, replayed: &Replayed, column: usize) -> Vec<Stretch> {
+    let Some(along) = &replayed.along else {
+        return Vec::new();
+    };
+    let mut found = along.sums(column);
+    found.sort_unstable_by_key(|&(activity, sum)| (Reverse(sum), activity));
+    found.truncate(LISTED);
+    let call = |site: &Site| After {
+        operation: calls::name(site.0).to_owned(),
+        location: events.call_paths[site.1 as usize].place.clone(),
+    };
+    let stretch = |((location, before, site), sum): (Activity, i64)| {
+        let After {
+            operation,
+            location: place,
+        } = call(&site);
+        Stretch {
+            rank: events.place(location as usize).rank,
+            activity: before.map_or("call", |_| "computation"),
+            operation,
+            location: place,
+            after: before.as_ref().map(call),
+            time_s: time(sum),
+        }
+    };
+    found.into_iter().map(stretch).collect()
 }
 
 fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {

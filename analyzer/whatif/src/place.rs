@@ -51,6 +51,11 @@ impl Place {
         self.by_path[path as usize]
     }
 
+    /// Whether there are regions of its name.
+    pub fn has_regions(&self) -> bool {
+        !self.regions.is_empty()
+    }
+
     /// How much of the time before a call lies in it, ns: all if the call does, else what lies in
     /// regions of that name.
     pub fn part(&self, location: usize, path: u32, from: i64, to: i64) -> i64 {

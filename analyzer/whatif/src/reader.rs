@@ -9,6 +9,25 @@ use laggard_trace::flags;
 /// The call and its call path, by number.
 pub type Site = (u16, u32);
 
+/// What calls of a signature have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub site: Site,
+    pub shape: Shape,
+    /// Whether it moves data or synchronises: not files, not handles.
+    pub communicates: bool,
+    /// Whether all ranks of the run wait for all.
+    pub is_of_all: bool,
+    /// Whether it sends or receives a message, or begins to …
+    pub is_message: bool,
+    /// … and is done when it returns.
+    pub blocks: bool,
+    /// Whether it ends what others began.
+    pub completes: bool,
+    /// Members of its group; 2 for a message.
+    pub members: u32,
+}
+
 /// A call. ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -18,20 +37,27 @@ pub struct Call {
     pub number: u64,
     pub enter: i64,
     pub leave: i64,
-    /// Time inside of the library.
+    /// Time inside of the library, or, if it looks, all that counts as looking.
     pub inside: i64,
-    pub site: Site,
-    pub shape: Shape,
-    /// Whether it moves data or synchronises: not files, not handles.
-    pub communicates: bool,
-    /// Whether all ranks of the run wait for all.
-    pub is_of_all: bool,
+    /// Time before it that counts as looking.
+    pub looked: i64,
+    /// Whether it looks and finds nothing.
+    pub is_vain: bool,
+    /// Bytes sent and received.
+    pub bytes: u64,
+    /// The other rank of a message.
+    pub peer: i32,
+    /// Its signature, by number in its location.
+    pub signature: u32,
+    pub kind: Kind,
 }
 
 /// Reads the calls of a location.
 pub struct Reader<'e> {
     events: &'e Events,
     operations: Operations<'e>,
+    /// By signature.
+    kinds: Vec<Option<Kind>>,
 }
 
 impl<'e> Reader<'e> {
@@ -39,18 +65,42 @@ impl<'e> Reader<'e> {
         Reader {
             events,
             operations: events.operations(location),
+            kinds: Vec::new(),
         }
     }
 
     /// The next call. Regions of the program are not calls.
     pub fn next(&mut self) -> Option<Call> {
-        let (events, mut first, mut found) = (self.events, None, None);
+        let (events, kinds) = (self.events, &mut self.kinds);
+        let (mut first, mut found) = (None, None);
         self.operations.read(|operation| {
             let first = *first.get_or_insert(operation.number);
             if operation.has(flags::PART) || is_region(operation) {
                 return ControlFlow::Continue(());
             }
-            found = Some(call(events, operation, first));
+            let signature = operation.signature.id;
+            let at = signature as usize;
+            if kinds.len() <= at {
+                kinds.resize(at + 1, None);
+            }
+            let kind = *kinds[at].get_or_insert_with(|| kind(events, operation));
+            let look = operation.look;
+            found = Some(Call {
+                first,
+                number: operation.number,
+                enter: operation.enter,
+                leave: operation.leave,
+                inside: look.map_or(operation.inside, |look| look.looked),
+                looked: look.map_or(0, |look| look.before),
+                is_vain: look.is_some_and(|look| look.is_vain),
+                bytes: operation.send.bytes.saturating_add(operation.receive.bytes),
+                peer: match operation.has(flags::SENDS) {
+                    true => operation.send.peer,
+                    false => operation.receive.peer,
+                },
+                signature,
+                kind,
+            });
             ControlFlow::Break(())
         });
         found
@@ -62,7 +112,7 @@ pub fn is_region(operation: &Operation) -> bool {
     operation.call.is_some_and(Row::is_user)
 }
 
-fn call(events: &Events, operation: &Operation, first: u64) -> Call {
+fn kind(events: &Events, operation: &Operation) -> Kind {
     use GenericType::{Io, Setup, User};
     let row = operation.call;
     let shape = row.map_or(Shape::Single, |row| row.shape);
@@ -71,12 +121,18 @@ fn call(events: &Events, operation: &Operation, first: u64) -> Call {
     let meets = matches!(shape, Shape::Barrier | Shape::PeBarrier | Shape::AllToAll)
         && operation.has(flags::COLLECTIVE)
         && !operation.has(flags::POSTS);
-    Call {
-        first,
-        number: operation.number,
-        enter: operation.enter,
-        leave: operation.leave,
-        inside: operation.inside,
+    let is_message = (operation.has(flags::SENDS) || operation.has(flags::RECEIVES))
+        && !operation.has(flags::PEEKS)
+        && !operation.has(flags::COLLECTIVE);
+    let group = events.groups.get(operation.group as usize);
+    Kind {
+        is_message,
+        blocks: is_message && !operation.has(flags::POSTS),
+        completes: generic == GenericType::Completion,
+        members: match is_message {
+            true => 2,
+            false => group.map_or(1, |group| group.size),
+        },
         site: (operation.signature.operation, operation.call_path),
         shape,
         communicates: !is_end && !matches!(generic, Io | Setup | User),

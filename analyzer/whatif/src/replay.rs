@@ -9,36 +9,41 @@
 //! ```
 //!
 //! A dependency that comes after the recorded end of the call, as clocks may have it, is moved to
-//! that end. Locations go on until they need a moment that is not known yet; slab by slab of global
+//! that end.
+//!
+//! Looks that find nothing wait as well, with the time between them that counts as looking. The look
+//! that ends them begins as long after the latest dependency as it did:
+//!
+//! ```text
+//! enter' = max(enter' - looking before the latest dependency, latest dependency' + rest before)
+//! ```
+//!
+//! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.
+
+use std::cmp::Reverse;
 
 use anyhow::Result;
 use laggard_engine::events::Events;
-use laggard_trace::calls::Shape;
 use rustc_hash::FxHashMap;
 
-use crate::effects::{Ahead, Effects, Gap, Rests, on_network};
-use crate::graph::{BY_ENTER, Consumer, Graph, JUNCTION, Provider};
-use crate::reader::{Call, Reader, Site};
-
-/// Columns of times: as recorded …
-const RECORDED: usize = 0;
-/// … replayed with nothing changed …
-pub const UNCHANGED: usize = 1;
-/// … and on an ideal network. Each scenario has two more, in the same order.
-const PER_SCENARIO: usize = 2;
-
-/// The column of a scenario; the one after it is the same on an ideal network.
-pub fn column(scenario: usize) -> usize {
-    UNCHANGED + PER_SCENARIO * (scenario + 1)
-}
+use crate::columns::{Columns, RECORDED, UNCHANGED};
+use crate::effects::Effects;
+use crate::graph::{Consumer, Graph, JUNCTION, Provider};
+use crate::junctions::Junctions;
+use crate::lane::{Known, Lane, Times};
+use crate::path::{Along, Jumps};
+use crate::reader::{Call, Site};
+use crate::shares::Rests;
 
 /// A waiting call, and the late one: its location and what it is.
 pub type WaitKey = (Site, (u32, Site));
 
 /// The result, by column. ns.
 pub struct Replayed {
+    pub columns: Columns,
     pub lanes: Vec<Times>,
+    /// Only if all is replayed.
     pub waits: FxHashMap<WaitKey, Vec<i64>>,
     /// Only if nothing is changed.
     pub rests: Rests,
@@ -46,169 +51,174 @@ pub struct Replayed {
     pub wrong: u64,
     /// Calls that had to go on without what they depend on.
     pub given_way: u64,
-}
-
-/// Sums of a location, by column. ns.
-#[derive(Clone, Default)]
-pub struct Times {
-    /// When it was first left the start of the library.
-    pub begin: Vec<i64>,
-    /// When it entered the end of the library.
-    pub end: Vec<i64>,
-    /// When its last call ended.
-    pub last: Vec<i64>,
-    pub computed: Vec<i64>,
-    pub waited: Vec<i64>,
+    /// Looking in vain that stays as it was though it waited, ns.
+    pub stuck: i64,
+    /// Only if all is replayed.
+    pub along: Option<Along>,
 }
 
 /// Replays a run.
 ///
 /// # Errors
 /// There is no room for temporary files.
-pub fn replay(events: &Events, effects: &Effects) -> Result<Replayed> {
-    let mut graph = Graph::new(events)?;
-    let lanes = lanes(events, effects, &mut graph);
-    let columns = column(effects.count());
+pub fn replay(
+    events: &Events,
+    graph: &mut Graph,
+    effects: &Effects,
+    is_whole: bool,
+) -> Result<Replayed> {
+    let mut along = None;
+    if is_whole {
+        let columns = Columns::new(effects.count(), is_whole);
+        let jumps = (0..columns.count()).map(|_| Jumps::new(&graph.providers));
+        let mut jumps: Vec<Jumps> = jumps.collect();
+        let found = sweep(events, graph, effects, is_whole, (&mut jumps, None))?;
+        let mut path = Along::new(columns.count(), found.lanes.len());
+        for (column, jumps) in jumps.iter_mut().enumerate().skip(UNCHANGED) {
+            if !columns.is_ideal(column) {
+                let ends = found.lanes.iter().map(|lane| lane.last[column]);
+                let last = (0..).zip(ends).max_by_key(|&(at, end)| (end, Reverse(at)));
+                path.set(column, jumps.follow(last.unwrap_or_default())?);
+            }
+        }
+        along = Some(path);
+    }
+    sweep(events, graph, effects, is_whole, (&mut [], along))
+}
+
+/// One replay, with what is noted for the critical path or along it.
+fn sweep(
+    events: &Events,
+    graph: &mut Graph,
+    effects: &Effects,
+    is_whole: bool,
+    (jumps, along): (&mut [Jumps], Option<Along>),
+) -> Result<Replayed> {
+    let columns = Columns::new(effects.count(), is_whole);
+    let count = columns.count();
+    let lanes = (0..events.locations()).map(|location| {
+        let start = graph.starts[location];
+        Lane::new(events, effects, location, start, count)
+    });
+    let lanes = lanes.collect();
     let sweep = Sweep {
         effects,
         columns,
-        providers: FxHashMap::default(),
-        consumers: FxHashMap::default(),
-        junctions: FxHashMap::default(),
+        ideal: (0..count).map(|column| columns.is_ideal(column)).collect(),
+        never_late: (0..count)
+            .map(|column| {
+                let mut scenarios = 0..columns.scenarios;
+                columns.is_ideal(column)
+                    || scenarios.any(|scenario| {
+                        columns.range(scenario).contains(&column)
+                            && effects.has_no_late_receivers(scenario)
+                    })
+            })
+            .collect(),
+        chained: FxHashMap::default(),
+        junctions: Junctions::new(count),
         sites: Vec::new(),
         number_of: FxHashMap::default(),
         runnable: Vec::new(),
+        needed: Vec::new(),
+        bound: vec![i64::MIN; count],
+        late: vec![0; count],
+        shift: 0,
+        waits: Waits::default(),
+        jumps,
+        from: vec![0; count],
         replayed: Replayed {
+            columns,
             lanes: Vec::new(),
             waits: FxHashMap::default(),
             rests: Rests::default(),
             wrong: 0,
             given_way: 0,
+            stuck: 0,
+            along,
         },
     };
-    sweep.run(lanes, &mut graph)
+    sweep.run(lanes, graph)
 }
 
-/// A location on its way through the run.
-struct Lane<'e> {
-    location: u32,
-    reader: Reader<'e>,
-    next: Option<Call>,
-    has_entered: bool,
-    is_done: bool,
-    is_blocked: bool,
-    gives_way: bool,
-    /// A thread begins when its rank has come so far.
-    start: Option<u64>,
-    /// The call before, with its recorded end.
-    before: Option<Site>,
-    since: i64,
-    /// Where it is, by column.
-    now: Vec<i64>,
-    ahead: Vec<Ahead<'e>>,
-    is_measured: bool,
-    times: Times,
-}
-
-/// Something that calls depend on. Times are by column.
+/// Waits by numbers of the waiting and of the late call.
 #[derive(Default)]
-struct Junction {
-    arrived: u32,
-    providers: u32,
-    /// Calls that have not used it yet.
-    left: u32,
-    times: Vec<i64>,
-    /// Numbers of the providers that came last.
-    late: Vec<u32>,
-    waiters: Vec<u32>,
+pub struct Waits {
+    number_of: FxHashMap<(u32, u32), u32>,
+    /// By number and column, ns.
+    sums: Vec<i64>,
+    last: Option<((u32, u32), u32)>,
 }
 
-struct Sweep<'s> {
-    effects: &'s Effects,
-    columns: usize,
-    /// By location, or `JUNCTION`, and number.
-    providers: FxHashMap<(u32, u64), Vec<Provider>>,
-    consumers: FxHashMap<(u32, u64), Vec<Consumer>>,
-    junctions: FxHashMap<u64, Junction>,
-    /// Calls of locations that others depend on, numbered.
-    sites: Vec<(u32, Site)>,
-    number_of: FxHashMap<(u32, Site), u32>,
-    runnable: Vec<u32>,
-    replayed: Replayed,
-}
-
-fn lanes<'e>(events: &'e Events, effects: &Effects, graph: &mut Graph) -> Vec<Lane<'e>> {
-    let columns = column(effects.count());
-    let mut main: Option<(u32, usize)> = None;
-    let lanes = (0..events.locations()).map(|location| {
-        let place = events.place(location);
-        let mut start = None;
-        match main {
-            Some((rank, first)) if rank == place.rank => {
-                start = begin(events, graph, first, place.first_ns);
+impl Waits {
+    #[inline]
+    pub fn add(&mut self, key: (u32, u32), (column, columns): (usize, usize), time: i64) {
+        let number = match self.last {
+            Some((last, number)) if last == key => number,
+            _ => {
+                let next = self.number_of.len() as u32;
+                *self.number_of.entry(key).or_insert(next)
             }
-            _ => main = Some((place.rank, location)),
+        } as usize;
+        self.last = Some((key, number as u32));
+        if self.sums.len() <= number * columns {
+            self.sums.resize((number + 1) * columns, 0);
         }
-        Lane {
-            location: location as u32,
-            reader: Reader::new(events, location),
-            next: None,
-            has_entered: false,
-            is_done: false,
-            is_blocked: false,
-            gives_way: false,
-            start,
-            before: None,
-            since: place.first_ns,
-            now: vec![place.first_ns; columns],
-            ahead: effects.ahead(events, location),
-            is_measured: false,
-            times: Times {
-                begin: vec![place.first_ns; columns],
-                end: Vec::new(),
-                last: Vec::new(),
-                computed: vec![0; columns],
-                waited: vec![0; columns],
-            },
-        }
-    });
-    lanes.collect()
+        self.sums[number * columns + column] += time;
+    }
 }
 
-/// A junction for the start of a thread: the last call that its rank's first thread had left.
-fn begin(events: &Events, graph: &mut Graph, first: usize, time: i64) -> Option<u64> {
-    let mut reader = Reader::new(events, first);
-    let mut last = None;
-    while let Some(call) = reader.next().filter(|call| call.leave <= time) {
-        last = Some(call);
-    }
-    let last = last?;
-    let junction = graph.junction();
-    graph.provide(Provider {
-        junction,
-        number: last.number,
-        time: last.leave,
-        location: first as u32,
-        consumers: 1,
-        providers: 1,
-        is_by_time: true,
-    });
-    Some(junction)
+/// A replay under way.
+pub struct Sweep<'s> {
+    pub effects: &'s Effects,
+    pub columns: Columns,
+    /// By column: whether the network is ideal.
+    pub ideal: Vec<bool>,
+    /// By column: whether no sender waits for its receiver.
+    pub never_late: Vec<bool>,
+    /// Junctions that need another one, by that.
+    pub chained: FxHashMap<u64, Vec<Provider>>,
+    pub junctions: Junctions,
+    /// Calls of locations, numbered.
+    pub sites: Vec<(u32, Site)>,
+    pub number_of: FxHashMap<(u32, Site), u32>,
+    pub runnable: Vec<u32>,
+    /// What the call at hand needs …
+    pub needed: Vec<Consumer>,
+    /// … when the last of that comes, by column, and what it is.
+    pub bound: Vec<i64>,
+    pub late: Vec<u32>,
+    /// How long after that the call begins, ns.
+    pub shift: i64,
+    pub waits: Waits,
+    /// By column; empty: nobody asks.
+    pub jumps: &'s mut [Jumps],
+    /// Where the location at hand was before, by column, ns.
+    pub from: Vec<i64>,
+    pub replayed: Replayed,
 }
 
 impl Sweep<'_> {
     fn run(mut self, mut lanes: Vec<Lane>, graph: &mut Graph) -> Result<Replayed> {
         for (slab, end) in graph.providers.ends().into_iter().enumerate() {
-            for row in graph.providers.take(slab)? {
+            graph.providers.read(slab, |row| {
                 let provider = Provider::of(row);
-                let key = (provider.location, provider.number);
-                self.providers.entry(key).or_default().push(provider);
-            }
-            for row in graph.consumers.take(slab)? {
+                match provider.location {
+                    JUNCTION => {
+                        let chained = self.chained.entry(provider.number);
+                        chained.or_default().push(provider);
+                    }
+                    location => lanes[location as usize].providers.push(provider),
+                }
+            })?;
+            graph.consumers.read(slab, |row| {
                 let consumer = Consumer::of(row);
-                let key = (consumer.location, consumer.number);
-                self.consumers.entry(key).or_default().push(consumer);
-            }
+                lanes[consumer.location as usize].needs(consumer);
+            })?;
+            graph.found.read(slab, |[location, enter, lost, ..]| {
+                lanes[location as usize].found.push((enter, lost as i64));
+            })?;
+            lanes.iter_mut().for_each(Lane::settle);
             let free = lanes
                 .iter()
                 .filter(|lane| !lane.is_done && !lane.is_blocked);
@@ -231,6 +241,20 @@ impl Sweep<'_> {
             }
         }
         self.replayed.lanes = lanes.into_iter().map(Lane::finished).collect();
+        let count = self.columns.count();
+        for ((waiting, late), number) in self.waits.number_of {
+            let (key, at) = (
+                (self.sites[waiting as usize].1, self.sites[late as usize]),
+                number as usize * count,
+            );
+            let sums = &self.waits.sums[at..at + count];
+            let known = self.replayed.waits.entry(key);
+            let known = known.or_insert_with(|| vec![0; count]);
+            known
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(sum, more)| *sum += more);
+        }
         Ok(self.replayed)
     }
 
@@ -238,21 +262,21 @@ impl Sweep<'_> {
     fn advance(&mut self, lane: &mut Lane, end: i64) {
         lane.is_blocked = false;
         loop {
-            let Some(call) = lane.next.or_else(|| lane.reader.next()) else {
+            let Some(call) = lane.next.take().or_else(|| lane.reader.next()) else {
+                self.end_deferred(lane);
                 lane.is_done = true;
                 return;
             };
-            lane.next = Some(call);
-            if !lane.has_entered {
-                if call.enter >= end || !self.start(lane) {
-                    return;
+            let goes_on = (lane.has_entered || call.enter < end && self.start(lane)) && {
+                if !lane.has_entered {
+                    self.enter(lane, &call);
                 }
-                self.enter(lane, &call);
-            }
-            if call.leave >= end || !self.leave(lane, &call) {
+                call.leave < end && self.leave(lane, &call)
+            };
+            if !goes_on {
+                lane.next = Some(call);
                 return;
             }
-            lane.next = None;
         }
     }
 
@@ -264,245 +288,92 @@ impl Sweep<'_> {
         if self.waits(lane, junction) {
             return false;
         }
-        if let Some(found) = self.use_up(junction) {
-            lane.since = found.0[RECORDED];
-            lane.now = found.0;
+        if let Some(slot) = self.junctions.complete(junction) {
+            let (times, lates) = self.junctions.times(slot);
+            lane.now.copy_from_slice(times);
+            for (column, jumps) in self.jumps.iter_mut().enumerate() {
+                let late = self.sites[lates[column] as usize].0;
+                jumps.add(times[column], lane.location, late);
+            }
+            lane.since = lane.now[RECORDED];
+            self.junctions.used(junction, slot);
         }
         lane.start = None;
         true
     }
 
     /// Whether a location has to wait for a junction.
-    fn waits(&mut self, lane: &mut Lane, junction: u64) -> bool {
-        let found = self.junctions.entry(junction).or_default();
-        if found.is_complete() || lane.gives_way {
+    #[inline]
+    pub fn waits(&mut self, lane: &mut Lane, junction: u64) -> bool {
+        if lane.gives_way || self.junctions.complete(junction).is_some() {
             return false;
         }
-        found.waiters.push(lane.location);
+        self.junctions.wait(junction, lane.location);
         lane.is_blocked = true;
         true
     }
 
-    /// A call depends on a junction: its times and its last providers, once it is complete.
-    fn use_up(&mut self, junction: u64) -> Option<(Vec<i64>, Vec<u32>)> {
-        let found = self.junctions.get_mut(&junction)?;
-        if !found.is_complete() {
-            return None;
+    /// What is known of a call.
+    #[inline]
+    pub fn known(&mut self, lane: &mut Lane, call: &Call) -> Known {
+        let at = call.signature as usize;
+        if let Some(Some(known)) = lane.known.get(at) {
+            return *known;
         }
-        found.left = found.left.saturating_sub(1);
-        if found.left > 0 {
-            return Some((found.times.clone(), found.late.clone()));
+        if lane.known.len() <= at {
+            lane.known.resize(at + 1, None);
         }
-        let found = self.junctions.remove(&junction)?;
-        Some((found.times, found.late))
-    }
-
-    fn enter(&mut self, lane: &mut Lane, call: &Call) {
-        let gap = Gap {
-            location: lane.location as usize,
-            before: lane.before,
-            after: call.site,
-            from: lane.since,
-            to: call.enter,
+        let site = (lane.location, call.kind.site);
+        let known = Known {
+            changed: self.effects.of_call(lane.location as usize, call),
+            site: *self.number_of.entry(site).or_insert_with(|| {
+                self.sites.push(site);
+                self.sites.len() as u32 - 1
+            }),
         };
-        let length = call.enter - lane.since;
-        let counts = lane.is_measured && length > 0;
-        for column in 0..self.columns {
-            let changed = match scenario(column) {
-                // Nested calls overlap, and before the first one nothing computes.
-                Some(scenario) if length > 0 && lane.before.is_some() => {
-                    self.effects.gap(scenario, &gap, &lane.ahead)
-                }
-                _ => length,
-            };
-            lane.now[column] += changed;
-            if counts {
-                lane.times.computed[column] += changed;
-            }
-        }
-        self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
-        if call.shape == Shape::Finalize {
-            lane.times.end.clone_from(&lane.now);
-            lane.is_measured = false;
-        }
-        self.publish(lane, call, |provider| {
-            !provider.is_by_time || provider.time <= call.enter
-        });
-        lane.has_entered = true;
-    }
-
-    /// Ends a call, if what it depends on is there.
-    fn leave(&mut self, lane: &mut Lane, call: &Call) -> bool {
-        let numbers = (call.first..=call.number).map(|number| (lane.location, number));
-        let by_enter = (call.leave > call.enter).then_some(BY_ENTER | call.enter as u64);
-        let by_enter = by_enter.map(|number| (lane.location, number));
-        let keys: Vec<_> = numbers
-            .chain(by_enter)
-            .filter(|key| self.consumers.contains_key(key))
-            .collect();
-        for key in &keys {
-            let needed: Vec<u64> = self.consumers[key].iter().map(|c| c.junction).collect();
-            if needed.iter().any(|&junction| self.waits(lane, junction)) {
-                return false;
-            }
-        }
-        lane.gives_way = false;
-        let mut bound: Vec<(i64, u32)> = Vec::new();
-        let mut recorded = call.enter;
-        for key in keys {
-            for consumer in self.consumers.remove(&key).unwrap_or_default() {
-                let Some((times, late)) = self.use_up(consumer.junction) else {
-                    continue;
-                };
-                bound.resize(self.columns, (i64::MIN, 0));
-                let over = (times[RECORDED] - call.leave).max(0);
-                recorded = recorded.max(times[RECORDED] - over);
-                for (column, bound) in bound.iter_mut().enumerate() {
-                    if !(consumer.is_late_receiver && is_ideal(column)) {
-                        *bound = (*bound).max((times[column] - over, late[column]));
-                    }
-                }
-            }
-        }
-        self.end(lane, call, &bound, call.leave - recorded);
-        true
-    }
-
-    /// Ends a call that depends on these moments, by column, and that takes `rest` by itself, ns.
-    fn end(&mut self, lane: &mut Lane, call: &Call, bound: &[(i64, u32)], rest: i64) {
-        lane.now[RECORDED] = call.leave;
-        if self.effects.count() == 0 {
-            *self
-                .replayed
-                .rests
-                .entry((lane.location, call.site))
-                .or_default() += rest;
-        }
-        for column in UNCHANGED..self.columns {
-            let (mut own, mut is_gone) = (rest, false);
-            if let Some(scenario) = scenario(column) {
-                is_gone = self.effects.is_gone(scenario, call);
-                own = self
-                    .effects
-                    .rest(scenario, lane.location as usize, call, rest);
-            }
-            if is_gone {
-                continue;
-            }
-            if is_ideal(column) {
-                own = on_network(0.0, call, own);
-            }
-            let now = &mut lane.now[column];
-            if let Some(&(time, late)) = bound.get(column)
-                && time > *now
-            {
-                let key = (call.site, self.sites[late as usize]);
-                let waits = self.replayed.waits.entry(key);
-                waits.or_insert_with(|| vec![0; self.columns])[column] += time - *now;
-                lane.times.waited[column] += time - *now;
-                *now = time;
-            }
-            *now += own;
-            if lane.is_measured {
-                // A repeated call is left in between.
-                lane.times.computed[column] += (call.leave - call.enter - call.inside).max(0);
-            }
-        }
-        self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
-        if call.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
-            lane.times.begin.clone_from(&lane.now);
-            lane.is_measured = true;
-        }
-        self.publish(lane, call, |_| true);
-        self.effects.left(call, &mut lane.ahead);
-        (lane.before, lane.since, lane.has_entered) = (Some(call.site), call.leave, false);
+        lane.known[at] = Some(known);
+        known
     }
 
     /// Tells those who depend on a call, at its enter or at its leave.
-    fn publish(&mut self, lane: &Lane, call: &Call, is_now: impl Fn(&Provider) -> bool) {
-        for number in call.first..=call.number {
-            let key = (lane.location, number);
-            let Some(providers) = self.providers.remove(&key) else {
-                continue;
-            };
-            let site = *self
-                .number_of
-                .entry((lane.location, call.site))
-                .or_insert_with(|| {
-                    self.sites.push((lane.location, call.site));
-                    self.sites.len() as u32 - 1
-                });
-            let late = vec![site; self.columns];
-            let (now, later): (Vec<_>, Vec<_>) = providers.into_iter().partition(&is_now);
-            if !later.is_empty() {
-                self.providers.insert(key, later);
+    #[inline]
+    pub fn publish(&mut self, lane: &mut Lane, call: &Call, is_now: impl Fn(&Provider) -> bool) {
+        while let Some(provider) = lane.provider(call, &is_now) {
+            if let Some(&looked) = lane.looked.get(UNCHANGED) {
+                lane.settled += looked;
+                lane.looked.fill(0);
             }
-            for provider in now {
-                // A moment within a call is as long before its end as it was.
-                let before = match lane.now[RECORDED] {
-                    recorded if provider.is_by_time => (recorded - provider.time).max(0),
-                    _ => 0,
-                };
-                let times: Vec<i64> = lane.now.iter().map(|now| now - before).collect();
-                self.arrive(&provider, &times, &late);
+            let site = self.known(lane, call).site;
+            // A moment within a call is as long before its end as it was.
+            let before = match lane.now[RECORDED] {
+                recorded if provider.is_by_time => (recorded - provider.time).max(0),
+                _ => 0,
+            };
+            let waiters = (self.junctions).arrive(&provider, &lane.now, before, |_| site);
+            if let Some(waiters) = waiters {
+                self.completed(provider.junction, waiters);
             }
         }
     }
 
-    /// One of the moments that a junction needs is there.
-    fn arrive(&mut self, provider: &Provider, times: &[i64], late: &[u32]) {
-        let junction = self.junctions.entry(provider.junction).or_default();
-        if junction.arrived == 0 {
-            (junction.providers, junction.left) = (provider.providers, provider.consumers);
-            (junction.times, junction.late) = (times.to_vec(), late.to_vec());
-        } else {
-            let known = junction.times.iter_mut().zip(&mut junction.late);
-            for ((time, late), (&new, &who)) in known.zip(times.iter().zip(late)) {
-                if new > *time {
-                    (*time, *late) = (new, who);
-                }
-            }
-        }
-        junction.arrived += 1;
-        if !junction.is_complete() {
+    /// All that a junction needs is there.
+    #[inline]
+    fn completed(&mut self, junction: u64, waiters: Vec<u32>) {
+        self.runnable.extend(waiters);
+        if self.chained.is_empty() {
             return;
         }
-        let waiters = std::mem::take(&mut junction.waiters);
-        self.runnable.extend(waiters);
-        for next in self
-            .providers
-            .remove(&(JUNCTION, provider.junction))
-            .unwrap_or_default()
-        {
-            if let Some((times, late)) = self.use_up(provider.junction) {
-                self.arrive(&next, &times, &late);
+        for next in self.chained.remove(&junction).unwrap_or_default() {
+            let Some(slot) = self.junctions.complete(junction) else {
+                continue;
+            };
+            let (times, lates) = self.junctions.times(slot);
+            let (times, lates) = (times.to_vec(), lates.to_vec());
+            self.junctions.used(junction, slot);
+            let waiters = (self.junctions).arrive(&next, &times, 0, |column| lates[column]);
+            if let Some(waiters) = waiters {
+                self.completed(next.junction, waiters);
             }
         }
     }
-}
-
-impl Junction {
-    fn is_complete(&self) -> bool {
-        self.arrived > 0 && self.arrived >= self.providers
-    }
-}
-
-impl Lane<'_> {
-    fn finished(mut self) -> Times {
-        if self.times.end.is_empty() {
-            self.times.end.clone_from(&self.now);
-        }
-        self.times.last = self.now;
-        self.times
-    }
-}
-
-/// The scenario of a column, if something is changed in it.
-fn scenario(column: usize) -> Option<usize> {
-    (column.saturating_sub(UNCHANGED) / PER_SCENARIO).checked_sub(1)
-}
-
-/// Whether transfers take no time and no sender waits for its receiver.
-fn is_ideal(column: usize) -> bool {
-    column > UNCHANGED && (column - UNCHANGED) % PER_SCENARIO == 1
 }

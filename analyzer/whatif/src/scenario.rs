@@ -1,6 +1,6 @@
 //! Changes to a run, from the command line or a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use toml::Spanned;
@@ -18,6 +18,16 @@ pub enum Change {
     Balance(String),
     /// Transfers take this part of their time.
     Network(f64),
+    /// What transfers take beyond the fastest one takes so many times less.
+    Bandwidth(f64),
+    /// No sender waits for its receiver.
+    NoLateReceivers,
+    /// Calls take by themselves what the table of baselines in this file says.
+    Baseline(PathBuf),
+    /// Blocking messages in a place are only waited for before the next call of their rank.
+    NonBlocking(String),
+    /// Successive messages from a place to the same rank are one.
+    Combine(String),
     /// Barriers in a place are not there.
     NoBarrier(String),
     /// A root cause is gone; its number, from 1.
@@ -45,10 +55,13 @@ pub struct Scenario {
 }
 
 /// The kinds of changes, with what is said about each.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 8] = [
     "speed_up",
     "balance",
     "network",
+    "baseline",
+    "non_blocking",
+    "combine",
     "no_barrier",
     "without_cause",
 ];
@@ -67,12 +80,12 @@ impl Change {
             "speed_up" => speed_up(words),
             "balance" => place().map(Change::Balance),
             "no_barrier" => place().map(Change::NoBarrier),
-            "network" => match words.split_once('=') {
-                Some(("latency", factor)) => match factor.trim().parse::<f64>() {
-                    Ok(factor) if (0.0..=1000.0).contains(&factor) => Ok(Change::Network(factor)),
-                    _ => Err(format!("{factor} is no factor from 0 to 1000")),
-                },
-                _ => Err("expected latency=FACTOR".to_owned()),
+            "non_blocking" => place().map(Change::NonBlocking),
+            "combine" => place().map(Change::Combine),
+            "network" => network(words.trim()),
+            "baseline" => match words.trim() {
+                "" => Err("a file is missing".to_owned()),
+                file => Ok(Change::Baseline(file.into())),
             },
             "without_cause" => {
                 let number = words.trim();
@@ -101,9 +114,31 @@ impl Change {
             }
             Change::Balance(place) => format!("--balance {place}"),
             Change::Network(factor) => format!("--network latency={factor}"),
+            Change::Bandwidth(factor) => format!("--network bandwidth={factor}"),
+            Change::NoLateReceivers => "--network no-late-receivers".to_owned(),
+            Change::Baseline(file) => format!("--baseline {}", file.display()),
+            Change::NonBlocking(place) => format!("--non-blocking {place}"),
+            Change::Combine(place) => format!("--combine {place}"),
             Change::NoBarrier(place) => format!("--no-barrier {place}"),
             Change::WithoutCause(number) => format!("--without-cause rc{number}"),
         }
+    }
+}
+
+fn network(words: &str) -> Result<Change, String> {
+    let factor = |text: &str, range: std::ops::RangeInclusive<f64>| match text.trim().parse() {
+        Ok(factor) if range.contains(&factor) => Ok(factor),
+        _ => Err(format!(
+            "{text} is no factor from {} to {}",
+            range.start(),
+            range.end()
+        )),
+    };
+    match words.split_once('=') {
+        Some(("latency", text)) => Ok(Change::Network(factor(text, 0.0..=1000.0)?)),
+        Some(("bandwidth", text)) => Ok(Change::Bandwidth(factor(text, 0.001..=1e6)?)),
+        None if words == "no-late-receivers" => Ok(Change::NoLateReceivers),
+        _ => Err("expected latency=FACTOR, bandwidth=FACTOR or no-late-receivers".to_owned()),
     }
 }
 
@@ -235,6 +270,15 @@ mod tests {
             ("speed_up", "host:n1=0.5", "--speed-up host:n1=0.5"),
             ("balance", "work", "--balance work"),
             ("network", "latency=0", "--network latency=0"),
+            ("network", "bandwidth=2", "--network bandwidth=2"),
+            (
+                "network",
+                "no-late-receivers",
+                "--network no-late-receivers",
+            ),
+            ("baseline", "other.json", "--baseline other.json"),
+            ("non_blocking", "app.c:12", "--non-blocking app.c:12"),
+            ("combine", "app.c:12", "--combine app.c:12"),
             ("no_barrier", "app.c:12", "--no-barrier app.c:12"),
             ("without_cause", "2", "--without-cause rc2"),
         ] {
@@ -248,7 +292,10 @@ mod tests {
             ("speed_up", "solve=nan"),
             ("balance", " "),
             ("network", "latency=-1"),
-            ("network", "bandwidth=2"),
+            ("network", "bandwidth=0"),
+            ("network", "no-receivers"),
+            ("baseline", ""),
+            ("combine", ""),
             ("without_cause", "0"),
             ("speedup", "solve=2"),
         ] {

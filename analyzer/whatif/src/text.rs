@@ -6,7 +6,7 @@ use std::path::Path;
 use laggard_report::SourceLocation;
 use laggard_report::units::{duration, percent};
 
-use crate::outcome::{Outcome, Prediction, Wait};
+use crate::outcome::{Outcome, Prediction, Stretch, Wait};
 
 /// The text of a prediction.
 pub fn render(prediction: &Prediction) -> String {
@@ -24,9 +24,16 @@ pub fn render(prediction: &Prediction) -> String {
         text.push_str(&one(scenario));
     }
     text.push_str(
-        "\nPredicted with the order of messages, locks and looks as recorded; \
+        "\nPredicted with the order of messages and locks as recorded; \
          a change that gains less than the run varies cannot be measured.\n",
     );
+    if prediction.looking_as_recorded_s > 0.0 {
+        let _ = writeln!(
+            text,
+            "Looking in vain stays as recorded where what lies in between does not show how it would go: {}.",
+            duration(prediction.looking_as_recorded_s)
+        );
+    }
     if prediction.circles > 0 {
         let _ = writeln!(
             text,
@@ -69,7 +76,27 @@ fn one(outcome: &Outcome) -> String {
             );
         }
     }
+    if let Some(first) = outcome.critical_path.first() {
+        let _ = writeln!(text, "   {}", bottleneck(first));
+    }
     text
+}
+
+/// What the critical path is longest in.
+fn bottleneck(of: &Stretch) -> String {
+    let call = place(&of.operation, &of.location);
+    let what = match &of.after {
+        None => format!("is in {call}"),
+        Some(after) => format!(
+            "computes between {} and {call}",
+            place(&after.operation, &after.location)
+        ),
+    };
+    format!(
+        "Then the next bottleneck is: rank {} {what}, {} of the critical path.",
+        of.rank,
+        duration(of.time_s)
+    )
 }
 
 fn waiting(wait: &Wait) -> String {

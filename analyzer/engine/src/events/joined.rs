@@ -127,10 +127,14 @@ pub struct Wait {
     pub enter: i64,
     /// When it ended, ns.
     pub leave: i64,
-    /// Time lost of it, ns.
+    /// When the wait began, ns: before the call, if that found what others had looked for in vain.
+    pub since: i64,
+    /// Time lost since then, ns.
     pub lost: i64,
     /// The late call, if any; of several late ranks that with the largest share.
     pub cause: Option<LateCall>,
+    /// The late call that came last.
+    pub last: Option<LateCall>,
 }
 
 /// A call that others waited for.

@@ -21,6 +21,7 @@ use crate::replay::rounds::Rounds;
 use crate::stream::recorded::Recorded;
 use crate::waits::charging::{Lost, Waiting};
 use crate::waits::log::{Ended, Subject};
+use crate::wire::parcels::Detail;
 
 /// Goes over all locations once.
 pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
@@ -269,10 +270,11 @@ impl<'e> Matching<'e> {
     fn wait(&self, at: usize, rank: &Recorded, waiting: &Waiting, lost: &Lost) -> Wait {
         let location = rank.threads[waiting.thread as usize].stream.location();
         let signature = &location.definitions.signatures()[waiting.signature as usize];
-        let shares = lost.shares.iter().rev();
-        let most = shares.max_by_key(|(share, _)| *share);
-        let late = lost.late.or(most.map(|(_, late)| *late));
-        let cause = late.map(|late| {
+        let shares = || lost.shares.iter().rev();
+        let most = shares().max_by_key(|(share, _)| *share);
+        let last = shares().max_by_key(|(_, late)| late.time);
+        let one = |of: Option<&(i64, Detail)>| lost.late.or(of.map(|(_, late)| *late));
+        let call = |late: Detail| {
             let path = self.events.path_of_key.get(&late.path);
             let location = self.locations.get(&(late.rank, late.thread));
             LateCall {
@@ -283,7 +285,7 @@ impl<'e> Matching<'e> {
                 number: late.event,
                 enter: late.time,
             }
-        });
+        };
         Wait {
             location: self.first_location[at] + waiting.thread,
             pattern: lost.pattern as u8,
@@ -291,8 +293,10 @@ impl<'e> Matching<'e> {
             call_path: self.call_path(at, waiting.thread, signature),
             enter: waiting.enter,
             leave: waiting.leave,
+            since: waiting.since,
             lost: lost.severity,
-            cause,
+            cause: one(most).map(call),
+            last: one(last).map(call),
         }
     }
 

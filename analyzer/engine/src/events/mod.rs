@@ -39,6 +39,7 @@ use crate::replay::preparation::Judged;
 use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::eager;
+pub use crate::stream::polling::Look;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Wait};

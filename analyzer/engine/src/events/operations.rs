@@ -8,6 +8,7 @@ use laggard_trace::{
 };
 
 use super::Events;
+use crate::stream::polling::{Look, Looks, looks};
 
 /// An item of a location.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +128,8 @@ pub struct Operation<'c> {
     pub calls: u32,
     /// Its outcome.
     pub outcome: Outcome,
+    /// If it looks whether something has come: what counts as looking.
+    pub look: Option<Look>,
     /// The rest of its record.
     pub signature: &'c Signature,
 }
@@ -151,6 +154,9 @@ pub struct Operations<'e> {
     calls: Calls<'e>,
     /// Position in [`Events::groups`] by signature.
     groups: Vec<u32>,
+    /// Whether calls look, and in vain, by signature.
+    looking: Vec<Option<bool>>,
+    looks: Looks,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
 }
@@ -158,13 +164,18 @@ pub struct Operations<'e> {
 impl<'e> Operations<'e> {
     pub(crate) fn new(events: &'e Events, location: usize) -> Operations<'e> {
         let found = &events.opened.locations[location];
-        let signatures = found.definitions.signatures().iter();
+        let signatures = found.definitions.signatures();
         Operations {
             events,
             location,
             rank: found.header.rank,
             calls: Calls::new(found),
-            groups: signatures.map(|s| events.group_number(s.group)).collect(),
+            groups: signatures
+                .iter()
+                .map(|s| events.group_number(s.group))
+                .collect(),
+            looking: signatures.iter().map(looks).collect(),
+            looks: Looks::default(),
             skipped: 0,
         }
     }
@@ -173,6 +184,7 @@ impl<'e> Operations<'e> {
     pub fn read(&mut self, mut visit: impl FnMut(&Operation) -> ControlFlow<()>) -> bool {
         let (events, location, rank) = (self.events, self.location, self.rank);
         let (clock, groups) = (&events.clocks[location], &self.groups);
+        let (looking, looks) = (&self.looking, &mut self.looks);
         let skipped = &mut self.skipped;
         self.calls.read(|item| {
             let (number, event, signature) = match item {
@@ -203,6 +215,9 @@ impl<'e> Operations<'e> {
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);
+            let is_vain = looking[event.signature as usize];
+            let length_ns = |ticks| clock.length_ns(ticks) as i64;
+            let look = looks.look(is_vain, (enter, leave), Some(event), length_ns);
             visit(&Operation {
                 number,
                 call,
@@ -229,6 +244,7 @@ impl<'e> Operations<'e> {
                     f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,
                     _ => Outcome::Done,
                 },
+                look,
                 signature,
             })
         })

@@ -47,6 +47,12 @@ impl Polled {
     }
 }
 
+/// Whether calls of this signature look, and in vain.
+pub fn looks(signature: &Signature) -> Option<bool> {
+    let row = Row::new(signature);
+    row.looks.then(|| is_vain(&row))
+}
+
 /// Whether a look finds nothing. One that fails has found what it fails with.
 fn is_vain(row: &Row) -> bool {
     row.has(flags::UNSUCCESSFUL) && !row.has(flags::FAILED)
@@ -55,6 +61,8 @@ fn is_vain(row: &Row) -> bool {
 /// A record of looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
+    /// Whether it found nothing.
+    pub is_vain: bool,
     /// Its enter, or the leave of the look before if some of the time between counts as looking, ns.
     pub begin: i64,
     /// That time, ns.
@@ -82,23 +90,35 @@ impl Looks {
     pub fn take(
         &mut self,
         row: &Row,
-        (enter, leave): (i64, i64),
+        times: (i64, i64),
         event: Option<&Event>,
         stream: &Stream,
     ) -> Option<Look> {
+        let is_vain = row.looks.then(|| is_vain(row));
+        self.look(is_vain, times, event, |ticks| stream.length_ns(ticks))
+    }
+
+    /// The same for a call that looks, in vain or not; `None`: it does not. `length_ns` tells how
+    /// long ticks are.
+    #[inline]
+    pub fn look(
+        &mut self,
+        is_vain: Option<bool>,
+        (enter, leave): (i64, i64),
+        event: Option<&Event>,
+        length_ns: impl Fn(u64) -> i64,
+    ) -> Option<Look> {
         let left = self.left.take();
-        if !row.looks {
-            return None;
-        }
-        if is_vain(row) {
+        let is_vain = is_vain?;
+        if is_vain {
             let off = event.and_then(|event| event.off);
-            self.left = Some((leave, off.map_or(0, |ticks| stream.length_ns(ticks))));
+            self.left = Some((leave, off.map_or(0, &length_ns)));
         }
         let whole = leave - enter;
         // The collector records a series of close looks as one.
         let (calls, inside) = match event.and_then(|event| event.repeated) {
             Some((calls, ticks)) => {
-                let inside = stream.length_ns(u64::from(ticks));
+                let inside = length_ns(u64::from(ticks));
                 (i64::from(calls.max(1)), inside.min(whole))
             }
             None => (1, whole),
@@ -118,6 +138,7 @@ impl Looks {
             }
         });
         Some(Look {
+            is_vain,
             begin,
             before,
             calls: calls as u64,

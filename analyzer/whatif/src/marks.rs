@@ -1,0 +1,36 @@
+//! What scenarios and what they compare have in common: sets of them, and the computation that they
+//! change.
+
+use rustc_hash::FxHashMap;
+
+use crate::reader::Site;
+
+/// A set of scenarios, or of shares, by number; all from 63 on are one.
+pub type Marks = u64;
+
+/// The mark of a number.
+pub fn mark(number: usize) -> Marks {
+    1 << number.min(63)
+}
+
+/// What was found about two successive calls of a location, by their signatures.
+#[derive(Default)]
+pub struct Pairs(FxHashMap<(u32, u32), Marks>);
+
+impl Pairs {
+    /// Finds it, if it is new.
+    #[inline]
+    pub fn of(&mut self, pair: (u32, u32), find: impl FnOnce() -> Marks) -> Marks {
+        *self.0.entry(pair).or_insert_with(find)
+    }
+}
+
+/// The computation before a call. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    pub location: usize,
+    pub before: Option<Site>,
+    pub after: Site,
+    pub from: i64,
+    pub to: i64,
+}

@@ -1,0 +1,328 @@
+//! Computation and calls of some ranks that are compared with those of others.
+
+use std::collections::BTreeMap;
+
+use laggard_engine::events::Events;
+use laggard_report::{SourceLocation, ratio};
+use laggard_trace::calls;
+use rustc_hash::FxHashMap;
+
+use crate::marks::{Gap, Marks, Pairs, mark};
+use crate::place::Place;
+use crate::reader::{Call, Reader, Site};
+
+/// Computation that is compared between ranks.
+enum What {
+    /// In a place.
+    Place(Place),
+    /// After one call and before another.
+    Between(Sites, Sites),
+}
+
+impl What {
+    /// How much of the computation before a call it is, ns.
+    fn part(&self, gap: &Gap) -> i64 {
+        match self {
+            What::Place(place) => place.part(gap.location, gap.after.1, gap.from, gap.to),
+            What::Between(begin, until) if begin.has(gap.before) && until.has(Some(gap.after)) => {
+                (gap.to - gap.from).max(0)
+            }
+            What::Between(..) => 0,
+        }
+    }
+
+    /// Whether there may be any between these calls.
+    fn may_be(&self, before: Site, after: Site) -> bool {
+        match self {
+            What::Place(place) => place.has_path(after.1) || place.has_regions(),
+            What::Between(begin, until) => begin.has(Some(before)) && until.has(Some(after)),
+        }
+    }
+}
+
+/// Computation that takes the mean of some ranks, between any two meetings of all ranks. First
+/// threads only.
+struct Share {
+    what: What,
+    /// By location: whether it takes the mean.
+    members: Vec<bool>,
+    /// Whether it never becomes longer.
+    only_less: bool,
+    /// By number of meetings before: computation of the ranks compared with, ns, and how many of
+    /// them have any.
+    epochs: Vec<(i64, i64)>,
+}
+
+/// All that is compared.
+#[derive(Default)]
+pub struct Shares(Vec<Share>);
+
+impl Shares {
+    /// Adds computation in a place, of all ranks.
+    pub fn add_place(&mut self, place: Place, locations: usize) -> usize {
+        self.add(What::Place(place), vec![true; locations], false)
+    }
+
+    /// Adds computation between two calls; only that of members changes, and only to less.
+    pub fn add_between(&mut self, begin: Sites, until: Sites, members: Vec<bool>) -> usize {
+        self.add(What::Between(begin, until), members, true)
+    }
+
+    fn add(&mut self, what: What, members: Vec<bool>, only_less: bool) -> usize {
+        self.0.push(Share {
+            what,
+            members,
+            only_less,
+            epochs: Vec::new(),
+        });
+        self.0.len() - 1
+    }
+
+    /// Adds up the run. Members are compared with the others, if these have any such computation;
+    /// else with each other; and if there is only one, with nobody.
+    pub fn learn(&mut self, events: &Events) {
+        if self.0.is_empty() {
+            return;
+        }
+        // By share and epoch: of members, and of others.
+        let mut epochs: Vec<Vec<[(i64, i64); 2]>> = vec![Vec::new(); self.0.len()];
+        let mut ranks = vec![[0usize; 2]; self.0.len()];
+        for location in 0..events.locations() {
+            let mut ahead = Ahead::new(events, location, self);
+            let mut has_any = vec![false; self.0.len()];
+            while ahead.is_main {
+                for (at, share) in self.0.iter().enumerate() {
+                    let (epochs, own) = (&mut epochs[at], ahead.own[at]);
+                    if epochs.len() <= ahead.epoch {
+                        epochs.resize(ahead.epoch + 1, Default::default());
+                    }
+                    let other = usize::from(!share.members[location]);
+                    let (sum, count) = &mut epochs[ahead.epoch][other];
+                    *sum = sum.saturating_add(own);
+                    *count += i64::from(own > 0);
+                    has_any[at] |= own > 0;
+                }
+                if ahead.is_over {
+                    break;
+                }
+                ahead.go_on(self);
+            }
+            for (at, share) in self.0.iter().enumerate() {
+                ranks[at][usize::from(!share.members[location])] += usize::from(has_any[at]);
+            }
+        }
+        for ((share, epochs), [own, others]) in self.0.iter_mut().zip(epochs).zip(ranks) {
+            let compared = usize::from(others > 0);
+            if others > 0 || own > 1 || !share.only_less {
+                share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
+            }
+        }
+    }
+
+    /// What is known ahead at a location.
+    pub fn ahead<'e>(&self, events: &'e Events, location: usize) -> Ahead<'e> {
+        Ahead::new(events, location, self)
+    }
+
+    /// Whether computation of a location between these calls may change.
+    pub fn concerns(&self, share: usize, location: usize, before: Site, after: Site) -> bool {
+        let share = &self.0[share];
+        share.members[location] && share.what.may_be(before, after)
+    }
+
+    /// How much longer a gap of a location becomes, if the sum is the mean, ns.
+    pub fn change(&self, at: usize, gap: &Gap, ahead: &Ahead) -> i64 {
+        let share = &self.0[at];
+        let part = share.what.part(gap);
+        share.changed(part, gap.location, ahead.epoch, ahead.own[at]) - part
+    }
+
+    /// The shares that may have computation between these calls.
+    fn marks(&self, before: Site, after: Site) -> Marks {
+        let shares = self.0.iter().enumerate();
+        let found = shares.filter(|(_, share)| share.what.may_be(before, after));
+        found.fold(0, |marks, (at, _)| marks | mark(at))
+    }
+}
+
+impl Share {
+    /// How long a part of a location's computation takes, if its sum, now `own`, is the mean.
+    fn changed(&self, part: i64, location: usize, epoch: usize, own: i64) -> i64 {
+        if !self.members[location] || own <= 0 {
+            return part;
+        }
+        let (sum, ranks) = self.epochs.get(epoch).copied().unwrap_or_default();
+        let all = i128::from(own) * i128::from(ranks.max(1));
+        let changed = (i128::from(part) * i128::from(sum) / all) as i64;
+        match self.only_less {
+            true => changed.min(part),
+            false => changed,
+        }
+    }
+}
+
+/// A location's computation until the next meeting of all, read ahead.
+pub struct Ahead<'e> {
+    /// None: it is no first thread, or nothing is compared.
+    reader: Option<Reader<'e>>,
+    location: usize,
+    is_main: bool,
+    is_over: bool,
+    /// Meetings before.
+    epoch: usize,
+    /// Its end, and what it is.
+    before: Option<(i64, Call)>,
+    pairs: Pairs,
+    /// By share.
+    own: Vec<i64>,
+}
+
+impl<'e> Ahead<'e> {
+    fn new(events: &'e Events, location: usize, shares: &Shares) -> Ahead<'e> {
+        let is_main = events.place(location).thread == 0 && !shares.0.is_empty();
+        let mut ahead = Ahead {
+            reader: is_main.then(|| Reader::new(events, location)),
+            location,
+            is_main,
+            is_over: false,
+            epoch: 0,
+            before: None,
+            pairs: Pairs::default(),
+            own: vec![0; shares.0.len()],
+        };
+        ahead.sum(shares);
+        ahead
+    }
+
+    /// A meeting is over.
+    pub fn go_on(&mut self, shares: &Shares) {
+        if self.is_main {
+            self.epoch += 1;
+            self.sum(shares);
+        }
+    }
+
+    /// Adds up until the next meeting.
+    fn sum(&mut self, shares: &Shares) {
+        let Some(reader) = &mut self.reader else {
+            return;
+        };
+        self.own.fill(0);
+        loop {
+            let Some(call) = reader.next() else {
+                self.is_over = true;
+                return;
+            };
+            if let Some((from, before)) = &self.before {
+                let (first, last) = (before.kind.site, call.kind.site);
+                let of = (before.signature, call.signature);
+                let marks = self.pairs.of(of, || shares.marks(first, last));
+                if marks != 0 {
+                    let gap = Gap {
+                        location: self.location,
+                        before: Some(first),
+                        after: last,
+                        from: *from,
+                        to: call.enter,
+                    };
+                    for (at, own) in self.own.iter_mut().enumerate() {
+                        if marks & mark(at) != 0 {
+                            *own += shares.0[at].what.part(&gap);
+                        }
+                    }
+                }
+            }
+            self.before = Some((call.leave, call));
+            if call.kind.is_of_all {
+                return;
+            }
+        }
+    }
+}
+
+/// What calls take by themselves as recorded, ns, by location and call.
+pub type Rests = FxHashMap<(u32, Site), i64>;
+
+/// Calls that take longer by themselves than on other ranks.
+pub struct LongCall {
+    pub call: Sites,
+    /// By location: whether they take too long.
+    pub members: Vec<bool>,
+    /// By location: the part of their time that remains, once that is known.
+    pub parts: Vec<f64>,
+}
+
+impl LongCall {
+    pub fn new(call: Sites, members: Vec<bool>) -> LongCall {
+        LongCall {
+            call,
+            parts: vec![1.0; members.len()],
+            members,
+        }
+    }
+
+    /// All that these calls take on a rank becomes the mean of the other ranks that have any; if
+    /// none has, of all; and if that is one rank, 0. It never becomes more.
+    pub fn learn(&mut self, events: &Events, rests: &Rests) {
+        let rank = |location: usize| events.place(location).rank;
+        // By rank: whether it is a member, and what its calls take.
+        let mut sums: BTreeMap<u32, (bool, i64)> = BTreeMap::new();
+        for (&(location, site), &rest) in rests {
+            if self.call.has(Some(site)) && rest > 0 {
+                let location = location as usize;
+                let sum = sums.entry(rank(location)).or_default();
+                *sum = (self.members[location], sum.1.saturating_add(rest));
+            }
+        }
+        let has_others = sums.values().any(|(is_member, _)| !is_member);
+        let counts = |is_member: bool| !is_member || !has_others && sums.len() > 1;
+        let compared = sums.values().filter(|(is_member, _)| counts(*is_member));
+        let (time, count) = compared.fold((0i64, 0), |(time, count), (_, more)| {
+            (time.saturating_add(*more), count + 1)
+        });
+        let usual = ratio(time as f64, f64::from(count.max(1)));
+        for (location, part) in self.parts.iter_mut().enumerate() {
+            if self.members[location]
+                && let Some((_, own)) = sums.get(&rank(location))
+            {
+                *part = ratio(usual, *own as f64).min(1.0);
+            }
+        }
+    }
+}
+
+/// The calls of one name at one place of a report.
+pub struct Sites {
+    /// `None`: before the first call.
+    call: Option<u16>,
+    by_path: Vec<bool>,
+}
+
+impl Sites {
+    pub fn new(events: &Events, operation: &str, location: &SourceLocation) -> Sites {
+        let call = calls::CALLS.iter().find(|call| call.name == operation);
+        let paths = events.call_paths.iter();
+        let is_there = |place: &SourceLocation| {
+            let of = |place: &SourceLocation| {
+                (
+                    place.file.clone(),
+                    place.line,
+                    place.function.clone(),
+                    place.callpath.clone(),
+                )
+            };
+            of(place) == of(location)
+        };
+        Sites {
+            call: call.map(|call| call.number),
+            by_path: paths.map(|path| is_there(&path.place)).collect(),
+        }
+    }
+
+    pub fn has(&self, site: Option<Site>) -> bool {
+        match site {
+            Some((call, path)) => Some(call) == self.call && self.by_path[path as usize],
+            None => self.call.is_none(),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The steps of a replay: a call begins, and it ends.
+
+use laggard_trace::calls::Shape;
+
+use crate::columns::{RECORDED, UNCHANGED};
+use crate::effects::{Changed, on_ideal_network};
+use crate::graph::Consumer;
+use crate::lane::{Deferred, Lane};
+use crate::marks::{Gap, Marks, mark};
+use crate::path::Activity;
+use crate::reader::Call;
+use crate::replay::Sweep;
+
+impl Sweep<'_> {
+    pub(crate) fn enter(&mut self, lane: &mut Lane, call: &Call) {
+        let looked = call.looked.min(call.enter - lane.since).max(0);
+        if (looked > 0 || call.is_vain) && lane.looked.is_empty() {
+            lane.looked = vec![0; self.columns.count()];
+        }
+        let length = call.enter - lane.since - looked;
+        let counts = lane.is_measured && length > 0;
+        self.begins(lane);
+        for now in &mut lane.now {
+            *now += length + looked;
+        }
+        if looked > 0 {
+            lane.looked.iter_mut().for_each(|sum| *sum += looked);
+        }
+        if counts {
+            lane.times
+                .computed
+                .iter_mut()
+                .for_each(|sum| *sum += length);
+        }
+        // Nested calls overlap, and before the first one nothing computes.
+        if length > 0
+            && let Some(before) = lane.before
+        {
+            let (first, last) = (before.kind.site, call.kind.site);
+            let location = lane.location as usize;
+            let pair = (before.signature, call.signature);
+            let find = || self.effects.of_gap(location, first, last);
+            let marks = lane.pairs.of(pair, find);
+            if marks != 0 {
+                let gap = Gap {
+                    location,
+                    before: Some(first),
+                    after: last,
+                    from: lane.since,
+                    to: lane.since + length,
+                };
+                self.change(lane, &gap, marks, counts);
+            }
+        }
+        if let Some(before) = lane.before {
+            let activity = (lane.location, Some(before.kind.site), call.kind.site);
+            self.note(lane, activity);
+        }
+        self.end_deferred(lane);
+        self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
+        if call.kind.shape == Shape::Finalize {
+            lane.times.end.clone_from(&lane.now);
+            lane.is_measured = false;
+        }
+        self.publish(lane, call, |provider| {
+            !provider.is_by_time || provider.time <= call.enter
+        });
+        lane.has_entered = true;
+    }
+
+    /// Changes computation in the scenarios with these marks.
+    fn change(&self, lane: &mut Lane, gap: &Gap, marks: Marks, counts: bool) {
+        for scenario in self.columns.marked(marks) {
+            let more = self.effects.gap(scenario, gap, &lane.ahead) - (gap.to - gap.from);
+            for column in self.columns.range(scenario) {
+                lane.now[column] += more;
+                if counts {
+                    lane.times.computed[column] += more;
+                }
+            }
+        }
+    }
+
+    /// Ends a call, if what it depends on is there.
+    pub(crate) fn leave(&mut self, lane: &mut Lane, call: &Call) -> bool {
+        let mut needed = std::mem::take(&mut self.needed);
+        lane.needed(call, &mut needed);
+        let is_there = !needed.iter().any(|of| self.waits(lane, of.junction));
+        if is_there {
+            lane.gives_way = false;
+            self.meet(lane, call, &needed);
+        }
+        self.needed = needed;
+        is_there
+    }
+
+    /// Ends a call that depends on these junctions.
+    fn meet(&mut self, lane: &mut Lane, call: &Call, needed: &[Consumer]) {
+        let mut latest: Option<i64> = None;
+        self.shift = 0;
+        for consumer in needed {
+            let Some(slot) = self.junctions.complete(consumer.junction) else {
+                continue;
+            };
+            let (times, lates) = self.junctions.times(slot);
+            let over = (times[RECORDED] - call.leave).max(0);
+            if latest.is_none() {
+                self.bound.fill(i64::MIN);
+            }
+            latest = latest.max(Some(times[RECORDED] - over));
+            let known = self.bound.iter_mut().zip(&mut self.late);
+            for (column, (bound, late)) in known.enumerate() {
+                let time = times[column] - over;
+                if time > *bound && !(consumer.is_late_receiver && self.never_late[column]) {
+                    (*bound, *late) = (time, lates[column]);
+                }
+            }
+            self.junctions.used(consumer.junction, slot);
+        }
+        let recorded = latest.map_or(call.enter, |latest| latest.max(call.enter));
+        match (lane.lost(call), latest) {
+            (Some(lost), Some(latest)) => {
+                // The last look came so long after what it found.
+                let late = recorded - latest;
+                self.bound.iter_mut().for_each(|time| *time += late);
+                self.shift = late;
+                self.skip_looks(lane, lost, late);
+            }
+            (Some(lost), None) => self.replayed.stuck += lost,
+            (None, _) => {}
+        }
+        self.end(lane, call, latest.is_some(), call.leave - recorded);
+    }
+
+    /// A look found something after looking in vain, `lost` ns of which were waiting: that is taken
+    /// back, as far as nobody depends on it. What was looked for had come `late` ns before.
+    fn skip_looks(&mut self, lane: &mut Lane, lost: i64, late: i64) {
+        let Some(&looked) = lane.looked.get(UNCHANGED) else {
+            return;
+        };
+        let movable = match std::mem::take(&mut lane.settled) {
+            0 => lost,
+            settled => {
+                let movable = lost.min((looked - late).max(0));
+                self.replayed.stuck += (lost - movable).min(settled);
+                movable
+            }
+        };
+        for (now, looked) in lane.now.iter_mut().zip(&mut lane.looked) {
+            *now -= std::mem::take(looked).min(movable);
+        }
+    }
+
+    /// Ends a call that takes `rest` by itself, ns, after what it depends on, if it does.
+    fn end(&mut self, lane: &mut Lane, call: &Call, depends: bool, rest: i64) {
+        let known = self.known(lane, call);
+        if self.columns.scenarios == 0 {
+            let rests = &mut self.replayed.rests;
+            *rests.entry((lane.location, call.kind.site)).or_default() += rest;
+        }
+        let changed = Changed {
+            gone: known.changed.gone | self.repeated(lane, call, known.changed.combined),
+            ..known.changed
+        };
+        let first = lane.deferred.len();
+        for scenario in self.columns.marked(changed.deferred | known.changed.gone) {
+            for column in self.columns.range(scenario) {
+                if changed.deferred & mark(scenario) != 0 {
+                    lane.deferred.push(Deferred {
+                        column,
+                        bound: if depends {
+                            self.bound[column]
+                        } else {
+                            i64::MIN
+                        },
+                        late: self.late[column],
+                        site: known.site,
+                        own: lane.now[column],
+                    });
+                }
+                self.bound[column] = i64::MIN;
+            }
+        }
+        if depends {
+            self.bind(lane, known.site);
+        }
+        self.begins(lane);
+        let ideal = on_ideal_network(call, rest);
+        for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
+            *now += if is_ideal { ideal } else { rest };
+        }
+        if call.is_vain {
+            for (looked, &is_ideal) in lane.looked.iter_mut().zip(&self.ideal) {
+                *looked += if is_ideal { ideal } else { rest };
+            }
+        }
+        if lane.is_measured {
+            // A repeated call is left in between.
+            let computed = (call.leave - call.enter - call.inside).max(0);
+            if computed > 0 {
+                lane.times
+                    .computed
+                    .iter_mut()
+                    .for_each(|sum| *sum += computed);
+            }
+        }
+        if changed.rest | changed.gone != 0 {
+            self.change_call(lane, call, changed, rest);
+        }
+        for deferred in &mut lane.deferred[first..] {
+            let begin = std::mem::take(&mut deferred.own);
+            deferred.own = std::mem::replace(&mut lane.now[deferred.column], begin) - begin;
+        }
+        if !call.is_vain {
+            self.note(lane, (lane.location, None, call.kind.site));
+        }
+        lane.now[RECORDED] = call.leave;
+        self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
+        if call.kind.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
+            lane.times.begin.clone_from(&lane.now);
+            lane.is_measured = true;
+        }
+        self.publish(lane, call, |_| true);
+        self.effects.left(call, &mut lane.ahead);
+        (lane.before, lane.since, lane.has_entered) = (Some(*call), call.leave, false);
+    }
+
+    /// A location waits, by column, until the last of what its call needs is there.
+    #[inline]
+    fn bind(&mut self, lane: &mut Lane, site: u32) {
+        let count = self.columns.count();
+        for column in UNCHANGED..count {
+            let (now, time) = (&mut lane.now[column], self.bound[column]);
+            if let Some(looked) = lane.looked.get_mut(column) {
+                *looked = (*looked).min(now.saturating_sub(time).max(0));
+            }
+            if time <= *now {
+                continue;
+            }
+            lane.times.waited[column] += time - *now;
+            if self.columns.is_whole {
+                let key = (site, self.late[column]);
+                self.waits.add(key, (column, count), time - *now);
+                if let Some(jumps) = self.jumps.get_mut(column) {
+                    let late = self.sites[self.late[column] as usize].0;
+                    jumps.add(time - self.shift, lane.location, late);
+                }
+            }
+            *now = time;
+        }
+    }
+
+    /// A location begins to do something, which [`note`](Self::note) ends.
+    #[inline]
+    fn begins(&mut self, lane: &Lane) {
+        if self.replayed.along.is_some() {
+            self.from.copy_from_slice(&lane.now);
+        }
+    }
+
+    /// What a location did until now lies on the critical path, or not.
+    #[inline]
+    fn note(&mut self, lane: &Lane, activity: Activity) {
+        let Some(along) = &mut self.replayed.along else {
+            return;
+        };
+        for (column, times) in self.from.iter().zip(&lane.now).enumerate().skip(UNCHANGED) {
+            if !self.ideal[column] {
+                along.add(column, activity, (*times.0, *times.1));
+            }
+        }
+    }
+
+    /// Waits for what was not waited for at once.
+    pub(crate) fn end_deferred(&mut self, lane: &mut Lane) {
+        for deferred in lane.deferred.drain(..) {
+            let (column, now) = (deferred.column, &mut lane.now[deferred.column]);
+            let wait = deferred.bound.saturating_sub(*now).max(0);
+            if wait > 0 {
+                lane.times.waited[column] += wait;
+                if self.columns.is_whole {
+                    let key = (deferred.site, deferred.late);
+                    self.waits.add(key, (column, self.columns.count()), wait);
+                }
+                if let Some(jumps) = self.jumps.get_mut(column) {
+                    let late = self.sites[deferred.late as usize].0;
+                    jumps.add(deferred.bound, lane.location, late);
+                }
+            }
+            *now += wait + deferred.own;
+        }
+    }
+
+    /// The scenarios in which a message is one with an earlier one to the same rank.
+    fn repeated(&self, lane: &mut Lane, call: &Call, combined: Marks) -> Marks {
+        let mut repeated = 0;
+        for scenario in self.columns.marked(self.effects.combining) {
+            let known = lane.peers.iter().position(|(of, _)| *of == scenario);
+            let at = known.unwrap_or_else(|| {
+                lane.peers.push((scenario, Vec::new()));
+                lane.peers.len() - 1
+            });
+            let peers = &mut lane.peers[at].1;
+            if combined & mark(scenario) == 0 {
+                peers.clear();
+            } else if peers.contains(&call.peer) {
+                repeated |= mark(scenario);
+            } else {
+                peers.push(call.peer);
+            }
+        }
+        repeated
+    }
+
+    /// Changes what a call takes by itself, recorded `rest` ns, in the scenarios that do so.
+    fn change_call(&self, lane: &mut Lane, call: &Call, changed: Changed, rest: i64) {
+        let ideal = on_ideal_network(call, rest);
+        for scenario in self.columns.marked(changed.rest | changed.gone) {
+            let own = match changed.gone & mark(scenario) {
+                0 => (self.effects).rest(scenario, lane.location as usize, call, rest),
+                _ => 0,
+            };
+            for column in self.columns.range(scenario) {
+                let more = match self.ideal[column] {
+                    true => on_ideal_network(call, own) - ideal,
+                    false => own - rest,
+                };
+                lane.now[column] += more;
+                if call.is_vain {
+                    lane.looked[column] += more;
+                }
+            }
+        }
+    }
+}
