@@ -34,6 +34,8 @@ pub mod state {
     pub const PAUSED: u32 = 2;
     /// This process records never again.
     pub const OFF: u32 = 4;
+    /// With `RECORDING`: POSIX I/O is recorded, too.
+    pub const POSIX: u32 = 8;
 }
 
 /// How the process treats calls.
@@ -137,6 +139,11 @@ impl Thread {
     #[inline]
     pub fn has_on_stack(&self, sp: u64) -> bool {
         self.stack.contains(&sp)
+    }
+
+    /// The thread's own stack; empty if unknown.
+    pub fn stack(&self) -> &std::ops::Range<u64> {
+        &self.stack
     }
 
     /// Whether the active wrapper still exists above a call at `sp`.
