@@ -92,8 +92,11 @@ programs! {
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     root_cause_chain: "root_cause_chain.c";
+    root_cause_file_request: "root_cause_file_request.c";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
+    root_cause_posix_io: "root_cause_posix_io.c";
+    root_cause_posix_io_near_miss: "root_cause_posix_io_near_miss.c";
     root_cause_two: "root_cause_two.c";
     rooted_intercommunicator: "rooted_intercommunicator.c";
     shmem_groups: "shmem_groups.c";
