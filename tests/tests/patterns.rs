@@ -33,6 +33,7 @@ programs! {
     empty_messages: "empty_messages.c";
     fortran_mpif: "fortran_mpif.f";
     fortran_mpif_free: "fortran_mpif_free.f90";
+    fortran_posix_io: "fortran_posix_io.f90";
     fortran_polled: "fortran_polled.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
