@@ -176,7 +176,7 @@ impl Thread {
 }
 
 /// The calling thread's stack; empty if unknown.
-fn stack() -> std::ops::Range<u64> {
+pub fn stack() -> std::ops::Range<u64> {
     // SAFETY: the first call initialises the attributes; they are destroyed below.
     unsafe {
         let mut attributes = std::mem::zeroed();

@@ -104,8 +104,12 @@ fn copy(from: u64, to: &mut [u64]) -> bool {
     };
     // SAFETY: the kernel copies into the given words, and fails where nothing is mapped.
     let copied = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    if copied == bytes as isize {
-        return true;
+    if copied >= 0 {
+        return copied == bytes as isize;
+    }
+    // SAFETY: the calling thread's errno.
+    if unsafe { *libc::__errno_location() } == libc::EFAULT {
+        return false;
     }
     // Some containers forbid that call.
     for (at, word) in to.iter_mut().enumerate() {
@@ -142,7 +146,7 @@ mod tests {
     fn here() -> bool {
         let variable = 0u64;
         let sp = (&raw const variable) as u64;
-        is_inside(sp, &(sp..sp + (32 << 10)))
+        is_inside(sp, &crate::thread::stack())
     }
 
     extern "C" fn handler(_: i32) {
@@ -164,5 +168,26 @@ mod tests {
             assert_eq!(SEEN.swap(0, Ordering::Relaxed), 2, "flags {flags}");
             assert!(!here());
         }
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_no_reason_to_crash() {
+        const PAGE: usize = 4096;
+        // SAFETY: two new pages, of which the second goes again.
+        let pages = unsafe {
+            let pages = libc::mmap(
+                std::ptr::null_mut(),
+                2 * PAGE,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(pages, libc::MAP_FAILED);
+            libc::munmap(pages.byte_add(PAGE), PAGE);
+            pages.expose_provenance() as u64
+        };
+        assert!(!is_inside(pages, &(pages..pages + PAGE as u64)));
+        assert!(is_inside(pages, &(pages..pages + 2 * PAGE as u64)));
     }
 }
