@@ -83,6 +83,21 @@ impl Call {
         }
     }
 
+    /// A call that has returned, between these times.
+    pub fn over(
+        thread: *mut Thread,
+        site: CallSite,
+        number: u16,
+        (enter, leave): (u64, u64),
+    ) -> Call {
+        Call {
+            thread,
+            enter,
+            leave,
+            ..Call::outside(site, number)
+        }
+    }
+
     /// Whether the call has no thread state.
     pub fn is_outside(&self) -> bool {
         self.thread.is_null()
@@ -124,16 +139,22 @@ impl Call {
         if self.thread.is_null() {
             return true;
         }
-        // SAFETY: the thread's own state.
-        let thread = unsafe { &mut *self.thread };
-        thread.inside = thread
-            .inside
-            .wrapping_add(self.leave.wrapping_sub(self.enter));
+        self.add_inside();
         let is_recorded = self.claim();
         if is_recorded {
             self.stream().returns();
         }
         is_recorded
+    }
+
+    /// Adds the call to the thread's time in calls.
+    #[inline(always)]
+    pub fn add_inside(&mut self) {
+        // SAFETY: the thread's own state.
+        let thread = unsafe { &mut *self.thread };
+        thread.inside = thread
+            .inside
+            .wrapping_add(self.leave.wrapping_sub(self.enter));
     }
 
     /// Claims the stream for this thread, if the process still records.

@@ -4,7 +4,8 @@
 //! the program asks `dlsym` for it), and `shmem_x` reaches one in `shmem`. The wrapper calls
 //! the real function (`resolve`) between two readings of the clock (`clock`). The call's class
 //! (`classes`) then describes it: a `signature` that repeats, and a record of twelve bytes in
-//! the location's `stream`.
+//! the location's `stream`. The program's own POSIX I/O goes the same way (`posix`), where it
+//! lasts.
 //!
 //! *Constraints.* The program must not notice the collector: nothing here ends, blocks or
 //! changes it. Nothing links against MPI, so the library can be preloaded into any process that
@@ -34,6 +35,7 @@ mod operations;
 mod options;
 mod passed;
 mod periodic;
+mod posix;
 mod presence;
 mod program;
 mod regions;

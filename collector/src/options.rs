@@ -46,6 +46,8 @@ pub struct Options {
     pub file_per: FilePer,
     /// Start paused.
     pub paused: bool,
+    /// Whether POSIX I/O is recorded.
+    pub posix_io: bool,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
     /// Operation map: all instances of its regions are recorded.
@@ -64,6 +66,7 @@ impl Default for Options {
             buffer: 1 << 20,
             file_per: FilePer::Location,
             paused: false,
+            posix_io: true,
             sync_interval: Duration::ZERO,
             operation_map: None,
             log: Level::Warn,
@@ -165,6 +168,19 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| u8::from(options.paused).to_string(),
+    },
+    Row {
+        name: "LAGGARD_POSIX_IO",
+        values: "0 or 1",
+        set: |options, value| {
+            options.posix_io = match value.to_str()? {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| u8::from(options.posix_io).to_string(),
     },
     Row {
         name: "LAGGARD_SYNC_INTERVAL_S",

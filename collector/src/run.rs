@@ -20,6 +20,7 @@ use crate::memory;
 use crate::operations;
 use crate::options::{Mode, Options};
 use crate::periodic;
+use crate::posix;
 use crate::presence;
 use crate::program;
 use crate::request;
@@ -214,8 +215,9 @@ fn record(
     let recorded = prepared.is_ok() && wanted && {
         guard::install();
         let paused = if options.paused { state::PAUSED } else { 0 };
+        let posix = if options.posix_io { posix::ready() } else { 0 };
         // Calls of other threads wait until MPI_Init has returned to the program.
-        STATE.store(state::RECORDING | paused, Ordering::SeqCst);
+        STATE.store(state::RECORDING | paused | posix, Ordering::SeqCst);
         thread::adopt_first(call.site)
     };
     // All ranks take part, even if they cannot write.
@@ -287,6 +289,8 @@ extern "C" fn finalized_at_exit() {
     if IS_CHILD.load(Ordering::Relaxed) || !(recording || is_awaited()) {
         return;
     }
+    // No wrapper of a call stands around what the libraries do now.
+    posix::suspend();
     let site = CallSite {
         ra: 0,
         sp: 0,
@@ -339,6 +343,7 @@ fn note_unseen() {
 
 extern "C" fn library_loaded() {
     lookup::loaded();
+    posix::loaded();
     clock::loaded();
     // SAFETY: the handler only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

@@ -93,17 +93,21 @@ impl Profile {
         self.statistics.iter().map(|s| s.count).sum()
     }
 
-    /// One entry for each operation and call path.
+    /// One entry for each operation and call path, and one more for calls that completed file
+    /// operations.
     pub fn entries(&self) -> Vec<ProfileEntry> {
         let mut entries: Vec<ProfileEntry> = Vec::new();
-        let mut index: FastMap<(u16, u32), usize> = FastMap::default();
+        let mut index: FastMap<(u16, u16, u32), usize> = FastMap::default();
         for (head, s) in self.heads.iter().zip(&self.statistics) {
             if s.count == 0 && s.bytes == 0 || head.flags & flags::PAUSED != 0 {
                 continue;
             }
-            let at = *index.entry((head.operation, head.path)).or_insert_with(|| {
+            let flags = head.flags & flags::ON_FILES;
+            let key = (head.operation, flags, head.path);
+            let at = *index.entry(key).or_insert_with(|| {
                 entries.push(ProfileEntry {
                     operation: head.operation,
+                    flags,
                     call_path: head.path,
                     minimum: u64::MAX,
                     ..ProfileEntry::default()

@@ -34,6 +34,8 @@ pub mod state {
     pub const PAUSED: u32 = 2;
     /// This process records never again.
     pub const OFF: u32 = 4;
+    /// With `RECORDING`: POSIX I/O is recorded, too.
+    pub const POSIX: u32 = 8;
 }
 
 /// How the process treats calls.
@@ -139,6 +141,11 @@ impl Thread {
         self.stack.contains(&sp)
     }
 
+    /// The thread's own stack; empty if unknown.
+    pub fn stack(&self) -> &std::ops::Range<u64> {
+        &self.stack
+    }
+
     /// Whether the active wrapper still exists above a call at `sp`.
     #[cold]
     #[inline(never)]
@@ -169,7 +176,7 @@ impl Thread {
 }
 
 /// The calling thread's stack; empty if unknown.
-fn stack() -> std::ops::Range<u64> {
+pub fn stack() -> std::ops::Range<u64> {
     // SAFETY: the first call initialises the attributes; they are destroyed below.
     unsafe {
         let mut attributes = std::mem::zeroed();

@@ -95,7 +95,7 @@ HELPER void at_serving(int round, int ms)
     } while (0)
 
 /* What a result depends on and the schedule alone does not promise: another rank goes on when this
- * one has come here. They tell each other by files, which nobody records; the ranks of a run have one
+ * one has come here. They tell each other by files, which no pattern is about; the ranks of a run have one
  * parent. */
 enum { MOST_RANKS = 16 };
 

@@ -387,6 +387,45 @@ fn interrupted_by_signals() {
     assert_no_anomalies(&report);
 }
 
+/// POSIX I/O behaves as without the collector, and what waits is recorded as ever.
+fn posix_io(how: &str) {
+    let attack = Attack::new(&format!("posix-io-{how}"), "posix_io.c", &[how]);
+    let report = attack.three_rounds("late_message");
+    assert_no_anomalies(&report);
+    assert_eq!(
+        only_directories(&attack.bench.dir),
+        ["trace"],
+        "traces of children"
+    );
+}
+
+/// Handlers write slowly, also while the allocator is locked: none of it is a record.
+#[test]
+fn writes_in_signal_handlers() {
+    posix_io("signals");
+}
+
+#[test]
+fn writes_of_forked_children() {
+    posix_io("children");
+}
+
+#[test]
+fn results_and_errno_of_posix_io() {
+    posix_io("results");
+}
+
+/// A thread ends in a read, and a handler jumps out of one.
+#[test]
+fn cancelled_in_a_read() {
+    posix_io("cancel");
+}
+
+#[test]
+fn streams_and_descriptors() {
+    posix_io("streams");
+}
+
 #[test]
 fn small_stacks() {
     let attack = Attack::new("small-stacks", "small_stacks.c", &[]);

@@ -33,6 +33,7 @@ programs! {
     empty_messages: "empty_messages.c";
     fortran_mpif: "fortran_mpif.f";
     fortran_mpif_free: "fortran_mpif_free.f90";
+    fortran_posix_io: "fortran_posix_io.f90";
     fortran_polled: "fortran_polled.f90";
     fortran_use_mpi: "fortran_use_mpi.f90";
     fortran_use_mpi_f08: "fortran_use_mpi_f08.f90";
@@ -92,10 +93,13 @@ programs! {
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
     root_cause_chain: "root_cause_chain.c";
+    root_cause_file_request: "root_cause_file_request.c";
     root_cause_fortran: "root_cause_fortran.f90";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
     root_cause_polled: "root_cause_polled.c";
+    root_cause_posix_io: "root_cause_posix_io.c";
+    root_cause_posix_io_near_miss: "root_cause_posix_io_near_miss.c";
     root_cause_post: "root_cause_post.c";
     root_cause_shmem_chain: "root_cause_shmem_chain.c";
     root_cause_shmem_lock: "root_cause_shmem_lock.c";

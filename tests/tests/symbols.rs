@@ -151,6 +151,36 @@ fn every_function_of_shmem_is_exported_or_listed() {
     }
 }
 
+/// Every symbol of the table of POSIX I/O is exported, and the C library has it.
+#[test]
+fn every_function_of_posix_io_is_exported() {
+    macro_rules! symbols {
+        ($($number:literal $name:ident $generic:ident $shape:ident $class:ident $meaning:tt {
+            $($symbol:literal $parameters:tt -> $result:ty;)*
+        })*) => {
+            [$($($symbol),*),*]
+        };
+    }
+    let symbols = laggard_trace::posix_calls!(symbols);
+    let bench = Bench::beside("symbols-posix");
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&bench.library)
+        .output();
+    let text = String::from_utf8_lossy(&output.expect("nm").stdout).into_owned();
+    let ours: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
+    for symbol in symbols {
+        assert!(ours.contains(symbol), "{symbol} is not exported");
+        let name = std::ffi::CString::new(symbol).expect("a name");
+        // SAFETY: a look-up by name.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        assert!(!found.is_null(), "the C library has no {symbol}");
+    }
+}
+
 /// `dlsym` must consist of the jump instructions only: a function with a frame of its own would be
 /// taken for the caller. Whether it does depends on the linker.
 #[test]

@@ -299,8 +299,8 @@ impl Writer<'_> {
     }
 }
 
-/// Attributes for data without OTF2 records: parameters of calls on windows, addresses and values
-/// of OpenSHMEM.
+/// Attributes for data without OTF2 records: parameters of calls on windows, whether files were
+/// waited for, addresses and values of OpenSHMEM.
 fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
     let Some(call) = calls::call(known.operation) else {
         return Told::default();
@@ -328,6 +328,9 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
             return Told::of_memory(None, None, operand).in_vain(Some(0));
         }
         return Told::of_memory(event.address.or(parameter), event.value, operand);
+    }
+    if known.has(flags::ON_FILES) {
+        return Told::of_files();
     }
     let has_parameter = call.shape == Shape::Fence
         || matches!(

@@ -32,6 +32,8 @@ pub struct Scratch {
     completed: Vec<(u32, u32)>,
     /// (thread, post, outcome) of requests that other threads posted.
     elsewhere: Vec<(u32, u32, u32)>,
+    /// Number of requests on both lists that are of file operations.
+    files: usize,
     /// Both lists as records.
     extensions: Vec<Record>,
 }
@@ -120,11 +122,12 @@ impl Scratch {
         let before = self.known.get(i).and_then(Option::as_ref);
         let ended = request::complete(handle, self.variable(i), before, |entry| {
             let otherwise = (!is_as_posted(entry, status)).then_some(*entry);
-            (entry.thread, entry.post, otherwise)
+            (entry.thread, entry.post, entry.is(kind::FILE), otherwise)
         });
-        let Some((poster, post, otherwise)) = ended else {
+        let Some((poster, post, is_file, otherwise)) = ended else {
             return;
         };
+        self.files += usize::from(is_file);
         let outcome = match otherwise {
             Some(entry) => outcome(stream, thread, &entry, status),
             None => 0,
@@ -136,12 +139,14 @@ impl Scratch {
     pub fn settle(&mut self, stream: &mut Stream, thread: u32, handle: usize, status: &MPI_Status) {
         if let Some(entry) = request::settle(handle) {
             let outcome = outcome(stream, thread, &entry, status);
+            self.files += usize::from(entry.is(kind::FILE));
             self.note(stream, thread, (entry.thread, entry.post), outcome);
         }
     }
 
     /// Notes that an active request is freed: no call will complete it.
     pub fn freed(&mut self, stream: &Stream, thread: u32, entry: &Entry) {
+        self.files += usize::from(entry.is(kind::FILE));
         self.note(stream, thread, (entry.thread, entry.post), 0);
     }
 
@@ -212,6 +217,9 @@ fn is_cancelled(status: &MPI_Status) -> bool {
 pub fn record(call: &mut Call, mut raw: Raw) {
     let (enter, leave) = (call.enter, call.leave);
     let (stream, scratch, _) = call.parts();
+    if scratch.files != 0 && scratch.files == scratch.completed.len() + scratch.elsewhere.len() {
+        raw.flags |= flags::ON_FILES;
+    }
     if scratch.elsewhere.is_empty()
         && scratch.completed.len() <= MAX_ENTRIES
         && let Some(list) = stream.completion_list(&scratch.completed)
@@ -249,5 +257,6 @@ pub fn begin(call: &mut Call) -> Raw {
     let (_, scratch, _) = call.parts();
     scratch.completed.clear();
     scratch.elsewhere.clear();
+    scratch.files = 0;
     raw
 }

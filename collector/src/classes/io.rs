@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::constants::{Handle, MPI_PROC_NULL};
 use crate::ffi::{MPI_Comm, MPI_Datatype, MPI_File, MPI_Request};
 use crate::groups::{Kind, NO_ROOT};
+use crate::request::kind;
 use crate::signature::Half;
 
 pub struct Open(MPI_Comm, *const MPI_File);
@@ -127,7 +128,7 @@ impl Operation for OnFile {
         }
         if let Some(request) = self.request {
             raw.flags |= flags::POSTS;
-            post(call, &raw, false, request, 0);
+            post(call, &raw, false, request, kind::FILE);
         }
         if raw.flags & (flags::COLLECTIVE | flags::POSTS) != 0 {
             call.record(&raw);

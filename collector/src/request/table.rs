@@ -19,6 +19,8 @@ pub mod kind {
     pub const SEND: u8 = 16;
     /// Persistent; its start is a non-blocking collective.
     pub const COLLECTIVE: u8 = 32;
+    /// Reads or writes a file.
+    pub const FILE: u8 = 64;
 }
 
 /// The collector's knowledge of a request.

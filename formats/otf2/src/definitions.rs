@@ -21,6 +21,12 @@ pub mod group_kind {
     pub const COMM_SELF: u8 = 6;
 }
 
+/// `OTF2_PARADIGM_UNKNOWN`.
+pub const PARADIGM_UNKNOWN: u8 = 0;
+/// `OTF2_REGION_ROLE_FILE_IO`.
+pub const ROLE_FILE_IO: u8 = 28;
+/// `OTF2_REGION_ROLE_FILE_IO_METADATA`: files opened and closed.
+pub const ROLE_FILE_IO_METADATA: u8 = 39;
 /// `OTF2_PARADIGM_MPI`.
 pub const PARADIGM_MPI: u8 = 4;
 /// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: locations that make calls.

@@ -33,7 +33,8 @@ impl Any {
 }
 
 /// Attributes of calls for data without records in OTF2, 64 bits each. First the parameter of a
-/// call on a window (assertions and lock type, or a displacement). Then, for an OpenSHMEM call,
+/// call on a window (assertions and lock type, or a displacement), or 1 if a call completed file
+/// operations alone. Then, for an OpenSHMEM call,
 /// address, value, and tag with bytes, as in a laggard trace.
 pub const TOLD: [&str; 5] = [
     "laggard::parameter",
@@ -51,6 +52,11 @@ impl Told {
     /// Values for a call on a window.
     pub fn of_window(parameter: i64) -> Told {
         Told([Some(parameter as u64), None, None, None, None])
+    }
+
+    /// Values for a call that completed file operations alone.
+    pub fn of_files() -> Told {
+        Told::of_window(1)
     }
 
     /// Values for an OpenSHMEM call; `operand` is a tag, and bytes.
@@ -79,7 +85,7 @@ impl Told {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Parameter of a call on a window.
+    /// Parameter of a call on a window; 1 of a call that completed file operations alone.
     pub fn parameter(&self) -> Option<i64> {
         self.0[0].map(|parameter| parameter as i64)
     }

@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 pub fn call(name: &[u8]) -> Option<u16> {
     static NUMBERS: OnceLock<FxHashMap<Vec<u8>, u16>> = OnceLock::new();
     let numbers = NUMBERS.get_or_init(|| {
-        let calls = CALLS.iter();
+        // A function of the program may be called `read`.
+        let calls = CALLS.iter().filter(|call| !call.is_posix());
         let named = calls.map(|call| (call.name.to_ascii_lowercase().into_bytes(), call.number));
         named.collect()
     });
@@ -30,6 +31,13 @@ pub fn call(name: &[u8]) -> Option<u16> {
         None => &name[..],
     };
     numbers.get(name).copied()
+}
+
+/// The number of the POSIX call that the name of a region for files means.
+pub fn file_io(name: &[u8]) -> Option<u16> {
+    let mut calls = CALLS.iter().filter(|call| call.is_posix());
+    let found = calls.find(|call| call.name.as_bytes() == name)?;
+    Some(found.number)
 }
 
 #[cfg(test)]
@@ -54,6 +62,19 @@ mod tests {
         }
         let barrier = call(b"shmem_barrier_all").map(laggard_trace::calls::name);
         assert_eq!(barrier, Some("shmem_barrier_all"));
+    }
+
+    #[test]
+    fn files_have_names_of_their_own() {
+        assert_eq!(
+            file_io(b"write").map(laggard_trace::calls::name),
+            Some("write")
+        );
+        assert_eq!((file_io(b"MPI_Send"), file_io(b"writes")), (None, None));
+        assert_eq!(
+            (call(b"read_"), call(b"pread"), call(b"puts")),
+            (None, None, None)
+        );
     }
 
     #[test]

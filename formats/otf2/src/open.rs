@@ -125,10 +125,17 @@ impl Open {
             || generic == Some(GenericType::OneSidedAtomic) && transfer.written == 0
     }
 
+    /// Whether its purpose is to complete requests.
+    fn completes_requests(&self) -> bool {
+        call(self.number).is_some_and(|c| c.generic == GenericType::Completion)
+    }
+
     /// Adds the call's attributes to a part.
     fn add_told(&self, row: &mut Part) {
-        if let Some(parameter) = self.told.parameter() {
-            row.parameter = parameter;
+        match self.told.parameter() {
+            Some(1) if self.completes_requests() => row.flags |= flags::ON_FILES,
+            Some(parameter) => row.parameter = parameter,
+            None => {}
         }
         let waits = call(self.number).is_some_and(|c| c.generic == GenericType::WaitOnValue);
         match self.told.operand() {
@@ -233,7 +240,9 @@ impl Open {
             let is_last = at == last;
             if !is_last {
                 own |= flags::PART;
-            } else if self.tested && self.completes.is_empty() || self.told.off().is_some() {
+            } else if own & flags::ON_FILES == 0
+                && (self.tested && self.completes.is_empty() || self.told.off().is_some())
+            {
                 own |= flags::UNSUCCESSFUL;
             }
             let signature = Signature {

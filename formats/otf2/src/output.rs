@@ -92,10 +92,10 @@ impl<'a> Output<'a> {
 
     /// The profile of all calls so far.
     pub fn profile(&self) -> Vec<ProfileEntry> {
-        let mut profile: BTreeMap<(u16, u32), ProfileEntry> = BTreeMap::new();
+        let mut profile: BTreeMap<(u16, u16, u32), ProfileEntry> = BTreeMap::new();
         let is_call = |of: &&Use| of.flags & flags::PART == 0 && of.sums.count > 0;
         for Use { sums, .. } in self.uses.iter().filter(is_call) {
-            let same = profile.entry((sums.operation, sums.call_path));
+            let same = profile.entry((sums.operation, sums.flags, sums.call_path));
             same.and_modify(|all| add(all, sums)).or_insert(*sums);
         }
         profile.into_values().collect()
@@ -287,6 +287,7 @@ impl<'a> Output<'a> {
         let id = self.uses.len() as u32;
         let nothing = ProfileEntry {
             operation: signature.operation,
+            flags: signature.flags & flags::ON_FILES,
             call_path: signature.call_path,
             minimum: u64::MAX,
             ..ProfileEntry::default()

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use laggard_trace::{Communicator, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, WORLD};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::definitions::{Comm, Definitions, PARADIGM_MPI, THREAD_TYPES, UNDEFINED, group_kind};
+use crate::definitions::{
+    Comm, Definitions, PARADIGM_MPI, ROLE_FILE_IO, ROLE_FILE_IO_METADATA, THREAD_TYPES, UNDEFINED,
+    group_kind,
+};
 use crate::events::{ROOT_NONE, ROOT_SELF, ROOT_THIS_GROUP};
 use crate::names;
 use crate::notes::{Kind, Notes};
@@ -94,7 +97,13 @@ impl World {
         let ranks = processes.len() as u32;
         let meaning = |region: &crate::definitions::Region| {
             let of = |name| names::call(definitions.string(name));
+            let is_file_io = [ROLE_FILE_IO, ROLE_FILE_IO_METADATA].contains(&region.role);
+            let file_io = || {
+                let name = definitions.string(region.name);
+                names::file_io(name).filter(|_| is_file_io)
+            };
             let number = of(region.canonical).or_else(|| of(region.name));
+            let number = number.or_else(file_io);
             number.map_or(Meaning::User, Meaning::Call)
         };
         let regions = definitions.regions.iter();

@@ -131,6 +131,7 @@ fn describe(location: &Location, s: &Signature) -> String {
         (flags::PERSISTENT, "persistent"),
         (flags::COLLECTIVE, "collective"),
         (flags::PAUSED, "paused"),
+        (flags::ON_FILES, "on_files"),
     ];
     let set: Vec<&str> = names
         .iter()

@@ -45,6 +45,8 @@ pub mod flags {
     pub const COLLECTIVE: u16 = 1 << 10;
     /// Made while recording was paused: kept for matching, left out of the profile.
     pub const PAUSED: u16 = 1 << 11;
+    /// All requests that it completed are of file operations.
+    pub const ON_FILES: u16 = 1 << 12;
 }
 
 /// One half of a message, or a collective's root and volume.

@@ -30,8 +30,8 @@ pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
     sums.into_values().collect()
 }
 
-/// Sums by operation and call path.
-type ProfileTable = BTreeMap<(u16, u32), ProfileEntry>;
+/// Sums by operation, whether it completed file operations, and call path.
+type ProfileTable = BTreeMap<(u16, u16, u32), ProfileEntry>;
 
 fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace::Chunk) {
     let signatures = location.definitions.signatures();
@@ -57,14 +57,20 @@ fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace
             bytes: signature.send.bytes.saturating_add(signature.receive.bytes),
             ..ProfileEntry::default()
         };
-        add_entry(sums, (signature.operation, signature.call_path), &one);
+        let flags = signature.flags & laggard_trace::flags::ON_FILES;
+        add_entry(
+            sums,
+            (signature.operation, flags, signature.call_path),
+            &one,
+        );
     }
 }
 
-fn add_entry(sums: &mut ProfileTable, key: (u16, u32), other: &ProfileEntry) {
+fn add_entry(sums: &mut ProfileTable, key: (u16, u16, u32), other: &ProfileEntry) {
     let entry = sums.entry(key).or_insert(ProfileEntry {
         operation: key.0,
-        call_path: key.1,
+        flags: key.1,
+        call_path: key.2,
         minimum: u64::MAX,
         ..ProfileEntry::default()
     });

@@ -43,8 +43,8 @@ pub struct Settled {
     pub unexplained: u64,
 }
 
-/// The accounts of a location with these profile `entries`. Start-up, shut-down and regions of the
-/// program have none.
+/// The accounts of a location with these profile `entries`. Start-up, shut-down, regions of the
+/// program and POSIX I/O have none, and completion of file operations is in none.
 pub fn open(
     entries: &[(u32, Entry)],
     kinds: &Kinds,
@@ -55,15 +55,21 @@ pub fn open(
         let call = calls::call(entry.operation)?;
         let is_end = matches!(call.shape, Shape::Init | Shape::Finalize);
         // A loop of the program may do more than wait.
-        if is_end || call.is_user() || entry.count == 0 {
+        // POSIX I/O takes what it takes: it waits for devices.
+        let is_none = is_end || call.is_user() || call.is_posix();
+        let (count, total) = (
+            entry.count.saturating_sub(entry.on_files.0),
+            entry.total.saturating_sub(entry.on_files.1),
+        );
+        if is_none || count == 0 {
             return None;
         }
         let (cost, most) = kinds.cost(entry, baseline, settings);
         Some(Account {
             operation: entry.operation,
             path: *path,
-            count: entry.count,
-            total: entry.total,
+            count,
+            total,
             cost: cost as u64,
             most: most as u64,
             moving: entry.moving() as u64,

@@ -32,6 +32,21 @@ pub struct Entry {
     pub members: u32,
     /// Span of the participants, if known and the same in all calls.
     pub span: Option<Span>,
+    /// Of these calls, those that completed file operations and nothing else, and their durations.
+    pub on_files: (u64, u64),
+}
+
+impl Entry {
+    /// Adds calls of the same operation and call path.
+    pub fn merge(&mut self, other: &Entry) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.minimum = self.minimum.min(other.minimum);
+        self.maximum = self.maximum.max(other.maximum);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.on_files.0 = self.on_files.0.saturating_add(other.on_files.0);
+        self.on_files.1 = self.on_files.1.saturating_add(other.on_files.1);
+    }
 }
 
 /// Cost of a call on a slow network: this for each step of a message from one member to another,

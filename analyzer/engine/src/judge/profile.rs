@@ -219,33 +219,50 @@ pub fn profile(
     let spans = Spans::new(location, opened);
     let mut entries = Vec::new();
     let mut starting: u64 = 0;
-    for entry in profile_of(location) {
+    let recorded = profile_of(location);
+    // Two entries may then be about one operation and call path.
+    let has_on_files = recorded.iter().any(|entry| entry.flags != 0);
+    for entry in recorded {
         if is_init(entry.operation) {
             starting = starting.saturating_add(entry.total);
         } else {
-            let inside = &mut times.inside[TimeClass::of(entry.operation) as usize];
+            let class = TimeClass::of_call(entry.operation, entry.flags);
+            let inside = &mut times.inside[class as usize];
             *inside = inside.saturating_add(ns(entry.total));
         }
         times.calls = times.calls.saturating_add(entry.count);
-        entries.push((
-            entry.call_path,
-            Entry {
-                operation: entry.operation,
-                count: entry.count,
-                total: ns(entry.total),
-                minimum: ns(entry.minimum),
-                maximum: ns(entry.maximum),
-                bytes: entry.bytes,
-                members: match calls::call(entry.operation).map(|call| call.shape) {
-                    Some(Shape::Single) | None => 2,
-                    Some(_) => members
-                        .get(&(entry.operation, entry.call_path))
-                        .copied()
-                        .unwrap_or(location.header.ranks),
-                },
-                span: spans.of(entry.operation, entry.call_path),
+        let is_on_files = entry.flags & flags::ON_FILES != 0;
+        let more = Entry {
+            operation: entry.operation,
+            count: entry.count,
+            total: ns(entry.total),
+            minimum: ns(entry.minimum),
+            maximum: ns(entry.maximum),
+            bytes: entry.bytes,
+            members: match calls::call(entry.operation).map(|call| call.shape) {
+                Some(Shape::Single) | None => 2,
+                Some(_) => members
+                    .get(&(entry.operation, entry.call_path))
+                    .copied()
+                    .unwrap_or(location.header.ranks),
             },
-        ));
+            span: spans.of(entry.operation, entry.call_path),
+            on_files: match is_on_files {
+                true => (entry.count, ns(entry.total)),
+                false => (0, 0),
+            },
+        };
+        let same = |(path, known): &&mut (u32, Entry)| {
+            *path == entry.call_path && known.operation == entry.operation
+        };
+        let known = match has_on_files {
+            true => entries.iter_mut().find(same),
+            false => None,
+        };
+        match known {
+            Some((_, known)) => known.merge(&more),
+            None => entries.push((entry.call_path, more)),
+        }
     }
     let ends = bounds.ends(clock, starting, stopped);
     (times.startup, times.shutdown) = (ends.startup, ends.shutdown);

@@ -21,7 +21,15 @@ pub enum TimeClass {
 }
 
 impl TimeClass {
-    /// The class of a call.
+    /// The class of a call with these flags.
+    pub fn of_call(number: u16, flags: u16) -> TimeClass {
+        match flags & flags::ON_FILES {
+            0 => TimeClass::of(number),
+            _ => TimeClass::Io,
+        }
+    }
+
+    /// The class of a call, whatever it completes.
     pub fn of(number: u16) -> TimeClass {
         match calls::call(number).map_or(GenericType::Setup, |call| call.generic) {
             GenericType::GroupSync
@@ -208,7 +216,7 @@ impl Row {
             operation: signature.operation,
             flags: signature.flags,
             shape: call.shape,
-            class: TimeClass::of(signature.operation),
+            class: TimeClass::of_call(signature.operation, signature.flags),
             step: match (signature.flags & matters, signature.completes, role, memory) {
                 (0, 0, Role::None, Memory::Nothing) => Step::Nothing,
                 _ => Step::General,

@@ -1,5 +1,6 @@
 //! The calls that a trace can name: number, name, generic type and shape.
 
+mod posix;
 mod shmem;
 mod table;
 pub mod user;
@@ -123,7 +124,7 @@ pub enum Shape {
 pub struct Call {
     /// Number in traces.
     pub number: u16,
-    /// Name in `mpi.h` or `shmem.h`.
+    /// Name in `mpi.h` or `shmem.h`, or of a POSIX function.
     pub name: &'static str,
     /// Generic operation type.
     pub generic: GenericType,
@@ -167,6 +168,25 @@ pub mod number {
     pub use super::standard::number::*;
 }
 
+/// POSIX I/O.
+mod files {
+    use super::{Call, GenericType, Shape};
+
+    macro_rules! rows {
+        ($($number:literal $name:ident $generic:ident $shape:ident $class:ident $meaning:tt
+            $symbols:tt)*) => {
+            pub const CALLS: &[Call] = &[$(Call {
+                number: $number,
+                name: stringify!($name),
+                generic: GenericType::$generic,
+                shape: Shape::$shape,
+            },)*];
+        };
+    }
+
+    crate::posix_calls!(rows);
+}
+
 /// The functions of OpenSHMEM, family by family.
 mod families {
     use super::{Call, GenericType, Shape};
@@ -197,7 +217,12 @@ mod families {
 
 /// Rows of the tables, in the order of their numbers.
 const TABLES: &[&[&[Call]]] = &[
-    &[standard::CALLS, extension::CALLS, persistent::CALLS],
+    &[
+        standard::CALLS,
+        extension::CALLS,
+        persistent::CALLS,
+        files::CALLS,
+    ],
     families::FAMILIES,
 ];
 
@@ -236,6 +261,8 @@ const fn count(tables: &[&[&[Call]]]) -> usize {
 
 /// Upper bound of all numbers.
 pub const NUMBERS: usize = 8192;
+/// First number of a function of POSIX I/O; that of regions is the first one behind them.
+const FIRST_OF_POSIX: u16 = 600;
 /// First number of an OpenSHMEM function.
 pub const FIRST_OF_SHMEM: u16 = 1024;
 
@@ -268,6 +295,11 @@ impl Call {
     /// Whether it is a function of OpenSHMEM.
     pub fn is_shmem(&self) -> bool {
         (FIRST_OF_SHMEM as usize..NUMBERS).contains(&usize::from(self.number))
+    }
+
+    /// Whether it is POSIX I/O, which belongs to neither MPI nor OpenSHMEM.
+    pub fn is_posix(&self) -> bool {
+        (FIRST_OF_POSIX..user::REGION).contains(&self.number)
     }
 
     /// Whether it is a region of the program.
@@ -317,6 +349,17 @@ mod tests {
                 .all(|row| call(row.number).unwrap().name == row.name)
         );
         assert!(call(0).is_none() && call(u16::MAX).is_none());
+    }
+
+    #[test]
+    fn posix_calls_are_of_no_library() {
+        let (write, region) = (call(608).unwrap(), call(user::REGION).unwrap());
+        assert_eq!((write.name, write.generic), ("write", GenericType::Io));
+        assert!(write.is_posix() && !write.is_shmem() && !write.is_user());
+        assert!(!region.is_posix() && !CALLS[0].is_posix());
+        let io = CALLS.iter().filter(|call| call.is_posix());
+        assert!(io.clone().count() > 20);
+        assert!(io.clone().all(|call| call.generic == GenericType::Io));
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub fn read(
                 continue;
             }
             fit = fit.max(if enter == at { Fit::Exact } else { Fit::Calls });
-            let kind = match TimeClass::of(signature.operation) {
+            let kind = match TimeClass::of_call(signature.operation, signature.flags) {
                 TimeClass::Communication | TimeClass::Setup => Kind::Communication,
                 TimeClass::Synchronization => Kind::Synchronization,
                 TimeClass::Io => Kind::Io,
