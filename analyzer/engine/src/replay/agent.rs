@@ -172,7 +172,7 @@ impl<'a> Agent<'a> {
                 .flat_map(|r| &mut r.messages.asker.charged)
             {
                 let trail = charged.trail.iter_mut();
-                trail.for_each(|trail| links.extend(trail.drain()));
+                trail.for_each(|trail| trail.drain(|trail| links.extend(trail)));
             }
             links.end_round(until);
         }

@@ -55,7 +55,7 @@ impl<'a> Along<'a> {
             thread: walked.thread,
             moved: moved.collect(),
             stream,
-            columns: Columns::default(),
+            columns: Columns::without_look_back(),
             activities: walked.activities,
             all: walked.spent,
             on_path: Vec::new(),

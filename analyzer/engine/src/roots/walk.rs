@@ -201,7 +201,7 @@ impl<'a> Walker<'a> {
         Walker {
             thread,
             stream: Stream::new(thread.stream.location(), clock),
-            columns: Columns::default(),
+            columns: Columns::without_look_back(),
             activities: Activities::default(),
             sums: Sums::default(),
             ended: Vec::new(),

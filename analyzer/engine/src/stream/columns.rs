@@ -29,11 +29,27 @@ pub struct Columns {
     pub first: usize,
     /// Number, in the location's whole trace, of the call at position 0.
     pub number: u64,
+    /// Whether no calls are kept for look-back.
+    forgets: bool,
 }
 
 impl Columns {
+    /// Columns that have the calls of one slab, and none from before.
+    pub fn without_look_back() -> Columns {
+        Columns {
+            forgets: true,
+            ..Columns::default()
+        }
+    }
+
     /// Drops the last slab's calls except the look-back.
     pub(crate) fn turn(&mut self) {
+        if self.forgets {
+            self.number += self.enter.len() as u64;
+            self.enter.clear();
+            self.leave.clear();
+            self.signature.clear();
+        }
         // Several small slabs are moved at once.
         if self.enter.len() > 2 * KEPT {
             let drop = self.enter.len() - KEPT;

@@ -109,8 +109,11 @@ impl Link {
 }
 
 impl Trail {
-    /// The links since the last call.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, Link> {
-        self.0.drain(..)
+    /// Hands over the links since the last call. Only memory for as many is kept: there may be many
+    /// ranks.
+    pub fn drain(&mut self, to: impl FnOnce(std::vec::Drain<'_, Link>)) {
+        let count = self.0.len();
+        to(self.0.drain(..));
+        self.0.shrink_to(count);
     }
 }

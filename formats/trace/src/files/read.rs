@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use memmap2::{Mmap, MmapOptions};
 use zerocopy::FromBytes;
@@ -54,7 +56,14 @@ pub struct Location {
     pub is_outside: bool,
     /// Damage of the file.
     pub damage: Vec<Damage>,
+    /// By chunk: whether its checksum holds, once somebody asked.
+    verdicts: OnceLock<Box<[AtomicU8]>>,
 }
+
+/// Verdicts on a chunk.
+const UNKNOWN: u8 = 0;
+const SOUND: u8 = 1;
+const WRONG: u8 = 2;
 
 /// Storage of a location's bytes.
 #[derive(Debug)]
@@ -168,6 +177,7 @@ impl Location {
             open_call: None,
             is_outside: false,
             damage: Vec::new(),
+            verdicts: OnceLock::new(),
         };
         location.walk();
         location.definitions.shrink();
@@ -221,12 +231,32 @@ impl Location {
             .unwrap_or(&[])
     }
 
-    /// Whether the chunk's checksum holds (unsealed chunks have none). Reads all of it.
+    /// Whether the chunk's checksum holds (unsealed chunks have none). The first time, reads all of
+    /// it.
     pub fn verify(&self, chunk: &Chunk) -> bool {
         self.fetch(chunk);
         if !chunk.sealed {
             return true;
         }
+        let unknown = || self.chunks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect();
+        let verdicts: &Box<[AtomicU8]> = self.verdicts.get_or_init(unknown);
+        let at = self
+            .chunks
+            .binary_search_by_key(&chunk.offset, |known| known.offset);
+        let verdict = at.ok().and_then(|at| verdicts.get(at));
+        match verdict.map(|verdict| verdict.load(Relaxed)) {
+            Some(WRONG) => return false,
+            Some(SOUND) => return true,
+            _ => {}
+        }
+        let is_sound = self.is_sound(chunk);
+        if let Some(verdict) = verdict {
+            verdict.store(if is_sound { SOUND } else { WRONG }, Relaxed);
+        }
+        is_sound
+    }
+
+    fn is_sound(&self, chunk: &Chunk) -> bool {
         let bytes = self.at(chunk.offset);
         let Some(header) = header_at(bytes, 0) else {
             return false;
