@@ -366,6 +366,7 @@ mod tests {
             bytes: 0,
             members: 2,
             span: None,
+            on_files: (0, 0),
         }
     }
 
