@@ -21,6 +21,7 @@ mod path;
 mod place;
 mod reader;
 mod replay;
+mod rests;
 mod scenario;
 mod shares;
 mod slabs;
@@ -73,8 +74,7 @@ fn predicted(
     let mut all: Option<Prediction> = None;
     for (part, mut effects) in parts {
         if effects.needs_rests() {
-            let recorded = replay::replay(events, graph, &Effects::default(), false)?;
-            effects.learn(events, &recorded.rests);
+            effects.learn(events, &rests::rests(events, graph)?);
         }
         let replayed = replay::replay(events, graph, &effects, is_whole)?;
         let found = outcome::prediction(events, part, &replayed);
