@@ -155,6 +155,8 @@ fn mistakes_are_told() {
     refused(&["--speed-up", "mian=2"], 1, "main");
     refused(&["--without-cause", "1"], 1, "laggard analyze");
     refused(&["--scenario", "none.toml"], 1, "none.toml");
+    refused(&["--baseline", "none.json"], 1, "none.json");
+    refused(&["--no-barrier", "main"], 1, "no barrier at main");
     write("[a]\nspeed_up = \"main=2\"\n[b]\nspeed_down = \"x\"\n");
     refused(&["--scenario", "s.toml"], 1, "s.toml:4: b: speed_down");
     refused(&[], 2, "--speed-up");

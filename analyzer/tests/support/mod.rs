@@ -309,7 +309,7 @@ impl Calls {
 
     /// The same looks of this signature, 100 us each.
     pub fn looks_at(&mut self, line: u32, signature: Signature, from: u64, until: u64) {
-        let begins = (from..until).step_by(100_000 as usize);
+        let begins = (from..until).step_by(100_000);
         begins.for_each(|begin| self.call(line, signature, begin, begin + 100_000));
     }
 

@@ -10,7 +10,7 @@ use crate::{Change, Scenario, predicted};
 
 /// Root causes that are answered, the largest first.
 const FIRST: usize = 10;
-/// Size of the largest trace for which that is done: a call takes some 12 bytes, and 0.3 to 0.5 us for all
+/// Size of the largest trace for which that is done: a call takes some 12 bytes, and 0.5 us for all
 /// root causes together.
 const MOST_BYTES: u64 = 256 << 20;
 /// Of a cause's waiting: if more looking than that stays as recorded, its gain is unknown.

@@ -45,6 +45,8 @@ pub struct Consumer {
     pub location: u32,
     /// Whether a sender depends on its receiver.
     pub is_late_receiver: bool,
+    /// When the junction was there, ns.
+    pub time: i64,
 }
 
 impl Provider {
@@ -68,6 +70,7 @@ impl Consumer {
             number: row[1],
             location: row[2] as u32,
             is_late_receiver: row[3] != 0,
+            time: row[4] as i64,
         }
     }
 }
@@ -168,7 +171,8 @@ impl<'e> Graph<'e> {
     fn consume(&mut self, leave: i64, consumer: Consumer) {
         let late = u64::from(consumer.is_late_receiver);
         let location = u64::from(consumer.location);
-        let row = [consumer.junction, consumer.number, location, late, 0];
+        let time = consumer.time as u64;
+        let row = [consumer.junction, consumer.number, location, late, time];
         self.consumers.put(leave, row);
     }
 
@@ -201,6 +205,7 @@ impl<'e> Graph<'e> {
                 number: waiting,
                 location: waiter,
                 is_late_receiver,
+                time,
             },
         );
     }
@@ -249,6 +254,7 @@ impl<'e> Graph<'e> {
                     number: done.number,
                     location,
                     is_late_receiver: false,
+                    time: last,
                 },
             );
         }
@@ -300,6 +306,7 @@ impl<'e> Graph<'e> {
                         number: done.number,
                         location: member.location,
                         is_late_receiver: false,
+                        time: latest,
                     },
                 );
             }

@@ -2,10 +2,12 @@
 //!
 //! *Data flow.* `Graph` learns from [`Events::join`] which moments of other
 //! locations each call depends on. `replay` gives all calls new times, for all
-//! scenarios at once. [`predict`] says what that means for the run.
+//! scenarios at once, in one sweep, and a second one finds what lies on their critical paths.
+//! [`predict`] says what that means for the run.
 //!
 //! *Constraints.* One process. Memory does not grow with the trace, but for 16 bytes for each
-//! instance of a region that a scenario names. The order of matching stays as recorded: which
+//! instance of a region that a scenario names, and for each time that a critical path goes on with
+//! another location. The order of matching stays as recorded: which
 //! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -21,6 +23,7 @@ mod path;
 mod place;
 mod reader;
 mod replay;
+mod rests;
 mod scenario;
 mod shares;
 mod slabs;
@@ -73,8 +76,7 @@ fn predicted(
     let mut all: Option<Prediction> = None;
     for (part, mut effects) in parts {
         if effects.needs_rests() {
-            let recorded = replay::replay(events, graph, &Effects::default(), false)?;
-            effects.learn(events, &recorded.rests);
+            effects.learn(events, &rests::rests(events, graph)?);
         }
         let replayed = replay::replay(events, graph, &effects, is_whole)?;
         let found = outcome::prediction(events, part, &replayed);

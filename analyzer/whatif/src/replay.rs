@@ -34,7 +34,6 @@ use crate::junctions::Junctions;
 use crate::lane::{Known, Lane, Times};
 use crate::path::{Along, Jumps};
 use crate::reader::{Call, Site};
-use crate::shares::Rests;
 
 /// A waiting call, and the late one: its location and what it is.
 pub type WaitKey = (Site, (u32, Site));
@@ -45,8 +44,6 @@ pub struct Replayed {
     pub lanes: Vec<Times>,
     /// Only if all is replayed.
     pub waits: FxHashMap<WaitKey, Vec<i64>>,
-    /// Only if nothing is changed.
-    pub rests: Rests,
     /// Enters and leaves that a replay without changes does not reproduce.
     pub wrong: u64,
     /// Calls that had to go on without what they depend on.
@@ -131,7 +128,6 @@ fn sweep(
             columns,
             lanes: Vec::new(),
             waits: FxHashMap::default(),
-            rests: Rests::default(),
             wrong: 0,
             given_way: 0,
             stuck: 0,

@@ -329,6 +329,8 @@ mod tests {
             ("\nbalance = \"x\"\n", 2, "no scenario"),
             ("[a]\n", 1, "nothing"),
             ("[a]\nbalance = true\n", 2, "text"),
+            ("[a]\n\nnetwork = \"speed=2\"\n", 3, "no-late-receivers"),
+            ("[a]\ncombine = [\"x\", \"\"]\n", 2, "place"),
         ] {
             let (line, why) = Scenario::parse(text).unwrap_err();
             assert!(line == at && why.contains(word), "{text}: {line}: {why}");

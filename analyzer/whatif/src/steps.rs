@@ -154,10 +154,6 @@ impl Sweep<'_> {
     /// Ends a call that takes `rest` by itself, ns, after what it depends on, if it does.
     fn end(&mut self, lane: &mut Lane, call: &Call, depends: bool, rest: i64) {
         let known = self.known(lane, call);
-        if self.columns.scenarios == 0 {
-            let rests = &mut self.replayed.rests;
-            *rests.entry((lane.location, call.kind.site)).or_default() += rest;
-        }
         let changed = Changed {
             gone: known.changed.gone | self.repeated(lane, call, known.changed.combined),
             ..known.changed
