@@ -127,6 +127,7 @@ fn root_causes_need_room() {
             found.hints = Vec::new();
         }
         assert_eq!((&without.root_causes, without.untraced_s), (&None, None));
+        assert_eq!(without.unlisted_s, None);
         assert_eq!(without.bottlenecks, whole.bottlenecks);
         let said = without
             .anomalies

@@ -89,7 +89,7 @@ impl Came {
     /// Adds the costs put on a wait to others.
     fn use_up(&mut self, index: u32, costs: &mut Costs) {
         let place = &mut self.places[index as usize];
-        let (begin, end) = std::mem::replace(place, (0, 0));
+        let (begin, end) = std::mem::take(place);
         let own = &self.costs[begin as usize..end as usize];
         own.iter().for_each(|cost| merge(costs, cost));
     }
