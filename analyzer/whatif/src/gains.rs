@@ -12,7 +12,7 @@ use crate::{Change, Scenario, predicted};
 const FIRST: usize = 10;
 /// Size of the largest trace for which that is done: a call takes some 12 bytes, and 0.5 us for all
 /// root causes together.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 /// Of a cause's waiting: if more looking than that stays as recorded, its gain is unknown.
 const MOST_LOOKING: f64 = 0.1;
 

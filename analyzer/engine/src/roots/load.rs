@@ -46,7 +46,7 @@ impl Load {
             } else {
                 (bin as i64 + 1) * self.width
             };
-            let time = count * end.saturating_sub(begin).max(0);
+            let time = count.saturating_mul(end.saturating_sub(begin).max(0));
             self.busy[bin] = self.busy[bin].saturating_add(time);
         }
     }
@@ -62,7 +62,7 @@ impl Load {
         let locations = i128::from(locations.max(1));
         let (mut sum, mut sums, mut rates) = (0, Vec::new(), Vec::new());
         for (at, &busy) in (0..).zip(&self.busy) {
-            let length = (end - at * self.width).clamp(0, self.width);
+            let length = end.saturating_sub(at * self.width).clamp(0, self.width);
             let all = locations * i128::from(length);
             let idle = (all - i128::from(busy)).max(0) * (locations - 1);
             let rate = match all {
