@@ -58,6 +58,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             cost_s: None,
             ..OperationTimes::default()
         }],
+        messages: None,
         root_causes: None,
         untraced_s: None,
         unlisted_s: None,

@@ -30,7 +30,7 @@ pub struct Columns {
     /// Number, in the location's whole trace, of the call at position 0.
     pub number: u64,
     /// Whether no calls are kept for look-back.
-    forgets: bool,
+    pub(crate) forgets: bool,
 }
 
 impl Columns {
