@@ -608,7 +608,7 @@ mod tests {
             &["scale", "a", "b", "--scaling", "some"],
             &["what-if", "d"],
             &["what-if", "d", "--speed-up", "solve"],
-            &["what-if", "d", "--network", "bandwidth=2"],
+            &["what-if", "d", "--network", "jitter=2"],
             &["what-if", "d", "--without-cause", "0"],
             &["frobnicate"],
         ] {

@@ -94,8 +94,6 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Members with a trace, in all agents.
     pub expected: Vec<u32>,
-    /// By group: whether a member has no trace.
-    pub missed: Vec<bool>,
     /// Neighbours in communicators with a topology.
     pub topology: Topology,
     lines: Vec<Line>,
@@ -121,7 +119,6 @@ impl Groups {
         let lines = groups.iter().map(|_| Line::default()).collect();
         Groups {
             groups,
-            missed: vec![false; expected.len()],
             expected,
             topology,
             lines,
@@ -261,11 +258,16 @@ impl Groups {
         }
     }
 
+    /// Whether a member of a group has no trace.
+    pub fn is_missed(&self, group: u32) -> bool {
+        let group = group as usize;
+        self.groups[group].size > self.expected[group]
+    }
+
     /// A settled collective.
     pub fn whole<'i>(&'i self, instance: &'i Instance, group: u32) -> Whole<'i> {
-        let is_missed = self.missed.get(group as usize).copied();
         Whole {
-            is_missed: is_missed.unwrap_or(false),
+            is_missed: self.is_missed(group),
             ..instance.whole(&self.topology, self.shares)
         }
     }

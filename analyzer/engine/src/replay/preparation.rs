@@ -60,9 +60,9 @@ impl Judged {
         })
     }
 
-    /// Notes the groups with a member without a trace, and in the profile the calls in them.
+    /// Notes in the profile the calls in groups with a member without a trace.
     pub fn note_missing_members(&mut self, opened: &Opened, profiled: &[Profiled]) {
-        let (numbers, groups) = (&self.numbers, &mut self.groups);
+        let (numbers, groups) = (&self.numbers, &self.groups);
         note_missing_members(
             &opened.locations,
             profiled,
@@ -219,31 +219,27 @@ pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) 
     members
         .iter()
         .for_each(|&(number, _)| list[number as usize].local += 1);
-    let expected = expected(job, &list);
+    let expected = expected(job, &mut list);
     let topology = Topology::gather(job, locations);
     (numbers, Groups::new(list, expected, topology))
 }
 
-/// Notes the groups with a member without a trace, and in the profile the calls in them.
+/// Notes in the profile the calls in groups with a member without a trace.
 fn note_missing_members(
     locations: &[Location],
     profiled: &[Profiled],
     numbers: &Interner<u64>,
-    groups: &mut Groups,
+    groups: &Groups,
     profile: &mut Profile,
 ) {
     for (location, profiled) in locations.iter().zip(profiled) {
-        let sizes = sizes(location);
         for signature in location.definitions.signatures() {
             let Some(number) = numbers.find(&signature.group) else {
                 continue;
             };
-            let traced = groups.expected[number as usize];
-            let size = sizes.get(&signature.group);
-            if !signature.has(flags::COLLECTIVE) || size.is_none_or(|&size| size <= traced) {
+            if !signature.has(flags::COLLECTIVE) || !groups.is_missed(number) {
                 continue;
             }
-            groups.missed[number as usize] = true;
             let path = profiled.paths.get(signature.call_path as usize);
             if let Some(sums) = path.and_then(|path| profile.get_mut(&(signature.operation, *path)))
             {
@@ -253,30 +249,35 @@ fn note_missing_members(
     }
 }
 
-/// Number of members of each group with a trace, in all agents.
-pub fn expected(job: &dyn Job, list: &[Group]) -> Vec<u32> {
+/// Number of members of each group with a trace, in all agents. Sizes of groups become what any of
+/// them knows.
+pub fn expected(job: &dyn Job, list: &mut [Group]) -> Vec<u32> {
     let agents = job.agents();
     let mut asking: Vec<Counting> = (0..agents).map(|_| Counting::default()).collect();
     let mut order: Vec<(usize, usize)> = Vec::new();
-    for group in list {
+    for group in &*list {
         let agent = owner(group.id, 0, agents);
         order.push((agent, asking[agent].counts.len()));
-        asking[agent]
-            .counts
-            .push([group.id, u64::from(group.local)]);
+        let (local, size) = (u64::from(group.local), u64::from(group.size));
+        asking[agent].counts.push([group.id, local, size]);
     }
     let mut received = exchange(job, &mut asking);
-    let mut sums: FxHashMap<u64, u64> = FxHashMap::default();
-    for [id, local] in received.iter().flat_map(|parcel| &parcel.counts) {
-        *sums.entry(*id).or_default() += local;
+    let mut sums: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
+    for [id, local, size] in received.iter().flat_map(|parcel| &parcel.counts) {
+        let sum = sums.entry(*id).or_default();
+        *sum = (sum.0 + local, sum.1.max(*size));
     }
-    for [id, count] in received.iter_mut().flat_map(|parcel| &mut parcel.counts) {
-        *count = sums[id];
+    for [id, local, size] in received.iter_mut().flat_map(|parcel| &mut parcel.counts) {
+        (*local, *size) = sums[id];
     }
     let answers = exchange(job, &mut received);
-    let answer = |&(agent, at): &(usize, usize)| answers[agent].counts.get(at);
-    order
+    let answers = order
         .iter()
-        .map(|at| answer(at).map_or(0, |count| count[1] as u32))
-        .collect()
+        .map(|&(agent, at)| answers[agent].counts.get(at));
+    let known = answers.zip(list).map(|(answer, group)| {
+        let [_, local, size] = answer.copied().unwrap_or_default();
+        group.size = group.size.max(size as u32);
+        local as u32
+    });
+    known.collect()
 }

@@ -343,10 +343,10 @@ parcels! {
         /// One entry: whether they use locks of OpenSHMEM, and of all windows, 1 or 0.
         locks: [u64; 2],
     }
-    /// Members per group: (group, count).
+    /// Members per group: (group, those with a trace, all).
     Counting {
-        /// Pairs.
-        counts: [u64; 2],
+        /// Groups.
+        counts: [u64; 3],
     }
 }
 
