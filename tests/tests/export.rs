@@ -113,7 +113,7 @@ fn tables_are_what_two_other_libraries_read() {
     let tables = tables.as_object().expect("tables");
     let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
     let rows = |table: &str| number(&tables[table]["duckdb"]["rows"]);
-    assert_eq!(tables.len(), 13);
+    assert_eq!(tables.len(), 14);
     for (name, table) in tables {
         assert_eq!(table["pyarrow"], table["duckdb"], "{name}");
         assert_eq!(table["same_in_arrow"], Value::Bool(true), "{name}");
@@ -143,6 +143,9 @@ fn tables_are_what_two_other_libraries_read() {
     assert_eq!(rows("root_causes"), roots.len() as u64);
     let victims = roots.iter().map(|root| list(root, "victims"));
     assert_eq!(rows("victims"), victims.sum::<u64>());
+    let path = list(&report["critical_path"], "profile");
+    assert_eq!(rows("critical_path"), path);
+    assert!(path > 0);
     // Findings and waits name theirs: rc1 is 1.
     let first = report["bottlenecks"].as_array().expect("findings").iter();
     let first = first.filter_map(|found| found["root_causes"][0]["id"].as_str());

@@ -8,10 +8,10 @@ use laggard_engine::events::{Events, Operation, Operations, Outcome, RegionKind}
 use laggard_patterns::PatternId;
 use laggard_report::layout::GLUE;
 use laggard_report::units::count;
-use laggard_report::{Bottleneck, Report, RootCause, SourceLocation, words};
+use laggard_report::{Bottleneck, PathRow as OnPath, Report, RootCause, SourceLocation, words};
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
-    OperationRow, ProfileRow, RegionRow, RootCauseRow, Rows, Tables, VictimRow,
+    OperationRow, PathRow, ProfileRow, RegionRow, RootCauseRow, Rows, Tables, VictimRow,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -39,6 +39,7 @@ pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -
     let roots = Roots::new(events, report);
     findings(&tables, report)?;
     root_causes(&tables, &roots)?;
+    critical_path(&tables, report)?;
     profile(&tables, events)?;
     regions(&tables, events)?;
     let join = || {
@@ -384,7 +385,45 @@ fn root_cause_row(number: u32, root: &RootCause) -> RootCauseRow {
         indirect_s: root.indirect_s,
         severity_s: root.severity_s,
         percent: root.percent,
+        gain_s: root.gain_s,
+        gain_percent: root.gain_percent,
         what: words::root_cause(root).replace(GLUE, " "),
+    }
+}
+
+/// The activities of the critical path.
+fn critical_path(tables: &Tables, report: &Report) -> Result<()> {
+    let (mut table, mut rows) = (tables.table::<PathRow>()?, Rows::default());
+    let path = report.critical_path.iter().flat_map(|path| &path.profile);
+    for activity in path {
+        rows.push(path_row(activity));
+        rows.flush(&mut table, false)?;
+    }
+    rows.flush(&mut table, true)?;
+    table.finish()?;
+    Ok(())
+}
+
+fn path_row(activity: &OnPath) -> PathRow {
+    let (place, until) = (&activity.location, activity.until.as_ref());
+    let end = until.map(|until| &until.location);
+    PathRow {
+        kind: activity.kind.clone(),
+        call: known(&activity.operation),
+        file: known(&place.file),
+        line: known_line(place.line),
+        function: known(&place.function),
+        frames: known(&place.callpath.join(" > ")),
+        until_call: until.map(|until| until.operation.clone()),
+        until_file: end.and_then(|end| known(&end.file)),
+        until_line: end.and_then(|end| known_line(end.line)),
+        until_function: end.and_then(|end| known(&end.function)),
+        until_frames: end.and_then(|end| known(&end.callpath.join(" > "))),
+        seconds: activity.seconds,
+        share: activity.share,
+        weight_share: activity.weight_share,
+        imbalance_s: activity.imbalance_s,
+        impact_s: activity.impact_s,
     }
 }
 
