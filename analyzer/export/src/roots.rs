@@ -131,8 +131,13 @@ impl<'r> Roots<'r> {
         });
     }
 
+    /// Whether a rank is among those of any root cause.
+    pub fn has_rank(&self, rank: u32) -> bool {
+        self.all.iter().any(|root| has_rank(&root.rank_set, rank))
+    }
+
     /// Follows the calls of a rank.
-    pub fn follow(&self, rank: u32) -> Follower<'_> {
+    fn follow(&self, rank: u32) -> Follower<'_> {
         Follower {
             roots: self,
             rank,
