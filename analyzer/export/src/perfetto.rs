@@ -79,7 +79,7 @@ pub fn perfetto(
         selection: &selection,
         links: &links,
         path,
-        names: vec![String::new(); events.locations()],
+        names: (0..events.locations()).map(|at| name(events, at)).collect(),
         received: writer.prepare(&received)?,
         started: writer.prepare(&started)?,
         lost: writer.value_name("lost (ns)")?,
@@ -112,6 +112,15 @@ pub fn perfetto(
 
 fn track_of(location: usize) -> u64 {
     FIRST + location as u64
+}
+
+/// `rank 3`; of further threads `rank 3, thread 1`.
+fn name(events: &Events, location: usize) -> String {
+    let place = events.place(location);
+    match place.thread {
+        0 => format!("rank {}", place.rank),
+        thread => format!("rank {}, thread {thread}", place.rank),
+    }
 }
 
 /// Details of a call.
@@ -230,13 +239,6 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         }
         // The first thread of a rank that has something to draw is on the rank's own track, the
         // others below it.
-        for (at, name) in self.names.iter_mut().enumerate() {
-            let place = self.events.place(at);
-            *name = match place.thread {
-                0 => format!("rank {}", place.rank),
-                thread => format!("rank {}, thread {thread}", place.rank),
-            };
-        }
         let mut of_rank: Option<(u32, u64)> = None;
         for (at, _) in drawn
             .iter()
