@@ -149,6 +149,18 @@ impl Waits {
         }
     }
 
+    /// The waits of a slab, in the order in which they came.
+    fn of_slab(&mut self, slab: usize) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        for &piece in &self.pieces[slab] {
+            let bytes = self.spill.get(piece);
+            rows.extend(bytes.as_chunks().0.iter().map(Row::unpack));
+        }
+        let recent = self.recent.iter();
+        rows.extend(recent.filter(|row| slab_of(&self.borders, row.time) == slab));
+        rows
+    }
+
     /// The path, from the run's begin to its end.
     ///
     /// # Errors
@@ -163,17 +175,13 @@ impl Waits {
         if self.pieces.iter().any(|pieces| !pieces.is_empty()) {
             self.put_away();
         }
-        let slabs = std::mem::take(&mut self.pieces);
-        for (slab, pieces) in slabs.iter().enumerate().rev() {
-            let mut rows = Vec::new();
-            for &piece in pieces {
-                let bytes = self.spill.get(piece);
-                rows.extend(bytes.as_chunks().0.iter().map(Row::unpack));
-            }
-            let is_here = |time: i64| slab_of(&self.borders, time) == slab;
-            rows.extend(self.recent.iter().filter(|row| is_here(row.time)));
-            let started = started.iter().filter(|jump| is_here(jump.1));
-            path.follow(jumps(rows, started.copied()));
+        for slab in (0..self.pieces.len()).rev() {
+            let started = started
+                .iter()
+                .filter(|jump| slab_of(&self.borders, jump.1) == slab)
+                .copied()
+                .collect::<Vec<_>>();
+            path.follow(jumps(self.of_slab(slab), started));
         }
         if let Some(error) = self.spill.error.take() {
             bail!("no room for temporary files ({error}): set TMPDIR to a directory with more");
@@ -204,7 +212,7 @@ fn started(events: &Events, courses: &[Course]) -> Vec<Jump> {
 
 /// Where the path may leave locations, by location and time. Of the late parties of a call the last
 /// one counts.
-fn jumps(mut rows: Vec<Row>, started: impl Iterator<Item = Jump>) -> Vec<Jump> {
+fn jumps(mut rows: Vec<Row>, started: Vec<Jump>) -> Vec<Jump> {
     rows.sort_by_key(|row| (row.location, row.enter, row.time));
     let calls = rows.chunk_by(|a, b| (a.location, a.enter) == (b.location, b.enter));
     let last = calls.filter_map(|parties| parties.last());
@@ -310,7 +318,7 @@ mod tests {
     fn it_goes_on_at_the_party_that_came_last() {
         let rows = vec![row(2, 0, 10, 20), row(2, 1, 10, 30), row(1, 0, 5, 25)];
         let mut path = Path::new(&[course(70), course(80), course(90)]).expect("an end");
-        path.follow(jumps(rows, std::iter::empty()));
+        path.follow(jumps(rows, Vec::new()));
         let stretch = |(location, from, until)| Stretch {
             location,
             from,
@@ -331,5 +339,17 @@ mod tests {
             bytes.as_chunks().0.iter().map(Row::unpack).next(),
             Some(known)
         );
+    }
+    #[test]
+    fn waits_come_back_by_slab() {
+        let mut waits = Waits::default();
+        waits.begin(&[100, 200]);
+        let rows = [(0, 250), (1, 99), (2, 100), (3, 5)].map(|(at, time)| row(at, 9, 0, time));
+        waits.recent = rows[..3].to_vec();
+        waits.put_away();
+        waits.recent.push(rows[3]);
+        assert_eq!(waits.of_slab(0), [rows[1], rows[3]]);
+        assert_eq!(waits.of_slab(1), [rows[2]]);
+        assert_eq!(waits.of_slab(2), [rows[0]]);
     }
 }
