@@ -1,4 +1,4 @@
-//! Time lines: the critical path and the flows on them, read back.
+//! Time lines: the critical path and the flows on them, read back; root causes in archives.
 
 mod support;
 
@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 
 use flate2::read::GzDecoder;
 
@@ -320,4 +321,21 @@ fn the_critical_path_is_a_track() {
         assert_eq!(call.track, stretch.name);
         assert!(stretch.begin < call.begin && call.begin <= stretch.end);
     }
+}
+
+/// An archive marks a root cause where its rank did it longest.
+#[test]
+fn an_archive_marks_the_longest_stretch() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let report = write(chain(), directory.path());
+    let events = Events::open(directory.path()).expect("a trace");
+    let output = directory.path().join("otf2");
+    let anchor = laggard_export::otf2(events, &output, Some(&report)).expect("an archive");
+    let marked = Command::new("otf2-marker").arg(anchor).output();
+    let marked = String::from_utf8(marked.expect("otf2-marker").stdout).expect("text");
+    let said = marked.lines().find(|line| line.contains("rc1: "));
+    let said = said.expect("a marker");
+    // From the end of the start-up at 4 ms to the send at 100 ms; the run begins at 0.75 ms.
+    let expected = "Time: 3250000, Duration 96000000, Scope: LOCATION:0,";
+    assert!(said.contains(expected), "{marked}");
 }
