@@ -202,6 +202,13 @@ fn an_archive_says_what_the_trace_said() {
         marked.contains("Late sender in MPI_Recv: 0.050000000 s lost"),
         "{marked}"
     );
+    // All of them, whether a finding lists them first or not.
+    for root in before.root_causes.as_ref().unwrap() {
+        let said = marked
+            .lines()
+            .find(|line| line.contains(&format!("{}: ", root.id)));
+        assert!(said.is_some(), "{} {marked}", root.id);
+    }
     let root = &before.root_causes.as_ref().unwrap()[0];
     let rank = root.ranks[0].rank;
     assert!(marked.contains("Root cause"), "{marked}");

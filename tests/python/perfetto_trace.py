@@ -21,7 +21,8 @@ def main(path):
     calls = collections.Counter()
     open_slices = collections.defaultdict(list)
     last = collections.defaultdict(int)
-    begins, ends, hops = {}, {}, set()
+    begins, ends, hops, of_path = {}, {}, set(), set()
+    path, path_begin, names_of, started = collections.Counter(), (0, ""), {}, set()
     of_roots = collections.Counter()
     values = collections.Counter()
     counted = collections.defaultdict(list)
@@ -55,18 +56,29 @@ def main(path):
                     problems.append(f"flow {flow} has two ends on one side")
         if one.type == event.TYPE_SLICE_END:
             open_slices[one.track_uuid].pop()
+            if track == "critical path":
+                path[path_begin[1]] += time - path_begin[0]
             continue
         if one.type == event.TYPE_INSTANT:
-            instants += 1
+            instants += categories[one.category_iids[0]] == "message"
             if not open_slices[one.track_uuid]:
                 problems.append("something is received in no call")
             continue
         category, name = categories[one.category_iids[0]], names[one.name_iid]
         slices[category] += 1
         if category == "root cause":
-            of_roots[tracks[parents[one.track_uuid]][1]] += 1
+            rank = tracks[parents[one.track_uuid]][1]
+            of_roots[rank] += 1
+            names_of.update((flow, rank) for flow in one.flow_ids)
+            started.update(one.flow_ids)
             if open_slices[one.track_uuid]:
                 problems.append(f"{name} is in another root cause")
+        elif category == "critical path":
+            names_of.update((flow, name) for flow in one.flow_ids)
+            of_path.update(one.flow_ids)
+            path_begin = (time, name)
+            if open_slices[one.track_uuid]:
+                problems.append("the critical path is in two places")
         elif category == "wait":
             hops.update(one.flow_ids)
             colours[one.correlation_id].add(name)
@@ -95,15 +107,23 @@ def main(path):
             "tracks": [
                 name
                 for _, name in sorted(tracks[uuid] for uuid in tracks if parents[uuid])
-                if name != "root causes"
+                if name not in ("root causes", "critical path")
             ],
             "of_roots": of_roots,
             "counters": {name: [min(v), max(v), v[-1]] for name, v in counted.items()},
-            "flows": len(begins) - len(hops),
+            "critical_path": path,
+            "path_flows": collections.Counter(
+                f"{names_of[flow]} > {ends[flow][1]}" for flow in of_path
+            ),
+            "started": collections.Counter(
+                f"{names_of[flow]} > {ends[flow][1]}" for flow in started
+            ),
+            "flows": len(begins) - len(hops | of_path | started),
             "hops": collections.Counter(f"{begins[hop][1]} > {ends[hop][1]}" for hop in hops),
             "instants": instants,
             "flow_tracks": collections.Counter(
-                f"{begins[flow][1]} > {ends[flow][1]}" for flow in begins if flow not in hops
+                f"{begins[flow][1]} > {ends[flow][1]}"
+                for flow in begins.keys() - (hops | of_path | started)
             ),
             "colours": len(colours),
             "first_ns": min((p.timestamp for p in trace.packet if p.timestamp), default=0),

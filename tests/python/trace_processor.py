@@ -14,9 +14,14 @@ from perfetto.trace_processor import TraceProcessor
 QUERIES = {
     # Slices of a thread's track, by category and name.
     "slices": "select category, name, count(*) as number from slice group by category, name",
-    # Messages, and ways from a wait to the late call.
-    "flows": """select category = 'wait' as hops, count(*) as number
-        from flow join slice on slice.id = slice_out group by 1 order by 1""",
+    # Messages, ways from a wait to the late call, from the critical path to a call, and from a
+    # root cause to a wait.
+    "flows": """select
+        case category when 'wait' then 'hop' when 'critical path' then 'path'
+            when 'root cause' then 'started' else 'message' end as kind, count(*) as number
+        from flow join slice on slice.id = slice_out group by 1""",
+    "path": """select name, sum(dur) as ns from slice where category = 'critical path'
+        group by 1""",
     # What is right inside of the program's regions.
     "inside": """select a.name as around, b.name as name, count(*) as number, min(a.dur) as least
         from slice b join slice a on a.id = b.parent_id
@@ -24,7 +29,8 @@ QUERIES = {
     # From a call to one, or to what is received at the end of one that had begun before.
     "ends": """select a.name as sent, ifnull(c.name, b.name) as received, count(*) as number
         from flow join slice a on a.id = slice_out join slice b on b.id = slice_in
-        left join slice c on c.id = b.parent_id where a.category != 'wait' group by 1, 2""",
+        left join slice c on c.id = b.parent_id
+        where a.category not in ('wait', 'critical path', 'root cause') group by 1, 2""",
     # In the order in which the user interface shows them.
     "tracks": """include perfetto module viz.summary.track_event;
         select name from _track_event_tracks_ordered_groups order by parent_id, order_id""",

@@ -118,7 +118,7 @@ fn tables_are_what_two_other_libraries_read() {
     let tables = tables.as_object().expect("tables");
     let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
     let rows = |table: &str| number(&tables[table]["duckdb"]["rows"]);
-    assert_eq!(tables.len(), 13);
+    assert_eq!(tables.len(), 14);
     for (name, table) in tables {
         assert_eq!(table["pyarrow"], table["duckdb"], "{name}");
         assert_eq!(table["same_in_arrow"], Value::Bool(true), "{name}");
@@ -148,6 +148,9 @@ fn tables_are_what_two_other_libraries_read() {
     assert_eq!(rows("root_causes"), roots.len() as u64);
     let victims = roots.iter().map(|root| list(root, "victims"));
     assert_eq!(rows("victims"), victims.sum::<u64>());
+    let path = list(&report["critical_path"], "profile");
+    assert_eq!(rows("critical_path"), path);
+    assert!(path > 0);
     // Findings and waits name theirs: rc1 is 1.
     let first = report["bottlenecks"].as_array().expect("findings").iter();
     let first = first.filter_map(|found| found["root_causes"][0]["id"].as_str());
@@ -228,6 +231,12 @@ fn time_lines_have_every_call_message_and_rank() {
         "{}",
         line["hops"]
     );
+    // What rank 0 works starts these waits.
+    assert!(
+        number(&line["started"]["rank 0 > rank 1"]) >= 10,
+        "{}",
+        line["started"]
+    );
     // At the end nothing is under way, and nobody waits.
     for counter in ["messages in flight", "threads waiting"] {
         let values = line["counters"][counter].as_array().expect(counter);
@@ -241,6 +250,21 @@ fn time_lines_have_every_call_message_and_rank() {
     let lost = of_calls(metrics).map(|metric| ns(&metric["total_s"]));
     assert_eq!(number(&line["values"]["lost (ns)"]), lost.sum::<u64>());
     assert_eq!(number(&line["values"]["where=traffic.c:34 late"]), 10);
+    // The critical path is that of the report, and leads to calls of the same rank.
+    let path = line["critical_path"].as_object().expect("a path");
+    let known = &report["critical_path"];
+    let length: u64 = path.values().map(number).sum();
+    assert_eq!(length, ns(&known["length_s"]));
+    for share in known["ranks"].as_array().expect("ranks") {
+        let name = format!("rank {}", share["rank"]);
+        assert_eq!(number(&path[&name]), ns(&share["seconds"]), "{name}");
+    }
+    let to_calls = line["path_flows"].as_object().expect("flows");
+    for (way, _) in to_calls {
+        let (from, to) = way.split_once(" > ").expect("two tracks");
+        assert_eq!(from, to);
+    }
+    assert!(to_calls.len() > 1, "{to_calls:?}");
     trace_processor(&recorded, &line);
     selections(&recorded, &line);
 }
@@ -258,6 +282,7 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
         match (row["category"].as_str(), row["name"].as_str()) {
             (Some("wait"), _) => waits += count,
             (Some("root cause"), _) => roots += count,
+            (Some("critical path" | "start"), _) => {}
             (Some("message"), _) => received += count,
             (_, name) => {
                 calls.insert(name.expect("a name").to_owned(), count);
@@ -271,11 +296,26 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
     assert_eq!(lost, number(&line["values"]["lost (ns)"]));
     assert_eq!(roots, number(&line["slices"]["root cause"]));
     let hops = line["hops"].as_object().expect("hops").values();
-    let flows: Vec<u64> = rows("flows")
-        .iter()
-        .map(|row| number(&row["number"]))
-        .collect();
-    assert_eq!(flows, [MESSAGES, hops.map(number).sum()]);
+    let flows = rows("flows").iter();
+    let flows = flows.map(|row| {
+        (
+            row["kind"].as_str().expect("a kind"),
+            number(&row["number"]),
+        )
+    });
+    let to_calls = line["path_flows"].as_object().expect("flows").values();
+    let started = line["started"].as_object().expect("flows").values();
+    let known = [
+        ("message", MESSAGES),
+        ("hop", hops.map(number).sum()),
+        ("path", to_calls.map(number).sum()),
+        ("started", started.map(number).sum()),
+    ];
+    assert_eq!(flows.collect::<BTreeMap<_, _>>(), BTreeMap::from(known));
+    for row in rows("path") {
+        let name = row["name"].as_str().expect("a rank");
+        assert_eq!(row["ns"], line["critical_path"][name], "{name}");
+    }
     let late = |row: &&Value| row["sent"] == "MPI_Send" && row["received"] == "MPI_Recv";
     let late: u64 = rows("ends")
         .iter()
@@ -285,7 +325,8 @@ fn trace_processor(recorded: &Recorded, line: &Value) {
     // A late message in each of ten rounds, and one after the wildcards.
     assert_eq!(late, 20);
     let tracks = rows("tracks").iter().map(|row| row["name"].as_str());
-    let tracks: Vec<_> = tracks.filter(|name| *name != Some("root causes")).collect();
+    let is_own = |name: &Option<&str>| !matches!(name, Some("root causes" | "critical path"));
+    let tracks: Vec<_> = tracks.filter(is_own).collect();
     let counters = ["messages in flight", "threads waiting"];
     let ranks = ["rank 0", "rank 1", "rank 2", "rank 3"];
     let all = ["traffic on 4 ranks"].iter().chain(&counters).chain(&ranks);

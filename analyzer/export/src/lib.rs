@@ -4,6 +4,7 @@
 //! [`laggard_engine::events`].
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod critical;
 mod groups;
 mod joined;
 mod keys;
@@ -18,6 +19,7 @@ mod stacks;
 mod tables;
 mod target;
 
+pub use critical::{Stretch, critical_path};
 pub use laggard_tables::trace::Format as TableFormat;
 pub use otf2::otf2;
 pub use perfetto::perfetto;

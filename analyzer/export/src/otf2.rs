@@ -5,6 +5,8 @@
 //! each counts until a call comes from elsewhere, or an enclosing region of the program ends.
 //! Regions without calls are written if they lasted long enough to have records.
 
+mod markers;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +17,8 @@ use laggard_otf2::definitions::{
     Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, UNDEFINED, group_kind,
 };
 use laggard_otf2::events::{ANY, Event, TOLD};
-use laggard_otf2::{ANY_NUMBER, ArchiveWriter, Marker, TOLD_NUMBERS};
-use laggard_report::layout::GLUE;
-use laggard_report::{Bottleneck, Instance, Report, words};
+use laggard_otf2::{ANY_NUMBER, ArchiveWriter, TOLD_NUMBERS};
+use laggard_report::Report;
 
 use super::groups::Groups;
 use super::location::Writer;
@@ -43,6 +44,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     if let Some(above) = above.filter(|above| !above.is_dir()) {
         bail!("{}: {} is no directory", output.display(), above.display());
     }
+    let markers = report.map_or_else(Vec::new, |report| markers::of(&events, report));
     let opened = events.into_trace();
     let mut symbols = Symbols::new();
     let mut names = Names::default();
@@ -75,7 +77,6 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
         archive.end(events)?;
     }
     describe(&opened, &headers, &mut names, &mut definitions);
-    let markers = report.map_or_else(Vec::new, markers);
     end = end.max(
         markers
             .iter()
@@ -205,51 +206,4 @@ fn describe(
             group: rank,
         });
     }
-}
-
-/// The worst instance of each finding; and each root cause, on the rank that causes most of it, in
-/// the worst instance of what it starts.
-fn markers(report: &Report) -> Vec<Marker> {
-    let ns = |seconds: f64| (seconds * 1e9).round().max(0.0) as u64;
-    let time_of = |worst: &Instance| {
-        let (time, end) = (ns(worst.start_s), ns(worst.end_s));
-        (time, end.saturating_sub(time))
-    };
-    let roots = report.root_causes.iter().flatten().filter_map(|root| {
-        let is_first = |found: &&Bottleneck| {
-            let first = found.root_causes.first();
-            first.is_some_and(|first| first.id == root.id)
-        };
-        let mut worst = report.bottlenecks.iter().filter(is_first);
-        let (time, duration) = time_of(worst.find_map(|found| found.worst_instance.as_ref())?);
-        Some(Marker {
-            time,
-            duration,
-            location: location_id(root.ranks.first()?.rank, 0),
-            category: "Root cause".to_owned(),
-            text: format!(
-                "{}: {}; {:.9} s of waiting",
-                root.id,
-                words::root_cause(root).replace(GLUE, " "),
-                root.severity_s
-            ),
-        })
-    });
-    let found = report.bottlenecks.iter().filter_map(|found| {
-        let worst = found.worst_instance.as_ref()?;
-        let (time, duration) = time_of(worst);
-        let root = found.root_causes.first();
-        let root = root.map_or(String::new(), |root| format!("; root cause {}", root.id));
-        Some(Marker {
-            time,
-            duration,
-            location: location_id(worst.rank, 0),
-            category: found.name.clone(),
-            text: format!(
-                "{} in {}: {:.9} s lost here, {:.9} s in all{root}",
-                found.name, found.operation, worst.severity_s, found.severity_s
-            ),
-        })
-    });
-    found.chain(roots).collect()
 }

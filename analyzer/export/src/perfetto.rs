@@ -1,6 +1,9 @@
 //! The time line: a Perfetto trace.
 
+mod chains;
 mod links;
+mod path;
+mod waiting;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -8,18 +11,19 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Events, LateCall, NONE, Operation, Outcome, Wait};
-use laggard_patterns::PatternId;
+use chains::Cause;
+use laggard_engine::events::{Events, NONE, Operation, Outcome};
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
-use laggard_report::layout::GLUE;
-use laggard_report::units::{count, duration};
-use laggard_report::{Report, words};
-use laggard_trace::calls::{self, Call};
+use laggard_report::Report;
+use laggard_report::units::count;
+use laggard_trace::calls::Call;
 use laggard_trace::{Endpoint, PEER_ANY, flags};
-use links::{Cursor, Links, span};
+use links::{Cursor, Links};
+use path::DrawnPath;
 use rustc_hash::FxHashMap;
+use waiting::LossKind;
 
-use super::roots::{Roots, Stretch, title};
+use super::roots::Roots;
 use super::selection::{Choice, Drawn, Selection};
 use super::target::Target;
 
@@ -30,6 +34,7 @@ const IN_FLIGHT: u64 = 1;
 const WAITING: u64 = 2;
 /// The parent of all other tracks: only below a parent are they not sorted by name.
 const RUN: u64 = 3;
+const PATH: u64 = 4;
 /// Number of the first rank's track.
 const FIRST: u64 = 16;
 
@@ -48,6 +53,11 @@ pub fn perfetto(
     let mut links = Links::new(events, &selection, &drawn);
     events.join(&mut links)?;
     links.sort();
+    let path = std::mem::take(&mut links.critical).path(events)?;
+    let path = DrawnPath::new(path, events, &selection, || links.flow());
+    let roots = Roots::new(events, report);
+    let mut causes = chains::causes(events, &roots, &selection, &drawn);
+    links.find_roots(&mut causes);
     let mut writer = TraceWriter::new(Target::create(output)?)?;
     let received = Kind {
         name: "received",
@@ -55,14 +65,23 @@ pub fn perfetto(
         values: &[],
         colour: None,
     };
-    let roots = Roots::new(events, report);
+    let started = Kind {
+        name: "started",
+        category: "start",
+        values: &[],
+        colour: None,
+    };
     let mut line = TimeLine {
-        causes: vec![None; roots.all.len()],
+        kinds: vec![None; roots.all.len()],
+        causes: &causes,
         roots: &roots,
         events,
         selection: &selection,
         links: &links,
+        path,
+        names: (0..events.locations()).map(|at| name(events, at)).collect(),
         received: writer.prepare(&received)?,
+        started: writer.prepare(&started)?,
         lost: writer.value_name("lost (ns)")?,
         writer,
         calls: FxHashMap::default(),
@@ -77,6 +96,7 @@ pub fn perfetto(
             line.location(at)?;
         }
     }
+    line.critical_path()?;
     line.counters()?;
     let waits = line.waits;
     line.writer.finish()?.finish()?;
@@ -92,6 +112,15 @@ pub fn perfetto(
 
 fn track_of(location: usize) -> u64 {
     FIRST + location as u64
+}
+
+/// `rank 3`; of further threads `rank 3, thread 1`.
+fn name(events: &Events, location: usize) -> String {
+    let place = events.place(location);
+    match place.thread {
+        0 => format!("rank {}", place.rank),
+        thread => format!("rank {}, thread {thread}", place.rank),
+    }
 }
 
 /// Details of a call.
@@ -150,17 +179,19 @@ impl Alike {
     }
 }
 
-/// What is said of a loss: pattern, rank, call and call path of the late call, root cause.
-type LossKind = (u8, Option<(u32, u16, u32)>, Option<usize>);
-
 /// The trace in the making.
 struct TimeLine<'e, W> {
     events: &'e Events,
     selection: &'e Selection,
     links: &'e Links<'e>,
+    path: DrawnPath,
+    /// Names of locations.
+    names: Vec<String>,
     writer: TraceWriter<W>,
     /// Messages received too late for an arrow.
     received: Prepared,
+    /// Waits that began before their root cause.
+    started: Prepared,
     /// Name of a loss's value.
     lost: ValueName,
     /// Kinds of calls of the current location.
@@ -170,7 +201,9 @@ struct TimeLine<'e, W> {
     /// The report's root causes.
     roots: &'e Roots<'e>,
     /// Kinds of slices by root cause.
-    causes: Vec<Option<Prepared>>,
+    kinds: Vec<Option<Prepared>>,
+    /// By location: root causes.
+    causes: &'e [Vec<Cause>],
     /// Lines of the program by call path, and whole call paths.
     places: Vec<String>,
     paths: Vec<String>,
@@ -216,8 +249,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             let above = of_rank.filter(|(rank, _)| *rank == place.rank);
             let (name, order) = match (above, place.thread) {
                 (Some(_), thread) => (format!("thread {thread}"), thread),
-                (None, 0) => (format!("rank {}", place.rank), place.rank),
-                (None, thread) => (format!("rank {}, thread {thread}", place.rank), place.rank),
+                (None, _) => (self.names[at].clone(), place.rank),
             };
             self.writer.track(&Track {
                 uuid: track_of(at),
@@ -238,19 +270,9 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         // Signatures have other numbers at each location.
         self.calls.clear();
         let mut result = Ok(());
-        let mut follower = self.roots.follow(events.place(at).rank);
-        let mut has_track = false;
+        let mut on_path = self.path.follow(at);
+        self.root_causes(at)?;
         events.operations(at).read(|operation| {
-            for stretch in follower.next(operation).into_iter().flatten() {
-                let drawn = match selection.has_time(stretch.1, stretch.2) {
-                    true => self.cause(at, stretch, &mut has_track),
-                    false => Ok(()),
-                };
-                result = std::mem::replace(&mut result, Ok(())).and(drawn);
-            }
-            if result.is_err() {
-                return ControlFlow::Break(());
-            }
             if !selection.has_call(operation) {
                 // Calls are in the order of their ends, so none follows.
                 return match operation.enter >= selection.until {
@@ -258,6 +280,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
                     false => ControlFlow::Continue(()),
                 };
             }
+            cursor.find_flows(operation.number);
+            cursor.to.extend(self.path.arrive(&mut on_path, operation));
             result = self.call(at, operation, &mut cursor);
             match result {
                 Ok(()) => ControlFlow::Continue(()),
@@ -267,50 +291,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         result
     }
 
-    /// Draws what others waited for in the end, on a track of its own.
-    fn cause(&mut self, at: usize, (root, begin, end): Stretch, known: &mut bool) -> Result<()> {
-        let track = FIRST + (self.events.locations() + at) as u64;
-        if !std::mem::replace(known, true) {
-            self.writer.track(&Track {
-                uuid: track,
-                parent: Some(track_of(at)),
-                name: "root causes",
-                description: "what others waited for in the end",
-                order: 0,
-            })?;
-        }
-        if self.causes[root].is_none() {
-            let found = &self.roots.all[root];
-            let what = words::root_cause(found).replace(GLUE, " ");
-            let waiting = duration(found.severity_s).replace(GLUE, " ");
-            let mut values = vec![
-                ("what", Value::Text(&what)),
-                ("starts waiting of", Value::Text(&waiting)),
-            ];
-            values.extend(found.hints.first().map(|hint| ("try", Value::Text(hint))));
-            self.causes[root] = Some(self.writer.prepare(&Kind {
-                name: &title(found),
-                category: "root cause",
-                values: &values,
-                colour: None,
-            })?);
-        }
-        if let Some(kind) = &self.causes[root] {
-            self.writer.begin(&Slice {
-                track,
-                begin,
-                kind,
-                number: None,
-                flows_from: &[],
-                flows_to: &[],
-            })?;
-        }
-        Ok(self.writer.end(track, end)?)
-    }
-
     fn call(&mut self, at: usize, operation: &Operation, cursor: &mut Cursor) -> Result<()> {
         let track = track_of(at);
-        cursor.find_flows(operation.number);
         let alike = Alike::new(operation);
         if !self.calls.contains_key(&alike) {
             self.prepare_call(alike, operation)?;
@@ -330,8 +312,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             true => Vec::new(),
             false => cursor.waits(operation.enter, operation.leave),
         };
-        for (wait, flow) in waits {
-            free = self.wait(track, (wait, *flow), free)?;
+        for loss in waits {
+            free = self.wait(track, loss, free)?;
         }
         if !cursor.late.is_empty() {
             self.writer.instant(&Slice {
@@ -367,59 +349,6 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(())
     }
 
-    /// Draws a call's loss, after `free`; returns its end.
-    fn wait(&mut self, track: u64, (wait, flow): (&Wait, Option<u64>), free: i64) -> Result<i64> {
-        let (begin, end) = span(wait);
-        let (begin, end) = (begin.max(free), end.max(free));
-        let late = |late: LateCall| (late.rank, late.call, late.call_path);
-        let root = self.roots.of_wait(wait.pattern, wait.call, wait.call_path);
-        let kind = (wait.pattern, wait.cause.map(late), root);
-        if !self.losses.contains_key(&kind) {
-            self.prepare_loss(wait, kind)?;
-        }
-        self.writer.begin(&Slice {
-            track,
-            begin,
-            kind: &self.losses[&kind],
-            number: Some((self.lost, wait.lost)),
-            flows_from: flow.as_slice(),
-            flows_to: &[],
-        })?;
-        self.writer.end(track, end)?;
-        self.waits += 1;
-        Ok(end)
-    }
-
-    /// Prepares the details of losses of one pattern with one cause.
-    fn prepare_loss(&mut self, wait: &Wait, kind: LossKind) -> Result<()> {
-        let pattern = PatternId::from_number(wait.pattern);
-        let pattern = pattern.map_or("waiting", PatternId::name);
-        let mut values = Vec::new();
-        let mut name = pattern.to_owned();
-        if let Some((rank, call, path)) = kind.1 {
-            let place = &self.places[path as usize];
-            values.push(("late rank", Value::Number(i64::from(rank))));
-            values.push(("late call", Value::Text(calls::name(call))));
-            values.push(("late where", Value::Text(place)));
-            name = format!("{pattern}: rank {rank} in {} {place}", calls::name(call));
-        }
-        let root = kind.2.map(|at| &self.roots.all[at]);
-        let root = root.map(|root| format!("{}: {}", root.id, words::root_cause(root)));
-        let root = root.map(|text| text.replace(GLUE, " "));
-        values.extend(root.as_ref().map(|text| ("root cause", Value::Text(text))));
-        let prepared = self.writer.prepare(&Kind {
-            name: name.trim_end(),
-            category: "wait",
-            values: &values,
-            colour: Some(colour(wait)),
-        })?;
-        if self.losses.len() >= MOST_KINDS {
-            self.losses.clear();
-        }
-        self.losses.insert(kind, prepared);
-        Ok(())
-    }
-
     fn counters(&mut self) -> Result<()> {
         let links = self.links;
         for (track, changes) in [(IN_FLIGHT, &links.in_flight), (WAITING, &links.waiting)] {
@@ -431,10 +360,4 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         }
         Ok(())
     }
-}
-
-/// Waits of one pattern because of one call of the program share a colour.
-fn colour(wait: &Wait) -> u64 {
-    let cause = wait.cause.map_or(0, |late| u64::from(late.call_path) + 1);
-    u64::from(wait.pattern) << 32 | cause
 }

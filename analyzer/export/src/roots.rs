@@ -1,10 +1,13 @@
 //! The root causes of a report, found again in the trace.
 
+use std::ops::ControlFlow;
+
 use laggard_engine::events::{Events, Operation};
 use laggard_patterns::PatternId;
 use laggard_report::{Report, RootCause, SourceLocation, has_rank};
 use laggard_trace::calls::{CALLS, Call};
 use laggard_trace::flags;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 /// A call of the program: number of the call, and of the call path. Nothing: zeros.
@@ -82,14 +85,78 @@ impl<'r> Roots<'r> {
         self.of_waits.get(&(pattern, (call, call_path))).copied()
     }
 
+    /// The longest stretch of each root cause on the rank that causes most of it, if it has any.
+    pub fn longest(&self, events: &Events) -> Vec<Option<Longest>> {
+        let largest: Vec<Option<u32>> = self.all.iter().map(largest_rank).collect();
+        let locations = (0..events.locations()).into_par_iter();
+        let locations = locations.filter(|&at| largest.contains(&Some(events.place(at).rank)));
+        let of_locations = locations.map(|at| {
+            let place = events.place(at);
+            let mut longest: Vec<Option<Longest>> = vec![None; self.all.len()];
+            self.stretches(events, at, |(root, begin, end)| {
+                let is_longer = |known: &Longest| known.end - known.begin < end - begin;
+                let is_next = longest[root].as_ref().is_none_or(is_longer);
+                if is_next && largest[root] == Some(place.rank) {
+                    longest[root] = Some(Longest {
+                        rank: place.rank,
+                        thread: place.thread,
+                        begin,
+                        end,
+                    });
+                }
+            });
+            longest
+        });
+        // In the order of locations: of equal ones the first.
+        let of_locations: Vec<_> = of_locations.collect();
+        let length = |found: &Option<Longest>| found.as_ref().map(|one| one.end - one.begin);
+        let none = vec![None; self.all.len()];
+        of_locations.into_iter().fold(none, |mut longest, found| {
+            for (longest, found) in longest.iter_mut().zip(found) {
+                if length(&found) > length(longest) {
+                    *longest = found;
+                }
+            }
+            longest
+        })
+    }
+
+    /// Gives all stretches of root causes on a location to `take`, in the order of its calls.
+    pub fn stretches(&self, events: &Events, at: usize, mut take: impl FnMut(Stretch)) {
+        let mut follower = self.follow(events.place(at).rank);
+        events.operations(at).read(|operation| {
+            let stretches = follower.next(operation).into_iter();
+            stretches.flatten().for_each(&mut take);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Whether a rank is among those of any root cause.
+    pub fn has_rank(&self, rank: u32) -> bool {
+        self.all.iter().any(|root| has_rank(&root.rank_set, rank))
+    }
+
     /// Follows the calls of a rank.
-    pub fn follow(&self, rank: u32) -> Follower<'_> {
+    fn follow(&self, rank: u32) -> Follower<'_> {
         Follower {
             roots: self,
             rank,
             before: ((0, 0), i64::MIN),
         }
     }
+}
+
+/// The longest stretch of a root cause: its location, from and to, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Longest {
+    pub rank: u32,
+    pub thread: u32,
+    pub begin: i64,
+    pub end: i64,
+}
+
+fn largest_rank(root: &RootCause) -> Option<u32> {
+    root.ranks.first().map(|share| share.rank)
 }
 
 /// When a rank did something that others waited for: root cause by position, from and to, ns.

@@ -1,17 +1,18 @@
 //! Tables in Parquet or Arrow, with all data of a trace.
 
+mod found;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
 use laggard_engine::events::{Events, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
-use laggard_report::layout::GLUE;
+use laggard_report::Report;
 use laggard_report::units::count;
-use laggard_report::{Bottleneck, Report, RootCause, SourceLocation, words};
 use laggard_tables::trace::{
-    CallPathRow, Dictionaries, Encoded, Encoder, FindingRow, Format, GroupRow, Key, LocationRow,
-    OperationRow, ProfileRow, RegionRow, RootCauseRow, Rows, Tables, VictimRow,
+    CallPathRow, Dictionaries, Encoded, Encoder, Format, GroupRow, Key, LocationRow, OperationRow,
+    ProfileRow, RegionRow, Rows, Tables,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -37,8 +38,9 @@ pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -
     let tables = Tables::create(output, format, &metadata(events), dictionaries(events))?;
     definitions(&tables, events)?;
     let roots = Roots::new(events, report);
-    findings(&tables, report)?;
-    root_causes(&tables, &roots)?;
+    found::findings(&tables, report)?;
+    found::root_causes(&tables, &roots)?;
+    found::critical_path(&tables, report)?;
     profile(&tables, events)?;
     regions(&tables, events)?;
     let join = || {
@@ -329,117 +331,4 @@ fn regions(tables: &Tables, events: &Events) -> Result<()> {
     rows.flush(&mut table, true)?;
     table.finish()?;
     Ok(())
-}
-
-/// Root causes, and who waited because of each.
-fn root_causes(tables: &Tables, roots: &Roots) -> Result<()> {
-    let (mut table, mut rows) = (tables.table::<RootCauseRow>()?, Rows::default());
-    for (number, root) in (1..).zip(roots.all) {
-        rows.push(root_cause_row(number, root));
-        rows.flush(&mut table, false)?;
-    }
-    rows.flush(&mut table, true)?;
-    table.finish()?;
-    let (mut table, mut rows) = (tables.table::<VictimRow>()?, Rows::default());
-    for (number, root) in (1..).zip(roots.all) {
-        for victim in &root.victims {
-            let place = &victim.location;
-            rows.push(VictimRow {
-                root_cause: number,
-                pattern: victim.pattern.clone(),
-                call: victim.operation.clone(),
-                file: known(&place.file),
-                line: known_line(place.line),
-                function: known(&place.function),
-                frames: known(&place.callpath.join(" > ")),
-                ranks: victim.rank_set.clone(),
-                severity_s: victim.severity_s,
-            });
-            rows.flush(&mut table, false)?;
-        }
-    }
-    rows.flush(&mut table, true)?;
-    table.finish()?;
-    Ok(())
-}
-
-fn root_cause_row(number: u32, root: &RootCause) -> RootCauseRow {
-    let (place, until) = (&root.location, root.until.as_ref());
-    let end = |of: fn(&SourceLocation) -> Option<String>| until.and_then(|u| of(&u.location));
-    RootCauseRow {
-        root_cause: number,
-        activity: root.activity.clone(),
-        call: known(&root.operation),
-        file: known(&place.file),
-        line: known_line(place.line),
-        function: known(&place.function),
-        frames: known(&place.callpath.join(" > ")),
-        until_call: until.map(|until| until.operation.clone()),
-        until_file: end(|place| known(&place.file)),
-        until_line: until.and_then(|until| known_line(until.location.line)),
-        until_function: end(|place| known(&place.function)),
-        until_frames: end(|place| known(&place.callpath.join(" > "))),
-        ranks: root.rank_set.clone(),
-        direct_s: root.direct_s,
-        indirect_s: root.indirect_s,
-        severity_s: root.severity_s,
-        percent: root.percent,
-        what: words::root_cause(root).replace(GLUE, " "),
-    }
-}
-
-fn findings(tables: &Tables, report: &Report) -> Result<()> {
-    let (mut table, mut rows) = (tables.table::<FindingRow>()?, Rows::default());
-    let roots = report.root_causes.as_deref().unwrap_or_default();
-    for (number, finding) in (1..).zip(&report.bottlenecks) {
-        rows.push(finding_row(number, finding, roots));
-        rows.flush(&mut table, false)?;
-    }
-    rows.flush(&mut table, true)?;
-    table.finish()?;
-    Ok(())
-}
-
-fn finding_row(number: u32, finding: &Bottleneck, roots: &[RootCause]) -> FindingRow {
-    let SourceLocation {
-        file,
-        line,
-        function,
-        callpath,
-        ..
-    } = &finding.location;
-    let (cause, worst) = (finding.causes.first(), &finding.worst_instance);
-    let root = finding.root_causes.first().and_then(|part| {
-        let at = roots.iter().position(|root| root.id == part.id)?;
-        Some((at as u32 + 1, part.share))
-    });
-    let ranks = || laggard_report::rank_ranges(finding.ranks.iter().map(|share| share.rank));
-    FindingRow {
-        finding: number,
-        pattern: finding.pattern.clone(),
-        call: finding.operation.clone(),
-        type_: finding.operation_type.clone(),
-        file: known(file),
-        line: known_line(*line),
-        function: known(function),
-        frames: known(&callpath.join(" > ")),
-        severity_s: finding.severity_s,
-        percent: finding.percent,
-        confidence: finding.confidence,
-        calls: finding.calls,
-        instances: finding.instances,
-        mean_s: finding.mean_s,
-        ranks: finding.rank_set.clone().unwrap_or_else(ranks),
-        root_cause: root.map(|(number, _)| number),
-        root_share: root.map(|(_, share)| share),
-        cause_rank: cause.map(|cause| cause.rank),
-        cause_call: cause.map(|cause| cause.operation.clone()),
-        cause_file: cause.and_then(|cause| known(&cause.location.file)),
-        cause_line: cause.and_then(|cause| known_line(cause.location.line)),
-        cause_share: cause.map(|cause| cause.share),
-        because: cause.and_then(|cause| known(&cause.because)),
-        worst_rank: worst.as_ref().map(|worst| worst.rank),
-        worst_start_s: worst.as_ref().map(|worst| worst.start_s),
-        worst_end_s: worst.as_ref().map(|worst| worst.end_s),
-    }
 }

@@ -82,10 +82,16 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
         },
         ..AnalyzeOptions::default()
     };
-    match laggard_engine::analyze(&options.directory, &settings)? {
-        Some(Analysis { report, .. }) => Ok(report),
-        None => bail!("export is one process: run it without mpirun"),
+    let Some(analysis) = laggard_engine::analyze(&options.directory, &settings)? else {
+        bail!("export is one process: run it without mpirun");
+    };
+    let Analysis { mut report, .. } = analysis;
+    if let Err(error) = laggard_whatif::add_gains(&options.directory, &mut report) {
+        screen::say(&format!(
+            "note: what the root causes gain is not predicted: {error:#}"
+        ));
     }
+    Ok(report)
 }
 
 /// The report that is named, or that lies beside the trace. Without one nothing is marked in an

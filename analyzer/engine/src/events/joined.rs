@@ -137,6 +137,23 @@ pub struct Wait {
     pub last: Option<LateCall>,
 }
 
+/// One of the late parties of a wait, as the search for root causes takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// Position of the location; [`NONE`](super::NONE) if it has no trace.
+    pub location: u32,
+    /// Number of the late call in its location.
+    pub number: u64,
+    /// When it came, ns.
+    pub time: i64,
+    /// Time lost to it, ns.
+    pub share: i64,
+    /// When the call that waited began, ns. Of looks in vain the one at `time` waited.
+    pub enter: i64,
+    /// When the wait began, ns.
+    pub since: i64,
+}
+
 /// A call that others waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateCall {
@@ -167,4 +184,12 @@ pub trait Joined {
     fn collective(&mut self, collective: &Collective) -> Result<()>;
     /// The loss of a call is known.
     fn wait(&mut self, wait: &Wait) -> Result<()>;
+    /// Whether [`party`](Self::party) is called.
+    fn wants_parties(&self) -> bool {
+        false
+    }
+    /// One of the late parties of the wait that was given last.
+    fn party(&mut self, _wait: &Wait, _party: &Party) -> Result<()> {
+        Ok(())
+    }
 }

@@ -11,16 +11,18 @@ use rustc_hash::FxHashMap;
 
 use super::window::Window;
 use super::{
-    ByCall, Collective, Events, Joined, LateCall, Member, Message, MessageEnd, NONE, Wait,
+    ByCall, Collective, Events, Joined, LateCall, Member, Message, MessageEnd, NONE, Party, Wait,
 };
+use crate::basics::ends;
 use crate::collectives::group::Groups;
 use crate::messages::channel::{Channels, Counted};
 use crate::replay::agent::Agent;
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::stream::recorded::Recorded;
-use crate::waits::charging::{Lost, Waiting};
+use crate::waits::charging::{Lost, Sink, WaitState, Waiting};
 use crate::waits::log::{Ended, Subject};
+use crate::waits::trail::Trail;
 use crate::wire::parcels::Detail;
 
 /// Goes over all locations once.
@@ -260,7 +262,13 @@ impl<'e> Matching<'e> {
             let logs = rank.messages.asker.charged.iter_mut();
             for log in logs.filter_map(|charged| charged.log.as_mut()) {
                 for (waiting, lost) in log.drain() {
-                    to.wait(&self.wait(at, &rank.recorded, &waiting, &lost))?;
+                    let wait = self.wait(at, &rank.recorded, &waiting, &lost);
+                    to.wait(&wait)?;
+                    if to.wants_parties() {
+                        for party in self.parties(waiting, &lost) {
+                            to.party(&wait, &party)?;
+                        }
+                    }
                 }
             }
         }
@@ -276,12 +284,11 @@ impl<'e> Matching<'e> {
         let one = |of: Option<&(i64, Detail)>| lost.late.or(of.map(|(_, late)| *late));
         let call = |late: Detail| {
             let path = self.events.path_of_key.get(&late.path);
-            let location = self.locations.get(&(late.rank, late.thread));
             LateCall {
                 rank: late.rank,
                 call: late.operation,
                 call_path: path.copied().unwrap_or(0),
-                location: location.copied().unwrap_or(NONE),
+                location: self.location_of(late.rank, late.thread),
                 number: late.event,
                 enter: late.time,
             }
@@ -298,6 +305,30 @@ impl<'e> Matching<'e> {
             cause: one(most).map(call),
             last: one(last).map(call),
         }
+    }
+
+    /// The known late parties of a wait.
+    fn parties(&self, waiting: Waiting, lost: &Lost) -> Vec<Party> {
+        let mut trail = Trail::default();
+        trail.take(&WaitState {
+            waiting,
+            loss: lost.as_loss(),
+            inter_host: 0,
+        });
+        let known = trail.drain().filter(|link| link.late_rank != ends::NONE);
+        let known = known.map(|link| Party {
+            location: self.location_of(link.late_rank, link.late_thread),
+            number: link.event,
+            time: link.time,
+            share: link.share,
+            enter: link.enter,
+            since: link.since(),
+        });
+        known.collect()
+    }
+
+    fn location_of(&self, rank: u32, thread: u32) -> u32 {
+        self.locations.get(&(rank, thread)).copied().unwrap_or(NONE)
     }
 
     /// Gives events that never became complete to `to`.

@@ -10,6 +10,7 @@
 //! files, and only messages under way are kept. Times are ns since the first call of the run, with
 //! the corrected clocks of a report.
 
+mod course;
 mod joined;
 mod matching;
 mod names;
@@ -42,7 +43,8 @@ use crate::report::eager;
 pub use crate::stream::polling::Look;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
-pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Wait};
+pub use course::Course;
+pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Operation, Operations, Outcome};

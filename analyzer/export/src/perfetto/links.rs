@@ -1,10 +1,14 @@
 //! Data joined from several calls, drawn between and inside of them.
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, NONE, Wait};
+use laggard_engine::events::{Collective, Events, Joined, Member, Message, NONE, Party, Wait};
 use laggard_patterns::{Part, PatternId};
+use laggard_trace::calls::{self, Call};
+use rayon::prelude::*;
 
+use super::super::critical;
 use super::super::selection::{Drawn, Selection};
+use super::chains::{Came, Cause, Chains};
 
 /// Where a message is on a time line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +21,18 @@ pub enum FlowEnd {
     Late,
 }
 
+/// The loss of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    pub wait: Wait,
+    /// The flow to the late call.
+    pub hop: Option<u64>,
+    /// The flow from the root cause, and when that began, ns.
+    pub root: Option<(u64, i64)>,
+    /// The party that was waited for longest.
+    came: Option<Came>,
+}
+
 /// Flows between calls and losses inside of them.
 pub struct Links<'e> {
     selection: &'e Selection,
@@ -26,8 +42,11 @@ pub struct Links<'e> {
     pub messages: u64,
     /// By location: number of a call, and the flow that begins or ends there.
     pub flows: Vec<Vec<(u64, u64, FlowEnd)>>,
-    /// By location: losses of its calls, in their order, and the flow to the late call.
-    pub waits: Vec<Vec<(Wait, Option<u64>)>>,
+    /// By location: losses of its calls, in their order.
+    pub waits: Vec<Vec<Loss>>,
+    chains: Chains,
+    /// All waits, for the critical path.
+    pub critical: critical::Waits,
     /// Flows.
     last: u64,
     /// Changes of the number of messages in flight: time, difference.
@@ -47,6 +66,8 @@ impl<'e> Links<'e> {
             messages: 0,
             flows: vec![Vec::new(); drawn.len()],
             waits: vec![Vec::new(); drawn.len()],
+            chains: Chains::new(drawn.len()),
+            critical: critical::Waits::default(),
             last: 0,
             in_flight: Vec::new(),
             waiting: Vec::new(),
@@ -59,15 +80,47 @@ impl<'e> Links<'e> {
             .iter_mut()
             .for_each(|flows| flows.sort_unstable());
         for waits in &mut self.waits {
-            waits.sort_by_key(|(wait, _)| (wait.leave, wait.enter, wait.pattern));
+            waits.sort_by_key(|loss| (loss.wait.leave, loss.wait.enter, loss.wait.pattern));
         }
+        self.chains.sort();
         self.in_flight.sort_unstable();
         self.waiting.sort_unstable();
     }
 
-    fn flow(&mut self) -> u64 {
+    /// The number of a new flow.
+    pub fn flow(&mut self) -> u64 {
         self.last += 1;
         self.last
+    }
+
+    /// Finds the flows from root causes to the waits that they started.
+    pub fn find_roots(&mut self, causes: &mut [Vec<Cause>]) {
+        let chains = std::mem::replace(&mut self.chains, Chains::new(0));
+        let (selection, drawn) = (self.selection, self.drawn);
+        let all = self.waits.par_iter().enumerate().map(|(at, losses)| {
+            let started = losses.iter().enumerate().filter_map(|(number, loss)| {
+                // Losses of calls in a region are drawn in these calls.
+                let is_region = calls::call(loss.wait.call).is_some_and(Call::is_user);
+                let is_drawn = drawn[at].count > 0
+                    && !is_region
+                    && selection.has_length(loss.wait.enter, loss.wait.leave);
+                let came = loss.came.filter(|_| is_drawn)?;
+                Some((number, chains.root(causes, at as u32, came)?))
+            });
+            started.collect::<Vec<_>>()
+        });
+        let all: Vec<Vec<(usize, (usize, usize))>> = all.collect();
+        for (at, started) in all.into_iter().enumerate() {
+            for (number, (late, position)) in started {
+                let cause = &mut causes[late][position];
+                // An arrow does not go back.
+                if cause.stretch.1 < span(&self.waits[at][number].wait).1 {
+                    let flow = self.flow();
+                    cause.flows.push(flow);
+                    self.waits[at][number].root = Some((flow, cause.stretch.1));
+                }
+            }
+        }
     }
 
     /// A flow from a wait to the late call, if both are drawn and the call comes later.
@@ -90,6 +143,10 @@ impl<'e> Links<'e> {
 }
 
 impl Joined for Links<'_> {
+    fn begin(&mut self, borders: &[i64]) {
+        self.critical.begin(borders);
+    }
+
     fn message(&mut self, message: &Message) -> Result<()> {
         let (Some(send), Some(receive)) = (&message.send, &message.receive) else {
             return Ok(());
@@ -118,7 +175,11 @@ impl Joined for Links<'_> {
         Ok(())
     }
 
-    fn member(&mut self, _: &Member) -> Result<()> {
+    fn member(&mut self, member: &Member) -> Result<()> {
+        let leave = member.done.map_or(member.enter, |done| done.leave);
+        if self.selection.has_time(member.enter, leave) {
+            self.chains.meet(member);
+        }
         Ok(())
     }
 
@@ -132,8 +193,32 @@ impl Joined for Links<'_> {
             let (begin, end) = span(wait);
             self.waiting.push((begin, 1));
             self.waiting.push((end, -1));
-            let flow = self.hop(wait);
-            self.waits[wait.location as usize].push((*wait, flow));
+            let hop = self.hop(wait);
+            self.waits[wait.location as usize].push(Loss {
+                wait: *wait,
+                hop,
+                root: None,
+                came: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn wants_parties(&self) -> bool {
+        true
+    }
+
+    fn party(&mut self, wait: &Wait, party: &Party) -> Result<()> {
+        self.critical.add(wait, party);
+        // A chain may lead over ranks that are not drawn.
+        if self.selection.has_time(wait.since, wait.leave) {
+            self.chains.wait(wait.location, party);
+        }
+        if let Some(loss) = self.waits[wait.location as usize].last_mut()
+            && loss.wait == *wait
+            && loss.came.is_none_or(|came| came.share < party.share)
+        {
+            loss.came = Some(party.into());
         }
         Ok(())
     }
@@ -152,7 +237,7 @@ pub fn span(wait: &Wait) -> (i64, i64) {
 /// The links of a location's next calls.
 pub struct Cursor<'l> {
     flows: &'l [(u64, u64, FlowEnd)],
-    waits: &'l [(Wait, Option<u64>)],
+    waits: &'l [Loss],
     /// The flows of the last call, by their end.
     pub from: Vec<u64>,
     /// Received by it.
@@ -189,18 +274,18 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// Losses of a call, in the order of time, each with its flow.
-    pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l (Wait, Option<u64>)> {
+    /// Losses of a call, in the order of time.
+    pub fn waits(&mut self, enter: i64, leave: i64) -> Vec<&'l Loss> {
         let mut here = Vec::new();
-        while let [both @ (wait, _), rest @ ..] = self.waits
-            && (wait.leave, wait.enter) <= (leave, enter)
+        while let [loss, rest @ ..] = self.waits
+            && (loss.wait.leave, loss.wait.enter) <= (leave, enter)
         {
             self.waits = rest;
-            if (wait.leave, wait.enter) == (leave, enter) {
-                here.push(both);
+            if (loss.wait.leave, loss.wait.enter) == (leave, enter) {
+                here.push(loss);
             }
         }
-        here.sort_by_key(|(wait, _)| span(wait).0);
+        here.sort_by_key(|loss| span(&loss.wait).0);
         here
     }
 }

@@ -367,8 +367,47 @@ tables! {
         severity_s: f64,
         /// Share of all time, percent.
         percent: f64,
+        /// Predicted gain of mending it, s.
+        gain_s: Option<f64>,
+        /// Share of the run's time, percent.
+        gain_percent: Option<f64>,
         /// The same in words.
         what: String,
+    }
+    /// An activity on the critical path.
+    PathRow / PathColumns = "critical_path" {
+        /// Kind of activity.
+        kind: String,
+        /// The call; for computation, the call before it.
+        call: Option<String>,
+        /// Source file of the call.
+        file: Option<String>,
+        /// Line of the call.
+        line: Option<u32>,
+        /// Function that makes the call.
+        function: Option<String>,
+        /// Frames, outermost first.
+        frames: Option<String>,
+        /// The call that ended the computation.
+        until_call: Option<String>,
+        /// Source file of that call.
+        until_file: Option<String>,
+        /// Line of that call.
+        until_line: Option<u32>,
+        /// Function that makes that call.
+        until_function: Option<String>,
+        /// Frames of that call, outermost first.
+        until_frames: Option<String>,
+        /// Time of the path in it, s.
+        seconds: f64,
+        /// Share of the path, 0 to 1.
+        share: f64,
+        /// Share of the path's weight, 0 to 1.
+        weight_share: f64,
+        /// Time on the path above the mean of all locations, s.
+        imbalance_s: f64,
+        /// Its part of what imbalance costs all locations, s.
+        impact_s: f64,
     }
     /// Calls that waited because of a root cause.
     VictimRow / VictimColumns = "victims" {
