@@ -108,6 +108,15 @@ impl Link {
     }
 }
 
+impl IntoIterator for Trail {
+    type Item = Link;
+    type IntoIter = std::vec::IntoIter<Link>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl Trail {
     /// Hands over the links since the last call. Only memory for as many is kept: there may be many
     /// ranks.
