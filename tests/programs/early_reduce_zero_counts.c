@@ -1,8 +1,8 @@
-/* In a gather of different counts the root waits for those that send something: first for rank 1,
- * then for rank 2, not for rank 3. With no data at all nobody is waited for.
+/* In a gather of different counts the root waits for those that send something: first for ranks 1
+ * and 2, then for rank 2, not for rank 3. With no data at all nobody is waited for.
  *
  * RUN np=4
- * EXPECT early_reduce at=@gatherv ranks=0 severity=0.100 instances=5 operation=MPI_Gatherv cause_rank=1 cause_line=@gatherv
+ * EXPECT early_reduce at=@gatherv ranks=0 severity=0.100 instances=5 operation=MPI_Gatherv cause_rank=1:0.05,2:0.05 cause_line=@gatherv
  * EXPECT late_reduce_contribution at=@gatherv ranks=0 severity=0.100 instances=5 cause_rank=2 cause_line=@gatherv
  * SILENT early_reduce+late_reduce_contribution at=@empty below=0.001
  */

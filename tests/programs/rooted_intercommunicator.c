@@ -1,13 +1,14 @@
 /* Rooted operations over an intercommunicator: the other group waits for the root, and the root
  * for the other group. Rank 1, beside the root and later than all, takes no part.
+ * Until the first of the others comes, all of them are missing.
  *
  * RUN np=4
  * EXPECT late_broadcast at=@bcast ranks=2,3 severity=0.360 instances=6 operation=MPI_Bcast cause_rank=0 cause_line=@bcast
  * EXPECT late_broadcast at=@scatter ranks=2,3 severity=0.360 instances=6 operation=MPI_Scatter cause_rank=0 cause_line=@scatter
  * EXPECT late_broadcast at=@wait ranks=2,3 severity=0.360 instances=6 operation=MPI_Wait cause_rank=0 cause_line=@ibcast
- * EXPECT early_reduce at=@gather ranks=0 severity=0.090 instances=3 operation=MPI_Gather cause_rank=2 cause_line=@gather
+ * EXPECT early_reduce at=@gather ranks=0 severity=0.090 instances=3 operation=MPI_Gather cause_rank=2:0.045,3:0.045 cause_line=@gather
  * EXPECT late_reduce_contribution at=@gather ranks=0 severity=0.090 instances=3 cause_rank=3 cause_line=@gather
- * EXPECT early_reduce at=@reduce ranks=0 severity=0.090 instances=3 operation=MPI_Reduce cause_rank=2 cause_line=@reduce
+ * EXPECT early_reduce at=@reduce ranks=0 severity=0.090 instances=3 operation=MPI_Reduce cause_rank=2:0.045,3:0.045 cause_line=@reduce
  * EXPECT late_reduce_contribution at=@reduce ranks=0 severity=0.090 instances=3 cause_rank=3 cause_line=@reduce
  * METRIC late_broadcast 1.080
  * METRIC early_reduce 0.180

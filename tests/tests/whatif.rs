@@ -197,7 +197,7 @@ fn temporary_files_on_a_full_disk() {
     let disk = bench.path("disk");
     fs::create_dir(&disk).expect("a directory");
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+        .args(["-t", "tmpfs", "-o", "size=16k", "none"])
         .arg(&disk)
         .output();
     if !mounted.is_ok_and(|output| output.status.success()) {

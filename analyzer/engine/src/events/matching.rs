@@ -315,7 +315,9 @@ impl<'e> Matching<'e> {
             loss: lost.as_loss(),
             inter_host: 0,
         });
-        let known = trail.into_iter().filter(|link| link.late_rank != ends::NONE);
+        let known = trail
+            .into_iter()
+            .filter(|link| link.late_rank != ends::NONE);
         let known = known.map(|link| Party {
             location: self.location_of(link.late_rank, link.late_thread),
             number: link.event,

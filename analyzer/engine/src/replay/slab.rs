@@ -28,7 +28,7 @@ pub fn size(job: &dyn Job, locations: usize) -> u64 {
 pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
     let mut least = [locations as u64 * RECORDS_OF_LOCATION];
     job.reduce_max(&mut least);
-    records.min(least[0].max(records / 2))
+    records.min(least[0].max(records / 8))
 }
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent
