@@ -25,8 +25,10 @@ pub struct Sent {
     pub bytes: u64,
 }
 
-/// Parcels with their receivers.
-pub type Letters = Vec<(usize, Vec<u8>)>;
+/// A parcel, and the agent that sends or gets it.
+pub type Letter = (usize, Vec<u8>);
+/// Work of an agent in a conversation: see [`Job::converse`].
+pub type Talk<'t> = dyn FnMut(Option<Letter>, &mut Vec<Letter>) -> bool + 't;
 
 /// What the analysis needs from a job of agents. All calls are collective.
 ///
@@ -60,7 +62,7 @@ pub trait Job {
     /// that come. `work` gets a parcel and who sent it, at first none. It adds what is to be sent,
     /// with the receivers, and says whether it needs more. Nobody may send what the receiver does
     /// not need. Collective; after the next collective call all have ended it.
-    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool);
+    fn converse(&self, work: &mut Talk<'_>);
     /// Messages and bytes that this agent has sent to others so far.
     fn sent(&self) -> Sent;
     /// Ends all agents after an error that only this one saw.

@@ -10,7 +10,7 @@ use mpi::topology::{Process, SimpleCommunicator};
 use mpi::traits::*;
 
 use super::liveness::Watch;
-use super::{Job, Letters, Sent, launched, launched_number, waiting};
+use super::{Job, Letter, Sent, Talk, launched, launched_number, waiting};
 
 /// Tags of the messages between agents.
 mod tag {
@@ -133,10 +133,10 @@ impl MpiJob {
     }
 
     /// See [`Job::converse`].
-    fn talk(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+    fn talk(&self, work: &mut Talk<'_>) {
         let number = self.conversations.replace(self.conversations.get() + 1);
         let tag = tag::LETTER[number % 2];
-        let mut letters = Letters::new();
+        let mut letters: Vec<Letter> = Vec::new();
         let mut sending: Vec<Sending> = Vec::new();
         let mut needs_more = work(None, &mut letters);
         loop {
@@ -335,7 +335,7 @@ impl Job for MpiJob {
         self.waiting(|| self.relay_all(next, take));
     }
 
-    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+    fn converse(&self, work: &mut Talk<'_>) {
         self.talk(work);
     }
 

@@ -1,6 +1,6 @@
 //! The job of a single agent: no MPI.
 
-use super::{Job, Letters, Sent};
+use super::{Job, Sent, Talk};
 
 /// One agent that is the head and talks to itself.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Job for Serial {
         }
     }
 
-    fn converse(&self, work: &mut dyn FnMut(Option<(usize, Vec<u8>)>, &mut Letters) -> bool) {
+    fn converse(&self, work: &mut Talk<'_>) {
         work(None, &mut Vec::new());
     }
 

@@ -239,7 +239,7 @@ impl Location {
             return true;
         }
         let unknown = || self.chunks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect();
-        let verdicts: &Box<[AtomicU8]> = self.verdicts.get_or_init(unknown);
+        let verdicts: &[AtomicU8] = self.verdicts.get_or_init(unknown);
         let at = self
             .chunks
             .binary_search_by_key(&chunk.offset, |known| known.offset);
