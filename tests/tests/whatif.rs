@@ -191,13 +191,13 @@ fn temporary_files_on_a_full_disk() {
     let trace = bench.path("trace");
     let settings = Settings {
         faults: vec!["noise=30".parse().expect("a fault")],
-        ..Settings::new(Program::Halo2d, 8, Length::Calls(400_000))
+        ..Settings::new(Program::Halo2d, 8, Length::Calls(2_000_000))
     };
     generate(&settings, &trace).expect("a trace");
     let disk = bench.path("disk");
     fs::create_dir(&disk).expect("a directory");
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=16k", "none"])
+        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
         .arg(&disk)
         .output();
     if !mounted.is_ok_and(|output| output.status.success()) {

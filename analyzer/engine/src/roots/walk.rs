@@ -475,11 +475,11 @@ impl<'a> Walker<'a> {
             note_end(&mut self.ended, number, leave);
         }
         let inside = leave - begin - worked;
-        let waited = waited.min(inside);
         let (number, meets) = self.activities.of_call(self.thread, signature);
-        add(&mut self.sums.spent, number, inside - waited);
+        add(&mut self.sums.spent, number, inside - waited.min(inside));
         note_end(&mut self.ended, number, leave);
-        self.sums.waited += waited;
+        // As much as the waits are charged with: they take their parts of costs by that.
+        self.sums.waited = self.sums.waited.saturating_add(waited);
         let order = self.sums.order;
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(signature as usize);
