@@ -8,6 +8,7 @@ use laggard_comm::{self as comm, Job, Sent};
 use laggard_report::{AgentShare, Phase, PhaseShare};
 use serde::{Deserialize, Serialize};
 
+use crate::basics::spill::most_room;
 use crate::options::AnalyzeOptions;
 
 /// Up to this many agents are listed one by one; of more, those that stand out.
@@ -21,6 +22,8 @@ struct Cost {
     bytes: u64,
     /// Largest resident memory from the start to the end of the phase, bytes.
     peak: u64,
+    /// The most room of temporary files from the start to the end of the phase, bytes.
+    room: u64,
 }
 
 /// Statistics of one agent.
@@ -67,6 +70,7 @@ impl<'j> Phases<'j> {
                 messages: sent.messages - before.messages,
                 bytes: sent.bytes - before.bytes,
                 peak: comm::peak_memory(),
+                room: most_room(),
             };
             self.done.push((name, cost));
         }
@@ -121,6 +125,7 @@ impl<'j> Phases<'j> {
                 phase.messages += cost.messages;
                 phase.bytes_exchanged += cost.bytes;
                 phase.peak_memory_bytes = phase.peak_memory_bytes.max(cost.peak);
+                phase.temporary_bytes += cost.room;
             }
             phase
         });

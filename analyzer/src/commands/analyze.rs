@@ -188,6 +188,14 @@ fn stats(report: &Report) -> String {
         let peak = phase.peak_memory_bytes;
         text.push_str(&row(&phase.name, phase.time_s, messages, bytes, peak));
     }
+    let room = agents
+        .phases
+        .last()
+        .map_or(0, |phase| phase.temporary_bytes);
+    text.push_str(&format!(
+        "Temporary files: at most {:.1} MB\n",
+        room as f64 / 1e6
+    ));
     if agents.count > 1 {
         for share in &agents.shares {
             text.push_str(&format!(

@@ -405,6 +405,9 @@ pub struct Phase {
     /// Largest resident memory of an agent until the end of the phase.
     #[serde(default)]
     pub peak_memory_bytes: u64,
+    /// Room that temporary files of all agents took at most, until the end of the phase.
+    #[serde(default)]
+    pub temporary_bytes: u64,
 }
 
 /// Efficiencies of the run, 0..=1 (POP).

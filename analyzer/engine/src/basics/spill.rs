@@ -2,10 +2,23 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are kept in memory before they are written.
 const KEPT: usize = 256 << 10;
+/// A file gives room back in multiples of this.
+const PAGE: u64 = 4096;
+
+/// Room that all files take, and the most so far, bytes.
+static ROOM: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
+
+/// The most room that this process' files took at a time, bytes.
+pub fn most_room() -> u64 {
+    MOST.load(Ordering::Relaxed)
+}
 
 /// Where a piece is.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +34,10 @@ pub struct Spill {
     written: u64,
     /// What follows in the file.
     recent: Vec<u8>,
+    /// Begin and end of the last part of the file that nobody needs.
+    free: (u64, u64),
+    /// Room of the file, bytes.
+    room: u64,
     /// The first error. Later pieces are empty.
     pub error: Option<io::Error>,
 }
@@ -48,9 +65,47 @@ impl Spill {
             None => self.file.insert(tempfile::tempfile()?),
         };
         file.write_all_at(&self.recent, self.written)?;
-        self.written += self.recent.len() as u64;
+        let length = self.recent.len() as u64;
+        self.written += length;
+        self.room += length;
+        let all = ROOM.fetch_add(length, Ordering::Relaxed) + length;
+        MOST.fetch_max(all, Ordering::Relaxed);
         self.recent.clear();
         Ok(())
+    }
+
+    /// A piece's bytes, which are not needed again; none after an error.
+    pub fn take(&mut self, piece: Piece) -> Vec<u8> {
+        let bytes = self.get(piece);
+        let (begin, end) = (piece.at, piece.at + piece.length as u64);
+        self.free = match self.free {
+            (first, until) if until == begin => (first, end),
+            (first, until) if first == end => (begin, until),
+            _ => (begin, end),
+        };
+        // Whole pages of what is free, of which some were not yet.
+        let first = self.free.0.max(begin / PAGE * PAGE).next_multiple_of(PAGE);
+        let until = self
+            .free
+            .1
+            .min(end.next_multiple_of(PAGE))
+            .min(self.written)
+            / PAGE
+            * PAGE;
+        if let Some(file) = self.file.as_ref().filter(|_| first < until) {
+            let length = until - first;
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            // SAFETY: the file is open, and nobody maps it.
+            let result =
+                unsafe { libc::fallocate(file.as_raw_fd(), mode, first as i64, length as i64) };
+            // A file system that cannot keeps it until the end.
+            if result == 0 {
+                let length = length.min(self.room);
+                self.room -= length;
+                ROOM.fetch_sub(length, Ordering::Relaxed);
+            }
+        }
+        bytes
     }
 
     /// A piece's bytes; none after an error.
@@ -72,6 +127,12 @@ impl Spill {
     }
 }
 
+impl Drop for Spill {
+    fn drop(&mut self) {
+        ROOM.fetch_sub(self.room, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +147,31 @@ mod tests {
             assert!(spill.get(at) == piece(n), "{n}");
         }
         assert!(spill.error.is_none());
+    }
+
+    #[test]
+    fn a_piece_that_is_taken_gives_its_room_back() {
+        use std::os::unix::fs::MetadataExt;
+        let piece = |n: usize| vec![n as u8; 1 << 15 | n];
+        for backward in [false, true] {
+            let mut spill = Spill::default();
+            let mut put: Vec<_> = (0..40).map(|n| (n, spill.put(&piece(n)))).collect();
+            if backward {
+                put.reverse();
+            }
+            let blocks = |spill: &Spill| spill.file.as_ref().unwrap().metadata().unwrap().blocks();
+            let (before, room) = (blocks(&spill), spill.room);
+            for &(n, at) in &put[..20] {
+                assert!(spill.take(at) == piece(n), "{n}");
+            }
+            // Not where holes are unknown.
+            if spill.room < room {
+                assert!(blocks(&spill) * 10 < before * 7, "{before}");
+                assert!(spill.room * 10 < room * 7, "{room}");
+            }
+            for &(n, at) in &put[20..] {
+                assert!(spill.get(at) == piece(n), "{n}");
+            }
+        }
     }
 }

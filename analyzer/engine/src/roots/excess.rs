@@ -73,24 +73,31 @@ pub fn of(
     let begin = excess.len();
     let is_stretch =
         |number: u32| as_whole || activities.list[number as usize].kind == Kind::Computation;
-    let more = |number: u32, time: i64| time - other.of(activities.shared[number as usize]);
     let (mut computation, mut all) = (0i64, 0i64);
-    for &(number, time) in own {
-        if is_stretch(number) {
+    for &(activity, time) in own {
+        let more = time - other.of(activities.shared[activity as usize]);
+        if more > 0 {
+            excess.push(More {
+                activity,
+                time: more,
+            });
+        }
+        if is_stretch(activity) {
             computation = computation.saturating_add(time);
-            all = all.saturating_add(more(number, time).max(0));
+            all = all.saturating_add(more.max(0));
         }
     }
     let mut elsewhere = all - (computation - other.computation).clamp(0, all);
-    for &(activity, time) in own {
-        let mut time = more(activity, time).max(0);
-        if is_stretch(activity) {
-            let set = elsewhere.min(time);
-            (time, elsewhere) = (time - set, elsewhere - set);
+    let mut kept = begin;
+    for at in begin..excess.len() {
+        let mut more = excess[at];
+        if is_stretch(more.activity) {
+            let set = elsewhere.min(more.time);
+            (more.time, elsewhere) = (more.time - set, elsewhere - set);
         }
-        if time > 0 {
-            excess.push(More { activity, time });
-        }
+        excess[kept] = more;
+        kept += usize::from(more.time > 0);
     }
+    excess.truncate(kept);
     (excess.len() - begin) as u32
 }

@@ -32,12 +32,8 @@ pub fn by_lane<T: Copy + Sync, K: Ord>(
         (part, rest) = rest.split_at_mut(end - begin);
         parts.push(part);
     }
-    // Most entries come in order.
-    parts.into_par_iter().for_each(|part| {
-        let key = |at: &u32| (key(&list[*at as usize]), *at);
-        if !part.is_sorted_by_key(key) {
-            part.sort_unstable_by_key(key);
-        }
-    });
+    // Most entries come in order, or as a few lists that are: a stable sort merges these.
+    let parts = parts.into_par_iter();
+    parts.for_each(|part| part.sort_by_key(|at| key(&list[*at as usize])));
     (order.iter().map(|&at| list[at as usize]).collect(), ranges)
 }

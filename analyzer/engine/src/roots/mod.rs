@@ -91,6 +91,8 @@ struct Sweep<'s> {
     sets: Sets,
     /// Threads that are started later, latest first: when, ns, and their walkers.
     started: Vec<(i64, u32)>,
+    /// Numbers of waits that are told together. Empty between slabs.
+    folded: FxHashMap<Team, u32>,
 }
 
 impl Search<'_> {
@@ -144,7 +146,7 @@ impl Search<'_> {
         let mut carrier = Carrier::new(self.job, victims);
         let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
-        let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.get(at)));
+        let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
         let mut next = fetch(&mut spill);
         while let Some(mut kept) = next {
             let jumps = std::mem::take(&mut kept.jumps);
@@ -173,7 +175,7 @@ impl Search<'_> {
         let weights = load.weights(self.job, path.span.end, locations);
         let mut sent = load.sent();
         for (until, piece) in ends.zip(stretches.into_iter().rev()) {
-            for stretch in Passing::unpack(&spill.get(piece)).stretches.iter().rev() {
+            for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
                 lanes[stretch.lane as usize].push(stretch);
             }
             let lanes = lanes.par_iter_mut();
@@ -305,6 +307,7 @@ impl<'s> Sweep<'s> {
             load: Load::new(search.end),
             sets: Sets::default(),
             started: later,
+            folded: FxHashMap::default(),
             search,
             walkers,
             names,
@@ -430,7 +433,7 @@ impl<'s> Sweep<'s> {
         let (job, agents) = (self.search.job, self.search.job.agents());
         let ranks = self.search.opened.agent_of.len();
         let mut telling: Vec<Telling> = (0..agents).map(|_| Telling::default()).collect();
-        let mut folded: FxHashMap<Team, u32> = FxHashMap::default();
+        let mut folded = std::mem::take(&mut self.folded);
         let told = links.iter().zip(lane_of).map(|(link, &lane)| {
             let agent = match link.late_rank {
                 NONE => None,
@@ -477,6 +480,8 @@ impl<'s> Sweep<'s> {
             (agent as u32, next)
         });
         let told: Vec<_> = told.collect();
+        folded.clear();
+        self.folded = folded;
         let mut lates: Vec<Late> = Vec::new();
         let mut leaving: Vec<Leaving> = (0..agents).map(|_| Leaving::default()).collect();
         let received = exchange(job, &mut telling);

@@ -69,7 +69,8 @@ impl Sets {
         late: impl Fn(u32, u32) -> Option<u32>,
     ) -> Vec<Jump> {
         let key = |(lane, jump): &(u32, Jump)| (jump.time, jump.rank, jump.thread, *lane);
-        jumps.sort_unstable_by_key(key);
+        // One list of each location, in order.
+        jumps.sort_by_key(key);
         let mut told = Vec::new();
         let mut members = Vec::new();
         for same in jumps.chunk_by(|a, b| a.1 == b.1) {

@@ -263,10 +263,10 @@ impl<'a> Walker<'a> {
         let (mut due, mut late) = (own.next(), lates.next());
         let columns = std::mem::take(&mut self.columns);
         let thread = self.thread;
-        let calls = columns.first..columns.enter.len();
-        let mut calls = calls.filter(|&at| (columns.signature[at] as usize) < thread.rows.len());
+        let end = columns.enter.len();
+        let is_defined = |at: &usize| (columns.signature[*at] as usize) < thread.rows.len();
         let mut extended = columns.extended.iter().peekable();
-        let mut next = calls.next();
+        let mut next = (columns.first..end).find(is_defined);
         // Most calls neither wait nor are late: no call is copied.
         loop {
             let next_enter = next.map_or(i64::MAX, |at| columns.enter[at]);
@@ -285,11 +285,18 @@ impl<'a> Walker<'a> {
                     self.wait(at, link, members);
                     due = own.next();
                 }
+                let late = late.map_or(u64::MAX, |(_, late)| late.event);
+                let due = due.map_or(i64::MAX, |(_, (link, _))| link.enter);
+                let stop = next.map(|at| self.pass(&columns, at, (late, due)));
+                if stop > next {
+                    next = stop.and_then(|at| (at..end).find(is_defined));
+                    continue;
+                }
             }
             let Some(at) = next else {
                 break;
             };
-            next = calls.next();
+            next = (at + 1..end).find(is_defined);
             self.close(members);
             let (signature, enter, leave) =
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
@@ -324,6 +331,54 @@ impl<'a> Walker<'a> {
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
+    }
+
+    /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
+    /// number `late`, or one entered at `due`, ns. Returns where it stopped.
+    fn pass(&mut self, columns: &Columns, at: usize, (late, due): (u64, i64)) -> usize {
+        let idles = self.partners.is_empty() && !self.met_group && !self.waits_alone;
+        let open = self
+            .open
+            .filter(|open| idles && open.worked == 0 && open.waited == 0);
+        let Some(mut open) = open else {
+            return at;
+        };
+        let (mut last, mut meets) = self.activities.of_call(self.thread, open.signature);
+        let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
+        let mut stop = at;
+        while stop < end && !meets {
+            let signature = columns.signature[stop];
+            let (enter, leave) = (columns.enter[stop], columns.leave[stop]);
+            let row = self.thread.rows.get(signature as usize);
+            if enter >= due || row.is_none_or(|row| row.looks) {
+                break;
+            }
+            add(&mut self.sums.spent, last, open.leave - open.begin);
+            note_end(&mut self.ended, last, open.leave);
+            if enter > open.leave {
+                let number = self
+                    .activities
+                    .of_gap(self.thread, open.signature, signature);
+                add(&mut self.sums.spent, number, enter - open.leave);
+                note_end(&mut self.ended, number, enter);
+            }
+            (last, meets) = self.activities.of_call(self.thread, signature);
+            open = Open {
+                signature,
+                number: columns.number + stop as u64,
+                enter,
+                leave,
+                begin: enter,
+                worked: 0,
+                waited: 0,
+            };
+            stop += 1;
+        }
+        if stop > at {
+            self.looks.pass();
+            self.open = Some(open);
+        }
+        stop
     }
 
     /// Enter and leave of the open call, and its number.

@@ -85,6 +85,11 @@ pub struct Looks {
 }
 
 impl Looks {
+    /// Passes over calls that are no looks.
+    pub fn pass(&mut self) {
+        self.left = None;
+    }
+
     /// Takes the next call. `None` if it is no look.
     #[inline]
     pub fn take(

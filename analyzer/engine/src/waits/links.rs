@@ -68,6 +68,7 @@ impl Links {
             let is_past = at < last;
             if is_past {
                 let links = std::mem::take(&mut slabs[at].links);
+                let links = links.iter().map(Link::relative).collect();
                 slabs[at].pieces.push(spill.put(&Linked { links }.pack()));
             }
             !is_past
@@ -80,7 +81,8 @@ impl Links {
         let of = of.unwrap_or_default();
         let mut links = of.links;
         for piece in of.pieces {
-            links.extend(Linked::unpack(&self.spill.get(piece)).links);
+            let kept = Linked::unpack(&self.spill.take(piece)).links;
+            links.extend(kept.iter().map(Link::absolute));
         }
         links
     }
@@ -88,5 +90,37 @@ impl Links {
     /// The error that lost links.
     pub fn error(&mut self) -> Option<io::Error> {
         self.spill.error.take()
+    }
+}
+
+impl Link {
+    /// Times after each other, so that they take little room: most calls wait from their enter until
+    /// the party comes.
+    fn relative(&self) -> Link {
+        let waited = self.time.wrapping_sub(self.enter);
+        Link {
+            enter: waited,
+            leave: self.leave.wrapping_sub(self.time),
+            share: waited.wrapping_sub(self.share),
+            left: match self.left {
+                i64::MAX => i64::MAX,
+                left => left.wrapping_sub(self.time),
+            },
+            ..*self
+        }
+    }
+
+    /// See [`Link::relative`].
+    fn absolute(&self) -> Link {
+        Link {
+            enter: self.time.wrapping_sub(self.enter),
+            leave: self.leave.wrapping_add(self.time),
+            share: self.enter.wrapping_sub(self.share),
+            left: match self.left {
+                i64::MAX => i64::MAX,
+                left => left.wrapping_add(self.time),
+            },
+            ..*self
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages between agents in the search for root causes.
 
-use crate::wire::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::parcels::{Parcel, parcels};
 
 entries! {

@@ -1,12 +1,18 @@
-//! Compact encoding of the messages between agents.
+//! Compact encoding of the messages between agents, and of what is kept in files.
 //!
 //! Successive entries of a message are alike: times of one channel, consecutive numbers, the same
-//! few call paths. So an entry is written as its differences from the one before it: a mask of its
-//! fields, then the differences as integers of variable length (zigzag, then seven bits in each
-//! byte, see [`Packer::number`]). A call path is written once in a message and then named by
-//! number.
+//! few call paths. So a list is written in blocks of [`BLOCK`] entries, and a block field by field:
+//! a mask of the fields that differ, then the differences from entry to entry (zigzag: small ones
+//! are small numbers), each with as many bits as the largest one needs. In short blocks each is an
+//! integer of variable length, see [`Packer::number`]. A call path is written once in a message and
+//! then named by number.
 
 use rustc_hash::FxHashMap;
+
+/// Entries of a block.
+const BLOCK: usize = 64;
+/// Most entries of a block whose numbers have variable length.
+const SHORT: usize = 7;
 
 /// A message being written.
 #[derive(Default)]
@@ -21,13 +27,13 @@ impl Packer {
         self.bytes
     }
 
+    /// Writes a list.
     pub fn list<T: Pack>(&mut self, entries: &[T]) {
         self.number(entries.len() as u64);
-        let first = T::default();
-        let mut before = &first;
-        for entry in entries {
-            entry.put(before, self);
-            before = entry;
+        let mut before = T::default();
+        for block in entries.chunks(BLOCK) {
+            T::put(block, |entry| *entry, &before, self);
+            before = block[block.len() - 1];
         }
     }
 
@@ -36,18 +42,56 @@ impl Packer {
     /// is a byte of zeros and the number.
     #[inline]
     fn number(&mut self, value: u64) {
-        let bits = u64::BITS - (value | 1).leading_zeros();
-        let length = bits.div_ceil(7);
-        if length > size_of::<u64>() as u32 {
+        let length = bits(value | 1).div_ceil(7);
+        if length > size_of::<u64>() {
             self.bytes.push(0);
             self.bytes.extend_from_slice(&value.to_le_bytes());
             return;
         }
         let word = (value << 1 | 1) << (length - 1);
-        let end = self.bytes.len() + length as usize;
+        self.word(word, length);
+    }
+
+    /// Appends the lowest `length` bytes of a word.
+    #[inline]
+    fn word(&mut self, word: u64, length: usize) {
+        let end = self.bytes.len() + length;
         self.bytes.extend_from_slice(&word.to_le_bytes());
         self.bytes.truncate(end);
     }
+
+    /// Appends the numbers of a block. Returns whether one is not zero.
+    fn numbers(&mut self, numbers: &[u64]) -> bool {
+        let all = numbers.iter().fold(0, |all, number| all | number);
+        if numbers.len() <= SHORT {
+            numbers.iter().for_each(|&number| self.number(number));
+            return all != 0;
+        }
+        let width = bits(all);
+        self.bytes.push(width as u8);
+        let (mut word, mut filled) = (0, 0);
+        for &number in numbers {
+            word |= number << filled;
+            filled += width;
+            if filled >= 64 {
+                self.bytes.extend_from_slice(&word.to_le_bytes());
+                filled -= 64;
+                // The rest of this number.
+                word = match filled {
+                    0 => 0,
+                    _ => number >> (width - filled),
+                };
+            }
+        }
+        self.word(word, filled.div_ceil(8));
+        all != 0
+    }
+}
+
+/// Bits that a number needs.
+#[inline]
+fn bits(value: u64) -> usize {
+    (u64::BITS - value.leading_zeros()) as usize
 }
 
 /// A message being read. Agents run the same program; truncated data is missing.
@@ -68,15 +112,19 @@ impl<'a> Unpacker<'a> {
     /// The next list.
     pub fn list<T: Pack>(&mut self) -> Vec<T> {
         let count = self.number().unwrap_or(0);
-        // Bounds the count: an entry takes at least a byte.
-        let count = count.min(self.bytes.len() as u64) as usize;
+        // Bounds the count: a block takes at least a byte.
+        let most = self.bytes.len().saturating_mul(BLOCK);
+        let count = count.min(most as u64) as usize;
         let mut entries = Vec::with_capacity(count);
-        let mut entry = T::default();
-        for _ in 0..count {
-            if entry.take(self).is_none() {
+        let mut before = T::default();
+        while entries.len() < count {
+            let begin = entries.len();
+            entries.resize(count.min(begin + BLOCK), before);
+            if T::take(&mut entries[begin..], |entry| entry, self).is_none() {
+                entries.truncate(begin);
                 break;
             }
-            entries.push(entry);
+            before = entries[entries.len() - 1];
         }
         entries
     }
@@ -110,31 +158,102 @@ impl<'a> Unpacker<'a> {
         self.bytes = rest;
         Some(u64::from_le_bytes(*word))
     }
+
+    /// Reads as many numbers as [`Packer::numbers`] wrote.
+    #[inline]
+    fn numbers(&mut self, count: usize, mut take: impl FnMut(usize, u64)) -> Option<()> {
+        if count <= SHORT {
+            for at in 0..count {
+                take(at, self.number()?);
+            }
+            return Some(());
+        }
+        let (&width, rest) = self.bytes.split_first()?;
+        let width = usize::from(width);
+        let low = u64::MAX
+            .checked_shr(64 - u32::from(width as u8).min(64))
+            .unwrap_or(0);
+        let length = (count * width).div_ceil(8);
+        // Two words are read from where a number begins.
+        let mut copy = [0; BLOCK * 8 + 16];
+        let words = match rest.get(..length + 16) {
+            Some(words) => words,
+            None => {
+                let own = rest.get(..length)?;
+                copy.get_mut(..length)?.copy_from_slice(own);
+                &copy
+            }
+        };
+        let word = |at: usize| {
+            words[at..]
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        for at in 0..count {
+            let (byte, bit) = (at * width / 8, at * width % 8);
+            let mut number = word(byte) >> bit;
+            if width > 56 {
+                number |= (word(byte + 8) << 1) << (63 - bit);
+            }
+            take(at, number & low);
+        }
+        self.bytes = &rest[length..];
+        Some(())
+    }
 }
 
 /// A type that messages consist of.
 pub trait Pack: Copy + Default + PartialEq {
-    /// Writes the value, given the one before it.
-    fn put(&self, before: &Self, packer: &mut Packer);
-    /// Reads the next value of the message in place; `None` at its end.
-    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()>;
+    /// Writes a field of a block's entries, given that of the entry before them. Returns whether
+    /// one of them differs from it.
+    fn put<T>(
+        block: &[T],
+        field: impl Fn(&T) -> Self + Copy,
+        before: &Self,
+        packer: &mut Packer,
+    ) -> bool;
+    /// Reads a field of a block's entries, which are as the one before them. `None` at the end of
+    /// the message.
+    fn take<T>(
+        block: &mut [T],
+        field: impl Fn(&mut T) -> &mut Self + Copy,
+        unpacker: &mut Unpacker,
+    ) -> Option<()>;
 }
 
 macro_rules! integers {
     ($($integer:ty)*) => {$(
         impl Pack for $integer {
             #[inline]
-            fn put(&self, before: &Self, packer: &mut Packer) {
-                let difference = (*self as i64).wrapping_sub(*before as i64);
-                packer.number(((difference << 1) ^ (difference >> 63)) as u64);
+            fn put<T>(
+                block: &[T],
+                field: impl Fn(&T) -> Self + Copy,
+                before: &Self,
+                packer: &mut Packer,
+            ) -> bool {
+                let mut numbers = [0; BLOCK];
+                let mut before = *before as i64;
+                for (number, entry) in numbers.iter_mut().zip(block) {
+                    let value = field(entry) as i64;
+                    let difference = value.wrapping_sub(before);
+                    *number = ((difference << 1) ^ (difference >> 63)) as u64;
+                    before = value;
+                }
+                packer.numbers(&numbers[..block.len().min(BLOCK)])
             }
 
             #[inline]
-            fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
-                let zigzag = unpacker.number()?;
-                let difference = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-                *self = (*self as i64).wrapping_add(difference) as $integer;
-                Some(())
+            fn take<T>(
+                block: &mut [T],
+                field: impl Fn(&mut T) -> &mut Self + Copy,
+                unpacker: &mut Unpacker,
+            ) -> Option<()> {
+                let mut value = *field(block.first_mut()?) as i64;
+                unpacker.numbers(block.len(), |at, zigzag| {
+                    let difference = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+                    value = value.wrapping_add(difference);
+                    *field(&mut block[at]) = value as $integer;
+                })
             }
         }
     )*};
@@ -142,58 +261,118 @@ macro_rules! integers {
 
 integers! { u16 u32 i32 u64 i64 }
 
-/// A hash. A hash that was written before is named by number.
+/// A hash. A hash that was written before is named by number, and the one before it by 0.
 impl Pack for [u64; 2] {
-    fn put(&self, _before: &Self, packer: &mut Packer) {
-        let next = packer.keys.len() as u64 + 1;
-        match packer.keys.get(self) {
-            Some(&key) => packer.number(key),
-            None => {
-                packer.number(0);
-                for word in self {
-                    packer.bytes.extend_from_slice(&word.to_le_bytes());
-                }
-                packer.keys.insert(*self, next);
+    fn put<T>(
+        block: &[T],
+        field: impl Fn(&T) -> Self + Copy,
+        before: &Self,
+        packer: &mut Packer,
+    ) -> bool {
+        let (mut numbers, mut new) = ([0; BLOCK], Vec::new());
+        let mut before = *before;
+        for (number, entry) in numbers.iter_mut().zip(block) {
+            let key = field(entry);
+            if key == before {
+                continue;
             }
+            before = key;
+            let next = packer.keys.len() as u64 + 1;
+            *number = *packer.keys.entry(key).or_insert_with(|| {
+                new.push(key);
+                next
+            });
         }
+        let differs = packer.numbers(&numbers[..block.len().min(BLOCK)]);
+        for word in new.as_flattened() {
+            packer.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        differs
     }
 
-    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
-        *self = match unpacker.number()? {
-            0 => {
-                let key = [unpacker.word()?, unpacker.word()?];
-                unpacker.keys.push(key);
-                key
+    fn take<T>(
+        block: &mut [T],
+        field: impl Fn(&mut T) -> &mut Self + Copy,
+        unpacker: &mut Unpacker,
+    ) -> Option<()> {
+        let mut numbers = [0; BLOCK];
+        unpacker.numbers(block.len(), |at, number| numbers[at] = number)?;
+        let mut key = *field(block.first_mut()?);
+        for (entry, number) in block.iter_mut().zip(numbers) {
+            if let Some(at) = (number as usize).checked_sub(1) {
+                if at == unpacker.keys.len() {
+                    let new = [unpacker.word()?, unpacker.word()?];
+                    unpacker.keys.push(new);
+                }
+                key = *unpacker.keys.get(at)?;
             }
-            key => *unpacker.keys.get(key as usize - 1)?,
-        };
+            *field(entry) = key;
+        }
         Some(())
     }
 }
 
 /// Any three numbers.
 impl Pack for [u64; 3] {
-    fn put(&self, before: &Self, packer: &mut Packer) {
-        for (number, before) in self.iter().zip(before) {
-            number.put(before, packer);
+    fn put<T>(
+        block: &[T],
+        field: impl Fn(&T) -> Self + Copy,
+        before: &Self,
+        packer: &mut Packer,
+    ) -> bool {
+        let numbers = before.iter().enumerate();
+        numbers.fold(false, |differs, (at, before)| {
+            u64::put(block, |entry| field(entry)[at], before, packer) || differs
+        })
+    }
+
+    fn take<T>(
+        block: &mut [T],
+        field: impl Fn(&mut T) -> &mut Self + Copy,
+        unpacker: &mut Unpacker,
+    ) -> Option<()> {
+        (0..3).try_for_each(|at| u64::take(block, |entry| &mut field(entry)[at], unpacker))
+    }
+}
+
+/// The mask of a block's fields, being written.
+#[doc(hidden)]
+pub struct Mask {
+    at: usize,
+    field: usize,
+}
+
+impl Mask {
+    /// Leaves room for a mask of this many fields.
+    pub fn reserve(packer: &mut Packer, fields: usize) -> Mask {
+        let at = packer.bytes.len();
+        packer.bytes.resize(at + fields.div_ceil(8), 0);
+        Mask { at, field: 0 }
+    }
+
+    /// Writes the next field, unless it does not differ. Returns whether it does.
+    #[inline]
+    pub fn field(&mut self, packer: &mut Packer, put: impl FnOnce(&mut Packer) -> bool) -> bool {
+        let begin = packer.bytes.len();
+        let differs = put(packer);
+        match differs {
+            true => packer.bytes[self.at + self.field / 8] |= 1 << (self.field % 8),
+            false => packer.bytes.truncate(begin),
         }
-    }
-
-    fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
-        self.iter_mut().try_for_each(|number| number.take(unpacker))
+        self.field += 1;
+        differs
     }
 }
 
-/// Mask of a struct's fields.
-#[doc(hidden)]
-pub fn put_mask(mask: u32, packer: &mut Packer) {
-    packer.number(u64::from(mask));
-}
-
-/// See [`put_mask`].
-#[doc(hidden)]
-pub fn take_mask(unpacker: &mut Unpacker) -> Option<u64> {
-    unpacker.number()
+impl Unpacker<'_> {
+    /// The mask of this many fields.
+    #[doc(hidden)]
+    pub fn mask(&mut self, fields: usize) -> Option<u64> {
+        let (own, rest) = self.bytes.split_at_checked(fields.div_ceil(8))?;
+        self.bytes = rest;
+        let bytes = own.iter().rev();
+        Some(bytes.fold(0, |mask, &byte| mask << 8 | u64::from(byte)))
+    }
 }
 
 /// Structs that are sent as their differences from the one before.
@@ -203,23 +382,36 @@ macro_rules! entries {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
 
+        impl $name {
+            const FIELDS: usize = [$(stringify!($field)),*].len();
+        }
+
         impl Pack for $name {
-            fn put(&self, before: &Self, packer: &mut Packer) {
-                let differs = [$(self.$field != before.$field),*];
-                let mask = (0..).zip(differs).fold(0, |mask, (bit, differs)| {
-                    mask | u32::from(differs) << bit
-                });
-                put_mask(mask, packer);
-                $(if self.$field != before.$field {
-                    self.$field.put(&before.$field, packer);
-                })*
+            fn put<T>(
+                block: &[T],
+                field: impl Fn(&T) -> Self + Copy,
+                before: &Self,
+                packer: &mut Packer,
+            ) -> bool {
+                let mut mask = Mask::reserve(packer, Self::FIELDS);
+                let mut differs = false;
+                $(
+                    differs |= mask.field(packer, |packer| {
+                        Pack::put(block, |entry| field(entry).$field, &before.$field, packer)
+                    });
+                )*
+                differs
             }
 
-            fn take(&mut self, unpacker: &mut Unpacker) -> Option<()> {
-                let mut mask = take_mask(unpacker)?;
+            fn take<T>(
+                block: &mut [T],
+                field: impl Fn(&mut T) -> &mut Self + Copy,
+                unpacker: &mut Unpacker,
+            ) -> Option<()> {
+                let mut mask = unpacker.mask(Self::FIELDS)?;
                 $(
                     if mask & 1 != 0 {
-                        self.$field.take(unpacker)?;
+                        <$type>::take(block, |entry| &mut field(entry).$field, unpacker)?;
                     }
                     mask >>= 1;
                 )*
@@ -268,7 +460,7 @@ mod tests {
         let times: Vec<i64> = (0..1000).map(|n| (1 << 40) + n * 5_000).collect();
         let (size, back) = there_and_back(&times);
         assert_eq!(back, times);
-        assert!(size <= 2 + 6 + 2 * 1000, "{size}");
+        assert!(size <= 2 + 6 * 64 + 2 * 1000, "{size}");
         let entries: Vec<Inner> = (0..1000)
             .map(|n| Inner {
                 a: 5,
@@ -294,7 +486,7 @@ mod tests {
     proptest! {
         #[test]
         fn lists_come_back_as_they_went(
-            one in prop::collection::vec(outer(), 0..20),
+            one in prop::collection::vec(outer(), 0..200),
             two in prop::collection::vec(inner(), 0..20),
         ) {
             let mut packer = Packer::default();

@@ -1,6 +1,6 @@
 //! Messages between agents about waits for values and locks, and slow transfers.
 
-use super::packing::{Pack, Packer, Unpacker, entries, put_mask, take_mask};
+use super::packing::{Mask, Pack, Packer, Unpacker, entries};
 use super::parcels::Detail;
 
 entries! {
