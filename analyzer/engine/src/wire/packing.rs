@@ -3,9 +3,10 @@
 //! Successive entries of a message are alike: times of one channel, consecutive numbers, the same
 //! few call paths. So a list is written in blocks of [`BLOCK`] entries, and a block field by field:
 //! a mask of the fields that differ, then the differences from entry to entry (zigzag: small ones
-//! are small numbers), each with as many bits as the largest one needs. In short blocks each is an
-//! integer of variable length, see [`Packer::number`]. A call path is written once in a message and
-//! then named by number.
+//! are small numbers), each with as many bits. What the few need that do not fit follows (as in
+//! Zukowski, Heman, Nes, Boncz: Super-scalar RAM-CPU cache compression, ICDE 2006). In short blocks
+//! each is an integer of variable length, see [`Packer::number`]. A call path is written once in a
+//! message and then named by number.
 
 use rustc_hash::FxHashMap;
 
@@ -13,6 +14,10 @@ use rustc_hash::FxHashMap;
 const BLOCK: usize = 64;
 /// Most entries of a block whose numbers have variable length.
 const SHORT: usize = 7;
+/// Numbers of up to this many bits all have room.
+const SMALL: usize = 16;
+/// Marks a width that some numbers exceed.
+const EXCEEDED: u8 = 1 << 7;
 
 /// A message being written.
 #[derive(Default)]
@@ -67,10 +72,13 @@ impl Packer {
             numbers.iter().for_each(|&number| self.number(number));
             return all != 0;
         }
-        let width = bits(all);
-        self.bytes.push(width as u8);
+        let width = width(numbers, bits(all));
+        let exceeded = u64::MAX.checked_shl(width as u32).unwrap_or(0);
+        let marked = if all & exceeded == 0 { 0 } else { EXCEEDED };
+        self.bytes.push(width as u8 | marked);
         let (mut word, mut filled) = (0, 0);
         for &number in numbers {
+            let number = number & !exceeded;
             word |= number << filled;
             filled += width;
             if filled >= 64 {
@@ -84,8 +92,38 @@ impl Packer {
             }
         }
         self.word(word, filled.div_ceil(8));
+        if marked != 0 {
+            let more = numbers.iter().filter(|&number| number & exceeded != 0);
+            self.bytes.push(more.count() as u8);
+            for (at, number) in (0..).zip(numbers) {
+                if number & exceeded != 0 {
+                    self.bytes.push(at);
+                    self.number(number >> width);
+                }
+            }
+        }
         all != 0
     }
+}
+
+/// Bits for each number of a block, of which the largest needs `most`, so that they take least.
+fn width(numbers: &[u64], most: usize) -> usize {
+    if most <= SMALL {
+        return most;
+    }
+    let mut counts = [0; 65];
+    numbers.iter().for_each(|&number| counts[bits(number)] += 1);
+    let (mut best, mut least) = (most, numbers.len() * most);
+    let mut more = 0;
+    for width in (0..most).rev() {
+        more += counts[width + 1];
+        // A place, and a number of variable length.
+        let all = numbers.len() * width + 8 * more * (1 + (most - width).div_ceil(7));
+        if all < least {
+            (best, least) = (width, all);
+        }
+    }
+    best
 }
 
 /// Bits that a number needs.
@@ -168,36 +206,44 @@ impl<'a> Unpacker<'a> {
             }
             return Some(());
         }
-        let (&width, rest) = self.bytes.split_first()?;
-        let width = usize::from(width);
-        let low = u64::MAX
-            .checked_shr(64 - u32::from(width as u8).min(64))
-            .unwrap_or(0);
+        let (&head, rest) = self.bytes.split_first()?;
+        let width = usize::from(head & !EXCEEDED).min(64);
         let length = (count * width).div_ceil(8);
+        self.bytes = rest.get(length..)?;
+        let mut more = [0; BLOCK];
+        if head & EXCEEDED != 0 {
+            let (&exceeding, places) = self.bytes.split_first()?;
+            self.bytes = places;
+            for _ in 0..exceeding {
+                let (&at, number) = self.bytes.split_first()?;
+                self.bytes = number;
+                let number = self.number()?;
+                *more.get_mut(usize::from(at))? = number.checked_shl(width as u32).unwrap_or(0);
+            }
+        }
         // Two words are read from where a number begins.
         let mut copy = [0; BLOCK * 8 + 16];
         let words = match rest.get(..length + 16) {
             Some(words) => words,
             None => {
-                let own = rest.get(..length)?;
-                copy.get_mut(..length)?.copy_from_slice(own);
+                copy.get_mut(..length)?.copy_from_slice(&rest[..length]);
                 &copy
             }
         };
+        let low = !u64::MAX.checked_shl(width as u32).unwrap_or(0);
         let word = |at: usize| {
             words[at..]
                 .first_chunk()
                 .map_or(0, |word| u64::from_le_bytes(*word))
         };
-        for at in 0..count {
+        for (at, more) in (0..count).zip(more) {
             let (byte, bit) = (at * width / 8, at * width % 8);
             let mut number = word(byte) >> bit;
             if width > 56 {
                 number |= (word(byte + 8) << 1) << (63 - bit);
             }
-            take(at, number & low);
+            take(at, number & low | more);
         }
-        self.bytes = &rest[length..];
         Some(())
     }
 }
@@ -460,7 +506,7 @@ mod tests {
         let times: Vec<i64> = (0..1000).map(|n| (1 << 40) + n * 5_000).collect();
         let (size, back) = there_and_back(&times);
         assert_eq!(back, times);
-        assert!(size <= 2 + 6 * 64 + 2 * 1000, "{size}");
+        assert!(size <= 2 + 6 + 2 * 1000, "{size}");
         let entries: Vec<Inner> = (0..1000)
             .map(|n| Inner {
                 a: 5,
