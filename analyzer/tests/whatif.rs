@@ -479,7 +479,7 @@ fn a_message_that_does_not_block_is_waited_for_later() {
 fn messages_to_the_same_rank_are_combined() {
     let all = messages(&[2, 4, 6], &[(2, 3), (4, 5), (6, 7)], 8);
     // Of three sends and receives the first takes its 1 ms.
-    let both = ["app.c:10", "app.c:20"].map(|place| Change::Combine(place.to_owned()));
+    let both = ["app.c:10", "app.c:20"].map(|place| Change::parse("combine", place).unwrap());
     let both = Scenario {
         name: "both".to_owned(),
         changes: both.to_vec(),

@@ -4,6 +4,7 @@
 use anyhow::{Result, bail};
 use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::Events;
+use laggard_patterns::rules::Repair;
 use laggard_report::{Report, RootCause};
 use laggard_trace::calls::{self, GenericType, Shape};
 use rustc_hash::FxHashMap;
@@ -11,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Site};
-use crate::scenario::{Change, Scenario, Where};
+use crate::scenario::{Change, Scenario, Spot, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
 
 /// The scenarios that change a call.
@@ -25,6 +26,10 @@ pub struct Changed {
     pub deferred: Marks,
     /// It is combined with those before it.
     pub combined: Marks,
+    /// It is not there, unless it is the first one.
+    pub once: Marks,
+    /// It waits for nobody.
+    pub free: Marks,
 }
 
 /// The changes of one scenario.
@@ -40,9 +45,22 @@ struct Effect {
     bandwidth: Option<f64>,
     no_late_receivers: bool,
     table: Option<Table>,
-    without: Vec<Place>,
-    non_blocking: Vec<Place>,
-    combine: Vec<Place>,
+    repairs: Vec<(Repair, Calls)>,
+}
+
+/// Calls that are changed.
+enum Calls {
+    Place(Place),
+    Sites(Vec<Sites>),
+}
+
+impl Calls {
+    fn has(&self, site: Site) -> bool {
+        match self {
+            Calls::Place(place) => place.has_path(site.1),
+            Calls::Sites(all) => all.iter().any(|sites| sites.has(Some(site))),
+        }
+    }
 }
 
 /// The changes of all scenarios.
@@ -70,7 +88,8 @@ impl Effects {
             for change in &scenario.changes {
                 all.add(&mut effect, change, events, report)?;
             }
-            if !effect.combine.is_empty() {
+            let mut repairs = effect.repairs.iter();
+            if repairs.any(|(repair, _)| *repair == Repair::Combine) {
                 all.combining |= mark(all.effects.len());
             }
             all.effects.push(effect);
@@ -125,28 +144,28 @@ impl Effects {
             }
             Change::NoLateReceivers => effect.no_late_receivers = true,
             Change::Baseline(file) => effect.table = Some(Table::read(file)?),
-            Change::NonBlocking(name) => {
-                let place = calls_at(events, name, "blocking message", is_blocking)?;
-                effect.non_blocking.push(place);
-            }
-            Change::Combine(name) => {
-                let place = calls_at(events, name, "message", is_message)?;
-                effect.combine.push(place);
-            }
-            Change::NoBarrier(name) => {
-                let place = calls_at(events, name, "barrier", is_barrier)?;
-                effect.without.push(place);
+            Change::Calls(repair, spot) => {
+                let calls = match spot {
+                    Spot::Place(name) => Calls::Place(calls_at(events, name, *repair)?),
+                    Spot::Calls(all) => {
+                        let all = all.iter();
+                        Calls::Sites(all.map(|(name, at)| Sites::new(events, name, at)).collect())
+                    }
+                };
+                effect.repairs.push((*repair, calls));
             }
             Change::WithoutCause(number) => {
-                let causes = report.and_then(|report| report.root_causes.as_deref());
-                let causes = causes.unwrap_or_default();
-                let Some(cause) = causes.get(number - 1) else {
-                    bail!(
-                        "there is no root cause rc{number}: the report has {}",
-                        causes.len()
-                    );
-                };
+                let cause = root_cause(report, *number)?;
                 self.without_cause(effect, events, cause)?;
+            }
+            Change::Shared(number, rank, set) => {
+                let cause = root_cause(report, *number)?;
+                let (begin, until) = stretch(events, cause)?;
+                let member = locations_of(events, &rank.to_string());
+                let all = locations_of(events, set);
+                effect
+                    .shared
+                    .push(self.shares.add_shared(begin, until, member, all));
             }
         }
         Ok(())
@@ -159,21 +178,17 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
-        let ranks = ranks(&root.rank_set);
-        let is_member = |at| {
-            ranks
-                .iter()
-                .any(|range| range.contains(&events.place(at).rank))
-        };
-        let members = (0..events.locations()).map(is_member).collect();
-        let begin = Sites::new(events, &root.operation, &root.location);
-        match (root.activity.as_str(), &root.until) {
-            ("computation", Some(until)) => {
-                let until = Sites::new(events, &until.operation, &until.location);
+        let members = locations_of(events, &root.rank_set);
+        match root.activity.as_str() {
+            "computation" => {
+                let (begin, until) = stretch(events, root)?;
                 let share = self.shares.add_between(begin, until, members);
                 effect.shared.push(share);
             }
-            ("call" | "io", _) => effect.calls.push(LongCall::new(begin, members)),
+            "call" | "io" => {
+                let call = Sites::new(events, &root.operation, &root.location);
+                effect.calls.push(LongCall::new(call, members));
+            }
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }
         Ok(())
@@ -229,8 +244,6 @@ impl Effects {
         for (at, effect) in self.effects.iter().enumerate() {
             let is_long =
                 |long: &LongCall| long.members[location] && long.call.has(Some(call.kind.site));
-            let has =
-                |places: &[Place]| places.iter().any(|place| place.has_path(call.kind.site.1));
             if effect.network.is_some()
                 || effect.bandwidth.is_some()
                 || effect.table.is_some()
@@ -238,14 +251,18 @@ impl Effects {
             {
                 changed.rest |= mark(at);
             }
-            if call.kind.blocks && has(&effect.non_blocking) {
-                changed.deferred |= mark(at);
-            }
-            if call.kind.is_message && has(&effect.combine) {
-                changed.combined |= mark(at);
-            }
-            if self.is_gone(at, call) {
-                changed.gone |= mark(at);
+            for (repair, calls) in &effect.repairs {
+                let marks = match repair {
+                    Repair::NonBlocking if call.kind.blocks => &mut changed.deferred,
+                    Repair::Combine if call.kind.is_message => &mut changed.combined,
+                    Repair::NoBarrier if is_barrier(call.kind.site.0) => &mut changed.gone,
+                    Repair::Once if is_optional(call.kind.site.0) => &mut changed.once,
+                    Repair::NoWaits if is_optional(call.kind.site.0) => &mut changed.free,
+                    _ => continue,
+                };
+                if calls.has(call.kind.site) {
+                    *marks |= mark(at);
+                }
             }
         }
         changed
@@ -306,12 +323,6 @@ impl Effects {
     pub fn has_no_late_receivers(&self, scenario: usize) -> bool {
         self.effects[scenario].no_late_receivers
     }
-
-    /// Whether a call is a barrier that is not there in a scenario.
-    pub fn is_gone(&self, scenario: usize, call: &Call) -> bool {
-        let without = &self.effects[scenario].without;
-        is_barrier(call.kind.site.0) && without.iter().any(|place| place.has_path(call.kind.site.1))
-    }
 }
 
 /// What remains of a call if transfers take `factor` of their time, ns. A repeated call is left in
@@ -339,14 +350,50 @@ fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
 }
 
-/// A place with calls of a kind.
-fn calls_at(events: &Events, name: &str, what: &str, is_it: fn(u16) -> bool) -> Result<Place> {
+/// A place with calls that a repair is about.
+fn calls_at(events: &Events, name: &str, repair: Repair) -> Result<Place> {
+    let (what, is_it): (_, fn(u16) -> bool) = match repair {
+        Repair::NonBlocking => ("blocking message", is_blocking),
+        Repair::Combine => ("message", is_message),
+        Repair::NoBarrier => ("barrier", is_barrier),
+        _ => ("call", is_optional),
+    };
     let place = Place::find(events, name)?;
     let mut rows = (0..events.locations()).flat_map(|at| events.profile(at));
     if !rows.any(|row| is_it(row.call) && place.has_path(row.call_path)) {
         bail!("there is no {what} at {name}");
     }
     Ok(place)
+}
+
+/// A root cause of a report, by its number from 1.
+fn root_cause(report: Option<&Report>, number: usize) -> Result<&RootCause> {
+    let causes = report.and_then(|report| report.root_causes.as_deref());
+    let causes = causes.unwrap_or_default();
+    match causes.get(number - 1) {
+        Some(cause) => Ok(cause),
+        None => bail!(
+            "there is no root cause rc{number}: the report has {}",
+            causes.len()
+        ),
+    }
+}
+
+/// The calls before and after the computation of a root cause.
+fn stretch(events: &Events, root: &RootCause) -> Result<(Sites, Sites)> {
+    let Some(until) = &root.until else {
+        bail!("{} is of the network: use --network latency=0", root.id);
+    };
+    let begin = Sites::new(events, &root.operation, &root.location);
+    Ok((begin, Sites::new(events, &until.operation, &until.location)))
+}
+
+/// By location: whether its rank is of a set such as `0-3,8`.
+fn locations_of(events: &Events, set: &str) -> Vec<bool> {
+    let ranges: Vec<_> = ranges(set).collect();
+    let is_of = |rank: u32| ranges.iter().any(|range| range.contains(&rank));
+    let locations = 0..events.locations();
+    locations.map(|at| is_of(events.place(at).rank)).collect()
 }
 
 fn is_message(call: u16) -> bool {
@@ -357,6 +404,12 @@ fn is_message(call: u16) -> bool {
 
 fn is_blocking(call: u16) -> bool {
     is_message(call) && !calls::name(call).starts_with("MPI_I")
+}
+
+/// A program is thinkable without it.
+fn is_optional(call: u16) -> bool {
+    let shape = calls::call(call).map(|call| call.shape);
+    !matches!(shape, None | Some(Shape::Init | Shape::Finalize))
 }
 
 fn is_barrier(call: u16) -> bool {
@@ -376,10 +429,9 @@ impl Effect {
 }
 
 /// The ranges of a set of ranks such as `0-3,8`.
-fn ranks(set: &str) -> Vec<std::ops::RangeInclusive<u32>> {
-    let ranges = set.split(',').filter_map(|range| {
+fn ranges(set: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u32>> {
+    set.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.parse().ok()?..=last.parse().ok()?)
-    });
-    ranges.collect()
+    })
 }

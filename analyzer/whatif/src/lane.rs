@@ -4,7 +4,7 @@ use laggard_engine::events::Events;
 
 use crate::effects::{Changed, Effects};
 use crate::graph::{BY_ENTER, Consumer, Provider};
-use crate::marks::Pairs;
+use crate::marks::{Marks, Pairs};
 use crate::reader::{Call, Reader};
 use crate::shares::Ahead;
 
@@ -101,10 +101,18 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
+    /// Looking in vain since it last found something, ns.
+    pub vain: i64,
     /// What is waited for before the next call.
     pub deferred: Vec<Deferred>,
     /// By scenario that combines messages: to whom, since the last call elsewhere.
     pub peers: Vec<(usize, Vec<i32>)>,
+    /// Scenarios in which the call at hand is combined with those before it.
+    pub repeated: Marks,
+    /// Scenarios in which the message that was looked for last is waited for later.
+    pub probed: Marks,
+    /// Calls that are made once in a scenario, and have been.
+    pub once: Vec<u32>,
     pub is_measured: bool,
     pub times: Times,
     pub pairs: Pairs,
@@ -175,8 +183,12 @@ impl<'e> Lane<'e> {
             ahead: effects.ahead(events, location),
             looked: Vec::new(),
             settled: 0,
+            vain: 0,
             deferred: Vec::new(),
             peers: Vec::new(),
+            repeated: 0,
+            probed: 0,
+            once: Vec::new(),
             is_measured: false,
             times: Times {
                 begin: vec![first; columns],

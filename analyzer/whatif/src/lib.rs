@@ -38,7 +38,7 @@ use effects::Effects;
 pub use gains::add_gains;
 use graph::Graph;
 pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Stretch, Wait};
-pub use scenario::{Change, Scenario, Where};
+pub use scenario::{Change, Scenario, Spot, Where};
 pub use text::render;
 
 /// The JSON Schema of a prediction.

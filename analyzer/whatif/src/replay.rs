@@ -236,6 +236,8 @@ impl Sweep<'_> {
                 self.runnable.push(last.location);
             }
         }
+        // What was never found is waited for as long as it was.
+        self.replayed.stuck += lanes.iter().map(|lane| lane.vain).sum::<i64>();
         self.replayed.lanes = lanes.into_iter().map(Lane::finished).collect();
         let count = self.columns.count();
         for ((waiting, late), number) in self.waits.number_of {

@@ -46,6 +46,9 @@ struct Share {
     what: What,
     /// By location: whether it takes the mean.
     members: Vec<bool>,
+    /// By location: whether it has a part in the mean, even if it has no such computation; `None`:
+    /// the mean is of those that have some.
+    all: Option<Vec<bool>>,
     /// Whether it never becomes longer.
     only_less: bool,
     /// By number of meetings before: computation of the ranks compared with, ns, and how many of
@@ -60,18 +63,36 @@ pub struct Shares(Vec<Share>);
 impl Shares {
     /// Adds computation in a place, of all ranks.
     pub fn add_place(&mut self, place: Place, locations: usize) -> usize {
-        self.add(What::Place(place), vec![true; locations], false)
+        self.add(What::Place(place), vec![true; locations], None, false)
     }
 
     /// Adds computation between two calls; only that of members changes, and only to less.
     pub fn add_between(&mut self, begin: Sites, until: Sites, members: Vec<bool>) -> usize {
-        self.add(What::Between(begin, until), members, true)
+        self.add(What::Between(begin, until), members, None, true)
     }
 
-    fn add(&mut self, what: What, members: Vec<bool>, only_less: bool) -> usize {
+    /// The same; what members have is shared by all of these.
+    pub fn add_shared(
+        &mut self,
+        begin: Sites,
+        until: Sites,
+        members: Vec<bool>,
+        all: Vec<bool>,
+    ) -> usize {
+        self.add(What::Between(begin, until), members, Some(all), true)
+    }
+
+    fn add(
+        &mut self,
+        what: What,
+        members: Vec<bool>,
+        all: Option<Vec<bool>>,
+        only_less: bool,
+    ) -> usize {
         self.0.push(Share {
             what,
             members,
+            all,
             only_less,
             epochs: Vec::new(),
         });
@@ -85,8 +106,8 @@ impl Shares {
             return;
         }
         // By share and epoch: of members, and of others.
-        let mut epochs: Vec<Vec<[(i64, i64); 2]>> = vec![Vec::new(); self.0.len()];
-        let mut ranks = vec![[0usize; 2]; self.0.len()];
+        let mut epochs: Vec<Vec<[(i64, i64); KINDS]>> = vec![Vec::new(); self.0.len()];
+        let mut ranks = vec![[0usize; KINDS]; self.0.len()];
         for location in 0..events.locations() {
             let mut ahead = Ahead::new(events, location, self);
             let mut has_any = vec![false; self.0.len()];
@@ -96,10 +117,10 @@ impl Shares {
                     if epochs.len() <= ahead.epoch {
                         epochs.resize(ahead.epoch + 1, Default::default());
                     }
-                    let other = usize::from(!share.members[location]);
+                    let other = share.kind(location);
                     let (sum, count) = &mut epochs[ahead.epoch][other];
                     *sum = sum.saturating_add(own);
-                    *count += i64::from(own > 0);
+                    *count += i64::from(own > 0 || share.all.is_some());
                     has_any[at] |= own > 0;
                 }
                 if ahead.is_over {
@@ -108,10 +129,10 @@ impl Shares {
                 ahead.go_on(self);
             }
             for (at, share) in self.0.iter().enumerate() {
-                ranks[at][usize::from(!share.members[location])] += usize::from(has_any[at]);
+                ranks[at][share.kind(location)] += usize::from(has_any[at]);
             }
         }
-        for ((share, epochs), [own, others]) in self.0.iter_mut().zip(epochs).zip(ranks) {
+        for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks) {
             let compared = usize::from(others > 0);
             if others > 0 || own > 1 || !share.only_less {
                 share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
@@ -145,7 +166,18 @@ impl Shares {
     }
 }
 
+/// Members, those that they are compared with, and neither.
+const KINDS: usize = 3;
+
 impl Share {
+    /// What a location is, below [`KINDS`].
+    fn kind(&self, location: usize) -> usize {
+        match &self.all {
+            Some(all) => 1 + usize::from(!all[location]),
+            None => usize::from(!self.members[location]),
+        }
+    }
+
     /// How long a part of a location's computation takes, if its sum, now `own`, is the mean.
     fn changed(&self, part: i64, location: usize, epoch: usize, own: i64) -> i64 {
         if !self.members[location] || own <= 0 {
