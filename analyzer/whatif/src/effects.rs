@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::Events;
 use laggard_patterns::rules::Repair;
-use laggard_report::{Report, RootCause};
+use laggard_report::{Report, RootCause, words};
 use laggard_trace::calls::{self, GenericType, Shape};
 use rustc_hash::FxHashMap;
 
@@ -63,6 +63,9 @@ impl Calls {
     }
 }
 
+/// Most ranges of ranks in a sentence.
+const RANGES: usize = 4;
+
 /// The changes of all scenarios.
 #[derive(Default)]
 pub struct Effects {
@@ -98,7 +101,11 @@ impl Effects {
             let fastest = all.fastest.entry(row.call).or_insert(i64::MAX);
             *fastest = (*fastest).min(row.minimum_ns as i64);
         }
-        all.shares.learn(events);
+        if let Some(name) = all.shares.learn(events) {
+            bail!(
+                "what it gains to balance {name} cannot be told: no two ranks are seen to compute there"
+            );
+        }
         Ok(all)
     }
 
@@ -120,6 +127,7 @@ impl Effects {
                         events.ranks()
                     );
                 }
+                recorded(events, &rank.to_string())?;
                 effect.speed_up(events, *factor, |at| events.place(at).rank == *rank);
             }
             Change::SpeedUp(Where::Host(host), factor) => {
@@ -133,7 +141,7 @@ impl Effects {
             }
             Change::Balance(name) => {
                 let place = Place::find(events, name)?;
-                let share = self.shares.add_place(place, events.locations());
+                let share = self.shares.add_place(name, place, events.locations());
                 effect.shared.push(share);
             }
             Change::Network(factor) => {
@@ -178,7 +186,7 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
-        let members = locations_of(events, &root.rank_set);
+        let members = recorded(events, &root.rank_set)?;
         match root.activity.as_str() {
             "computation" => {
                 let (begin, until) = stretch(events, root)?;
@@ -386,6 +394,16 @@ fn stretch(events: &Events, root: &RootCause) -> Result<(Sites, Sites)> {
     };
     let begin = Sites::new(events, &root.operation, &root.location);
     Ok((begin, Sites::new(events, &until.operation, &until.location)))
+}
+
+/// The same; some of the ranks must be there.
+fn recorded(events: &Events, set: &str) -> Result<Vec<bool>> {
+    let members = locations_of(events, set);
+    if !members.contains(&true) {
+        let ranks = words::ranks_of_set(set, RANGES);
+        bail!("what this gains cannot be told: there is no trace of {ranks}");
+    }
+    Ok(members)
 }
 
 /// By location: whether its rank is of a set such as `0-3,8`.

@@ -44,7 +44,11 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
         return Ok(());
     }
     let causes = report.root_causes.as_deref().unwrap_or_default();
-    let known = (1..=causes.len().min(FIRST)).filter(|&number| causes[number - 1].can_go());
+    let can_go = |&number: &usize| {
+        let cause = &causes[number - 1];
+        cause.can_go() && !cause.rank_set.is_empty()
+    };
+    let known = (1..=causes.len().min(FIRST)).filter(can_go);
     let known: Vec<usize> = known.collect();
     let mut scenarios: Vec<_> = known
         .iter()
@@ -61,8 +65,8 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
         if looking > MOST_LOOKING * cause.severity_s {
             continue;
         }
-        cause.gain_s = Some(outcome.gain_s.max(0.0));
-        cause.gain_percent = Some(outcome.gain_percent.max(0.0));
+        cause.gain_s = Some(outcome.gain_s);
+        cause.gain_percent = Some(outcome.gain_percent);
     }
     let told = asked.into_iter().zip(of_hints);
     for (asked, outcome) in told {

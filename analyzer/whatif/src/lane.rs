@@ -83,6 +83,8 @@ pub struct Lane<'e> {
     pub has_entered: bool,
     pub is_done: bool,
     pub is_blocked: bool,
+    /// The junction that it is blocked by.
+    pub needs: u64,
     pub gives_way: bool,
     /// A thread begins when its rank has come so far.
     pub start: Option<u64>,
@@ -171,6 +173,7 @@ impl<'e> Lane<'e> {
             has_entered: false,
             is_done: false,
             is_blocked: false,
+            needs: 0,
             gives_way: false,
             start,
             providers: Queue::new(),
@@ -200,6 +203,19 @@ impl<'e> Lane<'e> {
             pairs: Pairs::default(),
             known: Vec::new(),
         }
+    }
+
+    /// The moments that others need of this location and that have not come, with their calls.
+    pub fn open(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.rows[self.providers.at..].iter()
+    }
+
+    /// Whether a moment of this location has not come yet.
+    pub fn is_open(&self, number: u64, is_by_time: bool) -> bool {
+        let Some(call) = &self.next else {
+            return false;
+        };
+        number > call.number || number >= call.first && (is_by_time || !self.has_entered)
     }
 
     /// A call of this location needs something.

@@ -11,6 +11,7 @@
 //! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod circles;
 mod columns;
 mod effects;
 mod gains;

@@ -51,6 +51,8 @@ struct Share {
     all: Option<Vec<bool>>,
     /// Whether it never becomes longer.
     only_less: bool,
+    /// As users name it; empty: they did not.
+    name: String,
     /// By number of meetings before: computation of the ranks compared with, ns, and how many of
     /// them have any.
     epochs: Vec<(i64, i64)>,
@@ -62,8 +64,10 @@ pub struct Shares(Vec<Share>);
 
 impl Shares {
     /// Adds computation in a place, of all ranks.
-    pub fn add_place(&mut self, place: Place, locations: usize) -> usize {
-        self.add(What::Place(place), vec![true; locations], None, false)
+    pub fn add_place(&mut self, name: &str, place: Place, locations: usize) -> usize {
+        let share = self.add(What::Place(place), vec![true; locations], None, false);
+        name.clone_into(&mut self.0[share].name);
+        share
     }
 
     /// Adds computation between two calls; only that of members changes, and only to less.
@@ -94,16 +98,18 @@ impl Shares {
             members,
             all,
             only_less,
+            name: String::new(),
             epochs: Vec::new(),
         });
         self.0.len() - 1
     }
 
     /// Adds up the run. Members are compared with the others, if these have any such computation;
-    /// else with each other; and if there is only one, with nobody.
-    pub fn learn(&mut self, events: &Events) {
+    /// else with each other; and if there is only one, with nobody. Gives the name of a place in
+    /// which less than two ranks compute.
+    pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
-            return;
+            return None;
         }
         // By share and epoch: of members, and of others.
         let mut epochs: Vec<Vec<[(i64, i64); KINDS]>> = vec![Vec::new(); self.0.len()];
@@ -132,12 +138,16 @@ impl Shares {
                 ranks[at][share.kind(location)] += usize::from(has_any[at]);
             }
         }
-        for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks) {
+        for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks.clone())
+        {
             let compared = usize::from(others > 0);
             if others > 0 || own > 1 || !share.only_less {
                 share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
             }
         }
+        let mut shares = self.0.iter().zip(ranks);
+        let alone = shares.find(|(share, [own, ..])| !share.name.is_empty() && *own < 2);
+        alone.map(|(share, _)| &*share.name)
     }
 
     /// What is known ahead at a location.
