@@ -316,6 +316,23 @@ fn what_others_depend_on_is_not_moved_and_said_so() {
     assert_eq!(prediction.looking_as_recorded_s, 0.04);
 }
 
+/// Looking that ends in a wait is over. What never comes is looked for as long as it was.
+#[test]
+fn looks_that_never_find_anything_stay() {
+    let looking = |is_waited_for: bool| {
+        let polls = |rank: &mut Calls| {
+            let request = rank.irecv(20, 0, 5, 2 * MS);
+            rank.looks(21, number::MPI_Test, 10 * MS, 30 * MS, 100 * US);
+            if is_waited_for {
+                rank.waitall(22, &[(request, None)], 30 * MS, 60 * MS);
+            }
+        };
+        let prediction = predicted(late_by_58_ms(polls), &FASTER[..1]).unwrap();
+        prediction.looking_as_recorded_s
+    };
+    assert_eq!([looking(true), looking(false)], [0.0, 0.02]);
+}
+
 #[test]
 fn threads_begin_when_their_rank_does() {
     let mut calls = vec![

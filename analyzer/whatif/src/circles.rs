@@ -44,7 +44,7 @@ impl Circles {
         // The path of those who wait for the next one.
         let mut place: FxHashMap<usize, usize> = FxHashMap::default();
         let mut path = Vec::new();
-        while let None = place.insert(at, path.len()) {
+        while place.insert(at, path.len()).is_none() {
             path.push(at);
             match self.awaited(lanes, lanes[at].needs) {
                 Some(next) => at = next,

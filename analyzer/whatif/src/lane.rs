@@ -103,7 +103,7 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
-    /// Looking in vain since it last found something, ns.
+    /// Looking in vain since it last found something, or had it otherwise, ns.
     pub vain: i64,
     /// What is waited for before the next call.
     pub deferred: Vec<Deferred>,

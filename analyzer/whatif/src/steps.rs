@@ -209,7 +209,7 @@ impl Sweep<'_> {
         for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
             *now += if is_ideal { ideal } else { rest };
         }
-        if call.finds {
+        if call.finds || !call.is_vain && (call.kind.completes || call.kind.receives) {
             lane.vain = 0;
         }
         if call.is_vain {
