@@ -207,3 +207,41 @@ fn the_loop_around_combined_messages_goes() {
     // Twice 1.5 us, and once 1 us.
     assert_eq!(gains(all, &[("combine", "app.c:10")]), [4]);
 }
+
+/// A replay does not know operations of the program, which an operation map names. It has no figure
+/// for them, and not 0.
+#[test]
+fn what_operations_of_the_program_gain_is_unknown() {
+    let mut calls = late_message(19);
+    let directory = tempfile::tempdir().unwrap();
+    for calls in &mut calls {
+        calls.write(directory.path());
+    }
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
+    let Analysis {
+        mut report, rules, ..
+    } = analysis.unwrap();
+    let own = "app_exchange";
+    for root in report.root_causes.as_mut().unwrap() {
+        own.clone_into(&mut root.operation);
+    }
+    for found in &mut report.bottlenecks {
+        own.clone_into(&mut found.operation);
+    }
+    let before = promise(&report, "overlap_receive").map(|(gain, from, _)| (gain, from));
+    add_gains(directory.path(), &rules, &mut report).unwrap();
+    let roots = report.root_causes.as_deref().unwrap();
+    assert!(roots.iter().all(|root| root.gain_s.is_none()));
+    let after = promise(&report, "overlap_receive").map(|(gain, from, _)| (gain, from));
+    assert_eq!(after, before);
+    assert!(before.is_some_and(|(_, from)| from == Promise::Bound));
+    let events = Events::open(directory.path()).unwrap();
+    let without = [Scenario::of(Change::WithoutCause(1))];
+    let error = predict(&events, Some(&report), &without).unwrap_err();
+    assert!(
+        error.to_string().contains("operations of the program"),
+        "{error}"
+    );
+}

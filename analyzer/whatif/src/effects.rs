@@ -379,12 +379,23 @@ fn root_cause(report: Option<&Report>, number: usize) -> Result<&RootCause> {
     let causes = report.and_then(|report| report.root_causes.as_deref());
     let causes = causes.unwrap_or_default();
     match causes.get(number - 1) {
-        Some(cause) => Ok(cause),
+        Some(cause) if is_known(cause) => Ok(cause),
+        Some(cause) => bail!(
+            "what it gains to be without {} cannot be told: its calls are operations of the program",
+            cause.id
+        ),
         None => bail!(
             "there is no root cause rc{number}: the report has {}",
             causes.len()
         ),
     }
+}
+
+/// Whether a replay knows the calls of a root cause.
+pub fn is_known(root: &RootCause) -> bool {
+    let until = root.until.as_ref();
+    Sites::are_known(&root.operation)
+        && until.is_none_or(|until| Sites::are_known(&until.operation))
 }
 
 /// The calls before and after the computation of a root cause.

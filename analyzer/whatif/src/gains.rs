@@ -6,9 +6,11 @@ use std::path::Path;
 use anyhow::Result;
 use laggard_engine::events::Events;
 use laggard_patterns::rules::{LEAST_GAIN, Repair, Rule, RuleBase};
-use laggard_report::{Advice, Bottleneck, Promise, Report, has_rank, ratio};
+use laggard_report::{Advice, Bottleneck, Promise, Report, RootCause, has_rank, ratio};
 
+use crate::effects::is_known;
 use crate::scenario::Spot;
+use crate::shares::Sites;
 use crate::{Change, Outcome, Scenario, predicted};
 
 /// Root causes that are answered, the largest first.
@@ -44,11 +46,8 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
         return Ok(());
     }
     let causes = report.root_causes.as_deref().unwrap_or_default();
-    let can_go = |&number: &usize| {
-        let cause = &causes[number - 1];
-        cause.can_go() && !cause.rank_set.is_empty()
-    };
-    let known = (1..=causes.len().min(FIRST)).filter(can_go);
+    let is_told = |&number: &usize| is_told(&causes[number - 1]);
+    let known = (1..=causes.len().min(FIRST)).filter(is_told);
     let known: Vec<usize> = known.collect();
     let mut scenarios: Vec<_> = known
         .iter()
@@ -87,6 +86,11 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
     Ok(())
 }
 
+/// Whether a replay can tell what it gains to be without a root cause.
+fn is_told(root: &RootCause) -> bool {
+    root.can_go() && !root.rank_set.is_empty() && is_known(root)
+}
+
 /// The hints that a replay can tell of, and the scenario of each.
 fn hints(rules: &RuleBase, report: &Report) -> (Vec<Asked>, Vec<Scenario>) {
     let mut all = Vec::new();
@@ -118,7 +122,7 @@ fn hints(rules: &RuleBase, report: &Report) -> (Vec<Asked>, Vec<Scenario>) {
 
 /// What a rule changes for a finding, and whether that is just what it says.
 fn changes(rule: &Rule, found: &Bottleneck, report: &Report) -> Option<(Vec<Change>, bool)> {
-    let repair = rule.change?;
+    let repair = rule.change.filter(|_| Sites::are_known(&found.operation))?;
     let own = (found.operation.clone(), found.location.clone());
     let is_exact = rule.inexact.is_empty();
     if repair == Repair::Balance {
@@ -154,10 +158,10 @@ fn shared(found: &Bottleneck, report: &Report) -> Vec<Change> {
         false => format!("{ranks},{late}"),
     };
     let causes = report.root_causes.as_deref().unwrap_or_default();
-    let starts = |root: &&laggard_report::RootCause| {
+    let starts = |root: &&RootCause| {
         let mut victims = root.victims.iter();
         root.activity == "computation"
-            && root.can_go()
+            && is_told(root)
             && has_rank(&root.rank_set, late)
             && victims.any(|victim| {
                 victim.pattern == found.pattern

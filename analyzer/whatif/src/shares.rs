@@ -341,6 +341,11 @@ pub struct Sites {
 }
 
 impl Sites {
+    /// Whether a replay knows calls of a name: those of the program's own operations it does not.
+    pub fn are_known(operation: &str) -> bool {
+        operation.is_empty() || calls::CALLS.iter().any(|call| call.name == operation)
+    }
+
     pub fn new(events: &Events, operation: &str, location: &SourceLocation) -> Sites {
         let call = calls::CALLS.iter().find(|call| call.name == operation);
         let paths = events.call_paths.iter();
