@@ -5,15 +5,16 @@ use anyhow::{Result, bail};
 use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::Events;
 use laggard_patterns::rules::Repair;
-use laggard_report::{Report, RootCause, words};
-use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_report::{Report, RootCause};
+use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
 use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Site};
-use crate::scenario::{Change, Scenario, Spot, Where};
+use crate::scenario::{Change, Scenario, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
+use crate::targets::{Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch};
 
 /// The scenarios that change a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,24 +48,6 @@ struct Effect {
     table: Option<Table>,
     repairs: Vec<(Repair, Calls)>,
 }
-
-/// Calls that are changed.
-enum Calls {
-    Place(Place),
-    Sites(Vec<Sites>),
-}
-
-impl Calls {
-    fn has(&self, site: Site) -> bool {
-        match self {
-            Calls::Place(place) => place.has_path(site.1),
-            Calls::Sites(all) => all.iter().any(|sites| sites.has(Some(site))),
-        }
-    }
-}
-
-/// Most ranges of ranks in a sentence.
-const RANGES: usize = 4;
 
 /// The changes of all scenarios.
 #[derive(Default)]
@@ -153,13 +136,7 @@ impl Effects {
             Change::NoLateReceivers => effect.no_late_receivers = true,
             Change::Baseline(file) => effect.table = Some(Table::read(file)?),
             Change::Calls(repair, spot) => {
-                let calls = match spot {
-                    Spot::Place(name) => Calls::Place(calls_at(events, name, *repair)?),
-                    Spot::Calls(all) => {
-                        let all = all.iter();
-                        Calls::Sites(all.map(|(name, at)| Sites::new(events, name, at)).collect())
-                    }
-                };
+                let calls = Calls::of(events, spot, *repair)?;
                 effect.repairs.push((*repair, calls));
             }
             Change::WithoutCause(number) => {
@@ -358,94 +335,6 @@ fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
 }
 
-/// A place with calls that a repair is about.
-fn calls_at(events: &Events, name: &str, repair: Repair) -> Result<Place> {
-    let (what, is_it): (_, fn(u16) -> bool) = match repair {
-        Repair::NonBlocking => ("blocking message", is_blocking),
-        Repair::Combine => ("message", is_message),
-        Repair::NoBarrier => ("barrier", is_barrier),
-        _ => ("call", is_optional),
-    };
-    let place = Place::find(events, name)?;
-    let mut rows = (0..events.locations()).flat_map(|at| events.profile(at));
-    if !rows.any(|row| is_it(row.call) && place.has_path(row.call_path)) {
-        bail!("there is no {what} at {name}");
-    }
-    Ok(place)
-}
-
-/// A root cause of a report, by its number from 1.
-fn root_cause(report: Option<&Report>, number: usize) -> Result<&RootCause> {
-    let causes = report.and_then(|report| report.root_causes.as_deref());
-    let causes = causes.unwrap_or_default();
-    match causes.get(number - 1) {
-        Some(cause) if is_known(cause) => Ok(cause),
-        Some(cause) => bail!(
-            "what it gains to be without {} cannot be told: its calls are operations of the program",
-            cause.id
-        ),
-        None => bail!(
-            "there is no root cause rc{number}: the report has {}",
-            causes.len()
-        ),
-    }
-}
-
-/// Whether a replay knows the calls of a root cause.
-pub fn is_known(root: &RootCause) -> bool {
-    let until = root.until.as_ref();
-    Sites::are_known(&root.operation)
-        && until.is_none_or(|until| Sites::are_known(&until.operation))
-}
-
-/// The calls before and after the computation of a root cause.
-fn stretch(events: &Events, root: &RootCause) -> Result<(Sites, Sites)> {
-    let Some(until) = &root.until else {
-        bail!("{} is of the network: use --network latency=0", root.id);
-    };
-    let begin = Sites::new(events, &root.operation, &root.location);
-    Ok((begin, Sites::new(events, &until.operation, &until.location)))
-}
-
-/// The same; some of the ranks must be there.
-fn recorded(events: &Events, set: &str) -> Result<Vec<bool>> {
-    let members = locations_of(events, set);
-    if !members.contains(&true) {
-        let ranks = words::ranks_of_set(set, RANGES);
-        bail!("what this gains cannot be told: there is no trace of {ranks}");
-    }
-    Ok(members)
-}
-
-/// By location: whether its rank is of a set such as `0-3,8`.
-fn locations_of(events: &Events, set: &str) -> Vec<bool> {
-    let ranges: Vec<_> = ranges(set).collect();
-    let is_of = |rank: u32| ranges.iter().any(|range| range.contains(&rank));
-    let locations = 0..events.locations();
-    locations.map(|at| is_of(events.place(at).rank)).collect()
-}
-
-fn is_message(call: u16) -> bool {
-    use GenericType::{TwoSidedReceive, TwoSidedSend};
-    let generic = calls::call(call).map(|call| call.generic);
-    matches!(generic, Some(TwoSidedSend | TwoSidedReceive))
-}
-
-fn is_blocking(call: u16) -> bool {
-    is_message(call) && !calls::name(call).starts_with("MPI_I")
-}
-
-/// A program is thinkable without it.
-fn is_optional(call: u16) -> bool {
-    let shape = calls::call(call).map(|call| call.shape);
-    !matches!(shape, None | Some(Shape::Init | Shape::Finalize))
-}
-
-fn is_barrier(call: u16) -> bool {
-    let shape = calls::call(call).map(|call| call.shape);
-    matches!(shape, Some(Shape::Barrier | Shape::PeBarrier))
-}
-
 impl Effect {
     fn speed_up(&mut self, events: &Events, factor: f64, is_there: impl Fn(usize) -> bool) {
         self.by_location.resize(events.locations(), 1.0);
@@ -455,12 +344,4 @@ impl Effect {
             }
         }
     }
-}
-
-/// The ranges of a set of ranks such as `0-3,8`.
-fn ranges(set: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u32>> {
-    set.split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    })
 }

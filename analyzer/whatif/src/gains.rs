@@ -8,9 +8,9 @@ use laggard_engine::events::Events;
 use laggard_patterns::rules::{LEAST_GAIN, Repair, Rule, RuleBase};
 use laggard_report::{Advice, Bottleneck, Promise, Report, RootCause, has_rank, ratio};
 
-use crate::effects::is_known;
 use crate::scenario::Spot;
 use crate::shares::Sites;
+use crate::targets::is_known;
 use crate::{Change, Outcome, Scenario, predicted};
 
 /// Root causes that are answered, the largest first.

@@ -29,6 +29,7 @@ mod scenario;
 mod shares;
 mod slabs;
 mod steps;
+mod targets;
 mod text;
 
 use anyhow::Result;
