@@ -64,7 +64,9 @@ fn both(mut calls: Vec<Calls>) -> (Report, Vec<Cells>) {
     };
     options.settings.all = true;
     let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
-    let Analysis { report, per_rank } = analysis.unwrap();
+    let Analysis {
+        report, per_rank, ..
+    } = analysis.unwrap();
     per_rank.unwrap();
     (report, read(&table))
 }

@@ -202,6 +202,7 @@ pub struct Advice {
     pub text: String,
     pub gain_s: Option<f64>,
     pub percent: Option<f64>,
+    pub promise: Option<String>,
     pub explain: String,
 }
 

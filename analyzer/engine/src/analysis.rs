@@ -111,7 +111,11 @@ pub fn analyze(
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;
         report.agents.shares = shares;
-        Analysis { report, per_rank }
+        Analysis {
+            report,
+            per_rank,
+            rules: options.rules.base.clone(),
+        }
     }))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use laggard_baselines::{Baseline, Empty};
+use laggard_patterns::rules::RuleBase;
 use laggard_report::{Report, Settings};
 use laggard_trace::operations::OperationMap;
 
@@ -17,6 +18,8 @@ pub struct Analysis {
     /// Whether the table per rank was written, if requested. An error here does not affect the
     /// report.
     pub per_rank: anyhow::Result<()>,
+    /// The rules of its hints.
+    pub rules: RuleBase,
 }
 
 /// Options of [`analyze`](crate::analyze).

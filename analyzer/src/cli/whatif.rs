@@ -39,6 +39,12 @@ pub struct WhatIf {
     /// Barriers in a function or line are not there
     #[arg(long, value_name = "PLACE", group = "changes", value_parser = no_barrier)]
     pub no_barrier: Vec<Change>,
+    /// Each rank makes the calls in a function or line once; later ones are not there
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = once)]
+    pub once: Vec<Change>,
+    /// Calls in a function or line wait for nobody
+    #[arg(long, value_name = "PLACE", group = "changes", value_parser = no_waits)]
+    pub no_waits: Vec<Change>,
     /// A root cause of the report is gone, by its number
     #[arg(long, value_name = "N", group = "changes", value_parser = without_cause)]
     pub without_cause: Vec<Change>,
@@ -82,6 +88,14 @@ fn combine(words: &str) -> Result<Change, String> {
 
 fn no_barrier(words: &str) -> Result<Change, String> {
     Change::parse("no_barrier", words)
+}
+
+fn once(words: &str) -> Result<Change, String> {
+    Change::parse("once", words)
+}
+
+fn no_waits(words: &str) -> Result<Change, String> {
+    Change::parse("no_waits", words)
 }
 
 fn without_cause(words: &str) -> Result<Change, String> {

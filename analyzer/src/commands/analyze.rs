@@ -33,9 +33,10 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     let Analysis {
         mut report,
         per_rank,
+        rules,
     } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(&options.directory, &mut report) {
-        let error = format!("what the root causes gain is not predicted: {error:#}");
+    if let Err(error) = laggard_whatif::add_gains(&options.directory, &rules, &mut report) {
+        let error = format!("what repairs gain is not predicted: {error:#}");
         screen::say(&error);
     }
     let written = report.write(&output);

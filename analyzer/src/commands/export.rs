@@ -85,10 +85,12 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
     let Some(analysis) = laggard_engine::analyze(&options.directory, &settings)? else {
         bail!("export is one process: run it without mpirun");
     };
-    let Analysis { mut report, .. } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(&options.directory, &mut report) {
+    let Analysis {
+        mut report, rules, ..
+    } = analysis;
+    if let Err(error) = laggard_whatif::add_gains(&options.directory, &rules, &mut report) {
         screen::say(&format!(
-            "note: what the root causes gain is not predicted: {error:#}"
+            "note: what repairs gain is not predicted: {error:#}"
         ));
     }
     Ok(report)

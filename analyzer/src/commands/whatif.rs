@@ -48,6 +48,8 @@ fn scenarios(options: &WhatIf) -> Result<Vec<Scenario>> {
         &options.non_blocking,
         &options.combine,
         &options.no_barrier,
+        &options.once,
+        &options.no_waits,
         &options.without_cause,
     ];
     let changes = changes.into_iter();

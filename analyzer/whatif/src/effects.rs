@@ -4,8 +4,9 @@
 use anyhow::{Result, bail};
 use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::Events;
+use laggard_patterns::rules::Repair;
 use laggard_report::{Report, RootCause};
-use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
 use crate::marks::{Gap, Marks, mark};
@@ -13,6 +14,7 @@ use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Site};
 use crate::scenario::{Change, Scenario, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
+use crate::targets::{Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch};
 
 /// The scenarios that change a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +27,10 @@ pub struct Changed {
     pub deferred: Marks,
     /// It is combined with those before it.
     pub combined: Marks,
+    /// It is not there, unless it is the first one.
+    pub once: Marks,
+    /// It waits for nobody.
+    pub free: Marks,
 }
 
 /// The changes of one scenario.
@@ -40,9 +46,7 @@ struct Effect {
     bandwidth: Option<f64>,
     no_late_receivers: bool,
     table: Option<Table>,
-    without: Vec<Place>,
-    non_blocking: Vec<Place>,
-    combine: Vec<Place>,
+    repairs: Vec<(Repair, Calls)>,
 }
 
 /// The changes of all scenarios.
@@ -70,7 +74,8 @@ impl Effects {
             for change in &scenario.changes {
                 all.add(&mut effect, change, events, report)?;
             }
-            if !effect.combine.is_empty() {
+            let mut repairs = effect.repairs.iter();
+            if repairs.any(|(repair, _)| *repair == Repair::Combine) {
                 all.combining |= mark(all.effects.len());
             }
             all.effects.push(effect);
@@ -79,7 +84,11 @@ impl Effects {
             let fastest = all.fastest.entry(row.call).or_insert(i64::MAX);
             *fastest = (*fastest).min(row.minimum_ns as i64);
         }
-        all.shares.learn(events);
+        if let Some(name) = all.shares.learn(events) {
+            bail!(
+                "what it gains to balance {name} cannot be told: no two ranks are seen to compute there"
+            );
+        }
         Ok(all)
     }
 
@@ -101,6 +110,7 @@ impl Effects {
                         events.ranks()
                     );
                 }
+                recorded(events, &rank.to_string())?;
                 effect.speed_up(events, *factor, |at| events.place(at).rank == *rank);
             }
             Change::SpeedUp(Where::Host(host), factor) => {
@@ -114,7 +124,7 @@ impl Effects {
             }
             Change::Balance(name) => {
                 let place = Place::find(events, name)?;
-                let share = self.shares.add_place(place, events.locations());
+                let share = self.shares.add_place(name, place, events.locations());
                 effect.shared.push(share);
             }
             Change::Network(factor) => {
@@ -125,28 +135,22 @@ impl Effects {
             }
             Change::NoLateReceivers => effect.no_late_receivers = true,
             Change::Baseline(file) => effect.table = Some(Table::read(file)?),
-            Change::NonBlocking(name) => {
-                let place = calls_at(events, name, "blocking message", is_blocking)?;
-                effect.non_blocking.push(place);
-            }
-            Change::Combine(name) => {
-                let place = calls_at(events, name, "message", is_message)?;
-                effect.combine.push(place);
-            }
-            Change::NoBarrier(name) => {
-                let place = calls_at(events, name, "barrier", is_barrier)?;
-                effect.without.push(place);
+            Change::Calls(repair, spot) => {
+                let calls = Calls::of(events, spot, *repair)?;
+                effect.repairs.push((*repair, calls));
             }
             Change::WithoutCause(number) => {
-                let causes = report.and_then(|report| report.root_causes.as_deref());
-                let causes = causes.unwrap_or_default();
-                let Some(cause) = causes.get(number - 1) else {
-                    bail!(
-                        "there is no root cause rc{number}: the report has {}",
-                        causes.len()
-                    );
-                };
+                let cause = root_cause(report, *number)?;
                 self.without_cause(effect, events, cause)?;
+            }
+            Change::Shared(number, rank, set) => {
+                let cause = root_cause(report, *number)?;
+                let (begin, until) = stretch(events, cause)?;
+                let member = locations_of(events, &rank.to_string());
+                let all = locations_of(events, set);
+                effect
+                    .shared
+                    .push(self.shares.add_shared(begin, until, member, all));
             }
         }
         Ok(())
@@ -159,21 +163,17 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
-        let ranks = ranks(&root.rank_set);
-        let is_member = |at| {
-            ranks
-                .iter()
-                .any(|range| range.contains(&events.place(at).rank))
-        };
-        let members = (0..events.locations()).map(is_member).collect();
-        let begin = Sites::new(events, &root.operation, &root.location);
-        match (root.activity.as_str(), &root.until) {
-            ("computation", Some(until)) => {
-                let until = Sites::new(events, &until.operation, &until.location);
+        let members = recorded(events, &root.rank_set)?;
+        match root.activity.as_str() {
+            "computation" => {
+                let (begin, until) = stretch(events, root)?;
                 let share = self.shares.add_between(begin, until, members);
                 effect.shared.push(share);
             }
-            ("call" | "io", _) => effect.calls.push(LongCall::new(begin, members)),
+            "call" | "io" => {
+                let call = Sites::new(events, &root.operation, &root.location);
+                effect.calls.push(LongCall::new(call, members));
+            }
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }
         Ok(())
@@ -229,8 +229,6 @@ impl Effects {
         for (at, effect) in self.effects.iter().enumerate() {
             let is_long =
                 |long: &LongCall| long.members[location] && long.call.has(Some(call.kind.site));
-            let has =
-                |places: &[Place]| places.iter().any(|place| place.has_path(call.kind.site.1));
             if effect.network.is_some()
                 || effect.bandwidth.is_some()
                 || effect.table.is_some()
@@ -238,14 +236,18 @@ impl Effects {
             {
                 changed.rest |= mark(at);
             }
-            if call.kind.blocks && has(&effect.non_blocking) {
-                changed.deferred |= mark(at);
-            }
-            if call.kind.is_message && has(&effect.combine) {
-                changed.combined |= mark(at);
-            }
-            if self.is_gone(at, call) {
-                changed.gone |= mark(at);
+            for (repair, calls) in &effect.repairs {
+                let marks = match repair {
+                    Repair::NonBlocking if call.kind.blocks => &mut changed.deferred,
+                    Repair::Combine if call.kind.is_message => &mut changed.combined,
+                    Repair::NoBarrier if is_barrier(call.kind.site.0) => &mut changed.gone,
+                    Repair::Once if is_optional(call.kind.site.0) => &mut changed.once,
+                    Repair::NoWaits if is_optional(call.kind.site.0) => &mut changed.free,
+                    _ => continue,
+                };
+                if calls.has(call.kind.site) {
+                    *marks |= mark(at);
+                }
             }
         }
         changed
@@ -306,12 +308,6 @@ impl Effects {
     pub fn has_no_late_receivers(&self, scenario: usize) -> bool {
         self.effects[scenario].no_late_receivers
     }
-
-    /// Whether a call is a barrier that is not there in a scenario.
-    pub fn is_gone(&self, scenario: usize, call: &Call) -> bool {
-        let without = &self.effects[scenario].without;
-        is_barrier(call.kind.site.0) && without.iter().any(|place| place.has_path(call.kind.site.1))
-    }
 }
 
 /// What remains of a call if transfers take `factor` of their time, ns. A repeated call is left in
@@ -339,31 +335,6 @@ fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
 }
 
-/// A place with calls of a kind.
-fn calls_at(events: &Events, name: &str, what: &str, is_it: fn(u16) -> bool) -> Result<Place> {
-    let place = Place::find(events, name)?;
-    let mut rows = (0..events.locations()).flat_map(|at| events.profile(at));
-    if !rows.any(|row| is_it(row.call) && place.has_path(row.call_path)) {
-        bail!("there is no {what} at {name}");
-    }
-    Ok(place)
-}
-
-fn is_message(call: u16) -> bool {
-    use GenericType::{TwoSidedReceive, TwoSidedSend};
-    let generic = calls::call(call).map(|call| call.generic);
-    matches!(generic, Some(TwoSidedSend | TwoSidedReceive))
-}
-
-fn is_blocking(call: u16) -> bool {
-    is_message(call) && !calls::name(call).starts_with("MPI_I")
-}
-
-fn is_barrier(call: u16) -> bool {
-    let shape = calls::call(call).map(|call| call.shape);
-    matches!(shape, Some(Shape::Barrier | Shape::PeBarrier))
-}
-
 impl Effect {
     fn speed_up(&mut self, events: &Events, factor: f64, is_there: impl Fn(usize) -> bool) {
         self.by_location.resize(events.locations(), 1.0);
@@ -373,13 +344,4 @@ impl Effect {
             }
         }
     }
-}
-
-/// The ranges of a set of ranks such as `0-3,8`.
-fn ranks(set: &str) -> Vec<std::ops::RangeInclusive<u32>> {
-    let ranges = set.split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    });
-    ranges.collect()
 }

@@ -4,7 +4,7 @@ use laggard_engine::events::Events;
 
 use crate::effects::{Changed, Effects};
 use crate::graph::{BY_ENTER, Consumer, Provider};
-use crate::marks::Pairs;
+use crate::marks::{Marks, Pairs};
 use crate::reader::{Call, Reader};
 use crate::shares::Ahead;
 
@@ -83,6 +83,8 @@ pub struct Lane<'e> {
     pub has_entered: bool,
     pub is_done: bool,
     pub is_blocked: bool,
+    /// The junction that it is blocked by.
+    pub needs: u64,
     pub gives_way: bool,
     /// A thread begins when its rank has come so far.
     pub start: Option<u64>,
@@ -101,10 +103,18 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
+    /// Looking in vain since it last found something, or had it otherwise, ns.
+    pub vain: i64,
     /// What is waited for before the next call.
     pub deferred: Vec<Deferred>,
     /// By scenario that combines messages: to whom, since the last call elsewhere.
     pub peers: Vec<(usize, Vec<i32>)>,
+    /// Scenarios in which the call at hand is combined with those before it.
+    pub repeated: Marks,
+    /// Scenarios in which the message that was looked for last is waited for later.
+    pub probed: Marks,
+    /// Calls that are made once in a scenario, and have been.
+    pub once: Vec<u32>,
     pub is_measured: bool,
     pub times: Times,
     pub pairs: Pairs,
@@ -163,6 +173,7 @@ impl<'e> Lane<'e> {
             has_entered: false,
             is_done: false,
             is_blocked: false,
+            needs: 0,
             gives_way: false,
             start,
             providers: Queue::new(),
@@ -175,8 +186,12 @@ impl<'e> Lane<'e> {
             ahead: effects.ahead(events, location),
             looked: Vec::new(),
             settled: 0,
+            vain: 0,
             deferred: Vec::new(),
             peers: Vec::new(),
+            repeated: 0,
+            probed: 0,
+            once: Vec::new(),
             is_measured: false,
             times: Times {
                 begin: vec![first; columns],
@@ -188,6 +203,19 @@ impl<'e> Lane<'e> {
             pairs: Pairs::default(),
             known: Vec::new(),
         }
+    }
+
+    /// The moments that others need of this location and that have not come, with their calls.
+    pub fn open(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.rows[self.providers.at..].iter()
+    }
+
+    /// Whether a moment of this location has not come yet.
+    pub fn is_open(&self, number: u64, is_by_time: bool) -> bool {
+        let Some(call) = &self.next else {
+            return false;
+        };
+        number > call.number || number >= call.first && (is_by_time || !self.has_entered)
     }
 
     /// A call of this location needs something.

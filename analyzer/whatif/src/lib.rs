@@ -11,6 +11,7 @@
 //! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod circles;
 mod columns;
 mod effects;
 mod gains;
@@ -28,6 +29,7 @@ mod scenario;
 mod shares;
 mod slabs;
 mod steps;
+mod targets;
 mod text;
 
 use anyhow::Result;
@@ -38,7 +40,7 @@ use effects::Effects;
 pub use gains::add_gains;
 use graph::Graph;
 pub use outcome::{Efficiency, Outcome, Prediction, SCHEMA, Stretch, Wait};
-pub use scenario::{Change, Scenario, Where};
+pub use scenario::{Change, Scenario, Spot, Where};
 pub use text::render;
 
 /// The JSON Schema of a prediction.

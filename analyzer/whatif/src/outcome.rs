@@ -36,7 +36,7 @@ pub struct Prediction {
     /// Calls that went on without what they depend on, since clocks make a circle of dependencies.
     pub circles: u64,
     /// Looking for what others were late with that stays as recorded: others depend on what lies in
-    /// between, or the late one is unknown.
+    /// between, the late one is unknown, or it never came.
     pub looking_as_recorded_s: f64,
 }
 

@@ -20,8 +20,12 @@ pub struct Kind {
     pub is_of_all: bool,
     /// Whether it sends or receives a message, or begins to …
     pub is_message: bool,
-    /// … and is done when it returns.
+    /// … and is done when it returns; or looks for one until it is there.
     pub blocks: bool,
+    /// Whether it looks for a message until it is there.
+    pub probes: bool,
+    /// Whether it receives a message, or begins to.
+    pub receives: bool,
     /// Whether it ends what others began.
     pub completes: bool,
     /// Members of its group; 2 for a message.
@@ -41,8 +45,10 @@ pub struct Call {
     pub inside: i64,
     /// Time before it that counts as looking.
     pub looked: i64,
-    /// Whether it looks and finds nothing.
+    /// Whether it looks and finds nothing, …
     pub is_vain: bool,
+    /// … or something.
+    pub finds: bool,
     /// Bytes sent and received.
     pub bytes: u64,
     /// The other rank of a message.
@@ -93,6 +99,7 @@ impl<'e> Reader<'e> {
                 inside: look.map_or(operation.inside, |look| look.looked),
                 looked: look.map_or(0, |look| look.before),
                 is_vain: look.is_some_and(|look| look.is_vain),
+                finds: look.is_some_and(|look| !look.is_vain),
                 bytes: operation.send.bytes.saturating_add(operation.receive.bytes),
                 peer: match operation.has(flags::SENDS) {
                     true => operation.send.peer,
@@ -124,10 +131,13 @@ fn kind(events: &Events, operation: &Operation) -> Kind {
     let is_message = (operation.has(flags::SENDS) || operation.has(flags::RECEIVES))
         && !operation.has(flags::PEEKS)
         && !operation.has(flags::COLLECTIVE);
+    let probes = operation.has(flags::PEEKS) && operation.look.is_none();
     let group = events.groups.get(operation.group as usize);
     Kind {
         is_message,
-        blocks: is_message && !operation.has(flags::POSTS),
+        blocks: is_message && !operation.has(flags::POSTS) || probes,
+        probes,
+        receives: is_message && operation.has(flags::RECEIVES),
         completes: generic == GenericType::Completion,
         members: match is_message {
             true => 2,

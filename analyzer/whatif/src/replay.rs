@@ -27,6 +27,7 @@ use anyhow::Result;
 use laggard_engine::events::Events;
 use rustc_hash::FxHashMap;
 
+use crate::circles::Circles;
 use crate::columns::{Columns, RECORDED, UNCHANGED};
 use crate::effects::Effects;
 use crate::graph::{Consumer, Graph, JUNCTION, Provider};
@@ -219,23 +220,29 @@ impl Sweep<'_> {
                 .iter()
                 .filter(|lane| !lane.is_done && !lane.is_blocked);
             self.runnable.extend(free.map(|lane| lane.location));
+            let mut circles = None;
             loop {
                 while let Some(location) = self.runnable.pop() {
                     self.advance(&mut lanes[location as usize], end);
                 }
-                // Clocks may make a circle of dependencies: somebody has to go on.
-                let mut unfinished = lanes.iter_mut().filter(|lane| !lane.is_done);
-                let Some(last) = unfinished.next_back() else {
+                // Clocks may make a circle of dependencies: somebody in it has to go on.
+                let mut unfinished = lanes.iter().filter(|lane| !lane.is_done);
+                let Some(first) = unfinished.next() else {
                     break;
                 };
-                if !last.is_blocked || unfinished.any(|lane| !lane.is_blocked) {
+                if !first.is_blocked || unfinished.any(|lane| !lane.is_blocked) {
                     break;
                 }
+                let circles = circles.get_or_insert_with(|| Circles::new(&lanes, &self.chained));
+                let at = circles.member(&lanes);
+                let last = &mut lanes[at];
                 (last.gives_way, last.is_blocked) = (true, false);
                 self.replayed.given_way += 1;
                 self.runnable.push(last.location);
             }
         }
+        // What was never found is waited for as long as it was.
+        self.replayed.stuck += lanes.iter().map(|lane| lane.vain).sum::<i64>();
         self.replayed.lanes = lanes.into_iter().map(Lane::finished).collect();
         let count = self.columns.count();
         for ((waiting, late), number) in self.waits.number_of {
@@ -305,6 +312,7 @@ impl Sweep<'_> {
             return false;
         }
         self.junctions.wait(junction, lane.location);
+        lane.needs = junction;
         lane.is_blocked = true;
         true
     }

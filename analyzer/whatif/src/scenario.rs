@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use laggard_patterns::rules::Repair;
+use laggard_report::{SourceLocation, words};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -24,14 +26,22 @@ pub enum Change {
     NoLateReceivers,
     /// Calls take by themselves what the table of baselines in this file says.
     Baseline(PathBuf),
-    /// Blocking messages in a place are only waited for before the next call of their rank.
-    NonBlocking(String),
-    /// Successive messages from a place to the same rank are one.
-    Combine(String),
-    /// Barriers in a place are not there.
-    NoBarrier(String),
+    /// Calls are changed.
+    Calls(Repair, Spot),
     /// A root cause is gone; its number, from 1.
     WithoutCause(usize),
+    /// The computation of a root cause, by its number from 1, is shared by the ranks of a set: on
+    /// this rank it takes their mean, if that is less.
+    Shared(usize, u32, String),
+}
+
+/// Calls of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spot {
+    /// In a place.
+    Place(String),
+    /// Calls of these names, at these places of a report.
+    Calls(Vec<(String, SourceLocation)>),
 }
 
 /// Where computation becomes faster.
@@ -55,7 +65,7 @@ pub struct Scenario {
 }
 
 /// The kinds of changes, with what is said about each.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "speed_up",
     "balance",
     "network",
@@ -63,6 +73,8 @@ const KINDS: [&str; 8] = [
     "non_blocking",
     "combine",
     "no_barrier",
+    "once",
+    "no_waits",
     "without_cause",
 ];
 
@@ -79,9 +91,6 @@ impl Change {
         match kind {
             "speed_up" => speed_up(words),
             "balance" => place().map(Change::Balance),
-            "no_barrier" => place().map(Change::NoBarrier),
-            "non_blocking" => place().map(Change::NonBlocking),
-            "combine" => place().map(Change::Combine),
             "network" => network(words.trim()),
             "baseline" => match words.trim() {
                 "" => Err("a file is missing".to_owned()),
@@ -95,10 +104,13 @@ impl Change {
                     _ => Err(format!("{words} is no root cause such as 1 or rc1")),
                 }
             }
-            _ => Err(format!(
-                "unknown change {kind}; there are {}",
-                KINDS.join(", ")
-            )),
+            _ => match Repair::from_name(kind) {
+                Some(repair) => place().map(|place| Change::Calls(repair, Spot::Place(place))),
+                None => Err(format!(
+                    "unknown change {kind}; there are {}",
+                    KINDS.join(", ")
+                )),
+            },
         }
     }
 
@@ -117,10 +129,25 @@ impl Change {
             Change::Bandwidth(factor) => format!("--network bandwidth={factor}"),
             Change::NoLateReceivers => "--network no-late-receivers".to_owned(),
             Change::Baseline(file) => format!("--baseline {}", file.display()),
-            Change::NonBlocking(place) => format!("--non-blocking {place}"),
-            Change::Combine(place) => format!("--combine {place}"),
-            Change::NoBarrier(place) => format!("--no-barrier {place}"),
+            Change::Calls(repair, spot) => {
+                format!("--{} {}", repair.name().replace('_', "-"), spot.text())
+            }
             Change::WithoutCause(number) => format!("--without-cause rc{number}"),
+            Change::Shared(number, rank, set) => {
+                format!("rc{number} of rank {rank} shared by ranks {set}")
+            }
+        }
+    }
+}
+
+impl Spot {
+    fn text(&self) -> String {
+        match self {
+            Spot::Place(place) => place.clone(),
+            Spot::Calls(calls) => {
+                let name = |(name, at): &(String, _)| format!("{name} at {}", words::place(at));
+                calls.iter().map(name).collect::<Vec<_>>().join(", ")
+            }
         }
     }
 }
@@ -280,6 +307,8 @@ mod tests {
             ("non_blocking", "app.c:12", "--non-blocking app.c:12"),
             ("combine", "app.c:12", "--combine app.c:12"),
             ("no_barrier", "app.c:12", "--no-barrier app.c:12"),
+            ("once", "app.c:12", "--once app.c:12"),
+            ("no_waits", "app.c:12", "--no-waits app.c:12"),
             ("without_cause", "2", "--without-cause rc2"),
         ] {
             assert_eq!(Change::parse(kind, words).unwrap().text(), text);

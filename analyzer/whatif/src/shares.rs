@@ -46,8 +46,13 @@ struct Share {
     what: What,
     /// By location: whether it takes the mean.
     members: Vec<bool>,
+    /// By location: whether it has a part in the mean, even if it has no such computation; `None`:
+    /// the mean is of those that have some.
+    all: Option<Vec<bool>>,
     /// Whether it never becomes longer.
     only_less: bool,
+    /// As users name it; empty: they did not.
+    name: String,
     /// By number of meetings before: computation of the ranks compared with, ns, and how many of
     /// them have any.
     epochs: Vec<(i64, i64)>,
@@ -59,34 +64,56 @@ pub struct Shares(Vec<Share>);
 
 impl Shares {
     /// Adds computation in a place, of all ranks.
-    pub fn add_place(&mut self, place: Place, locations: usize) -> usize {
-        self.add(What::Place(place), vec![true; locations], false)
+    pub fn add_place(&mut self, name: &str, place: Place, locations: usize) -> usize {
+        let share = self.add(What::Place(place), vec![true; locations], None, false);
+        name.clone_into(&mut self.0[share].name);
+        share
     }
 
     /// Adds computation between two calls; only that of members changes, and only to less.
     pub fn add_between(&mut self, begin: Sites, until: Sites, members: Vec<bool>) -> usize {
-        self.add(What::Between(begin, until), members, true)
+        self.add(What::Between(begin, until), members, None, true)
     }
 
-    fn add(&mut self, what: What, members: Vec<bool>, only_less: bool) -> usize {
+    /// The same; what members have is shared by all of these.
+    pub fn add_shared(
+        &mut self,
+        begin: Sites,
+        until: Sites,
+        members: Vec<bool>,
+        all: Vec<bool>,
+    ) -> usize {
+        self.add(What::Between(begin, until), members, Some(all), true)
+    }
+
+    fn add(
+        &mut self,
+        what: What,
+        members: Vec<bool>,
+        all: Option<Vec<bool>>,
+        only_less: bool,
+    ) -> usize {
         self.0.push(Share {
             what,
             members,
+            all,
             only_less,
+            name: String::new(),
             epochs: Vec::new(),
         });
         self.0.len() - 1
     }
 
     /// Adds up the run. Members are compared with the others, if these have any such computation;
-    /// else with each other; and if there is only one, with nobody.
-    pub fn learn(&mut self, events: &Events) {
+    /// else with each other; and if there is only one, with nobody. Gives the name of a place in
+    /// which less than two ranks compute.
+    pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
-            return;
+            return None;
         }
         // By share and epoch: of members, and of others.
-        let mut epochs: Vec<Vec<[(i64, i64); 2]>> = vec![Vec::new(); self.0.len()];
-        let mut ranks = vec![[0usize; 2]; self.0.len()];
+        let mut epochs: Vec<Vec<[(i64, i64); KINDS]>> = vec![Vec::new(); self.0.len()];
+        let mut ranks = vec![[0usize; KINDS]; self.0.len()];
         for location in 0..events.locations() {
             let mut ahead = Ahead::new(events, location, self);
             let mut has_any = vec![false; self.0.len()];
@@ -96,10 +123,10 @@ impl Shares {
                     if epochs.len() <= ahead.epoch {
                         epochs.resize(ahead.epoch + 1, Default::default());
                     }
-                    let other = usize::from(!share.members[location]);
+                    let other = share.kind(location);
                     let (sum, count) = &mut epochs[ahead.epoch][other];
                     *sum = sum.saturating_add(own);
-                    *count += i64::from(own > 0);
+                    *count += i64::from(own > 0 || share.all.is_some());
                     has_any[at] |= own > 0;
                 }
                 if ahead.is_over {
@@ -108,15 +135,19 @@ impl Shares {
                 ahead.go_on(self);
             }
             for (at, share) in self.0.iter().enumerate() {
-                ranks[at][usize::from(!share.members[location])] += usize::from(has_any[at]);
+                ranks[at][share.kind(location)] += usize::from(has_any[at]);
             }
         }
-        for ((share, epochs), [own, others]) in self.0.iter_mut().zip(epochs).zip(ranks) {
+        for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks.clone())
+        {
             let compared = usize::from(others > 0);
             if others > 0 || own > 1 || !share.only_less {
                 share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
             }
         }
+        let mut shares = self.0.iter().zip(ranks);
+        let alone = shares.find(|(share, [own, ..])| !share.name.is_empty() && *own < 2);
+        alone.map(|(share, _)| &*share.name)
     }
 
     /// What is known ahead at a location.
@@ -145,7 +176,18 @@ impl Shares {
     }
 }
 
+/// Members, those that they are compared with, and neither.
+const KINDS: usize = 3;
+
 impl Share {
+    /// What a location is, below [`KINDS`].
+    fn kind(&self, location: usize) -> usize {
+        match &self.all {
+            Some(all) => 1 + usize::from(!all[location]),
+            None => usize::from(!self.members[location]),
+        }
+    }
+
     /// How long a part of a location's computation takes, if its sum, now `own`, is the mean.
     fn changed(&self, part: i64, location: usize, epoch: usize, own: i64) -> i64 {
         if !self.members[location] || own <= 0 {
@@ -299,6 +341,11 @@ pub struct Sites {
 }
 
 impl Sites {
+    /// Whether a replay knows calls of a name: those of the program's own operations it does not.
+    pub fn are_known(operation: &str) -> bool {
+        operation.is_empty() || calls::CALLS.iter().any(|call| call.name == operation)
+    }
+
     pub fn new(events: &Events, operation: &str, location: &SourceLocation) -> Sites {
         let call = calls::CALLS.iter().find(|call| call.name == operation);
         let paths = events.call_paths.iter();

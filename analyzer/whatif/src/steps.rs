@@ -11,6 +11,10 @@ use crate::path::Activity;
 use crate::reader::Call;
 use crate::replay::Sweep;
 
+/// Computation before a combined message that is no more than the loop around it, with what
+/// recording takes, ns.
+const LOOP_NS: i64 = 1000;
+
 impl Sweep<'_> {
     pub(crate) fn enter(&mut self, lane: &mut Lane, call: &Call) {
         let looked = call.looked.min(call.enter - lane.since).max(0);
@@ -24,6 +28,7 @@ impl Sweep<'_> {
             *now += length + looked;
         }
         if looked > 0 {
+            lane.vain += looked;
             lane.looked.iter_mut().for_each(|sum| *sum += looked);
         }
         if counts {
@@ -56,7 +61,13 @@ impl Sweep<'_> {
             let activity = (lane.location, Some(before.kind.site), call.kind.site);
             self.note(lane, activity);
         }
-        self.end_deferred(lane);
+        if self.effects.combining != 0 {
+            self.combine(lane, call, length, counts);
+        }
+        // What was looked for is received as late as it would have been found.
+        if lane.probed == 0 || !call.kind.receives {
+            self.end_deferred(lane);
+        }
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
         if call.kind.shape == Shape::Finalize {
             lane.times.end.clone_from(&lane.now);
@@ -154,12 +165,25 @@ impl Sweep<'_> {
     /// Ends a call that takes `rest` by itself, ns, after what it depends on, if it does.
     fn end(&mut self, lane: &mut Lane, call: &Call, depends: bool, rest: i64) {
         let known = self.known(lane, call);
-        let changed = Changed {
-            gone: known.changed.gone | self.repeated(lane, call, known.changed.combined),
-            ..known.changed
+        let mut changed = known.changed;
+        if changed.once != 0 {
+            match lane.once.contains(&known.site) {
+                true => changed.gone |= changed.once,
+                false => lane.once.push(known.site),
+            }
+        }
+        if call.kind.receives {
+            changed.deferred |= lane.probed;
+        }
+        lane.probed = match call.kind.probes {
+            true => changed.deferred,
+            false => 0,
         };
+        let free = changed.deferred | changed.gone | changed.free;
+        // Combined messages need what they did.
+        changed.gone |= lane.repeated;
         let first = lane.deferred.len();
-        for scenario in self.columns.marked(changed.deferred | known.changed.gone) {
+        for scenario in self.columns.marked(free) {
             for column in self.columns.range(scenario) {
                 if changed.deferred & mark(scenario) != 0 {
                     lane.deferred.push(Deferred {
@@ -185,7 +209,11 @@ impl Sweep<'_> {
         for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
             *now += if is_ideal { ideal } else { rest };
         }
+        if call.finds || !call.is_vain && (call.kind.completes || call.kind.receives) {
+            lane.vain = 0;
+        }
         if call.is_vain {
+            lane.vain += rest;
             for (looked, &is_ideal) in lane.looked.iter_mut().zip(&self.ideal) {
                 *looked += if is_ideal { ideal } else { rest };
             }
@@ -284,6 +312,24 @@ impl Sweep<'_> {
                 }
             }
             *now += wait + deferred.own;
+        }
+    }
+
+    /// Finds the scenarios in which a message is one with an earlier one to the same rank. What the
+    /// loop around them takes goes, too.
+    fn combine(&mut self, lane: &mut Lane, call: &Call, length: i64, counts: bool) {
+        let combined = self.known(lane, call).changed.combined;
+        lane.repeated = self.repeated(lane, call, combined);
+        if lane.repeated == 0 || !(1..=LOOP_NS).contains(&length) {
+            return;
+        }
+        for scenario in self.columns.marked(lane.repeated) {
+            for column in self.columns.range(scenario) {
+                lane.now[column] -= length;
+                if counts {
+                    lane.times.computed[column] -= length;
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@
 //! removed. A reader accepts only files of its own schema version.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod advice;
 mod error;
 pub mod file;
 pub mod layout;
@@ -24,6 +25,7 @@ mod text;
 mod traffic;
 pub mod units;
 
+pub use advice::{Advice, Promise};
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};

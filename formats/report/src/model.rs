@@ -1,5 +1,6 @@
 //! The report as data. Field names and their order are those of the file.
 
+use crate::advice::Advice;
 use crate::path::{CriticalPath, Parallelism};
 use crate::roots::{DelayCosts, RootCause, RootShare, WaitClass};
 use crate::traffic::{MessagePairs, Traffic};
@@ -814,23 +815,6 @@ pub struct CalledOnce {
     pub total_s: f64,
     /// Of the sum of all locations' wall time.
     pub percent: f64,
-}
-
-/// Something to try, and what it may bring.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Advice {
-    /// Id of the rule.
-    pub rule: String,
-    /// A sentence.
-    pub text: String,
-    /// By how much the run gets shorter, at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gain_s: Option<f64>,
-    /// The same in percent of the run's duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percent: Option<f64>,
-    /// Where more is said: a command or an address.
-    pub explain: String,
 }
 
 /// One rank's part of a finding.

@@ -32,7 +32,7 @@ pub struct RootCause {
     /// Of the sum of all locations' wall time.
     pub percent: f64,
     /// How much shorter the run is predicted to be if these ranks did it no longer than the others;
-    /// of traces that are not too large, for the first root causes.
+    /// of traces that are not too large, for the first root causes. Negative: it gets longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_s: Option<f64>,
     /// Of the run's time.

@@ -88,7 +88,7 @@ mod tests {
     use laggard_trace::calls::{CALLS, GenericType};
 
     use super::*;
-    use crate::rules::{Activity, Fact};
+    use crate::rules::{Activity, Fact, Repair};
     use crate::{Late, PatternId, of_shape};
 
     fn show(kind: Kind, number: f64) -> String {
@@ -199,6 +199,10 @@ mod tests {
             let id = &rule.id;
             assert!(rule.about.len() > 80, "{id}: says too little");
             assert!(rule.gain.is_some(), "{id}: promises nothing");
+            assert!(rule.change.is_some(), "{id}: no replay tells what it gains");
+            // No program is without waits: this alone is never what is advised.
+            let is_exact = rule.inexact.is_empty();
+            assert!(!is_exact || rule.change != Some(Repair::NoWaits), "{id}");
             let page = rule.page();
             assert!(
                 page.lines().all(|line| line.chars().count() <= 80),

@@ -9,6 +9,7 @@ mod expression;
 mod facts;
 mod parse;
 mod read;
+mod repair;
 mod subject;
 mod tokens;
 
@@ -16,6 +17,7 @@ pub use base::RuleBase;
 pub use expression::{Expression, Type};
 pub use facts::{Fact, FactRow, Facts, Kind, Value};
 pub use read::{Complaint, read};
+pub use repair::Repair;
 pub use subject::{Activity, Subject};
 
 use crate::PatternId;
@@ -42,6 +44,10 @@ pub struct Rule {
     pub gain: Option<Expression>,
     /// The text of the formula.
     pub gain_text: String,
+    /// What is changed, if a replay can tell.
+    pub change: Option<Repair>,
+    /// Why that gains no less than what is advised, but may gain more; empty if it is just that.
+    pub inexact: String,
     /// Why it helps, for the manual.
     pub about: String,
     /// Further reading; empty: the rule's page.
@@ -78,7 +84,7 @@ pub struct Hint<'r> {
 }
 
 /// A smaller share of the run is not worth a hint.
-const LEAST_GAIN: f64 = 0.0005;
+pub const LEAST_GAIN: f64 = 0.0005;
 
 impl Template {
     /// Reads a sentence with facts in braces.
@@ -225,6 +231,17 @@ impl Rule {
         if self.gain.is_some() {
             text.push_str("\nThe run gets shorter by at most\n");
             wrap(&mut text, "  ", "  ", &self.gain_text);
+        }
+        if let Some(change) = self.change {
+            text.push_str(&format!("\nReplayed with\n  {}\n", change.name()));
+            if !self.inexact.is_empty() {
+                wrap(
+                    &mut text,
+                    "  ",
+                    "  ",
+                    &format!("That is a bound: {}.", self.inexact),
+                );
+            }
         }
         text.push_str("\nlaggard patterns --facts says what the words mean.\n");
         text

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::expression::{Expression, Type, Wrong};
-use super::{Activity, Rule, Template};
+use super::{Activity, Repair, Rule, Template};
 use crate::{GROUPS, PatternId};
 
 /// A mistake in a text of rules.
@@ -18,8 +18,9 @@ pub struct Complaint {
     pub text: String,
 }
 
-const KEYS: [&str; 10] = [
-    "patterns", "roots", "when", "say", "gain", "about", "link", "replaces", "action", "excludes",
+const KEYS: [&str; 12] = [
+    "patterns", "roots", "when", "say", "gain", "change", "inexact", "about", "link", "replaces",
+    "action", "excludes",
 ];
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -146,6 +147,8 @@ fn rule(id: &str, at: Range<usize>, value: &Value, lines: &Lines) -> Result<Rule
         say_text: one_line(&sentence),
         gain,
         gain_text: gain_text.unwrap_or_default(),
+        change: get("change").map(repair).transpose()?,
+        inexact: one_line(&optional("inexact")?),
         about: one_line(&optional("about")?),
         link: optional("link")?,
         replaces: names("replaces")?,
@@ -192,6 +195,16 @@ fn roots(value: &Value) -> Result<Vec<Activity>, Mistake> {
         none if none.is_empty() => Err((value.span().start, "roots is empty".to_owned())),
         some => Ok(some),
     }
+}
+
+/// The change with this name.
+fn repair(value: &Value) -> Result<Repair, Mistake> {
+    let name = string(value)?;
+    Repair::from_name(&name).ok_or_else(|| {
+        let known = Repair::ALL.map(Repair::name).join(", ");
+        let why = format!("unknown change {name}; a replay knows {known}");
+        (value.span().start, why)
+    })
 }
 
 /// The groups and patterns that enclose a pattern, the nearest first.
@@ -311,6 +324,11 @@ mod tests {
                 rule("roots", "'idling'"),
                 10,
                 "rule bad: unknown activity idling; a root cause has computation, io",
+            ),
+            (
+                rule("change", "'nothing'"),
+                10,
+                "rule bad: unknown change nothing; a replay knows non_blocking, combine",
             ),
             (
                 rule("wehn", "'true'"),

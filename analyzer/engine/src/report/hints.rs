@@ -3,7 +3,7 @@
 use laggard_patterns::rules::{Activity, Fact, Facts, Hint, Kind, Rule, RuleBase};
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::{count, duration, percent, size};
-use laggard_report::{Advice, RootCause, list_of_ranks, seconds, words};
+use laggard_report::{Advice, Promise, RootCause, list_of_ranks, seconds, words};
 use laggard_trace::calls::{self, Call, Shape};
 
 use crate::findings::fold::Folded;
@@ -156,7 +156,7 @@ fn said(hints: Vec<Hint>, run: &RunFacts) -> (Vec<String>, Vec<Advice>) {
             continue;
         }
         let advice = advice(hint, run);
-        sentences.push(sentence(&advice));
+        sentences.push(advice.sentence());
         promised.push(advice);
     }
     (sentences, promised)
@@ -168,6 +168,7 @@ fn advice(hint: Hint, run: &RunFacts) -> Advice {
         rule: hint.rule.id.clone(),
         gain_s: hint.gain.map(|gain| seconds((gain * 1e9) as i64)),
         percent: hint.gain.map(|gain| laggard_report::percent(gain, wall)),
+        promise: hint.gain.map(|_| Promise::Bound),
         explain: explain(hint.rule, run.rules),
         text: hint.text,
     }
@@ -186,15 +187,6 @@ fn explain(rule: &Rule, rules: &Rules) -> String {
             rules.file, rule.id
         ),
     }
-}
-
-fn sentence(advice: &Advice) -> String {
-    let gain = advice.gain_s.zip(advice.percent);
-    let gain = gain.map_or(String::new(), |(gain, share)| {
-        let (gain, share) = (duration(gain), percent(share));
-        format!(" The run gets shorter by at most {gain} ({share}).")
-    });
-    format!("{}{gain} ({})", advice.text, advice.explain)
 }
 
 fn show(kind: Kind, number: f64) -> String {

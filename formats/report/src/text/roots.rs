@@ -106,12 +106,14 @@ fn way(root: &RootCause) -> String {
     }
 }
 
-/// How much shorter the run is without it, if that is predicted.
+/// How much shorter or longer the run is without it, if that is predicted.
 pub(crate) fn gain(root: &RootCause) -> Option<String> {
     let (gain, share) = (root.gain_s?, root.gain_percent?);
-    let less = match share >= NEGLIGIBLE_PERCENT {
-        true => format!("be {} ({}) shorter", duration(gain), percent(share)),
-        false => "not be shorter".to_owned(),
+    let by = format!("{} ({})", duration(gain.abs()), percent(share.abs()));
+    let less = match share {
+        NEGLIGIBLE_PERCENT.. => format!("be {by} shorter"),
+        share if share <= -NEGLIGIBLE_PERCENT => format!("be {by} longer"),
+        _ => "not be shorter".to_owned(),
     };
     Some(format!("Without this excess the run would {less}"))
 }
@@ -189,5 +191,29 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
     if hidden > 0 || !untraced.is_empty() {
         let text = format!("{more}{untraced}");
         paragraph(out, &text, screen, style, Tone::Faint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_gets_longer_is_said_to() {
+        for (gain_s, said) in [
+            (0.5, " would be 500 ms"),
+            (0.5, ") shorter"),
+            (-0.5, " would be 500 ms"),
+            (-0.5, ") longer"),
+            (-1e-9, " not be shorter"),
+        ] {
+            let root = RootCause {
+                gain_s: Some(gain_s),
+                gain_percent: Some(100.0 * gain_s),
+                ..RootCause::default()
+            };
+            let text = gain(&root).unwrap();
+            assert!(text.replace('\u{a0}', " ").contains(said), "{text}");
+        }
     }
 }
