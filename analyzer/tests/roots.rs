@@ -117,8 +117,9 @@ fn costs_reach_the_first_of_a_chain() {
     let sent = report.wait_classes["late_sender"];
     near(sent.direct_s, 6.0 + 4.0);
     near(sent.indirect_s, 6.0);
-    near(sent.propagating_s, 6.0 + 40.0 / 11.0);
-    near(sent.terminal_s, 10.0 - 40.0 / 11.0);
+    // Whom Finalize made wait does not count, as in Scalasca.
+    near(sent.propagating_s, 6.0);
+    near(sent.terminal_s, 10.0);
     let costs = report.delay_costs["late_sender"];
     near(costs.short_s, 10.0);
     near(costs.long_s, 6.0);
@@ -127,14 +128,21 @@ fn costs_reach_the_first_of_a_chain() {
         let parts = [row.seconds, row.imbalance_s, row.impact_s].map(|time| time * 1e3);
         (row_key(row), parts)
     });
-    // The impact of what others do less while the path is longer: 3 of rank 0 (in 6 that the path
-    // has more), 6 of rank 1 (in 12), and 9 of rank 2 (in 12).
+    // The impact of what others do less while the path is longer: 3 of rank 0 (in 3 of computation and
+    // 2 of the receive that the path has more), 6 of rank 1 (in 7 and 1), and 9 of rank 2 (in 9 and 1).
+    let computed = 3.0 * 3.0 / 5.0 + 6.0 * 7.0 / 8.0 + 9.0 * 9.0 / 10.0;
     let expected = BTreeMap::from([
         (("call", 1, 0), [1.0, 0.0, 0.0]),
-        (("computation", 1, 10), [9.0, 6.0, 11.25]),
-        (("call", 20, 0), [2.0, 4.0 / 3.0, 2.25]),
-        (("computation", 20, 30), [2.0, 4.0 / 3.0, 2.5]),
-        (("computation", 20, 40), [2.0, 4.0 / 3.0, 2.0]),
+        (("computation", 1, 10), [9.0, 6.0, computed * 9.0 / 13.0]),
+        (("call", 20, 0), [2.0, 4.0 / 3.0, 18.0 - computed]),
+        (
+            ("computation", 20, 30),
+            [2.0, 4.0 / 3.0, computed * 2.0 / 13.0],
+        ),
+        (
+            ("computation", 20, 40),
+            [2.0, 4.0 / 3.0, computed * 2.0 / 13.0],
+        ),
     ]);
     let found: BTreeMap<Key, [f64; 3]> = rows.collect();
     assert_eq!(
@@ -147,13 +155,90 @@ fn costs_reach_the_first_of_a_chain() {
         }
     }
     near(path.length_s, 16.0);
-    near(path.activities_s, 18.0);
-    near(path.non_critical_s, 12.0);
+    near(path.activities_s, 25.0);
+    near(path.non_critical_s, 5.0);
     near(path.imbalance_impact_s, 18.0);
-    near(path.inter_partition_s, 16.0);
-    near(path.intra_partition_s, 2.0);
+    near(path.inter_partition_s, 0.0);
+    near(path.intra_partition_s, 18.0);
     let ranks: Vec<_> = path.ranks.iter().map(|part| part.rank).collect();
     assert_eq!(ranks, [0, 1, 2]);
+}
+
+/// Scalasca's worked example in its own numbers: calls and functions are compared by call path.
+/// Finalize makes others wait here, too: its costs are a class of their own.
+#[test]
+fn by_call_path_all_numbers_are_those_of_scalasca() {
+    let (work, other) = (100, 101);
+    let mut all = ranks(3);
+    let ms = |time: u64| time * MS;
+    for rank in &mut all {
+        rank.call(1, init(), 0, ms(1));
+    }
+    all[0].computes(work, ms(9));
+    all[0].send(10, 1, 0, ms(10), ms(11));
+    all[1].computes(work, ms(3));
+    all[1].recv(20, 0, 0, ms(4), ms(11));
+    all[1].computes(work, ms(2));
+    all[1].send(10, 2, 0, ms(13), ms(14));
+    all[2].computes(other, ms(2));
+    all[2].recv(20, 1, 0, ms(3), ms(14));
+    let last = [(work, 12), (work, 15), (other, 16)];
+    for (rank, (function, enter)) in all.iter_mut().zip(last) {
+        rank.computes(function, ms(enter - rank.last() / MS));
+        rank.call(40, finalize(), ms(enter), ms(17));
+    }
+    let report = analyze_with(all, &last_alone(None));
+    let near = |found: f64, expected: f64| {
+        assert!(
+            (found * 1e3 - expected).abs() < 1e-5,
+            "{} {expected}",
+            found * 1e3
+        );
+    };
+    let class = report.wait_classes["late_sender"];
+    near(class.direct_s, 11.0);
+    near(class.indirect_s, 5.0);
+    near(class.propagating_s, 5.0);
+    near(class.terminal_s, 11.0);
+    let costs = report.delay_costs["late_sender"];
+    near(costs.short_s, 11.0);
+    near(costs.long_s, 5.0);
+    // Of the 16 ms, rank 0's function has 6 + 5, and rank 1's 25/6 beside 5/6 in its receive.
+    let root = |key: Key| {
+        let mut all = report.root_causes.iter().flatten();
+        let found = all.find(|root| self::key(root) == key).unwrap();
+        let sent = found
+            .victims
+            .iter()
+            .filter(|victim| victim.pattern == "late_sender");
+        sent.map(|victim| victim.severity_s).sum::<f64>()
+    };
+    near(root(("computation", work, 0)), 6.0 + 5.0 + 25.0 / 6.0);
+    near(root(("call", 20, 0)), 5.0 / 6.0);
+    let path = report.critical_path.as_ref().unwrap();
+    near(path.length_s, 16.0);
+    near(path.activities_s, 23.0);
+    near(path.non_critical_s, 7.0);
+    near(path.imbalance_impact_s, 18.0);
+    near(path.inter_partition_s, 10.0);
+    near(path.intra_partition_s, 8.0);
+    let rows = path.profile.iter();
+    let found: BTreeMap<Key, [f64; 2]> = rows
+        .map(|row| (row_key(row), [row.seconds, row.impact_s]))
+        .collect();
+    let expected = BTreeMap::from([
+        (("call", 1, 0), [1.0, 0.0]),
+        (("computation", work, 0), [11.0, 12.6]),
+        (("call", 20, 0), [2.0, 2.7]),
+        (("computation", other, 0), [2.0, 2.7]),
+    ]);
+    assert!(found.keys().eq(expected.keys()), "{found:?}");
+    for (key, numbers) in expected {
+        (0..2).for_each(|at| near(found[&key][at], numbers[at]));
+    }
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(text.contains("computed longer in app.c:100 work"), "{text}");
+    assert!(text.contains("computation in app.c:100 work"), "{text}");
 }
 
 fn row_key(row: &PathRow) -> Key {
@@ -558,7 +643,16 @@ fn run(ranks: usize, steps: &[Step], calls: &mut [Calls]) -> Vec<Vec<Done>> {
                     0
                 };
                 let has_met = late_sender > 0 || late_receiver > 0;
-                let meets = |other| has_met.then(|| (Some(other), left.min(got)));
+                // As Scalasca has it, a sender that waited for its receiver counts from its own leave.
+                let meets = |other: usize| {
+                    let own = left.min(got);
+                    let from = if other == to && late_receiver > 0 {
+                        left
+                    } else {
+                        own
+                    };
+                    has_met.then_some((Some(other), from))
+                };
                 done[from].push(Done {
                     line: sends + base,
                     enter: sent,

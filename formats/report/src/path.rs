@@ -43,7 +43,8 @@ pub struct PathRank {
 pub struct PathRow {
     /// `computation`, `io` or `call`, without waiting.
     pub kind: String,
-    /// The call; for computation, the call before it. Empty if there was none.
+    /// The call; for computation, the call before it. Empty if there was none, and for computation
+    /// in a function, which `location` tells then.
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,

@@ -16,7 +16,8 @@ pub struct RootCause {
     /// `computation`; `io`, a file operation; `call`, any other call, without its own waiting;
     /// or `latency`: the wait was longer than all that the late rank did longer.
     pub activity: String,
-    /// The call; for computation, the call before it. Empty if there was none.
+    /// The call; for computation, the call before it. Empty if there was none, and for computation
+    /// in a function, which `location` tells then.
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,

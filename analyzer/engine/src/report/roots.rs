@@ -267,10 +267,10 @@ pub(super) fn operation((operation, _): Site) -> String {
     }
 }
 
-pub(super) fn place((operation, path): Site, places: &mut Places) -> SourceLocation {
-    match operation {
-        0 => SourceLocation::default(),
-        _ => places.of(path),
+pub(super) fn place(site: Site, places: &mut Places) -> SourceLocation {
+    match site == Site::default() {
+        true => SourceLocation::default(),
+        false => places.of(site.1),
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::Activities;
+use crate::roots::activities::{Activities, Computed};
 use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::walk::Walked;
 use crate::stream::columns::{Columns, Stream};
@@ -94,20 +96,30 @@ impl<'a> Along<'a> {
                 self.open = last.map_or(self.open, call);
                 break;
             }
-            self.take(call(at), weights);
+            self.take(call(at), columns.computed(at), weights);
         }
         self.columns = columns;
     }
 
-    /// Adds up the time until the next call.
-    fn take(&mut self, next: Call, weights: &Weights) {
+    /// Adds up the time until the next call, with the parts of computation that its record tells. If
+    /// the path has only some of that, parts count as one after the other.
+    fn take(&mut self, next: Call, computed: Computed<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
             let (number, _) = self.activities.of_call(self.thread, signature);
             self.add(number, (enter, leave.min(next.1)), weights);
         }
-        let number = self.activities.of_gap(self.thread, signature, next.0);
-        self.add(number, (leave, next.1), weights);
+        let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
+        let (around, time) = ((signature, next.0), (next.1 - leave).max(0));
+        self.activities
+            .of_gap_in(self.thread, around, computed, time, |number, time| {
+                parts.push((number, time));
+            });
+        let mut from = leave;
+        for (number, time) in parts {
+            self.add(number, (from, from + time), weights);
+            from += time;
+        }
         self.open = next;
     }
 

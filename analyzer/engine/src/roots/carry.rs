@@ -6,6 +6,7 @@
 //! until then, a location keeps what a ns of waiting costs, and up to which moment.
 
 use laggard_comm::Job;
+use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -191,13 +192,15 @@ pub struct Carrier<'j> {
     known: Vec<Vec<u32>>,
     /// By agent, and number here: the number that was told.
     told: Vec<FxHashMap<u32, u32>>,
+    /// Whether only waits for messages make waits that propagate.
+    by_messages: bool,
     /// Costs that ended at waits for nobody that is known, in [`UNIT`]s.
     untraced: u128,
 }
 
 impl<'j> Carrier<'j> {
-    /// Before the last slab.
-    pub fn new(job: &'j dyn Job, victims: Interner<Victim>) -> Self {
+    /// Before the last slab. Waits propagate that made any others wait, or in a message alone.
+    pub fn new(job: &'j dyn Job, victims: Interner<Victim>, by_messages: bool) -> Self {
         let agents = job.agents();
         Carrier {
             job,
@@ -205,6 +208,7 @@ impl<'j> Carrier<'j> {
             victims,
             known: vec![Vec::new(); agents],
             told: vec![FxHashMap::default(); agents],
+            by_messages,
             untraced: 0,
         }
     }
@@ -402,12 +406,20 @@ impl<'j> Carrier<'j> {
                     let more = left.more - blame.count as usize..left.more;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
                     left.sources -= sources.len();
-                    self.lanes[at].charge(blame, &slab.more[more], &costs);
+                    let passes_on = !self.by_messages || self.is_message(blame.victim);
+                    self.lanes[at].charge((blame, passes_on), &slab.more[more], &costs);
                 }
                 (None, Some(_)) => unreachable!("taken above"),
             }
         }
         slab.left[at] = left;
+    }
+
+    /// Whether these are waits for a message or its receiver.
+    fn is_message(&self, victim: u32) -> bool {
+        let pattern = u8::try_from(self.victims.values[victim as usize].pattern).ok();
+        let pattern = pattern.and_then(PatternId::from_number);
+        pattern.is_some_and(|pattern| ["late_sender", "late_receiver"].contains(&pattern.class()))
     }
 
     /// Adds the costs of all locations, given as rank, thread and activities.
@@ -472,8 +484,9 @@ impl Lane {
         &mut self.caused[at]
     }
 
-    /// Charges the late location with a wait and with the costs put on it.
-    fn charge(&mut self, blame: &Blame, longer: &[More], costs: &[Cost]) {
+    /// Charges the late location with a wait and with the costs put on it. Its own waits may have
+    /// passed on theirs.
+    fn charge(&mut self, (blame, passes_on): (&Blame, bool), longer: &[More], costs: &[Cost]) {
         let more: i64 = longer.iter().map(|more| more.time).sum();
         let all = more.saturating_add(blame.waited);
         // What explains one wait explains each of them.
@@ -530,7 +543,7 @@ impl Lane {
             }
             if blame.waited > 0 {
                 let rate = ((cost.amount as u128) << POINT) / all as u128;
-                let most = match is_direct {
+                let most = match is_direct && passes_on {
                     true => rate / u128::from(blame.waits.max(1)),
                     false => 0,
                 };

@@ -1,7 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::Activities;
 use crate::wire::links::More;
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
@@ -60,9 +60,10 @@ impl Other {
 
 /// Appends what a location did longer, given its `own` times in the order in which they ended. Returns the number of entries.
 ///
-/// Computation is compared as a whole, since the calls around it may differ between ranks: what the
-/// other one computed elsewhere is set against the stretches that ended first. Calls are compared
-/// one by one; or with all else, if everything is compared `as_whole`.
+/// Computation in no known function is compared as a whole, since the calls around it may differ
+/// between ranks: what the other one computed elsewhere is set against the stretches that ended
+/// first. Calls and functions are compared one by one; or with all else, if everything is compared
+/// `as_whole`.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],
@@ -71,8 +72,7 @@ pub fn of(
     excess: &mut Vec<More>,
 ) -> u32 {
     let begin = excess.len();
-    let is_stretch =
-        |number: u32| as_whole || activities.list[number as usize].kind == Kind::Computation;
+    let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
     let (mut computation, mut all) = (0i64, 0i64);
     for &(activity, time) in own {
         let more = time - other.of(activities.shared[activity as usize]);

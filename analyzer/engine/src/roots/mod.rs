@@ -66,7 +66,8 @@ pub struct Search<'s> {
     pub clocks: &'s [ClockMap],
     /// The groups' numbers.
     pub numbers: &'s Interner<u64>,
-    /// Whether the waits of all members of a collective are compared with the late one as one.
+    /// Whether the waits of all members of a collective are compared with the late one as one, and
+    /// what the two did as a whole. Else the rules are Scalasca's.
     pub folds: bool,
     /// When the run ended, ns.
     pub end: i64,
@@ -143,7 +144,7 @@ impl Search<'_> {
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
         let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
-        let mut carrier = Carrier::new(self.job, victims);
+        let mut carrier = Carrier::new(self.job, victims, !self.folds);
         let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
         let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
@@ -192,7 +193,8 @@ impl Search<'_> {
         let failed = spill.error.take();
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let Span { start, end } = path.span;
-        roots.path = CriticalPath::gather(self.job, &lanes, &names, (end - start).max(0))?;
+        let length = (end - start).max(0);
+        roots.path = CriticalPath::gather(self.job, &lanes, &names, length, !self.folds)?;
         self.job.reduce_sum(&mut sent.bytes);
         roots.load = Loaded {
             span: (start, end),

@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::Activities;
 use crate::roots::members::Members;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
@@ -311,9 +312,15 @@ impl<'a> Walker<'a> {
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
-                    let number = self.activities.of_gap(thread, before, signature);
-                    add(&mut self.sums.spent, number, time);
-                    note_end(&mut self.ended, number, enter);
+                    let computed = event.map_or(&[][..], |event| &event.computed);
+                    let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
+                    let around = (before, signature);
+                    let part = |number, time| {
+                        add(sums, number, time);
+                        note_end(ended, number, enter);
+                    };
+                    let activities = &mut self.activities;
+                    activities.of_gap_in(thread, around, computed, time, part);
                 }
             }
             self.begin.get_or_insert(enter);
@@ -398,7 +405,12 @@ impl<'a> Walker<'a> {
         self.last.1 = self.last.1.max(enter);
         let since = match late.group {
             NONE => {
-                self.partners.push((late.rank, late.left));
+                let row = self.thread.rows.get(signature as usize);
+                let left = match self.folds || !row.is_some_and(is_rooted) {
+                    true => late.left,
+                    false => i64::MAX,
+                };
+                self.partners.push((late.rank, left));
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
@@ -469,7 +481,14 @@ impl<'a> Walker<'a> {
                 self.synced.with_group(group)
             }
             _ => {
-                let left = if is_met { link.left } else { *leave };
+                let from_own_leave = !self.folds
+                    && (row.is_some_and(is_rooted) || is_of_class(link.pattern, "late_receiver"));
+                let left = match is_met {
+                    true => link.left,
+                    // Scalasca counts what the two did from their own leaves.
+                    false if from_own_leave => i64::MAX,
+                    false => *leave,
+                };
                 self.partners.push((link.late_rank, left));
                 self.synced.with(link.late_rank, members)
             }
@@ -479,7 +498,7 @@ impl<'a> Walker<'a> {
         let own = &self.times[times.start as usize..];
         let stretches = own
             .iter()
-            .filter(|t| self.folds || list[t.0 as usize].kind == Kind::Computation);
+            .filter(|t| self.folds || list[t.0 as usize].is_stretch());
         let side = Side {
             index,
             computation: stretches.map(|(_, time)| time).sum(),
@@ -622,6 +641,16 @@ pub fn team(row: &Row) -> Option<u32> {
     let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
     let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
     is_team.then_some(row.group)
+}
+
+/// Whether a collective has a root.
+fn is_rooted(row: &Row) -> bool {
+    matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
+}
+
+fn is_of_class(pattern: u16, class: &str) -> bool {
+    let pattern = u8::try_from(pattern).ok().and_then(PatternId::from_number);
+    pattern.is_some_and(|pattern| pattern.class() == class)
 }
 
 /// A wait of a call that was not found: nothing is known of it.

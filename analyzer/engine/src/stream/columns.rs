@@ -114,6 +114,13 @@ impl Columns {
         (end, self.leave[at])
     }
 
+    /// What was computed before the call at a position, as far as its record tells: call paths, and
+    /// ticks.
+    pub fn computed(&self, at: usize) -> &[(u32, u32)] {
+        let found = self.extended.binary_search_by_key(&at, |(at, _)| *at);
+        found.map_or(&[], |found| &self.extended[found].1.computed)
+    }
+
     /// Position of the call with this number, if it is still in memory.
     #[inline]
     pub fn position(&self, number: u64) -> Option<usize> {

@@ -38,6 +38,12 @@ pub(crate) fn what(root: &RootCause) -> String {
         ("latency", Some(until)) => {
             format!("{until} took longer than {ranks} came late with {begin}")
         }
+        ("computation", None) if root.operation.is_empty() => {
+            format!(
+                "{ranks} computed longer in {}",
+                finding::place(&root.location)
+            )
+        }
         _ => format!("{ranks} took longer in {begin}"),
     }
 }
@@ -69,6 +75,9 @@ pub(super) fn activity(
             format!("computation between calls of {until}")
         }
         ("computation", Some(until)) => format!("computation between {begin} and {until}"),
+        ("computation", None) if operation.is_empty() => {
+            format!("computation in {}", finding::place(location))
+        }
         ("computation", None) => format!("computation after {begin}"),
         _ => begin,
     }
