@@ -1,9 +1,10 @@
 """Scalasca's totals of an archive, straight from their definitions: scalasca.py ANCHOR
 
-Prints JSON. Times are ticks of the archive. Of the events that an archive may have it knows blocking and
-non-blocking messages and blocking collectives. It keeps everything in memory, and is meant to be read:
+Prints JSON. Times are ticks of the archive, one thread per rank. It knows messages and blocking
+collectives; with other calls it ends, and says which. It keeps all in memory, and is meant to be read:
 `T`, `M`, `D`, `d`, `w`, `s` and `u` are the names of the analysis of delays (Böhme, Geimer, Arnold,
-Voigtländer, Wolf: ACM TOPC 2016), `G`, `h`, `f` and `H` those of the critical path's profile.
+Voigtländer, Wolf: ACM TOPC 2016), `G`, `h`, `f` and `H` those of the critical path's profile (Böhme,
+de Supinski, Geimer, Schulz, Wolf: IPDPS 2012). `dropped` is what Scalasca loses of long-term costs.
 """
 
 import collections
@@ -21,6 +22,13 @@ ONE_TO_N = {"bcast", "scatter", "scatterv"}
 RECEIVING = {"recv", "sendrecv", "wait", "waitany", "waitall", "waitsome"}
 SENDING = {"send", "ssend", "wait", "waitany", "waitall", "waitsome"}
 SEVERAL = {"waitall", "waitsome"}
+ENDS = {"init", "init_thread", "finalize"}
+# Beside these: what Scalasca and laggard take for waiting is the same in them.
+OTHERS = {
+    "isend", "issend", "rsend", "irecv", "send_init", "recv_init", "start", "startall", "request_free",
+    "comm_rank", "comm_size", "get_count", "wtime",
+}  # fmt: skip
+COVERED = BARRIER | N_TO_N | ONE_TO_N | RECEIVING | SENDING | ENDS | OTHERS
 MESSAGES = ("late_sender", "late_receiver")
 
 
@@ -30,7 +38,9 @@ class Call:
     def __init__(self, rank, at, path, enter, T):
         self.rank, self.at, self.path, self.enter, self.T = rank, at, path, enter, T
         self.leave = enter
-        self.name = path[-1].lower().removeprefix("mpi_")
+        self.name = path[-1][0].lower().removeprefix("mpi_")
+        if self.name not in COVERED:
+            sys.exit(f"MPI_{self.name} is not covered")
         self.sends, self.receives, self.collective = [], [], None
 
 
@@ -53,13 +63,22 @@ class Sync:
         self.propagating = 0
 
 
-def names_of(region_or_context):
-    """The call path of a region that is entered alone, or of a calling context."""
-    names = []
-    while hasattr(region_or_context, "region"):
-        names.insert(0, region_or_context.region.name)
-        region_or_context = region_or_context.parent
-    return tuple(names)
+def region(of):
+    return of.name, of.source_file, of.begin_line_number
+
+
+def context(of):
+    """The call path of a calling context."""
+    place = of.source_code_location
+    above = context(of.parent) if of.parent else ()
+    return above + ((of.region.name, place.file, place.line_number),)
+
+
+def text(path):
+    """As reports have it: functions with their lines, and the call alone."""
+    lines = [f"{name} {file.split('/')[-1]}:{line}" for name, file, line in path]
+    is_call = path and path[-1][0].lower().startswith("mpi_")
+    return lines[:-1] + [path[-1][0]] if is_call else lines
 
 
 def read(anchor):
@@ -88,10 +107,10 @@ def read(anchor):
                 last[rank] = event.time
             if entering:
                 if isinstance(event, e.Enter):
-                    path = (stack[-1] if stack else ()) + (event.region.name,)
+                    path = (stack[-1] if stack else ()) + (region(event.region),)
                 else:
-                    path = names_of(event.calling_context)
-                if path[-1].lower().startswith("mpi_") and call is None:
+                    path = context(event.calling_context)
+                if path[-1][0].lower().startswith("mpi_") and call is None:
                     at = len(calls[rank])
                     opened[rank] = Call(rank, at, path, event.time, times[rank].copy())
                     calls[rank].append(opened[rank])
@@ -135,7 +154,7 @@ def read(anchor):
         for send, receive in zip(sends, receives):
             send.other, receive.other = receive, send
     # Who enters the beginning and the end of MPI meets everybody.
-    for name in ("init", "init_thread", "finalize"):
+    for name in sorted(ENDS):
         ends = [call for own in calls.values() for call in own if call.name == name]
         for call in ends:
             call.collective = ends
@@ -207,7 +226,7 @@ def of_collective(members):
     name = members[0].name
     latest = max(members, key=lambda call: (call.enter, -call.rank))
     earliest_end = min(call.leave for call in members)
-    ends = name in ("init", "init_thread", "finalize")
+    ends = name in ENDS
     if ends or name in BARRIER | N_TO_N:
         if not ends and earliest_end < latest.enter:
             return []
@@ -221,18 +240,15 @@ def of_collective(members):
         for sync in points.values():
             sync.causer = points[latest.rank]
         return points.values()
-    if name in ONE_TO_N:
-        root = next(call for call in members if call.rank == members[0].root)
-        early = [call for call in members if call.enter < root.enter]
-        if not early:
-            return []
-        causer = Sync(root, 0, 0, {call.rank for call in early})
-        waits = [
-            Sync(call, root.enter - call.enter, 0, {root.rank}, "one_to_n", causer)
-            for call in early
-        ]
-        return [causer, *waits]
-    raise SystemExit(f"MPI_{name} is not covered")
+    root = next(call for call in members if call.rank == members[0].root)
+    early = [call for call in members if call.enter < root.enter]
+    if not early:
+        return []
+    causer = Sync(root, 0, 0, {call.rank for call in early})
+    waits = [
+        Sync(call, root.enter - call.enter, 0, {root.rank}, "one_to_n", causer) for call in early
+    ]
+    return [causer, *waits]
 
 
 def runtime(begin, end):
@@ -395,7 +411,7 @@ def profile(C, syncs, times):
             H_inter[path] += f_away * away[path]
     sums["impact"] = sum(max(H[path], 0) for path in G)
     sums["inter_partition"] = sum(max(H_inter[path], 0) for path in G)
-    rows = [{"path": list(path), "time": G[path], "impact": max(H[path], 0)} for path in G]
+    rows = [{"path": text(path), "time": G[path], "impact": max(H[path], 0)} for path in G]
     return sums, rows
 
 

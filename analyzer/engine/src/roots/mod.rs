@@ -104,7 +104,7 @@ impl Search<'_> {
     /// Temporary files that cannot be written or read. The same on all agents.
     pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<Roots> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
-        let mut sweep = Sweep::new(self, ranks, members);
+        let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();
         let ends = borders.iter().copied().chain([i64::MAX]);
         let mut spill = Spill::default();
@@ -205,6 +205,16 @@ impl Search<'_> {
         Ok(roots)
     }
 
+    /// When the first rank had started the library, ns: its own start-up is where a rank met all
+    /// others first. Collective.
+    fn started(&self) -> i64 {
+        let own = self.opened.bounds.iter().zip(self.clocks);
+        let own = own.filter_map(|(bounds, clock)| bounds.started.map(|ticks| clock.ns(ticks)));
+        let mut first = [own.min().map_or(u64::MAX, |time| time.max(0) as u64)];
+        comm::reduce_min(self.job, &mut first);
+        i64::try_from(first[0]).unwrap_or(i64::MAX)
+    }
+
     /// The critical path before it is followed. Locations are busy between their begin and end.
     fn path(
         &self,
@@ -278,7 +288,8 @@ fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> Vec<(usize, 
 }
 
 impl<'s> Sweep<'s> {
-    fn new(search: &'s Search<'s>, ranks: &'s [Rank<'_>], members: Members) -> Self {
+    /// The first rank's start-up was over at `begun`, ns.
+    fn new(search: &'s Search<'s>, ranks: &'s [Rank<'_>], members: Members, begun: i64) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
         let threads = ranks.iter().flat_map(|rank| {
@@ -302,7 +313,12 @@ impl<'s> Sweep<'s> {
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
             later.extend(start.map(|start| (start, lane)));
-            walkers.push(Walker::new(thread, clock.clone(), search.folds, start));
+            walkers.push(Walker::new(
+                thread,
+                clock.clone(),
+                search.folds,
+                (start, begun),
+            ));
         }
         later.sort_unstable_by(|a, b| b.cmp(a));
         Sweep {

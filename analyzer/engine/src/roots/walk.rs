@@ -180,8 +180,9 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
-    /// Whether its start-up is over.
+    /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
+    begun: i64,
     /// Time by activity, before waits and before late calls of this slab.
     pub times: Vec<(u32, i64)>,
     /// By wait of this slab: its order, and what this location did before.
@@ -197,8 +198,13 @@ pub struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     /// A location before its first call. Without start-up of its own, it has computed since `start`,
-    /// ns.
-    pub fn new(thread: &'a Thread<'a>, clock: ClockMap, folds: bool, start: Option<i64>) -> Self {
+    /// ns. The first rank's start-up was over at `begun`, ns.
+    pub fn new(
+        thread: &'a Thread<'a>,
+        clock: ClockMap,
+        folds: bool,
+        (start, begun): (Option<i64>, i64),
+    ) -> Self {
         Walker {
             thread,
             stream: Stream::new(thread.stream.location(), clock),
@@ -225,6 +231,7 @@ impl<'a> Walker<'a> {
             folds,
             waits_alone: false,
             has_begun: false,
+            begun,
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
@@ -577,11 +584,15 @@ impl<'a> Walker<'a> {
         self.sums.order += 2;
         let is_all = meets.is_some_and(|group| members.is_all(group));
         if is_init && !self.has_begun || is_all {
+            let mut left = self.left;
+            if is_init && !self.has_begun {
+                left = left.min(self.begun);
+            }
             if is_init {
                 self.startup.get_or_insert(call.0);
             }
             self.has_begun = true;
-            self.synced.all(&self.sums).begin_at(self.left, call);
+            self.synced.all(&self.sums).begin_at(left, call);
         } else {
             for &(partner, left) in &self.partners {
                 self.synced.pair(partner, &self.sums).begin_at(left, call);
