@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{PathRow, Report, RootCause};
-use laggard_trace::calls::number;
-use laggard_trace::{Signature, WORLD, flags};
+use laggard_trace::calls::{self, number};
+use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature, WORLD, flags};
 use proptest::prelude::*;
 use support::*;
 
@@ -239,6 +239,82 @@ fn by_call_path_all_numbers_are_those_of_scalasca() {
     let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
     assert!(text.contains("computed longer in app.c:100 work"), "{text}");
     assert!(text.contains("computation in app.c:100 work"), "{text}");
+}
+
+/// Jiang's example with phases that ranks mark: until 6 ms, until 14 ms, and the tail of rank 0.
+#[test]
+fn phases_have_shares_of_the_path_and_its_weight() {
+    let mark = |rank: &mut Calls, id: u32, from: u64, until: u64| {
+        let name = 100 + id;
+        rank.define(Definition::String {
+            id: name,
+            bytes: ["start", "middle", "tail"][id as usize - 1].into(),
+        });
+        rank.define(Definition::Region(Region {
+            id,
+            kind: REGION_PHASE,
+            name,
+            call_path: 0,
+        }));
+        let phase = Signature {
+            operation: calls::user::REGION,
+            parameter: id.into(),
+            ..Signature::default()
+        };
+        let lasted = [Record::extension_u64(Extension::Value, (until - from) * MS)];
+        rank.extended(90, phase, &lasted, (until * MS, until * MS));
+    };
+    let mut all = ranks(3);
+    all.iter_mut().for_each(|rank| rank.call(1, init(), 0, 0));
+    all[0].send(10, 1, 0, 4 * MS, 4 * MS);
+    all[0].send(11, 2, 0, 5 * MS, 5 * MS);
+    mark(&mut all[0], 1, 0, 6);
+    all[0].recv(12, 1, 0, 11 * MS, 12 * MS);
+    all[0].recv(13, 2, 0, 13 * MS, 14 * MS);
+    mark(&mut all[0], 2, 6, 14);
+    mark(&mut all[0], 3, 14, 19);
+    all[1].recv(20, 0, 0, MS, 5 * MS);
+    mark(&mut all[1], 1, 0, 6);
+    all[1].send(21, 0, 0, 11 * MS + 1, 11 * MS + 1);
+    mark(&mut all[1], 2, 6, 12);
+    all[2].recv(30, 0, 0, MS, 6 * MS);
+    mark(&mut all[2], 1, 0, 6);
+    all[2].send(31, 0, 0, 13 * MS + 1, 13 * MS + 1);
+    mark(&mut all[2], 2, 6, 14);
+    for (rank, enter) in all.iter_mut().zip([20, 12, 14]) {
+        rank.call(40, finalize(), enter * MS, 20 * MS);
+    }
+    let report = analyze(all);
+    let path = report.critical_path.as_ref().unwrap();
+    // Thirds of ms: 24 of the first 4 ms, 5 and 3 of the next two; 23 of 7 ms and 5 of the last; 7 of
+    // each ms of the tail, of which one is in no phase.
+    let weight = 20.0 * (1.0 + 2.0 * 21.0 / 60.0);
+    let expected = [
+        ("middle", 8.0, 23.0 + 5.0),
+        ("start", 6.0, 24.0 + 5.0 + 3.0),
+        ("tail", 5.0, 35.0),
+    ];
+    for (found, (name, time, thirds)) in path.phases.iter().zip(expected) {
+        assert_eq!(found.phase, name);
+        assert!((found.seconds * 1e3 - time).abs() < 1e-5, "{found:?}");
+        assert!((found.share - time / 20.0).abs() < 1e-6, "{found:?}");
+        let share = thirds / 3.0 / weight;
+        assert!(
+            (found.weight_share - share).abs() < 1e-4,
+            "{found:?} {share}"
+        );
+    }
+    assert_eq!(path.phases.len(), 3);
+    // Every number of busy ones changes at a bin's end, or nearly.
+    assert!(path.weight_error_s < 1e-5, "{}", path.weight_error_s);
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(
+        text.contains("middle 40.0 %, start 30.0 %, tail 25.0 %"),
+        "{text}"
+    );
+    // Without marks, there are none.
+    let path = scattered(13).critical_path.unwrap();
+    assert_eq!(path.phases, []);
 }
 
 fn row_key(row: &PathRow) -> Key {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use laggard_report::{CriticalPath, Parallelism, PathRank, PathRow, ratio};
+use laggard_report::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, ratio};
 
 use rustc_hash::FxHashMap;
 
@@ -65,6 +65,20 @@ pub fn rows(
         }
     });
     let profile = profile.collect();
+    let mut phases: Vec<PathPhase> = path
+        .phases
+        .iter()
+        .map(|(name, spent)| PathPhase {
+            phase: name.clone(),
+            seconds: laggard_report::seconds(spent.time),
+            share: ratio(spent.time as f64, length as f64),
+            weight_share: ratio(spent.weight as f64, weight as f64),
+        })
+        .collect();
+    phases.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    phases.truncate(MOST);
+    let errors = path.of.values().map(|sums| sums.error);
+    let errors = errors.chain(path.phases.values().map(|spent| spent.error));
     let critical = CriticalPath {
         length_s: laggard_report::seconds(length),
         weight_s: laggard_report::seconds(weight),
@@ -75,6 +89,8 @@ pub fn rows(
         non_critical_s: laggard_report::seconds(path.others),
         ranks: longest(&path.ranks, LISTED),
         profile,
+        phases,
+        weight_error_s: laggard_report::seconds(errors.max().unwrap_or(0)),
     };
     let busy = load
         .busy

@@ -2,6 +2,8 @@
 //! is lost because others idle while one of them is on it (the performance impact of Böhme, de
 //! Supinski, Geimer, Schulz, Wolf: IPDPS 2012).
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use laggard_comm::Job;
 use rustc_hash::FxHashMap;
@@ -9,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activity, Site};
-use crate::roots::along::Along;
+use crate::roots::along::{Along, Spent};
 use crate::roots::carry::UNIT;
 
 /// Time on the path in one activity.
@@ -19,8 +21,9 @@ pub struct OnPath {
     pub time: i64,
     /// The same by world rank.
     pub ranks: FxHashMap<u32, i64>,
-    /// Weighted, see [`crate::roots::load`], ns.
+    /// Weighted, see [`crate::roots::load`], ns; and by how much that may be wrong.
     pub weight: i128,
+    pub error: i128,
     /// Of all locations, on the path or not, without waiting, ns.
     pub all: i64,
     /// What imbalance on the path costs all locations, in [`UNIT`]s; and the part of it between
@@ -41,6 +44,8 @@ pub struct CriticalPath {
     pub activities: i64,
     /// The rest of the time of all locations without waiting, ns.
     pub others: i64,
+    /// By phase of the program.
+    pub phases: BTreeMap<String, Spent>,
 }
 
 /// What an agent tells of the path: activities by key, with the time on the path, ns.
@@ -71,6 +76,7 @@ impl CriticalPath {
                     let of = path.of.entry(*activity).or_default();
                     of.time += spent.time;
                     of.weight += spent.weight;
+                    of.error += spent.error;
                     *of.ranks.entry(*rank).or_default() += spent.time;
                     *path.ranks.entry(*rank).or_default() += spent.time;
                 }
@@ -85,6 +91,9 @@ impl CriticalPath {
         }
         for along in lanes {
             path.add(along, compared, &whole, length);
+            for (name, spent) in &along.phases.spent {
+                path.phases.entry(name.clone()).or_default().add(spent);
+            }
         }
         Ok(path)
     }
@@ -142,6 +151,9 @@ impl CriticalPath {
         }
         add(&mut self.activities, other.activities);
         add(&mut self.others, other.others);
+        for (name, spent) in other.phases {
+            self.phases.entry(name).or_default().add(&spent);
+        }
     }
 
     /// Renames call paths.
@@ -165,6 +177,7 @@ impl OnPath {
             *self.ranks.entry(rank).or_default() += time;
         }
         self.weight += other.weight;
+        self.error += other.error;
         add(&mut self.all, other.all);
         self.impact += other.impact;
         self.inter += other.inter;

@@ -20,6 +20,7 @@ mod lanes;
 mod load;
 mod members;
 mod path;
+mod phases;
 pub mod sums;
 mod walk;
 
@@ -173,7 +174,8 @@ impl Search<'_> {
             .map(|(walked, clock)| Along::new(walked, clock.clone()))
             .collect();
         let locations = self.opened.run.locations;
-        let weights = load.weights(self.job, path.span.end, locations);
+        let span = (path.span.start, path.span.end);
+        let (weights, busy) = load.weights(self.job, span, locations);
         let mut sent = load.sent();
         for (until, piece) in ends.zip(stretches.into_iter().rev()) {
             for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
@@ -199,7 +201,7 @@ impl Search<'_> {
         roots.load = Loaded {
             span: (start, end),
             width: load.width(),
-            busy: load.busy,
+            busy,
             bytes: sent.bytes,
         };
         Ok(roots)
