@@ -389,6 +389,50 @@ fn hints_do_not_ask_the_innocent() {
     assert!(found.hints[0].starts_with(start), "{:?}", found.hints);
 }
 
+/// Rank 1 computes for 60 ms while rank 0 does for 20, then for 30 while rank 0 does not; rank 2 reads
+/// a file for 5 ms. Each sentence has the means of what was compared.
+#[test]
+fn root_causes_say_what_the_late_ones_did_more() {
+    let mut all = ranks(3);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    let enters = [[21, 62], [61, 92], [21, 62]];
+    for (rank, [first, second]) in all.iter_mut().zip(enters) {
+        rank.collective(10, number::MPI_Barrier, 0, first * MS, 62 * MS);
+        rank.collective(20, number::MPI_Barrier, 0, second * MS, 93 * MS);
+    }
+    let read = Signature {
+        operation: number::MPI_File_read,
+        ..Signature::default()
+    };
+    all[2].call(25, read, 93 * MS, 98 * MS);
+    for (rank, enter) in all.iter_mut().zip([93, 93, 98]) {
+        rank.collective(30, number::MPI_Barrier, 0, enter * MS, 98 * MS);
+        rank.call(40, finalize(), 98 * MS, 99 * MS);
+    }
+    let report = analyze(all);
+    let because = |wanted: Key| {
+        let mut roots = report.root_causes.iter().flatten();
+        let found = roots.find(|root| key(root) == wanted);
+        found.map(|root| root.because.as_str()).unwrap_or_default()
+    };
+    assert_eq!(
+        because(("computation", 1, 10)),
+        "computed 3.0x as long as those that waited, in the mean 60.0 ms instead of 20.0 ms"
+    );
+    assert_eq!(
+        because(("computation", 10, 20)),
+        "computed for 30.0 ms in the mean, which those that waited did not"
+    );
+    assert_eq!(
+        because(("io", 25, 0)),
+        "was in MPI_File_read for 5.00 ms in the mean, which those that waited did not"
+    );
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(text.contains("Because: computed 3.0x as long"), "{text}");
+}
+
 /// Who has half of a wait or more from its own work is not innocent.
 #[test]
 fn who_adds_much_is_not_innocent() {

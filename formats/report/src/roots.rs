@@ -39,6 +39,9 @@ pub struct RootCause {
     /// Of the run's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_percent: Option<f64>,
+    /// What these ranks did more than those that waited for them; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
     /// What to try.

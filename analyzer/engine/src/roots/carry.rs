@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::activities::Activities;
-use crate::roots::sums::{Roots, Victim, WaitClass};
+use crate::roots::sums::{Longer, Roots, Victim, WaitClass};
 use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
 
@@ -422,14 +422,14 @@ impl<'j> Carrier<'j> {
         pattern.is_some_and(|pattern| ["late_sender", "late_receiver"].contains(&pattern.class()))
     }
 
-    /// Adds the costs of all locations, given as rank, thread and activities.
+    /// Adds the costs of all locations, given as rank, thread, activities, and what they did longer.
     pub fn finish<'w>(
         self,
-        lanes: impl Iterator<Item = ((u32, u32), &'w Activities)>,
+        lanes: impl Iterator<Item = ((u32, u32), &'w Activities, &'w [Longer])>,
         roots: &mut Roots,
     ) {
         roots.untraced += self.untraced;
-        for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
+        for (lane, (name, activities, longer)) in self.lanes.into_iter().zip(lanes) {
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
                 class.add(caused);
@@ -439,10 +439,20 @@ impl<'j> Carrier<'j> {
                     roots.classes.entry(pattern).or_default().propagating += amount;
                 }
             }
+            let mut charged: Vec<u32> = Vec::new();
             for ((activity, victim, is_direct), (amount, ranks)) in lane.sums {
+                charged.extend((amount > 0).then_some(activity));
                 let activity = activities.list[activity as usize];
                 let victim = self.victims.values[victim as usize];
                 roots.add((name, activity), (victim, amount, ranks), is_direct);
+            }
+            charged.sort_unstable();
+            charged.dedup();
+            for activity in charged {
+                let root = roots.of.get_mut(&activities.list[activity as usize]);
+                if let (Some(root), Some(longer)) = (root, longer.get(activity as usize)) {
+                    root.longer.add(longer);
+                }
             }
         }
     }

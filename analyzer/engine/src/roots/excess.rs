@@ -58,7 +58,8 @@ impl Other {
     }
 }
 
-/// Appends what a location did longer, given its `own` times in the order in which they ended. Returns the number of entries.
+/// Appends what a location did longer, given its `own` times in the order in which they ended, and how
+/// long it did that in all. Returns the number of entries.
 ///
 /// Computation in no known function is compared as a whole, since the calls around it may differ
 /// between ranks: what the other one computed elsewhere is set against the stretches that ended
@@ -69,9 +70,9 @@ pub fn of(
     own: &[(u32, i64)],
     other: &Other,
     as_whole: bool,
-    excess: &mut Vec<More>,
+    (excess, times): (&mut Vec<More>, &mut Vec<i64>),
 ) -> u32 {
-    let begin = excess.len();
+    let (begin, first) = (excess.len(), times.len());
     let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
     let (mut computation, mut all) = (0i64, 0i64);
     for &(activity, time) in own {
@@ -81,6 +82,7 @@ pub fn of(
                 activity,
                 time: more,
             });
+            times.push(time);
         }
         if is_stretch(activity) {
             computation = computation.saturating_add(time);
@@ -96,8 +98,10 @@ pub fn of(
             (more.time, elsewhere) = (more.time - set, elsewhere - set);
         }
         excess[kept] = more;
+        times[first + kept - begin] = times[first + at - begin];
         kept += usize::from(more.time > 0);
     }
     excess.truncate(kept);
+    times.truncate(first + kept - begin);
     (excess.len() - begin) as u32
 }

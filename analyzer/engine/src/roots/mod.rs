@@ -165,7 +165,7 @@ impl Search<'_> {
         roots.add_untraced(untraced);
         let lanes = names.iter().zip(&walked);
         carrier.finish(
-            lanes.map(|(name, walked)| (*name, &walked.activities)),
+            lanes.map(|(name, walked)| (*name, &walked.activities, &walked.longer[..])),
             &mut roots,
         );
         let mut lanes: Vec<Along> = walked
@@ -614,6 +614,7 @@ impl<'s> Sweep<'s> {
             .par_iter()
             .map_init(Other::default, |other, walker| {
                 let (mut blames, mut more): (Vec<Blame>, Vec<More>) = (Vec::new(), Vec::new());
+                let mut wholes: Vec<i64> = Vec::new();
                 let mut known: Vec<Source> = Vec::new();
                 let mut charged: Vec<u32> = Vec::new();
                 for (blame, times) in &walker.blames {
@@ -633,17 +634,28 @@ impl<'s> Sweep<'s> {
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
                     blames.push(Blame {
-                        count: excess::of(&walker.activities, times, other, as_whole, &mut more),
+                        count: excess::of(
+                            &walker.activities,
+                            times,
+                            other,
+                            as_whole,
+                            (&mut more, &mut wholes),
+                        ),
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame
                     });
                 }
-                (blames, more, known, charged)
+                (blames, (more, wholes), known, charged)
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, more, known, charged)) in self.walkers.iter_mut().zip(compared) {
+        for (walker, (blames, (more, wholes), known, charged)) in
+            self.walkers.iter_mut().zip(compared)
+        {
+            for (more, &time) in more.iter().zip(&wholes) {
+                walker.did_longer(more, time);
+            }
             for number in charged {
                 is_charged[number as usize] = true;
             }

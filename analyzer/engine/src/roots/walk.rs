@@ -10,13 +10,14 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::Activities;
+use crate::roots::activities::{Activities, Computed};
 use crate::roots::members::Members;
+use crate::roots::sums::Longer;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
-use crate::wire::links::{Blame, Link, Side};
+use crate::wire::links::{Blame, Link, More, Side};
 
 /// A wait for a call of this location.
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +190,8 @@ pub struct Walker<'a> {
     pub waits: Vec<(u64, Side, Times)>,
     /// By late call of this slab, of those that were found.
     pub blames: Vec<(Blame, Times)>,
+    /// By activity.
+    longer: Vec<Longer>,
     /// When the last late party of this slab's waits came, and the last late call was entered, ns.
     last: (i64, i64),
     /// Whether this slab's late calls come after what the location waited for before. If that holds
@@ -235,6 +238,7 @@ impl<'a> Walker<'a> {
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
+            longer: Vec::new(),
             last: (i64::MIN, i64::MIN),
             is_ordered: true,
         }
@@ -320,14 +324,7 @@ impl<'a> Walker<'a> {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
                     let computed = event.map_or(&[][..], |event| &event.computed);
-                    let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
-                    let around = (before, signature);
-                    let part = |number, time| {
-                        add(sums, number, time);
-                        note_end(ended, number, enter);
-                    };
-                    let activities = &mut self.activities;
-                    activities.of_gap_in(thread, around, computed, time, part);
+                    self.compute((before, signature), computed, (enter, time));
                 }
             }
             self.begin.get_or_insert(enter);
@@ -345,6 +342,18 @@ impl<'a> Walker<'a> {
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
+    }
+
+    /// It computed for some `time` between two calls, ns, in these functions, until `enter`.
+    #[inline]
+    fn compute(&mut self, around: (u32, u32), computed: Computed<'_>, (enter, time): (i64, i64)) {
+        let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
+        let part = |number, time| {
+            add(sums, number, time);
+            note_end(ended, number, enter);
+        };
+        let activities = &mut self.activities;
+        activities.of_gap_in(self.thread, around, computed, time, part);
     }
 
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
@@ -370,11 +379,13 @@ impl<'a> Walker<'a> {
             add(&mut self.sums.spent, last, open.leave - open.begin);
             note_end(&mut self.ended, last, open.leave);
             if enter > open.leave {
-                let number = self
-                    .activities
-                    .of_gap(self.thread, open.signature, signature);
-                add(&mut self.sums.spent, number, enter - open.leave);
-                note_end(&mut self.ended, number, enter);
+                // Only where functions are compared, records tell them.
+                let computed = match self.folds {
+                    true => &[][..],
+                    false => columns.computed(stop),
+                };
+                let time = enter - open.leave;
+                self.compute((open.signature, signature), computed, (enter, time));
             }
             (last, meets) = self.activities.of_call(self.thread, signature);
             open = Open {
@@ -393,6 +404,19 @@ impl<'a> Walker<'a> {
             self.open = Some(open);
         }
         stop
+    }
+
+    /// Others waited because it did this longer than they, of so much `time` in all, ns.
+    pub fn did_longer(&mut self, more: &More, time: i64) {
+        let at = more.activity as usize;
+        if self.longer.len() <= at {
+            self.longer.resize(at + 1, Longer::default());
+        }
+        self.longer[at].add(&Longer {
+            time,
+            more: more.time,
+            count: 1,
+        });
     }
 
     /// Enter and leave of the open call, and its number.
@@ -616,6 +640,8 @@ pub struct Walked<'a> {
     pub activities: Activities,
     /// Time by activity, without waiting, ns.
     pub spent: Vec<i64>,
+    /// What it did longer than those that waited for it, by activity.
+    pub longer: Vec<Longer>,
     /// Enter of its first call, or when it was started, ns; `i64::MAX` if there is none.
     pub begin: i64,
     /// The activity of its start-up.
@@ -637,6 +663,7 @@ impl<'a> Walker<'a> {
             thread: self.thread,
             activities: self.activities,
             spent: self.sums.spent,
+            longer: self.longer,
             begin: self.begin.unwrap_or(i64::MAX),
             startup: self.startup,
             end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {

@@ -155,10 +155,13 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let mut first = vec![
-            (title, tone),
-            (format!("{victims}{more}{}", way(root)), Tone::Plain),
-        ];
+        let because = match root.because.is_empty() {
+            true => Vec::new(),
+            false => vec![(format!("Because: {}", root.because), Tone::Plain)],
+        };
+        let mut first = vec![(title, tone)];
+        first.extend(because);
+        first.extend([(format!("{victims}{more}{}", way(root)), Tone::Plain)]);
         first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
         let is_worth_it = root.percent >= NOTABLE_PERCENT;
         let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
