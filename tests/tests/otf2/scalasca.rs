@@ -98,7 +98,7 @@ fn a_chain_has_the_numbers_of_scalasca() {
         archive.line(&format!("region {function} app.c {line}"));
     }
     let s = |seconds: u64| seconds * 1_000_000_000;
-    let mut compute = |archive: &mut Archive, rank, function: &str, begin, end| {
+    let compute = |archive: &mut Archive, rank, function: &str, begin, end| {
         archive
             .event(rank, s(begin), &format!("enter {function}"))
             .event(rank, s(end), &format!("leave {function}"));
