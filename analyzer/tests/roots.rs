@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{PathRow, Report, RootCause};
-use laggard_trace::calls::number;
-use laggard_trace::{Signature, WORLD, flags};
+use laggard_trace::calls::{self, number};
+use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature, WORLD, flags};
 use proptest::prelude::*;
 use support::*;
 
@@ -117,8 +117,9 @@ fn costs_reach_the_first_of_a_chain() {
     let sent = report.wait_classes["late_sender"];
     near(sent.direct_s, 6.0 + 4.0);
     near(sent.indirect_s, 6.0);
-    near(sent.propagating_s, 6.0 + 40.0 / 11.0);
-    near(sent.terminal_s, 10.0 - 40.0 / 11.0);
+    // Whom Finalize made wait does not count, as in Scalasca.
+    near(sent.propagating_s, 6.0);
+    near(sent.terminal_s, 10.0);
     let costs = report.delay_costs["late_sender"];
     near(costs.short_s, 10.0);
     near(costs.long_s, 6.0);
@@ -127,14 +128,21 @@ fn costs_reach_the_first_of_a_chain() {
         let parts = [row.seconds, row.imbalance_s, row.impact_s].map(|time| time * 1e3);
         (row_key(row), parts)
     });
-    // The impact of what others do less while the path is longer: 3 of rank 0 (in 6 that the path
-    // has more), 6 of rank 1 (in 12), and 9 of rank 2 (in 12).
+    // The impact of what others do less while the path is longer: 3 of rank 0 (in 3 of computation and
+    // 2 of the receive that the path has more), 6 of rank 1 (in 7 and 1), and 9 of rank 2 (in 9 and 1).
+    let computed = 3.0 * 3.0 / 5.0 + 6.0 * 7.0 / 8.0 + 9.0 * 9.0 / 10.0;
     let expected = BTreeMap::from([
         (("call", 1, 0), [1.0, 0.0, 0.0]),
-        (("computation", 1, 10), [9.0, 6.0, 11.25]),
-        (("call", 20, 0), [2.0, 4.0 / 3.0, 2.25]),
-        (("computation", 20, 30), [2.0, 4.0 / 3.0, 2.5]),
-        (("computation", 20, 40), [2.0, 4.0 / 3.0, 2.0]),
+        (("computation", 1, 10), [9.0, 6.0, computed * 9.0 / 13.0]),
+        (("call", 20, 0), [2.0, 4.0 / 3.0, 18.0 - computed]),
+        (
+            ("computation", 20, 30),
+            [2.0, 4.0 / 3.0, computed * 2.0 / 13.0],
+        ),
+        (
+            ("computation", 20, 40),
+            [2.0, 4.0 / 3.0, computed * 2.0 / 13.0],
+        ),
     ]);
     let found: BTreeMap<Key, [f64; 3]> = rows.collect();
     assert_eq!(
@@ -147,13 +155,166 @@ fn costs_reach_the_first_of_a_chain() {
         }
     }
     near(path.length_s, 16.0);
-    near(path.activities_s, 18.0);
-    near(path.non_critical_s, 12.0);
+    near(path.activities_s, 25.0);
+    near(path.non_critical_s, 5.0);
     near(path.imbalance_impact_s, 18.0);
-    near(path.inter_partition_s, 16.0);
-    near(path.intra_partition_s, 2.0);
+    near(path.inter_partition_s, 0.0);
+    near(path.intra_partition_s, 18.0);
     let ranks: Vec<_> = path.ranks.iter().map(|part| part.rank).collect();
     assert_eq!(ranks, [0, 1, 2]);
+}
+
+/// Scalasca's worked example in its own numbers: calls and functions are compared by call path.
+/// Finalize makes others wait here, too: its costs are a class of their own.
+#[test]
+fn by_call_path_all_numbers_are_those_of_scalasca() {
+    let (work, other) = (100, 101);
+    let mut all = ranks(3);
+    let ms = |time: u64| time * MS;
+    for rank in &mut all {
+        rank.call(1, init(), 0, ms(1));
+    }
+    all[0].computes(work, ms(9));
+    all[0].send(10, 1, 0, ms(10), ms(11));
+    all[1].computes(work, ms(3));
+    all[1].recv(20, 0, 0, ms(4), ms(11));
+    all[1].computes(work, ms(2));
+    all[1].send(10, 2, 0, ms(13), ms(14));
+    all[2].computes(other, ms(2));
+    all[2].recv(20, 1, 0, ms(3), ms(14));
+    let last = [(work, 12), (work, 15), (other, 16)];
+    for (rank, (function, enter)) in all.iter_mut().zip(last) {
+        rank.computes(function, ms(enter - rank.last() / MS));
+        rank.call(40, finalize(), ms(enter), ms(17));
+    }
+    let report = analyze_with(all, &last_alone(None));
+    let near = |found: f64, expected: f64| {
+        assert!(
+            (found * 1e3 - expected).abs() < 1e-5,
+            "{} {expected}",
+            found * 1e3
+        );
+    };
+    let class = report.wait_classes["late_sender"];
+    near(class.direct_s, 11.0);
+    near(class.indirect_s, 5.0);
+    near(class.propagating_s, 5.0);
+    near(class.terminal_s, 11.0);
+    let costs = report.delay_costs["late_sender"];
+    near(costs.short_s, 11.0);
+    near(costs.long_s, 5.0);
+    // Of the 16 ms, rank 0's function has 6 + 5, and rank 1's 25/6 beside 5/6 in its receive.
+    let root = |key: Key| {
+        let mut all = report.root_causes.iter().flatten();
+        let found = all.find(|root| self::key(root) == key).unwrap();
+        let sent = found
+            .victims
+            .iter()
+            .filter(|victim| victim.pattern == "late_sender");
+        sent.map(|victim| victim.severity_s).sum::<f64>()
+    };
+    near(root(("computation", work, 0)), 6.0 + 5.0 + 25.0 / 6.0);
+    near(root(("call", 20, 0)), 5.0 / 6.0);
+    let path = report.critical_path.as_ref().unwrap();
+    near(path.length_s, 16.0);
+    near(path.activities_s, 23.0);
+    near(path.non_critical_s, 7.0);
+    near(path.imbalance_impact_s, 18.0);
+    near(path.inter_partition_s, 10.0);
+    near(path.intra_partition_s, 8.0);
+    let rows = path.profile.iter();
+    let found: BTreeMap<Key, [f64; 2]> = rows
+        .map(|row| (row_key(row), [row.seconds, row.impact_s]))
+        .collect();
+    let expected = BTreeMap::from([
+        (("call", 1, 0), [1.0, 0.0]),
+        (("computation", work, 0), [11.0, 12.6]),
+        (("call", 20, 0), [2.0, 2.7]),
+        (("computation", other, 0), [2.0, 2.7]),
+    ]);
+    assert!(found.keys().eq(expected.keys()), "{found:?}");
+    for (key, numbers) in expected {
+        (0..2).for_each(|at| near(found[&key][at], numbers[at]));
+    }
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(text.contains("computed longer in app.c:100 work"), "{text}");
+    assert!(text.contains("computation in app.c:100 work"), "{text}");
+}
+
+/// Jiang's example with phases that ranks mark: until 6 ms, until 14 ms, and the tail of rank 0.
+#[test]
+fn phases_have_shares_of_the_path_and_its_weight() {
+    let mark = |rank: &mut Calls, id: u32, from: u64, until: u64| {
+        let name = 100 + id;
+        rank.define(Definition::String {
+            id: name,
+            bytes: ["start", "middle", "tail"][id as usize - 1].into(),
+        });
+        rank.define(Definition::Region(Region {
+            id,
+            kind: REGION_PHASE,
+            name,
+            call_path: 0,
+        }));
+        let phase = Signature {
+            operation: calls::user::REGION,
+            parameter: id.into(),
+            ..Signature::default()
+        };
+        let lasted = [Record::extension_u64(Extension::Value, (until - from) * MS)];
+        rank.extended(90, phase, &lasted, (until * MS, until * MS));
+    };
+    let mut all = ranks(3);
+    all.iter_mut().for_each(|rank| rank.call(1, init(), 0, 0));
+    all[0].send(10, 1, 0, 4 * MS, 4 * MS);
+    all[0].send(11, 2, 0, 5 * MS, 5 * MS);
+    mark(&mut all[0], 1, 0, 6);
+    all[0].recv(12, 1, 0, 11 * MS, 12 * MS);
+    all[0].recv(13, 2, 0, 13 * MS, 14 * MS);
+    mark(&mut all[0], 2, 6, 14);
+    mark(&mut all[0], 3, 14, 19);
+    all[1].recv(20, 0, 0, MS, 5 * MS);
+    mark(&mut all[1], 1, 0, 6);
+    all[1].send(21, 0, 0, 11 * MS + 1, 11 * MS + 1);
+    mark(&mut all[1], 2, 6, 12);
+    all[2].recv(30, 0, 0, MS, 6 * MS);
+    mark(&mut all[2], 1, 0, 6);
+    all[2].send(31, 0, 0, 13 * MS + 1, 13 * MS + 1);
+    mark(&mut all[2], 2, 6, 14);
+    for (rank, enter) in all.iter_mut().zip([20, 12, 14]) {
+        rank.call(40, finalize(), enter * MS, 20 * MS);
+    }
+    let report = analyze(all);
+    let path = report.critical_path.as_ref().unwrap();
+    // Thirds of ms: 24 of the first 4 ms, 5 and 3 of the next two; 23 of 7 ms and 5 of the last; 7 of
+    // each ms of the tail, of which one is in no phase.
+    let weight = 20.0 * (1.0 + 2.0 * 21.0 / 60.0);
+    let expected = [
+        ("middle", 8.0, 23.0 + 5.0),
+        ("start", 6.0, 24.0 + 5.0 + 3.0),
+        ("tail", 5.0, 35.0),
+    ];
+    for (found, (name, time, thirds)) in path.phases.iter().zip(expected) {
+        assert_eq!(found.phase, name);
+        assert!((found.seconds * 1e3 - time).abs() < 1e-5, "{found:?}");
+        assert!((found.share - time / 20.0).abs() < 1e-6, "{found:?}");
+        let share = thirds / 3.0 / weight;
+        assert!(
+            (found.weight_share - share).abs() < 1e-4,
+            "{found:?} {share}"
+        );
+    }
+    assert_eq!(path.phases.len(), 3);
+    // Every number of busy ones changes at a bin's end, or nearly.
+    assert!(path.weight_error_s < 1e-5, "{}", path.weight_error_s);
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(
+        text.contains("middle 40.0 %, start 30.0 %, tail 25.0 %"),
+        "{text}"
+    );
+    // Without marks, there are none.
+    let path = scattered(13).critical_path.unwrap();
+    assert_eq!(path.phases, []);
 }
 
 fn row_key(row: &PathRow) -> Key {
@@ -226,6 +387,50 @@ fn hints_do_not_ask_the_innocent() {
     assert_eq!(found.root_causes, []);
     let start = "First mend what rank 1 itself waited for, in MPI_Recv";
     assert!(found.hints[0].starts_with(start), "{:?}", found.hints);
+}
+
+/// Rank 1 computes for 60 ms while rank 0 does for 20, then for 30 while rank 0 does not; rank 2 reads
+/// a file for 5 ms. Each sentence has the means of what was compared.
+#[test]
+fn root_causes_say_what_the_late_ones_did_more() {
+    let mut all = ranks(3);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    let enters = [[21, 62], [61, 92], [21, 62]];
+    for (rank, [first, second]) in all.iter_mut().zip(enters) {
+        rank.collective(10, number::MPI_Barrier, 0, first * MS, 62 * MS);
+        rank.collective(20, number::MPI_Barrier, 0, second * MS, 93 * MS);
+    }
+    let read = Signature {
+        operation: number::MPI_File_read,
+        ..Signature::default()
+    };
+    all[2].call(25, read, 93 * MS, 98 * MS);
+    for (rank, enter) in all.iter_mut().zip([93, 93, 98]) {
+        rank.collective(30, number::MPI_Barrier, 0, enter * MS, 98 * MS);
+        rank.call(40, finalize(), 98 * MS, 99 * MS);
+    }
+    let report = analyze(all);
+    let because = |wanted: Key| {
+        let mut roots = report.root_causes.iter().flatten();
+        let found = roots.find(|root| key(root) == wanted);
+        found.map(|root| root.because.as_str()).unwrap_or_default()
+    };
+    assert_eq!(
+        because(("computation", 1, 10)),
+        "computed 3.0x as long as those that waited, in the mean 60.0 ms instead of 20.0 ms"
+    );
+    assert_eq!(
+        because(("computation", 10, 20)),
+        "computed for 30.0 ms in the mean, which those that waited did not"
+    );
+    assert_eq!(
+        because(("io", 25, 0)),
+        "was in MPI_File_read for 5.00 ms in the mean, which those that waited did not"
+    );
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    assert!(text.contains("Because: computed 3.0x as long"), "{text}");
 }
 
 /// Who has half of a wait or more from its own work is not innocent.
@@ -558,7 +763,16 @@ fn run(ranks: usize, steps: &[Step], calls: &mut [Calls]) -> Vec<Vec<Done>> {
                     0
                 };
                 let has_met = late_sender > 0 || late_receiver > 0;
-                let meets = |other| has_met.then(|| (Some(other), left.min(got)));
+                // As Scalasca has it, a sender that waited for its receiver counts from its own leave.
+                let meets = |other: usize| {
+                    let own = left.min(got);
+                    let from = if other == to && late_receiver > 0 {
+                        left
+                    } else {
+                        own
+                    };
+                    has_met.then_some((Some(other), from))
+                };
                 done[from].push(Done {
                     line: sends + base,
                     enter: sent,

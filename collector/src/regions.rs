@@ -202,6 +202,16 @@ pub fn phase(call: &mut Call, name: &[u8]) {
     call.stream().phase(name, site, at);
 }
 
+/// Ends the phase that is under way: a call that has claimed its stream shuts the library down.
+pub fn end_phase(call: &mut Call) {
+    let now = match call.enter {
+        0 => clock::now(),
+        enter => enter,
+    };
+    let at = at(call, now);
+    call.stream().end_phase(at);
+}
+
 /// Pauses the recording, or lets it go on.
 #[unsafe(no_mangle)]
 extern "C" fn laggard_collector_pause(is_paused: i32) {

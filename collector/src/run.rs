@@ -263,11 +263,13 @@ pub fn before_finalize(call: &mut Call) {
         groups::stop();
         point
     });
-    if let Some(point) = point
-        && !call.is_outside()
-        && call.claim()
-    {
-        guarded(|| call.stream().clock(&[point]));
+    if !call.is_outside() && call.claim() {
+        guarded(|| {
+            if let Some(point) = point {
+                call.stream().clock(&[point]);
+            }
+            crate::regions::end_phase(call);
+        });
         call.release();
     }
 }

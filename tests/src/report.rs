@@ -33,6 +33,8 @@ pub struct Report {
     /// Costs of what ranks did longer, by class.
     #[serde(default)]
     pub delay_costs: BTreeMap<String, DelayCosts>,
+    /// The critical path, if it was followed.
+    pub critical_path: Option<CriticalPath>,
     /// Cost of the analysis.
     #[serde(default)]
     pub agents: Agents,
@@ -49,6 +51,24 @@ pub struct Report {
 pub struct Agents {
     pub requests: u64,
     pub bytes_exchanged: u64,
+}
+
+/// The critical path.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct CriticalPath {
+    pub length_s: f64,
+    #[serde(default)]
+    pub phases: Vec<PathPhase>,
+}
+
+/// A phase on it.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct PathPhase {
+    pub phase: String,
+    pub seconds: f64,
+    pub share: f64,
 }
 
 /// The recorded run.

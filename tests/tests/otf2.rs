@@ -2,6 +2,8 @@
 
 #[path = "otf2/damaged.rs"]
 mod damaged;
+#[path = "otf2/scalasca.rs"]
+mod scalasca;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -80,7 +80,18 @@ fn regions_of_a_c_program() {
         };
         assert!(around.is_some_and(is_between), "{path:?}");
         assert!(!path.contains(&"solve".to_owned()));
-        assert_eq!(rows["time loop"]["kind"], "phase");
+        let phase = &rows["time loop"];
+        assert_eq!(phase["kind"], "phase");
+        // All ranks are in it at the same time: the path has as much as one of them.
+        let path = report.critical_path.as_ref().expect("a critical path");
+        let on_path = path.phases.iter().find(|on| on.phase == "time loop");
+        let on_path = on_path.expect("a phase on the path");
+        let one = number(phase, "inclusive_s") / 3.0;
+        check(near(on_path.seconds, one, 0.05), on_path)?;
+        check(
+            near(on_path.seconds, on_path.share * path.length_s, 1e-6),
+            on_path,
+        )?;
         imbalance(&rows, 3, 2)?;
         check(near(barrier.severity_s, 0.6, 0.05), barrier)?;
         let archive = exports(&run);

@@ -52,7 +52,7 @@ pub fn analyze(
     let mut anomalies = Anomalies::default();
 
     phases.begin("open");
-    let mut opened = open::open(job, directory, &mut anomalies)?;
+    let mut opened = open::open(job, directory, options.charge_last, &mut anomalies)?;
     let timeline = Timeline::new(&opened);
     known_machine(job, options, &opened, &mut anomalies)?;
 

@@ -21,6 +21,8 @@ pub struct Calls {
     writer: Option<LocationWriter<MemorySpace>>,
     profile: HashMap<(u16, u32), ProfileEntry>,
     posts: u64,
+    /// Computation before the next call: lines, and ns.
+    computed: Vec<(u32, u64)>,
     last: u64,
 }
 
@@ -93,6 +95,7 @@ impl Calls {
             writer: Some(writer),
             profile: HashMap::new(),
             posts: 0,
+            computed: Vec::new(),
             last: 0,
         }
     }
@@ -142,11 +145,26 @@ impl Calls {
     /// A call that is in no profile.
     pub fn unprofiled(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
         let id = self.signature(line, signature);
-        self.writer.as_mut().unwrap().push(enter, leave, id);
+        let computed = std::mem::take(&mut self.computed).into_iter();
+        let computed = computed.map(|(line, time)| {
+            let path = self.path(line);
+            Record::extension(Extension::Computed, path, time as u32)
+        });
+        let computed: Vec<Record> = computed.collect();
+        let writer = self.writer.as_mut().unwrap();
+        match computed.is_empty() {
+            true => writer.push(enter, leave, id),
+            false => writer.push_extended(&computed, enter, leave, id),
+        }
         self.last = leave;
         if signature.has(flags::POSTS) {
             self.posts += 1;
         }
+    }
+
+    /// Before its next call, it computes for so long in the function at a line, ns.
+    pub fn computes(&mut self, line: u32, time: u64) {
+        self.computed.push((line, time));
     }
 
     /// A call.
@@ -194,6 +212,11 @@ impl Calls {
     /// Writes a definition.
     pub fn define(&mut self, definition: Definition) {
         self.writer.as_mut().unwrap().define(&[definition]);
+    }
+
+    /// Leave of the last call.
+    pub fn last(&self) -> u64 {
+        self.last
     }
 
     /// Posts so far.

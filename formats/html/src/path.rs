@@ -1,7 +1,7 @@
 //! The critical path, and how busy the run was.
 
 use laggard_report::units::{duration, percent};
-use laggard_report::{Parallelism, PathRow, Report, words};
+use laggard_report::{Parallelism, PathPhase, PathRow, Report, words};
 use maud::{Markup, PreEscaped, html};
 
 use crate::text::{amount, sentence};
@@ -45,6 +45,25 @@ pub fn section(report: &Report) -> Markup {
                         }
                     }
                 }
+                @if !path.phases.is_empty() {
+                    div.scroll {
+                        table data-sorts {
+                            thead {
+                                tr {
+                                    th.number scope="col" data-sort="number" aria-sort="descending" { "On the path" }
+                                    th.number scope="col" data-sort="number" { "of it" }
+                                    th.number scope="col" data-sort="number" title="A second in which few locations are busy weighs more." { "of its weight" }
+                                    th scope="col" data-sort="text" { "Phase" }
+                                }
+                            }
+                            tbody {
+                                @for (at, phase) in path.phases.iter().take(LISTED).enumerate() {
+                                    (of_phase(at, phase))
+                                }
+                            }
+                        }
+                    }
+                }
                 @if path.profile.len() > LISTED {
                     p.soft { "and " (path.profile.len() - LISTED) " more in the report file" }
                 }
@@ -65,13 +84,26 @@ fn ranks(report: &Report) -> String {
     ranks.collect::<Vec<_>>().join(" and ")
 }
 
+fn time(seconds: f64) -> Markup {
+    html! { td.number data-value=(amount(seconds)) { (duration(seconds)) } }
+}
+
+fn part(share: f64) -> Markup {
+    html! { td.number data-value=(amount(share)) { (percent(100.0 * share)) } }
+}
+
+fn of_phase(number: usize, phase: &PathPhase) -> Markup {
+    html! {
+        tr data-number=(number) {
+            (time(phase.seconds))
+            (part(phase.share))
+            (part(phase.weight_share))
+            td { (phase.phase) }
+        }
+    }
+}
+
 fn activity(number: usize, row: &PathRow) -> Markup {
-    let time = |seconds: f64| {
-        html! { td.number data-value=(amount(seconds)) { (duration(seconds)) } }
-    };
-    let part = |share: f64| {
-        html! { td.number data-value=(amount(share)) { (percent(100.0 * share)) } }
-    };
     html! {
         tr data-number=(number) {
             (time(row.seconds))

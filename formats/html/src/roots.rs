@@ -65,6 +65,9 @@ fn cells(report: &Report, root: &RootCause) -> Markup {
         (time(root.indirect_s))
         td {
             (sentence(&words::root_cause(root)))
+            @if !root.because.is_empty() {
+                div { "Because: " (sentence(&root.because)) }
+            }
             @if let Some(gain) = words::gain(root) {
                 div { (sentence(&gain)) }
             }

@@ -6,6 +6,7 @@ use laggard_trace::calls::number;
 use laggard_trace::{Definition, REGION_FUNCTION, Region, RegionEntry, flags};
 use rustc_hash::FxHashSet;
 
+use crate::computed::Computed;
 use crate::definitions::Definitions;
 use crate::events::Event;
 use crate::notes::{Kind, Notes};
@@ -52,6 +53,8 @@ pub struct Calls<'a> {
     pub(crate) thread: Thread,
     stack: Vec<Level>,
     paths: Paths,
+    /// Where the location computes, if that is wanted.
+    pub computed: Option<Computed>,
     pub(crate) open: Option<Open>,
     pending: Pending,
     /// The last call, if it was a probe: archives do not record its result.
@@ -80,6 +83,7 @@ impl<'a> Calls<'a> {
             thread,
             stack: Vec::new(),
             paths: Paths::new(),
+            computed: None,
             open: None,
             pending: Pending::default(),
             probe: None,
@@ -194,6 +198,7 @@ impl<'a> Calls<'a> {
         }
         let mut node = above;
         if self.open.is_none() {
+            self.compute(time);
             match self.world.meaning(region) {
                 Some(Meaning::Call(number)) => {
                     if let Some(context) = context {
@@ -201,7 +206,9 @@ impl<'a> Calls<'a> {
                         node = self.paths.context(parent, self.definitions);
                     }
                     let path = self.paths.call_path(node, &mut self.output);
-                    self.open = Some(Open::new(number, time, path, self.stack.len()));
+                    let mut open = Open::new(number, time, path, self.stack.len());
+                    open.computed = self.take_computed();
+                    self.open = Some(open);
                 }
                 Some(Meaning::User) => {
                     node = match context {
@@ -220,6 +227,9 @@ impl<'a> Calls<'a> {
         let Some(up) = levels.position(|level| level.region == region) else {
             return self.note(Kind::Unbalanced);
         };
+        if self.open.is_none() {
+            self.compute(time);
+        }
         let at = self.stack.len() - 1 - up;
         if at + 1 < self.stack.len() {
             self.note(Kind::Unbalanced);
@@ -232,8 +242,27 @@ impl<'a> Calls<'a> {
         }
     }
 
+    /// Until now, the location computed in the innermost region.
+    fn compute(&mut self, time: u64) {
+        let node = self.stack.last().map_or(0, |level| level.node);
+        if let Some(computed) = &mut self.computed {
+            computed.pass(time, node);
+        }
+    }
+
+    /// What it computed since the last call.
+    fn take_computed(&mut self) -> Vec<(u32, u64)> {
+        let computed = self.computed.as_mut();
+        computed.map_or_else(Vec::new, |computed| {
+            computed.take(&mut self.paths, &mut self.output)
+        })
+    }
+
     /// Ends a call.
     fn close(&mut self, open: Open, time: u64) {
+        if let Some(computed) = &mut self.computed {
+            computed.begin(time);
+        }
         if open.lacks_group() {
             self.note(Kind::Incomplete);
         }
@@ -281,9 +310,11 @@ impl<'a> Calls<'a> {
         match &mut self.open {
             Some(open) => act(open),
             None => {
+                self.compute(time);
                 let node = self.stack.last().map_or(0, |level| level.node);
                 let path = self.paths.call_path(node, &mut self.output);
                 let mut open = Open::new(stand_in, time, path, self.stack.len());
+                open.computed = self.take_computed();
                 act(&mut open);
                 self.close(open, time);
             }

@@ -28,6 +28,7 @@ mod anchor;
 mod archive;
 mod calls;
 mod clock;
+mod computed;
 pub mod definitions;
 mod error;
 pub mod events;

@@ -91,6 +91,8 @@ pub struct Open {
     pub tested: bool,
     /// Data for which the archive has no records.
     pub told: Told,
+    /// Computation before it, see [`Done`].
+    pub computed: Vec<(u32, u64)>,
 }
 
 impl Open {
@@ -105,6 +107,7 @@ impl Open {
             completes: SmallVec::new(),
             tested: false,
             told: Told::default(),
+            computed: Vec::new(),
         }
     }
 
@@ -265,6 +268,7 @@ impl Open {
                     false => SmallVec::new(),
                 },
                 told: if is_last { self.told } else { Told::default() },
+                computed: std::mem::take(&mut self.computed),
             };
             records.push((done, row.request, row.waits));
         }

@@ -183,6 +183,14 @@ impl<'a> Output<'a> {
         let told = told.into_iter();
         extensions
             .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));
+        for &(path, ticks) in &done.computed {
+            let mut left = ticks;
+            while left > 0 {
+                let part = u32::try_from(left).unwrap_or(u32::MAX);
+                extensions.push(Record::extension(Extension::Computed, path, part));
+                left -= u64::from(part);
+            }
+        }
         let id = self.signature(&signature, &mut extensions);
         match extensions.is_empty() {
             true => self.writer.push(done.enter, done.leave, id),

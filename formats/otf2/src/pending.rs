@@ -40,6 +40,8 @@ pub struct Done {
     pub completes: SmallVec<[Completed; 2]>,
     /// Attributes of an OpenSHMEM call.
     pub told: Told,
+    /// Computation before it, by call path: its id, and ticks.
+    pub computed: Vec<(u32, u64)>,
 }
 
 /// Facts about a request from its completion.
@@ -237,6 +239,7 @@ mod tests {
             },
             completes: SmallVec::new(),
             told: Told::default(),
+            computed: Vec::new(),
         }
     }
 

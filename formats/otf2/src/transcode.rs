@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::Error;
 use crate::calls::{Calls, Missing};
 use crate::clock::Timer;
+use crate::computed::Computed;
 use crate::definitions::UNDEFINED;
 use crate::events::Event;
 use crate::file::Unnamed;
@@ -46,6 +47,8 @@ pub struct Transcoder {
     source: Box<dyn Source>,
     /// Ranks, threads and communicators.
     pub world: World,
+    /// Whether records tell the functions of the program that were computed in.
+    pub tells_functions: bool,
     timer: Timer,
 }
 
@@ -66,6 +69,7 @@ impl Transcoder {
         Ok(Transcoder {
             timer: timer.unwrap_or_else(Timer::guessed),
             world,
+            tells_functions: false,
             source: Box::new(source),
         })
     }
@@ -179,7 +183,9 @@ impl Transcoder {
                 writer.define(&[Definition::Communicator(communicator)]);
             }
         }
-        Ok(Calls::new(&self.world, definitions, thread, output))
+        let mut calls = Calls::new(&self.world, definitions, thread, output);
+        calls.computed = self.tells_functions.then(Computed::default);
+        Ok(calls)
     }
 
     /// Writes the archive's facts about the run.

@@ -27,6 +27,25 @@ pub struct CriticalPath {
     pub ranks: Vec<PathRank>,
     /// Its activities, the longest first; may be cut.
     pub profile: Vec<PathRow>,
+    /// Its phases, if the program marks some, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PathPhase>,
+    /// The weight of no activity or phase is wrong by more than this. Their sum is not wrong.
+    #[serde(default)]
+    pub weight_error_s: f64,
+}
+
+/// A phase of the program on the critical path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathPhase {
+    /// Its name.
+    pub phase: String,
+    /// Time of the path in it.
+    pub seconds: f64,
+    /// Part of the path, 0 to 1.
+    pub share: f64,
+    /// Part of the path's weight, 0 to 1.
+    pub weight_share: f64,
 }
 
 /// Part of a rank in the critical path.
@@ -43,7 +62,8 @@ pub struct PathRank {
 pub struct PathRow {
     /// `computation`, `io` or `call`, without waiting.
     pub kind: String,
-    /// The call; for computation, the call before it. Empty if there was none.
+    /// The call; for computation, the call before it. Empty if there was none, and for computation
+    /// in a function, which `location` tells then.
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,

@@ -16,7 +16,8 @@ pub struct RootCause {
     /// `computation`; `io`, a file operation; `call`, any other call, without its own waiting;
     /// or `latency`: the wait was longer than all that the late rank did longer.
     pub activity: String,
-    /// The call; for computation, the call before it. Empty if there was none.
+    /// The call; for computation, the call before it. Empty if there was none, and for computation
+    /// in a function, which `location` tells then.
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,
@@ -38,6 +39,9 @@ pub struct RootCause {
     /// Of the run's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_percent: Option<f64>,
+    /// What these ranks did more than those that waited for them; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
     /// What to try.

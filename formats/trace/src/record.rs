@@ -67,6 +67,8 @@ extensions! {
     Address = 11,
     /// Ticks that the thread was off the processor between this call and the next one.
     Off = 12,
+    /// Computation before the call: its call path, and ticks.
+    Computed = 13,
 }
 
 impl Record {
@@ -136,6 +138,8 @@ pub struct Event {
     pub address: Option<u64>,
     /// Time that the thread slept between this call and the next one, ticks, if known.
     pub off: Option<u64>,
+    /// Computation between the call before and this one: call path and ticks, if known.
+    pub computed: Vec<(u32, u32)>,
 }
 
 impl Event {
@@ -304,6 +308,7 @@ impl<'a> Decoder<'a> {
             Some(Extension::Value) => event.value = Some(record.value()),
             Some(Extension::Address) => event.address = Some(record.value()),
             Some(Extension::Off) => event.off = Some(record.value()),
+            Some(Extension::Computed) => event.computed.push((a, b)),
             None => return,
         }
         self.dirty = true;

@@ -112,7 +112,7 @@ impl Trace {
 pub(super) fn open_whole(directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
     laggard_comm::signals::watch_files();
     let mut found = Anomalies::default();
-    let opened = open::open(&Serial, directory, &mut found)?;
+    let opened = open::open(&Serial, directory, false, &mut found)?;
     let anomalies = found.into_rows().into_iter().map(Anomaly::from);
     Ok((opened, merge_anomalies(anomalies.collect())))
 }

@@ -25,10 +25,17 @@ pub fn is_archive(path: &Path) -> bool {
         .is_some_and(|extension| extension == ANCHOR)
 }
 
-/// Rewrites this agent's locations of an archive. Collective; errors are the same on all agents.
-pub fn open(job: &dyn Job, path: &Path, anomalies: &mut Anomalies) -> Result<Found> {
+/// Rewrites this agent's locations of an archive, if it `tells_functions` with the functions that
+/// the program computed in. Collective; errors are the same on all agents.
+pub fn open(
+    job: &dyn Job,
+    path: &Path,
+    tells_functions: bool,
+    anomalies: &mut Anomalies,
+) -> Result<Found> {
     let transcoder = Archive::open(path).and_then(Transcoder::new);
-    let transcoder = comm::agree(job, transcoder.map_err(anyhow::Error::msg))?;
+    let mut transcoder = comm::agree(job, transcoder.map_err(anyhow::Error::msg))?;
+    transcoder.tells_functions = tells_functions;
     let threads = &transcoder.world.threads;
     let agents = assign(&entries(threads), job.agents());
     let is_own = |agent: u32| agent as usize == job.agent();

@@ -176,10 +176,16 @@ fn open_own(job: &dyn Job, directory: &Path) -> Result<Found> {
 }
 
 /// Opens this agent's share of the traces of a directory or archive. Collective; errors are the
-/// same on all agents.
-pub fn open(job: &dyn Job, directory: &Path, anomalies: &mut Anomalies) -> Result<Opened> {
+/// same on all agents. Computation in an archive `tells_functions` if somebody needs them: that
+/// makes its records more.
+pub fn open(
+    job: &dyn Job,
+    directory: &Path,
+    tells_functions: bool,
+    anomalies: &mut Anomalies,
+) -> Result<Opened> {
     let (mut locations, failures, damaged) = match import::is_archive(directory) {
-        true => import::open(job, directory, anomalies)?,
+        true => import::open(job, directory, tells_functions, anomalies)?,
         false => open_own(job, directory)?,
     };
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));

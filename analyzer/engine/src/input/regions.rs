@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use laggard_trace::{Chunk, Decoder, Event, Location, RegionEntry, Signature, calls, flags};
+use laggard_trace::{
+    Chunk, Decoder, Event, Location, REGION_PHASE, RegionEntry, Signature, calls, flags,
+};
 
 /// The runtime profile of a location's regions: from its file, or the sums of the recorded instances
 /// if the file was not closed. Instances too short for a record count for the enclosing region
@@ -40,11 +42,17 @@ struct Span {
 /// The calls and instances of a chunk, as recorded.
 fn spans(location: &Location, chunk: &Chunk) -> Vec<Span> {
     let signatures = location.definitions.signatures();
+    let regions = location.definitions.regions();
+    let is_phase = |id: u32| {
+        let region = regions.get(id as usize);
+        region.is_some_and(|region| region.kind == REGION_PHASE)
+    };
     let mut decoder = Decoder::new(location.records(chunk), chunk.base);
     let mut spans = Vec::new();
     while let Some(event) = decoder.next() {
         let signature = signatures.get(event.signature as usize);
-        spans.extend(signature.and_then(|signature| span(event, signature)));
+        let found = signature.and_then(|signature| span(event, signature));
+        spans.extend(found.filter(|span| !span.region.is_some_and(is_phase)));
     }
     spans
 }

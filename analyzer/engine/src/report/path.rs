@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
-use laggard_report::{CriticalPath, Parallelism, PathRank, PathRow, ratio};
+use laggard_report::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, ratio};
 
 use rustc_hash::FxHashMap;
 
 use crate::findings::places::Places;
 use crate::report::roots::{name, operation, place, site};
+use crate::roots::activities::Activity;
 use crate::roots::carry::UNIT;
 use crate::roots::impact::OnPath;
 use crate::roots::sums::Roots;
@@ -37,6 +38,17 @@ pub fn rows(
     profile.sort_unstable_by_key(|(activity, sums)| (Reverse(sums.time), **activity));
     let share = |sums: &OnPath| ratio(sums.time as f64, length as f64);
     profile.retain(|(_, sums)| share(sums) >= LEAST_SHARE);
+    // What is known of some activities as one falls on each by its time.
+    let mut of_all: FxHashMap<Activity, i64> = FxHashMap::default();
+    for (activity, sums) in &path.of {
+        *of_all.entry(activity.by_call_path()).or_default() += sums.time;
+    }
+    let shared = |activity: &Activity, time: i64| {
+        let whole = activity.by_call_path();
+        let known = path.of.get(&whole).filter(|_| whole != *activity);
+        let impact = known.map_or(0, |sums| sums.impact.max(0));
+        impact * i128::from(time) / i128::from(of_all[&whole].max(1))
+    };
     let profile = profile.into_iter().take(MOST).map(|(activity, sums)| {
         let mean = sums.all / locations.max(1) as i64;
         PathRow {
@@ -49,10 +61,24 @@ pub fn rows(
             weight_share: ratio(sums.weight as f64, weight as f64),
             ranks: longest(&sums.ranks, RANKS),
             imbalance_s: laggard_report::seconds((sums.time - mean).max(0)),
-            impact_s: seconds(sums.impact.max(0)),
+            impact_s: seconds(sums.impact.max(0) + shared(activity, sums.time)),
         }
     });
     let profile = profile.collect();
+    let mut phases: Vec<PathPhase> = path
+        .phases
+        .iter()
+        .map(|(name, spent)| PathPhase {
+            phase: name.clone(),
+            seconds: laggard_report::seconds(spent.time),
+            share: ratio(spent.time as f64, length as f64),
+            weight_share: ratio(spent.weight as f64, weight as f64),
+        })
+        .collect();
+    phases.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    phases.truncate(MOST);
+    let errors = path.of.values().map(|sums| sums.error);
+    let errors = errors.chain(path.phases.values().map(|spent| spent.error));
     let critical = CriticalPath {
         length_s: laggard_report::seconds(length),
         weight_s: laggard_report::seconds(weight),
@@ -63,6 +89,8 @@ pub fn rows(
         non_critical_s: laggard_report::seconds(path.others),
         ranks: longest(&path.ranks, LISTED),
         profile,
+        phases,
+        weight_error_s: laggard_report::seconds(errors.max().unwrap_or(0)),
     };
     let busy = load
         .busy

@@ -6,6 +6,8 @@ use laggard_trace::calls::{self, Shape};
 
 use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
+use crate::roots::activities::Kind;
+use crate::roots::sums::Longer;
 use crate::waits::sums::{Cause, CauseKey, Parts};
 
 /// Activity of a late party while others waited.
@@ -19,6 +21,37 @@ pub struct Reason {
     pub hint: Option<String>,
     /// Whether that is about calls that held it up.
     pub is_held_up: bool,
+}
+
+/// Beyond this factor, the others count as not having done it.
+const MOST_TIMES: f64 = 100.0;
+
+/// What late ranks did more than those that waited for them, from all comparisons of the two.
+pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
+    if kind == Kind::Latency {
+        return "all that was done longer explains only a part of the wait".to_owned();
+    }
+    if longer.count == 0 {
+        return String::new();
+    }
+    let did = match kind {
+        Kind::Computation => "computed".to_owned(),
+        _ => format!("was in {operation}"),
+    };
+    let mean = |time: i64| duration(time as f64 / longer.count as f64 / 1e9);
+    let others = (longer.time - longer.more).max(0);
+    let times = longer.time as f64 / others as f64;
+    match times < MOST_TIMES {
+        true => format!(
+            "{did} {times:.1}x as long as those that waited, in the mean {} instead of {}",
+            mean(longer.time),
+            mean(others)
+        ),
+        false => format!(
+            "{did} for {} in the mean, which those that waited did not",
+            mean(longer.time)
+        ),
+    }
 }
 
 /// Activities with a name.

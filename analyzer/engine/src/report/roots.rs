@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::findings::places::Places;
 use crate::report::hints::{self, RunFacts};
+use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::{UNIT, rank_bit};
 use crate::roots::sums::{Root, Roots, WaitClass as Class};
@@ -132,6 +133,11 @@ impl Traced {
                     indirect_s: seconds(root.indirect),
                     severity_s: seconds(root.all()),
                     percent: percent(ns(root.all()), measured),
+                    because: reasons::of_root(
+                        activity.kind,
+                        &operation(activity.begin),
+                        &root.longer,
+                    ),
                     victims: victims(root, ranks, places),
                     ..RootCause::default()
                 };
@@ -267,10 +273,10 @@ pub(super) fn operation((operation, _): Site) -> String {
     }
 }
 
-pub(super) fn place((operation, path): Site, places: &mut Places) -> SourceLocation {
-    match operation {
-        0 => SourceLocation::default(),
-        _ => places.of(path),
+pub(super) fn place(site: Site, places: &mut Places) -> SourceLocation {
+    match site == Site::default() {
+        true => SourceLocation::default(),
+        false => places.of(site.1),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a location did: computation between two calls, or calls.
+//! What a location did: computation between two calls or in a function, or calls.
 
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
-use crate::basics::intern::PathKey;
+use crate::basics::intern::{PathKey, path_key};
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
 
@@ -17,7 +17,7 @@ pub type Site = (u16, PathKey);
 /// Kind of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
-    /// Between two calls.
+    /// Between two calls, or in a function of the program.
     Computation,
     /// In a file operation.
     Io,
@@ -31,13 +31,39 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Activity {
     pub kind: Kind,
-    /// The call, or the one before the computation.
+    /// The call, or the one before the computation. Of computation in a function there is no call,
+    /// but the call path.
     pub begin: Site,
     /// The call after the computation; for latency, the call that waited.
     pub until: Site,
 }
 
 impl Activity {
+    /// Whether it is computation in no known function: nothing tells it from other such computation
+    /// than the calls around it, which may differ between ranks.
+    pub fn is_stretch(&self) -> bool {
+        self.kind == Kind::Computation && !self.is_in_function()
+    }
+
+    /// Whether it is computation in a function of the program.
+    pub fn is_in_function(&self) -> bool {
+        let (operation, path) = self.begin;
+        self.kind == Kind::Computation && operation == 0 && path != PathKey::default()
+    }
+
+    /// All computation in no known function as one, as call paths tell them apart; any other
+    /// activity is itself.
+    pub fn by_call_path(&self) -> Activity {
+        match self.is_stretch() {
+            true => Activity {
+                kind: Kind::Computation,
+                begin: Site::default(),
+                until: Site::default(),
+            },
+            false => *self,
+        }
+    }
+
     /// The same in all agents.
     pub fn key(&self) -> [u64; 2] {
         let mut bytes = [0; 40];
@@ -65,7 +91,12 @@ pub struct Activities {
     of_call: Vec<(u32, bool)>,
     /// By signature: the last signature before it, and the number of the computation between.
     of_gap: Vec<(u32, u32)>,
+    /// By a file's number of the call path: number of the computation in that function.
+    of_function: FxHashMap<u32, u32>,
 }
+
+/// Computation before a call, as the call's record tells it: call paths, and ticks.
+pub type Computed<'a> = &'a [(u32, u32)];
 
 impl Activities {
     /// The number of an activity.
@@ -127,6 +158,49 @@ impl Activities {
             self.of_gap.resize(at + 1, (NONE, NONE));
         }
         self.of_gap[at] = (before, number);
+        number
+    }
+}
+
+impl Activities {
+    /// The parts of the `time` between two calls, ns: activities, and their times. Rates of clocks
+    /// change: parts keep their shares.
+    pub fn of_gap_in(
+        &mut self,
+        thread: &Thread<'_>,
+        (before, signature): (u32, u32),
+        computed: Computed<'_>,
+        time: i64,
+        mut part: impl FnMut(u32, i64),
+    ) {
+        let all: u64 = computed.iter().map(|(_, ticks)| u64::from(*ticks)).sum();
+        let (mut ticks, mut done) = (0u64, 0);
+        for &(path, own) in computed {
+            ticks += u64::from(own);
+            let until = (i128::from(time) * i128::from(ticks) / i128::from(all.max(1))) as i64;
+            let number = match path {
+                0 => self.of_gap(thread, before, signature),
+                path => self.of_function(thread, path),
+            };
+            part(number, until - done);
+            done = until;
+        }
+        if time > done {
+            part(self.of_gap(thread, before, signature), time - done);
+        }
+    }
+
+    fn of_function(&mut self, thread: &Thread<'_>, path: u32) -> u32 {
+        if let Some(&known) = self.of_function.get(&path) {
+            return known;
+        }
+        let key = path_key(&thread.stream.location().definitions, path);
+        let number = self.number(Activity {
+            kind: Kind::Computation,
+            begin: (0, key),
+            until: Site::default(),
+        });
+        self.of_function.insert(path, number);
         number
     }
 }

@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::Activities;
+use crate::roots::activities::{Activities, Computed};
 use crate::roots::load::{Bin, Sent, Weights};
+use crate::roots::phases::Phases;
 use crate::roots::walk::Walked;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::thread::Thread;
@@ -13,11 +17,21 @@ use crate::stream::traffic::moved;
 use crate::wire::links::Stretch;
 
 /// Time on the path, ns.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     pub time: i64,
-    /// Weighted, see [`crate::roots::load`].
+    /// Weighted, see [`crate::roots::load`]; and by how much that may be wrong.
     pub weight: i128,
+    pub error: i128,
+}
+
+impl Spent {
+    /// Adds another part.
+    pub fn add(&mut self, other: &Spent) {
+        self.time += other.time;
+        self.weight += other.weight;
+        self.error += other.error;
+    }
 }
 
 /// One location.
@@ -40,6 +54,8 @@ pub struct Along<'a> {
     moved: Vec<u64>,
     /// Where the last bytes went.
     sending: Bin,
+    /// The phases that the program marked.
+    pub phases: Phases,
 }
 
 /// Signature, enter and leave, ns.
@@ -52,6 +68,7 @@ impl<'a> Along<'a> {
         let signatures = stream.location().definitions.signatures().iter();
         let moved = signatures.map(|signature| moved(signature, signature.send, signature.receive));
         Along {
+            phases: Phases::new(stream.location()),
             thread: walked.thread,
             moved: moved.collect(),
             stream,
@@ -69,6 +86,7 @@ impl<'a> Along<'a> {
     /// Adds a stretch that follows the others.
     pub fn push(&mut self, stretch: &Stretch) {
         self.stretches.push_back((stretch.from, stretch.until));
+        self.phases.push((stretch.from, stretch.until));
     }
 
     /// Adds up the path and the bytes sent in the calls that are entered before `until`, ns. All
@@ -77,6 +95,7 @@ impl<'a> Along<'a> {
         self.stream.fill(until, false, &mut self.columns);
         let columns = std::mem::take(&mut self.columns);
         self.send(&columns, sent);
+        self.phases.read(&columns, &self.stream, weights);
         let calls = columns.first..columns.enter.len();
         let call = |at: usize| (columns.signature[at], columns.enter[at], columns.leave[at]);
         let defined = self.thread.rows.len();
@@ -94,30 +113,43 @@ impl<'a> Along<'a> {
                 self.open = last.map_or(self.open, call);
                 break;
             }
-            self.take(call(at), weights);
+            self.take(call(at), columns.computed(at), weights);
         }
         self.columns = columns;
     }
 
-    /// Adds up the time until the next call.
-    fn take(&mut self, next: Call, weights: &Weights) {
+    /// Adds up the time until the next call, with the parts of computation that its record tells. If
+    /// the path has only some of that, parts count as one after the other.
+    fn take(&mut self, next: Call, computed: Computed<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
             let (number, _) = self.activities.of_call(self.thread, signature);
             self.add(number, (enter, leave.min(next.1)), weights);
         }
-        let number = self.activities.of_gap(self.thread, signature, next.0);
-        self.add(number, (leave, next.1), weights);
+        let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
+        let (around, time) = ((signature, next.0), (next.1 - leave).max(0));
+        self.activities
+            .of_gap_in(self.thread, around, computed, time, |number, time| {
+                parts.push((number, time));
+            });
+        let mut from = leave;
+        for (number, time) in parts {
+            self.add(number, (from, from + time), weights);
+            from += time;
+        }
         self.open = next;
     }
 
-    /// After the last slab.
+    /// After the last slab: weights are ns from now on.
     pub fn finish(&mut self, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
             let (number, _) = self.activities.of_call(self.thread, signature);
             self.add(number, (enter, leave), weights);
         }
+        let phases = self.phases.spent.values_mut();
+        let all = self.on_path.iter_mut().chain(phases);
+        all.for_each(|spent| spent.weight = weights.ns(spent.weight));
     }
 
     /// Adds the part of some time that is on the path.
@@ -137,6 +169,7 @@ impl<'a> Along<'a> {
                 let spent = &mut self.on_path[at];
                 spent.time += last - begin;
                 spent.weight += until - *weight;
+                spent.error += weights.error(*bin, (begin, last));
                 (*time, *weight) = (last, until);
             }
             if end > until {

@@ -6,13 +6,14 @@
 //! until then, a location keeps what a ns of waiting costs, and up to which moment.
 
 use laggard_comm::Job;
+use laggard_patterns::PatternId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::activities::Activities;
-use crate::roots::sums::{Roots, Victim, WaitClass};
+use crate::roots::sums::{Longer, Roots, Victim, WaitClass};
 use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
 
@@ -191,13 +192,15 @@ pub struct Carrier<'j> {
     known: Vec<Vec<u32>>,
     /// By agent, and number here: the number that was told.
     told: Vec<FxHashMap<u32, u32>>,
+    /// Whether only waits for messages make waits that propagate.
+    by_messages: bool,
     /// Costs that ended at waits for nobody that is known, in [`UNIT`]s.
     untraced: u128,
 }
 
 impl<'j> Carrier<'j> {
-    /// Before the last slab.
-    pub fn new(job: &'j dyn Job, victims: Interner<Victim>) -> Self {
+    /// Before the last slab. Waits propagate that made any others wait, or in a message alone.
+    pub fn new(job: &'j dyn Job, victims: Interner<Victim>, by_messages: bool) -> Self {
         let agents = job.agents();
         Carrier {
             job,
@@ -205,6 +208,7 @@ impl<'j> Carrier<'j> {
             victims,
             known: vec![Vec::new(); agents],
             told: vec![FxHashMap::default(); agents],
+            by_messages,
             untraced: 0,
         }
     }
@@ -402,7 +406,8 @@ impl<'j> Carrier<'j> {
                     let more = left.more - blame.count as usize..left.more;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
                     left.sources -= sources.len();
-                    self.lanes[at].charge(blame, &slab.more[more], &costs);
+                    let passes_on = !self.by_messages || self.is_message(blame.victim);
+                    self.lanes[at].charge((blame, passes_on), &slab.more[more], &costs);
                 }
                 (None, Some(_)) => unreachable!("taken above"),
             }
@@ -410,14 +415,21 @@ impl<'j> Carrier<'j> {
         slab.left[at] = left;
     }
 
-    /// Adds the costs of all locations, given as rank, thread and activities.
+    /// Whether these are waits for a message or its receiver.
+    fn is_message(&self, victim: u32) -> bool {
+        let pattern = u8::try_from(self.victims.values[victim as usize].pattern).ok();
+        let pattern = pattern.and_then(PatternId::from_number);
+        pattern.is_some_and(|pattern| ["late_sender", "late_receiver"].contains(&pattern.class()))
+    }
+
+    /// Adds the costs of all locations, given as rank, thread, activities, and what they did longer.
     pub fn finish<'w>(
         self,
-        lanes: impl Iterator<Item = ((u32, u32), &'w Activities)>,
+        lanes: impl Iterator<Item = ((u32, u32), &'w Activities, &'w [Longer])>,
         roots: &mut Roots,
     ) {
         roots.untraced += self.untraced;
-        for (lane, (name, activities)) in self.lanes.into_iter().zip(lanes) {
+        for (lane, (name, activities, longer)) in self.lanes.into_iter().zip(lanes) {
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
                 class.add(caused);
@@ -427,10 +439,20 @@ impl<'j> Carrier<'j> {
                     roots.classes.entry(pattern).or_default().propagating += amount;
                 }
             }
+            let mut charged: Vec<u32> = Vec::new();
             for ((activity, victim, is_direct), (amount, ranks)) in lane.sums {
+                charged.extend((amount > 0).then_some(activity));
                 let activity = activities.list[activity as usize];
                 let victim = self.victims.values[victim as usize];
                 roots.add((name, activity), (victim, amount, ranks), is_direct);
+            }
+            charged.sort_unstable();
+            charged.dedup();
+            for activity in charged {
+                let root = roots.of.get_mut(&activities.list[activity as usize]);
+                if let (Some(root), Some(longer)) = (root, longer.get(activity as usize)) {
+                    root.longer.add(longer);
+                }
             }
         }
     }
@@ -472,8 +494,9 @@ impl Lane {
         &mut self.caused[at]
     }
 
-    /// Charges the late location with a wait and with the costs put on it.
-    fn charge(&mut self, blame: &Blame, longer: &[More], costs: &[Cost]) {
+    /// Charges the late location with a wait and with the costs put on it. Its own waits may have
+    /// passed on theirs.
+    fn charge(&mut self, (blame, passes_on): (&Blame, bool), longer: &[More], costs: &[Cost]) {
         let more: i64 = longer.iter().map(|more| more.time).sum();
         let all = more.saturating_add(blame.waited);
         // What explains one wait explains each of them.
@@ -530,7 +553,7 @@ impl Lane {
             }
             if blame.waited > 0 {
                 let rate = ((cost.amount as u128) << POINT) / all as u128;
-                let most = match is_direct {
+                let most = match is_direct && passes_on {
                     true => rate / u128::from(blame.waits.max(1)),
                     false => 0,
                 };

@@ -1,7 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::Activities;
 use crate::wire::links::More;
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
@@ -58,21 +58,22 @@ impl Other {
     }
 }
 
-/// Appends what a location did longer, given its `own` times in the order in which they ended. Returns the number of entries.
+/// Appends what a location did longer, given its `own` times in the order in which they ended, and how
+/// long it did that in all. Returns the number of entries.
 ///
-/// Computation is compared as a whole, since the calls around it may differ between ranks: what the
-/// other one computed elsewhere is set against the stretches that ended first. Calls are compared
-/// one by one; or with all else, if everything is compared `as_whole`.
+/// Computation in no known function is compared as a whole, since the calls around it may differ
+/// between ranks: what the other one computed elsewhere is set against the stretches that ended
+/// first. Calls and functions are compared one by one; or with all else, if everything is compared
+/// `as_whole`.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],
     other: &Other,
     as_whole: bool,
-    excess: &mut Vec<More>,
+    (excess, times): (&mut Vec<More>, &mut Vec<i64>),
 ) -> u32 {
-    let begin = excess.len();
-    let is_stretch =
-        |number: u32| as_whole || activities.list[number as usize].kind == Kind::Computation;
+    let (begin, first) = (excess.len(), times.len());
+    let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
     let (mut computation, mut all) = (0i64, 0i64);
     for &(activity, time) in own {
         let more = time - other.of(activities.shared[activity as usize]);
@@ -81,6 +82,7 @@ pub fn of(
                 activity,
                 time: more,
             });
+            times.push(time);
         }
         if is_stretch(activity) {
             computation = computation.saturating_add(time);
@@ -96,8 +98,10 @@ pub fn of(
             (more.time, elsewhere) = (more.time - set, elsewhere - set);
         }
         excess[kept] = more;
+        times[first + kept - begin] = times[first + at - begin];
         kept += usize::from(more.time > 0);
     }
     excess.truncate(kept);
+    times.truncate(first + kept - begin);
     (excess.len() - begin) as u32
 }

@@ -2,6 +2,8 @@
 //! is lost because others idle while one of them is on it (the performance impact of Böhme, de
 //! Supinski, Geimer, Schulz, Wolf: IPDPS 2012).
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use laggard_comm::Job;
 use rustc_hash::FxHashMap;
@@ -9,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activity, Site};
-use crate::roots::along::Along;
+use crate::roots::along::{Along, Spent};
 use crate::roots::carry::UNIT;
 
 /// Time on the path in one activity.
@@ -19,12 +21,14 @@ pub struct OnPath {
     pub time: i64,
     /// The same by world rank.
     pub ranks: FxHashMap<u32, i64>,
-    /// Weighted, see [`crate::roots::load`], ns.
+    /// Weighted, see [`crate::roots::load`], ns; and by how much that may be wrong.
     pub weight: i128,
+    pub error: i128,
     /// Of all locations, on the path or not, without waiting, ns.
     pub all: i64,
     /// What imbalance on the path costs all locations, in [`UNIT`]s; and the part of it between
-    /// locations that do different things.
+    /// locations that do different things. Where activities are told apart by call paths, that of all
+    /// computation in no known function stands at [`Activity::by_call_path`].
     pub impact: i128,
     pub inter: i128,
 }
@@ -40,6 +44,8 @@ pub struct CriticalPath {
     pub activities: i64,
     /// The rest of the time of all locations without waiting, ns.
     pub others: i64,
+    /// By phase of the program.
+    pub phases: BTreeMap<String, Spent>,
 }
 
 /// What an agent tells of the path: activities by key, with the time on the path, ns.
@@ -47,7 +53,8 @@ type Told = Vec<(Activity, i64)>;
 
 impl CriticalPath {
     /// The path of all agents, of which this one's locations are `lanes` of these world ranks. It
-    /// is `length` ns long. Sums of each agent are of its locations alone. Collective.
+    /// is `length` ns long. Locations do different things if they are in other activities, or
+    /// `by_call_path` alone. Sums of each agent are of its locations alone. Collective.
     ///
     /// # Errors
     /// Messages that cannot be read.
@@ -56,7 +63,12 @@ impl CriticalPath {
         lanes: &[Along<'_>],
         names: &[(u32, u32)],
         length: i64,
+        by_call_path: bool,
     ) -> Result<CriticalPath> {
+        let compared = |activity: &Activity| match by_call_path {
+            true => activity.by_call_path(),
+            false => *activity,
+        };
         let mut path = CriticalPath::default();
         for (along, (rank, _)) in lanes.iter().zip(names) {
             for (activity, spent) in along.activities.list.iter().zip(&along.on_path) {
@@ -64,6 +76,7 @@ impl CriticalPath {
                     let of = path.of.entry(*activity).or_default();
                     of.time += spent.time;
                     of.weight += spent.weight;
+                    of.error += spent.error;
                     *of.ranks.entry(*rank).or_default() += spent.time;
                     *path.ranks.entry(*rank).or_default() += spent.time;
                 }
@@ -73,31 +86,40 @@ impl CriticalPath {
         let mut whole: FxHashMap<Activity, i64> = FxHashMap::default();
         for bytes in job.all_gather(postcard::to_stdvec(&own)?) {
             for (activity, time) in postcard::from_bytes::<Told>(&bytes)? {
-                *whole.entry(activity).or_default() += time;
+                *whole.entry(compared(&activity)).or_default() += time;
             }
         }
         for along in lanes {
-            path.add(along, &whole, length);
+            path.add(along, compared, &whole, length);
+            for (name, spent) in &along.phases.spent {
+                path.phases.entry(name.clone()).or_default().add(spent);
+            }
         }
         Ok(path)
     }
 
     /// Adds a location's part.
-    fn add(&mut self, along: &Along<'_>, whole: &FxHashMap<Activity, i64>, length: i64) {
+    fn add(
+        &mut self,
+        along: &Along<'_>,
+        compared: impl Fn(&Activity) -> Activity,
+        whole: &FxHashMap<Activity, i64>,
+        length: i64,
+    ) {
         let list = along.activities.list.iter().zip(&along.all);
         let mut own: FxHashMap<Activity, i64> = FxHashMap::default();
         let mut all = 0i64;
         for (activity, &time) in list.filter(|(_, time)| **time > 0) {
             all = all.saturating_add(time);
-            match whole.get(activity) {
-                Some(&on_path) => {
-                    add(&mut self.activities, time.min(on_path));
-                    add(&mut self.others, (time - on_path).max(0));
-                    own.insert(*activity, time);
-                    add(&mut self.of.entry(*activity).or_default().all, time);
-                }
-                None => add(&mut self.others, time),
+            add(own.entry(compared(activity)).or_default(), time);
+            if whole.contains_key(&compared(activity)) {
+                add(&mut self.of.entry(*activity).or_default().all, time);
             }
+        }
+        for (activity, &time) in &own {
+            let on_path = whole.get(activity).copied().unwrap_or(0);
+            add(&mut self.activities, time.min(on_path));
+            add(&mut self.others, (time - on_path).max(0));
         }
         let room = |(activity, &time): (&Activity, &i64)| {
             let own = own.get(activity).copied().unwrap_or(0);
@@ -129,6 +151,9 @@ impl CriticalPath {
         }
         add(&mut self.activities, other.activities);
         add(&mut self.others, other.others);
+        for (name, spent) in other.phases {
+            self.phases.entry(name).or_default().add(&spent);
+        }
     }
 
     /// Renames call paths.
@@ -152,6 +177,7 @@ impl OnPath {
             *self.ranks.entry(rank).or_default() += time;
         }
         self.weight += other.weight;
+        self.error += other.error;
         add(&mut self.all, other.all);
         self.impact += other.impact;
         self.inter += other.inter;

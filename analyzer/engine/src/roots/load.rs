@@ -1,19 +1,26 @@
 //! How many locations are busy at a time, and the weight of time on the critical path.
 //!
 //! Time in which few are busy weighs more: `w = dt + (1 - P) (n - 1) dt`, with `P` the busy part of
-//! the `n` locations (Jiang: WCPA and a hybrid parallel monitor, UBC 1990).
+//! the `n` locations (Jiang: WCPA and a hybrid parallel monitor, UBC 1990). Sums over the run are
+//! exact. Within a bin, busy time counts as spread evenly: bins are fine, and how wrong that may be
+//! is counted.
 
 use laggard_comm::Job;
 
-/// Bins of the run.
+/// Bins of the run in a report, and fine ones in each.
 const BINS: usize = 200;
+const FINE: i64 = 128;
 
-/// Time by bin.
+/// Time by fine bin.
 pub struct Load {
-    /// Of a bin, ns.
+    /// Of a fine bin, ns.
     width: i64,
-    /// Of all locations, not waiting, ns.
-    pub busy: Vec<i64>,
+    /// Fine bins in each bin.
+    fine: i64,
+    /// Of all locations, not waiting, in bins that they are busy in for a part of; ns.
+    parts: Vec<i64>,
+    /// Locations that are busy in all of the bins from one on, less those before; ns in each bin.
+    steps: Vec<i64>,
 }
 
 /// Bytes sent by bin.
@@ -26,71 +33,88 @@ pub struct Sent {
 impl Load {
     /// Of a run that ends at `end`, ns.
     pub fn new(end: i64) -> Self {
+        let fine = (end / BINS as i64).clamp(1, FINE);
+        let bins = BINS * fine as usize;
         Load {
-            width: (end.max(1) - 1) / BINS as i64 + 1,
-            busy: vec![0; BINS],
+            width: (end.max(1) - 1) / bins as i64 + 1,
+            fine,
+            parts: vec![0; bins],
+            steps: vec![0; bins + 1],
         }
     }
 
     /// From `from` to `until`, `count` more locations are busy.
     pub fn add(&mut self, from: i64, until: i64, count: i64) {
-        let (first, last) = (bin(self.width, from), bin(self.width, until));
-        for bin in first..=last {
-            let begin = if bin == first {
-                from
-            } else {
-                bin as i64 * self.width
-            };
-            let end = if bin == last {
-                until
-            } else {
-                (bin as i64 + 1) * self.width
-            };
-            let time = count.saturating_mul(end.saturating_sub(begin).max(0));
-            self.busy[bin] = self.busy[bin].saturating_add(time);
+        let bins = self.parts.len();
+        let (first, last) = (bin(self.width, bins, from), bin(self.width, bins, until));
+        let mut add = |at: usize, from: i64, until: i64| {
+            let time = count.saturating_mul(until.saturating_sub(from).max(0));
+            self.parts[at] = self.parts[at].saturating_add(time);
+        };
+        let begin = |at: usize| at as i64 * self.width;
+        if first == last {
+            return add(first, from, until);
         }
+        add(first, from, begin(first + 1));
+        add(last, begin(last), until);
+        let whole = count.saturating_mul(self.width);
+        self.steps[first + 1] = self.steps[first + 1].saturating_add(whole);
+        self.steps[last] = self.steps[last].saturating_sub(whole);
     }
-}
 
-impl Load {
-    /// Adds up the busy time of all agents, and gives the weights of the time before `end`, ns, of
-    /// this many `locations`. Collective.
-    pub fn weights(&mut self, job: &dyn Job, end: i64, locations: u64) -> Weights {
-        let mut busy: Vec<u64> = self.busy.iter().map(|&time| time as u64).collect();
+    /// Adds up the busy time of all agents, and gives the weights of the time from `start` to `end`,
+    /// ns, of this many `locations`; and the busy time by bin, ns. Collective.
+    pub fn weights(
+        &self,
+        job: &dyn Job,
+        (start, end): (i64, i64),
+        locations: u64,
+    ) -> (Weights, Vec<i64>) {
+        let mut whole = 0i64;
+        let own = self.parts.iter().zip(&self.steps).map(|(part, step)| {
+            whole = whole.saturating_add(*step);
+            whole.saturating_add(*part) as u64
+        });
+        let mut busy: Vec<u64> = own.collect();
         job.reduce_sum(&mut busy);
-        self.busy = busy.into_iter().map(|time| (time as i64).max(0)).collect();
+        let busy: Vec<i64> = busy.into_iter().map(|time| (time as i64).max(0)).collect();
         let locations = i128::from(locations.max(1));
-        let (mut sum, mut sums, mut rates) = (0, Vec::new(), Vec::new());
-        for (at, &busy) in (0..).zip(&self.busy) {
-            let length = end.saturating_sub(at * self.width).clamp(0, self.width);
-            let all = locations * i128::from(length);
-            let idle = (all - i128::from(busy)).max(0) * (locations - 1);
-            let rate = match all {
-                0 => 1 << POINT,
-                _ => (1 << POINT) + (idle << POINT) / all,
-            };
-            sums.push(sum);
-            rates.push(rate);
-            sum += (rate * i128::from(length)) >> POINT;
-        }
-        Weights {
+        let mut weights = Weights {
             width: self.width,
-            sums,
-            rates,
+            bins: self.parts.len(),
+            span: (start, end),
+            locations,
+            busy: Vec::new(),
+            sums: Vec::new(),
+        };
+        let mut sum = 0;
+        for (at, &busy) in (0..).zip(&busy) {
+            let (_, length) = weights.bounds(at);
+            let all = locations * i128::from(length);
+            let busy = i128::from(busy).min(all);
+            weights.busy.push(busy);
+            weights.sums.push(sum);
+            sum += weights.of(at, length);
         }
+        let bins = busy.chunks(self.fine as usize);
+        let bins = bins.map(|fine| {
+            fine.iter()
+                .fold(0, |sum: i64, time| sum.saturating_add(*time))
+        });
+        (weights, bins.collect())
     }
 
     /// No bytes yet.
     pub fn sent(&self) -> Sent {
         Sent {
-            width: self.width,
+            width: self.width(),
             bytes: vec![0; BINS],
         }
     }
 
     /// Of a bin, ns.
     pub fn width(&self) -> i64 {
-        self.width
+        self.width.saturating_mul(self.fine)
     }
 }
 
@@ -98,7 +122,7 @@ impl Sent {
     /// Adds bytes at times that mostly come in order; `at` is where the last ones went.
     #[inline]
     pub fn add(&mut self, at: &mut Bin, time: i64, bytes: u64) {
-        let bin = at.of(self.width, time);
+        let bin = at.of(self.width, BINS, time);
         self.bytes[bin] = self.bytes[bin].saturating_add(bytes);
     }
 
@@ -122,44 +146,91 @@ pub struct Bin {
 
 impl Bin {
     #[inline]
-    fn of(&mut self, width: i64, time: i64) -> usize {
+    fn of(&mut self, width: i64, bins: usize, time: i64) -> usize {
         let time = time.max(0);
         if time < self.begin || time >= self.end {
-            self.number = bin(width, time);
+            self.number = bin(width, bins, time);
             self.begin = self.number as i64 * width;
-            self.end = match self.number + 1 {
-                BINS => i64::MAX,
-                _ => self.begin + width,
+            self.end = match self.number + 1 == bins {
+                true => i64::MAX,
+                false => self.begin + width,
             };
         }
         self.number
     }
 }
 
-fn bin(width: i64, time: i64) -> usize {
-    (time.max(0) / width).min(BINS as i64 - 1) as usize
+fn bin(width: i64, bins: usize, time: i64) -> usize {
+    (time.max(0) / width).min(bins as i64 - 1) as usize
 }
-
-/// Binary digits of a weight after the point.
-const POINT: u32 = 20;
 
 /// Weights of the time of a run.
 pub struct Weights {
     width: i64,
-    /// Before each bin, weighted ns.
+    bins: usize,
+    /// Begin and end of what is weighed, ns.
+    span: (i64, i64),
+    locations: i128,
+    /// By fine bin, in the span: busy time of all locations, ns.
+    busy: Vec<i128>,
+    /// Before each bin: weights, see [`Weights::until`].
     sums: Vec<i128>,
-    /// In it.
-    rates: Vec<i128>,
 }
 
 impl Weights {
-    /// Weight of all time before a moment, ns; `at` is the bin of the moment looked up before.
+    /// The part of a bin that is in the span: begin and length, ns.
+    fn bounds(&self, bin: usize) -> (i64, i64) {
+        let begin = (bin as i64 * self.width).max(self.span.0);
+        let end = (bin as i64 + 1) * self.width;
+        // The last bin has all that is later.
+        let end = match bin + 1 == self.bins {
+            true => self.span.1,
+            false => end.min(self.span.1),
+        };
+        (begin, end.saturating_sub(begin).max(0))
+    }
+
+    /// The weight of so much time in a bin: `n time - (n - 1) / n * busy`, times `n`.
+    fn of(&self, bin: usize, time: i64) -> i128 {
+        let (_, length) = self.bounds(bin);
+        let all = self.locations * i128::from(length.max(1));
+        let time = i128::from(time);
+        let n = self.locations;
+        n * n * time - (n - 1) * self.busy[bin] * n * time / all
+    }
+
+    /// Weight of all time before a moment; `at` is the bin of the moment looked up before. In parts of
+    /// a ns of which there are as many as locations, so that sums are exact.
     #[inline]
     pub fn until(&self, at: &mut Bin, time: i64) -> i128 {
-        let time = time.max(0);
-        let bin = at.of(self.width, time);
-        let within = i128::from(time - bin as i64 * self.width);
-        self.sums[bin] + ((within * self.rates[bin]) >> POINT)
+        let bin = at.of(self.width, self.bins, time);
+        let (begin, length) = self.bounds(bin);
+        self.sums[bin] + self.of(bin, (time - begin).clamp(0, length))
+    }
+
+    /// A weight in ns.
+    pub fn ns(&self, weight: i128) -> i128 {
+        weight / self.locations
+    }
+
+    /// By how much the weight of some time may be wrong, ns: where it has a part of a bin, nobody
+    /// knows how much of the busy time in the bin lies in that part. The bin of its end is `at`.
+    pub fn error(&self, at: Bin, (from, until): (i64, i64)) -> i128 {
+        let first = bin(self.width, self.bins, from);
+        let last = at.number;
+        let of = |bin: usize| {
+            let (begin, length) = self.bounds(bin);
+            let own = until.min(begin + length) - from.max(begin);
+            let own = i128::from(own.clamp(0, length));
+            let rest = i128::from(length) - own;
+            let most = self.busy[bin].min(self.locations * own);
+            let least = (self.busy[bin] - self.locations * rest).max(0);
+            (self.locations - 1) * (most - least).max(0) / self.locations
+        };
+        match first == last {
+            true => of(first),
+            false => of(first) + of(last),
+        }
     }
 }
 
@@ -182,12 +253,14 @@ mod tests {
         }
         idle.iter()
             .for_each(|(from, until)| load.add(from * S, until * S, -1));
-        let busy: i64 = load.busy.iter().sum();
-        assert_eq!(busy, 35 * S);
-        let weights = load.weights(&Serial, 20 * S, 3);
+        let (weights, busy) = load.weights(&Serial, (0, 20 * S), 3);
+        assert_eq!(busy.iter().sum::<i64>(), 35 * S);
         let weight = |from: i64, until: i64| {
             let at = &mut Bin::default();
-            let weight = weights.until(at, until * S) - weights.until(at, from * S);
+            let before = weights.until(at, from * S);
+            let weight = weights.ns(weights.until(at, until * S) - before);
+            // Stretches end where the number of busy ones changes, but not bins.
+            assert!(weights.error(*at, (from * S, until * S)) < i128::from(S) / 1000);
             weight as f64 / S as f64
         };
         let stretches = [
@@ -213,10 +286,53 @@ mod tests {
     #[test]
     fn idle_time_weighs_all() {
         let mut load = Load::new(100);
-        let weights = load.weights(&Serial, 100, 100);
-        assert_eq!(weights.until(&mut Bin::default(), 100), 100 * 100);
+        let at = &mut Bin::default();
+        let (weights, _) = load.weights(&Serial, (0, 100), 100);
+        assert_eq!(weights.ns(weights.until(at, 100)), 100 * 100);
         load.add(0, 100, 100);
-        let weights = load.weights(&Serial, 100, 100);
-        assert_eq!(weights.until(&mut Bin::default(), 100), 100);
+        let (weights, busy) = load.weights(&Serial, (0, 100), 100);
+        assert_eq!(weights.ns(weights.until(at, 100)), 100);
+        assert_eq!(busy.iter().sum::<i64>(), 100 * 100);
+    }
+
+    /// Sums over the path are exact wherever it begins, ends and is parted. How much of it one part
+    /// has is as wrong as is said at most.
+    #[test]
+    fn weights_are_wrong_by_no_more_than_is_said() {
+        let mut load = Load::new(S);
+        let width = load.width;
+        // Two of four are busy all the time, and two in the first quarter of each second bin.
+        load.add(0, S, 2);
+        for bin in (1..200 * FINE).step_by(2).take_while(|bin| bin * width < S) {
+            load.add(bin * width, bin * width + width / 4, 2);
+        }
+        let span = (S / 3, S - 12_345);
+        let (weights, _) = load.weights(&Serial, span, 4);
+        let is_full = |time: i64| (time / width) % 2 == 1 && time % width < width / 4;
+        let exact = |from: i64, until: i64| -> f64 {
+            let weight = |time: i64| if is_full(time) { 1.0 } else { 1.0 + 0.5 * 3.0 };
+            (from..until).map(weight).sum()
+        };
+        let begin = (span.0 / width + 3) * width;
+        for (from, until) in [
+            (0, width / 8),
+            (width / 8, width),
+            (width / 2, 2 * width + 7),
+        ] {
+            let (from, until) = (begin + from, begin + until);
+            let at = &mut Bin::default();
+            let before = weights.until(at, from);
+            let found = weights.ns(weights.until(at, until) - before) as f64;
+            let error = weights.error(*at, (from, until)) as f64;
+            assert!(
+                (found - exact(from, until)).abs() <= error + 2.0,
+                "{found} {error}"
+            );
+        }
+        let at = &mut Bin::default();
+        assert!(
+            weights.error(*at, (begin, begin + width)) == 0,
+            "a whole bin is exact"
+        );
     }
 }

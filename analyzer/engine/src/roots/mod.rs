@@ -20,6 +20,7 @@ mod lanes;
 mod load;
 mod members;
 mod path;
+mod phases;
 pub mod sums;
 mod walk;
 
@@ -66,7 +67,8 @@ pub struct Search<'s> {
     pub clocks: &'s [ClockMap],
     /// The groups' numbers.
     pub numbers: &'s Interner<u64>,
-    /// Whether the waits of all members of a collective are compared with the late one as one.
+    /// Whether the waits of all members of a collective are compared with the late one as one, and
+    /// what the two did as a whole. Else the rules are Scalasca's.
     pub folds: bool,
     /// When the run ended, ns.
     pub end: i64,
@@ -103,7 +105,7 @@ impl Search<'_> {
     /// Temporary files that cannot be written or read. The same on all agents.
     pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<Roots> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
-        let mut sweep = Sweep::new(self, ranks, members);
+        let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();
         let ends = borders.iter().copied().chain([i64::MAX]);
         let mut spill = Spill::default();
@@ -143,7 +145,7 @@ impl Search<'_> {
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
         let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
-        let mut carrier = Carrier::new(self.job, victims);
+        let mut carrier = Carrier::new(self.job, victims, !self.folds);
         let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
         let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
@@ -163,7 +165,7 @@ impl Search<'_> {
         roots.add_untraced(untraced);
         let lanes = names.iter().zip(&walked);
         carrier.finish(
-            lanes.map(|(name, walked)| (*name, &walked.activities)),
+            lanes.map(|(name, walked)| (*name, &walked.activities, &walked.longer[..])),
             &mut roots,
         );
         let mut lanes: Vec<Along> = walked
@@ -172,7 +174,8 @@ impl Search<'_> {
             .map(|(walked, clock)| Along::new(walked, clock.clone()))
             .collect();
         let locations = self.opened.run.locations;
-        let weights = load.weights(self.job, path.span.end, locations);
+        let span = (path.span.start, path.span.end);
+        let (weights, busy) = load.weights(self.job, span, locations);
         let mut sent = load.sent();
         for (until, piece) in ends.zip(stretches.into_iter().rev()) {
             for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
@@ -192,15 +195,26 @@ impl Search<'_> {
         let failed = spill.error.take();
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let Span { start, end } = path.span;
-        roots.path = CriticalPath::gather(self.job, &lanes, &names, (end - start).max(0))?;
+        let length = (end - start).max(0);
+        roots.path = CriticalPath::gather(self.job, &lanes, &names, length, !self.folds)?;
         self.job.reduce_sum(&mut sent.bytes);
         roots.load = Loaded {
             span: (start, end),
             width: load.width(),
-            busy: load.busy,
+            busy,
             bytes: sent.bytes,
         };
         Ok(roots)
+    }
+
+    /// When the first rank had started the library, ns: its own start-up is where a rank met all
+    /// others first. Collective.
+    fn started(&self) -> i64 {
+        let own = self.opened.bounds.iter().zip(self.clocks);
+        let own = own.filter_map(|(bounds, clock)| bounds.started.map(|ticks| clock.ns(ticks)));
+        let mut first = [own.min().map_or(u64::MAX, |time| time.max(0) as u64)];
+        comm::reduce_min(self.job, &mut first);
+        i64::try_from(first[0]).unwrap_or(i64::MAX)
     }
 
     /// The critical path before it is followed. Locations are busy between their begin and end.
@@ -276,7 +290,8 @@ fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> Vec<(usize, 
 }
 
 impl<'s> Sweep<'s> {
-    fn new(search: &'s Search<'s>, ranks: &'s [Rank<'_>], members: Members) -> Self {
+    /// The first rank's start-up was over at `begun`, ns.
+    fn new(search: &'s Search<'s>, ranks: &'s [Rank<'_>], members: Members, begun: i64) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
         let threads = ranks.iter().flat_map(|rank| {
@@ -300,7 +315,12 @@ impl<'s> Sweep<'s> {
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
             later.extend(start.map(|start| (start, lane)));
-            walkers.push(Walker::new(thread, clock.clone(), search.folds, start));
+            walkers.push(Walker::new(
+                thread,
+                clock.clone(),
+                search.folds,
+                (start, begun),
+            ));
         }
         later.sort_unstable_by(|a, b| b.cmp(a));
         Sweep {
@@ -594,6 +614,7 @@ impl<'s> Sweep<'s> {
             .par_iter()
             .map_init(Other::default, |other, walker| {
                 let (mut blames, mut more): (Vec<Blame>, Vec<More>) = (Vec::new(), Vec::new());
+                let mut wholes: Vec<i64> = Vec::new();
                 let mut known: Vec<Source> = Vec::new();
                 let mut charged: Vec<u32> = Vec::new();
                 for (blame, times) in &walker.blames {
@@ -613,17 +634,28 @@ impl<'s> Sweep<'s> {
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
                     blames.push(Blame {
-                        count: excess::of(&walker.activities, times, other, as_whole, &mut more),
+                        count: excess::of(
+                            &walker.activities,
+                            times,
+                            other,
+                            as_whole,
+                            (&mut more, &mut wholes),
+                        ),
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame
                     });
                 }
-                (blames, more, known, charged)
+                (blames, (more, wholes), known, charged)
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, more, known, charged)) in self.walkers.iter_mut().zip(compared) {
+        for (walker, (blames, (more, wholes), known, charged)) in
+            self.walkers.iter_mut().zip(compared)
+        {
+            for (more, &time) in more.iter().zip(&wholes) {
+                walker.did_longer(more, time);
+            }
             for number in charged {
                 is_charged[number as usize] = true;
             }

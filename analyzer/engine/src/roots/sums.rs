@@ -26,6 +26,28 @@ pub struct Root {
     pub ranks: FxHashMap<(u32, u32), u128>,
     /// By waiting call: costs, and bits of the ranks.
     pub victims: FxHashMap<Victim, (u128, u64)>,
+    pub longer: Longer,
+}
+
+/// How long late locations did something before waits for them, and how much longer than those that
+/// waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Longer {
+    /// All of them, ns.
+    pub time: i64,
+    /// Beyond the others, ns.
+    pub more: i64,
+    /// Times that somebody was late because of it.
+    pub count: u64,
+}
+
+impl Longer {
+    /// Adds another part.
+    pub fn add(&mut self, other: &Longer) {
+        self.time = self.time.saturating_add(other.time);
+        self.more = self.more.saturating_add(other.more);
+        self.count += other.count;
+    }
 }
 
 /// All root causes.
@@ -189,6 +211,7 @@ impl Root {
     fn merge(&mut self, other: Root) {
         self.direct += other.direct;
         self.indirect += other.indirect;
+        self.longer.add(&other.longer);
         for (location, amount) in other.ranks {
             *self.ranks.entry(location).or_default() += amount;
         }

@@ -3,19 +3,21 @@
 
 use std::ops::Range;
 
+use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::{Activities, Computed};
 use crate::roots::members::Members;
+use crate::roots::sums::Longer;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
-use crate::wire::links::{Blame, Link, Side};
+use crate::wire::links::{Blame, Link, More, Side};
 
 /// A wait for a call of this location.
 #[derive(Clone, Copy, Debug)]
@@ -179,14 +181,17 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
-    /// Whether its start-up is over.
+    /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
+    begun: i64,
     /// Time by activity, before waits and before late calls of this slab.
     pub times: Vec<(u32, i64)>,
     /// By wait of this slab: its order, and what this location did before.
     pub waits: Vec<(u64, Side, Times)>,
     /// By late call of this slab, of those that were found.
     pub blames: Vec<(Blame, Times)>,
+    /// By activity.
+    longer: Vec<Longer>,
     /// When the last late party of this slab's waits came, and the last late call was entered, ns.
     last: (i64, i64),
     /// Whether this slab's late calls come after what the location waited for before. If that holds
@@ -196,8 +201,13 @@ pub struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     /// A location before its first call. Without start-up of its own, it has computed since `start`,
-    /// ns.
-    pub fn new(thread: &'a Thread<'a>, clock: ClockMap, folds: bool, start: Option<i64>) -> Self {
+    /// ns. The first rank's start-up was over at `begun`, ns.
+    pub fn new(
+        thread: &'a Thread<'a>,
+        clock: ClockMap,
+        folds: bool,
+        (start, begun): (Option<i64>, i64),
+    ) -> Self {
         Walker {
             thread,
             stream: Stream::new(thread.stream.location(), clock),
@@ -224,9 +234,11 @@ impl<'a> Walker<'a> {
             folds,
             waits_alone: false,
             has_begun: false,
+            begun,
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
+            longer: Vec::new(),
             last: (i64::MIN, i64::MIN),
             is_ordered: true,
         }
@@ -311,9 +323,8 @@ impl<'a> Walker<'a> {
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
-                    let number = self.activities.of_gap(thread, before, signature);
-                    add(&mut self.sums.spent, number, time);
-                    note_end(&mut self.ended, number, enter);
+                    let computed = event.map_or(&[][..], |event| &event.computed);
+                    self.compute((before, signature), computed, (enter, time));
                 }
             }
             self.begin.get_or_insert(enter);
@@ -331,6 +342,18 @@ impl<'a> Walker<'a> {
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
+    }
+
+    /// It computed for some `time` between two calls, ns, in these functions, until `enter`.
+    #[inline]
+    fn compute(&mut self, around: (u32, u32), computed: Computed<'_>, (enter, time): (i64, i64)) {
+        let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
+        let part = |number, time| {
+            add(sums, number, time);
+            note_end(ended, number, enter);
+        };
+        let activities = &mut self.activities;
+        activities.of_gap_in(self.thread, around, computed, time, part);
     }
 
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
@@ -356,11 +379,13 @@ impl<'a> Walker<'a> {
             add(&mut self.sums.spent, last, open.leave - open.begin);
             note_end(&mut self.ended, last, open.leave);
             if enter > open.leave {
-                let number = self
-                    .activities
-                    .of_gap(self.thread, open.signature, signature);
-                add(&mut self.sums.spent, number, enter - open.leave);
-                note_end(&mut self.ended, number, enter);
+                // Only where functions are compared, records tell them.
+                let computed = match self.folds {
+                    true => &[][..],
+                    false => columns.computed(stop),
+                };
+                let time = enter - open.leave;
+                self.compute((open.signature, signature), computed, (enter, time));
             }
             (last, meets) = self.activities.of_call(self.thread, signature);
             open = Open {
@@ -381,6 +406,19 @@ impl<'a> Walker<'a> {
         stop
     }
 
+    /// Others waited because it did this longer than they, of so much `time` in all, ns.
+    pub fn did_longer(&mut self, more: &More, time: i64) {
+        let at = more.activity as usize;
+        if self.longer.len() <= at {
+            self.longer.resize(at + 1, Longer::default());
+        }
+        self.longer[at].add(&Longer {
+            time,
+            more: more.time,
+            count: 1,
+        });
+    }
+
     /// Enter and leave of the open call, and its number.
     #[inline]
     fn entered(&self) -> Option<((i64, i64), u64)> {
@@ -398,7 +436,12 @@ impl<'a> Walker<'a> {
         self.last.1 = self.last.1.max(enter);
         let since = match late.group {
             NONE => {
-                self.partners.push((late.rank, late.left));
+                let row = self.thread.rows.get(signature as usize);
+                let left = match self.folds || !row.is_some_and(is_rooted) {
+                    true => late.left,
+                    false => i64::MAX,
+                };
+                self.partners.push((late.rank, left));
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
@@ -469,7 +512,14 @@ impl<'a> Walker<'a> {
                 self.synced.with_group(group)
             }
             _ => {
-                let left = if is_met { link.left } else { *leave };
+                let from_own_leave = !self.folds
+                    && (row.is_some_and(is_rooted) || is_of_class(link.pattern, "late_receiver"));
+                let left = match is_met {
+                    true => link.left,
+                    // Scalasca counts what the two did from their own leaves.
+                    false if from_own_leave => i64::MAX,
+                    false => *leave,
+                };
                 self.partners.push((link.late_rank, left));
                 self.synced.with(link.late_rank, members)
             }
@@ -479,7 +529,7 @@ impl<'a> Walker<'a> {
         let own = &self.times[times.start as usize..];
         let stretches = own
             .iter()
-            .filter(|t| self.folds || list[t.0 as usize].kind == Kind::Computation);
+            .filter(|t| self.folds || list[t.0 as usize].is_stretch());
         let side = Side {
             index,
             computation: stretches.map(|(_, time)| time).sum(),
@@ -558,11 +608,15 @@ impl<'a> Walker<'a> {
         self.sums.order += 2;
         let is_all = meets.is_some_and(|group| members.is_all(group));
         if is_init && !self.has_begun || is_all {
+            let mut left = self.left;
+            if is_init && !self.has_begun {
+                left = left.min(self.begun);
+            }
             if is_init {
                 self.startup.get_or_insert(call.0);
             }
             self.has_begun = true;
-            self.synced.all(&self.sums).begin_at(self.left, call);
+            self.synced.all(&self.sums).begin_at(left, call);
         } else {
             for &(partner, left) in &self.partners {
                 self.synced.pair(partner, &self.sums).begin_at(left, call);
@@ -586,6 +640,8 @@ pub struct Walked<'a> {
     pub activities: Activities,
     /// Time by activity, without waiting, ns.
     pub spent: Vec<i64>,
+    /// What it did longer than those that waited for it, by activity.
+    pub longer: Vec<Longer>,
     /// Enter of its first call, or when it was started, ns; `i64::MAX` if there is none.
     pub begin: i64,
     /// The activity of its start-up.
@@ -607,6 +663,7 @@ impl<'a> Walker<'a> {
             thread: self.thread,
             activities: self.activities,
             spent: self.sums.spent,
+            longer: self.longer,
             begin: self.begin.unwrap_or(i64::MAX),
             startup: self.startup,
             end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {
@@ -622,6 +679,16 @@ pub fn team(row: &Row) -> Option<u32> {
     let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
     let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
     is_team.then_some(row.group)
+}
+
+/// Whether a collective has a root.
+fn is_rooted(row: &Row) -> bool {
+    matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
+}
+
+fn is_of_class(pattern: u16, class: &str) -> bool {
+    let pattern = u8::try_from(pattern).ok().and_then(PatternId::from_number);
+    pattern.is_some_and(|pattern| pattern.class() == class)
 }
 
 /// A wait of a call that was not found: nothing is known of it.

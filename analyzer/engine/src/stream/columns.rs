@@ -114,6 +114,18 @@ impl Columns {
         (end, self.leave[at])
     }
 
+    /// What was computed before the call at a position, as far as its record tells: call paths, and
+    /// ticks.
+    pub fn computed(&self, at: usize) -> &[(u32, u32)] {
+        self.event(at).map_or(&[], |event| &event.computed)
+    }
+
+    /// The call at a position, if it has extension records.
+    pub fn event(&self, at: usize) -> Option<&Event> {
+        let found = self.extended.binary_search_by_key(&at, |(at, _)| *at);
+        Some(&self.extended[found.ok()?].1)
+    }
+
     /// Position of the call with this number, if it is still in memory.
     #[inline]
     pub fn position(&self, number: u64) -> Option<usize> {

@@ -265,7 +265,8 @@ impl Stream {
         let Some(region) = self.named(name, Kind::Phase, site) else {
             return;
         };
-        let regions = self.regions();
+        let path = self.path(&site);
+        let recorded = self.recorded + u64::from(self.polling.count);
         let next = Open {
             region,
             skipped: 0,
@@ -274,16 +275,27 @@ impl Stream {
             nested: 0,
             told: 0,
             frame: None,
-            recorded: 0,
-            path: 0,
+            recorded,
+            path,
             is_named: false,
             node: 0,
             variable: Variable::default(),
             is_paused: at.is_paused,
         };
-        if let Some(last) = regions.phase.replace(next) {
+        self.end_phase(at);
+        self.regions().phase = Some(next);
+    }
+
+    /// Ends the phase that is under way.
+    pub fn end_phase(&mut self, at: Moment) {
+        let regions = self.regions.as_mut();
+        if let Some((regions, last)) = regions.and_then(|all| {
+            let last = all.phase.take()?;
+            Some((all, last))
+        }) {
             // Phases enclose regions and are not on their stack.
             regions.count(&last, at);
+            self.record_region(&last, last.path, at);
         }
     }
 

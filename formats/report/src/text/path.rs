@@ -62,4 +62,11 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
             indent = "    ";
         }
     }
+    let phases = path.phases.iter().take(SHOWN);
+    let phases = phases.map(|phase| format!("{} {}", phase.phase, percent(100.0 * phase.share)));
+    let phases: Vec<_> = phases.collect();
+    if !phases.is_empty() {
+        let text = format!("By phase, start-up included: {}", phases.join(", "));
+        paragraph(out, &text, screen, style, Tone::Plain);
+    }
 }

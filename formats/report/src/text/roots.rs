@@ -38,6 +38,12 @@ pub(crate) fn what(root: &RootCause) -> String {
         ("latency", Some(until)) => {
             format!("{until} took longer than {ranks} came late with {begin}")
         }
+        ("computation", None) if root.operation.is_empty() => {
+            format!(
+                "{ranks} computed longer in {}",
+                finding::place(&root.location)
+            )
+        }
         _ => format!("{ranks} took longer in {begin}"),
     }
 }
@@ -69,6 +75,9 @@ pub(super) fn activity(
             format!("computation between calls of {until}")
         }
         ("computation", Some(until)) => format!("computation between {begin} and {until}"),
+        ("computation", None) if operation.is_empty() => {
+            format!("computation in {}", finding::place(location))
+        }
         ("computation", None) => format!("computation after {begin}"),
         _ => begin,
     }
@@ -148,10 +157,13 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let mut first = vec![
-            (title, tone),
-            (format!("{victims}{more}{}", way(root)), Tone::Plain),
-        ];
+        let because = match root.because.is_empty() {
+            true => Vec::new(),
+            false => vec![(format!("Because: {}", root.because), Tone::Plain)],
+        };
+        let mut first = vec![(title, tone)];
+        first.extend(because);
+        first.extend([(format!("{victims}{more}{}", way(root)), Tone::Plain)]);
         first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
         let is_worth_it = root.percent >= NOTABLE_PERCENT;
         let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
