@@ -971,7 +971,7 @@ proptest! {
         let mut calls = ranks(4);
         let done = run(4, &steps, &mut calls);
         let expected = costs(&done);
-        let report = analyze_with(calls, &last_alone(None));
+        let report = analyze_by_agents(calls, &last_alone(None));
         let found = roots(&report);
         let waiting: u64 = done.iter().flatten().filter_map(|call| call.waits).map(|w| w.0).sum();
         let traced: f64 = found.values().map(|(direct, indirect)| direct + indirect).sum();
@@ -1010,8 +1010,7 @@ proptest! {
         // Slabs of any size make no difference.
         let mut again = ranks(4);
         run(4, &steps, &mut again);
-        let mut in_rounds = analyze_with(again, &last_alone(Some(3)));
-        in_rounds.agents = report.agents.clone();
+        let in_rounds = analyze_by_agents(again, &last_alone(Some(3)));
         prop_assert_eq!(in_rounds.to_json(), report.to_json());
     }
 }

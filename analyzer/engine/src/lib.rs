@@ -51,6 +51,18 @@ pub fn analyze(directory: &Path, options: &AnalyzeOptions) -> anyhow::Result<Opt
     analyze_prepared(directory, STALL_LIMIT_S, || Ok(options.clone()))
 }
 
+/// As [`analyze`], by one of the agents of a job.
+///
+/// # Errors
+/// Traces that cannot be read, or options that do not fit them. The same on all agents.
+pub fn analyze_as(
+    job: &dyn Job,
+    directory: &Path,
+    options: &AnalyzeOptions,
+) -> anyhow::Result<Option<Analysis>> {
+    analysis::analyze(job, directory, options)
+}
+
 /// Default stall limit, s: an agent without progress for this time ends the job.
 pub const STALL_LIMIT_S: u64 = 300;
 
@@ -95,7 +107,7 @@ pub fn analyze_prepared(
         log_threads(&error);
     }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        analysis::analyze(job.as_ref(), directory, options)
+        analyze_as(job.as_ref(), directory, options)
     }));
     match result {
         Ok(Ok(report)) => Ok(report),

@@ -1,12 +1,15 @@
 //! Writes small traces with known times, through the crate that the collector uses.
 #![allow(dead_code)]
 
+pub mod agents;
+
 use std::collections::HashMap;
 use std::path::Path;
 
+use laggard_comm::Job;
 use laggard_engine::AnalyzeOptions;
 use laggard_patterns::{PatternId, of_shape};
-use laggard_report::Report;
+use laggard_report::{Agents, Report};
 use laggard_trace::calls::{Shape, number};
 use laggard_trace::*;
 
@@ -466,6 +469,31 @@ pub fn analyze_whole(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report 
         }
     }
     report
+}
+
+/// The report of several agents, without what they say about themselves.
+///
+/// # Panics
+/// If it differs between one, two and three of them.
+pub fn analyze_by_agents(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
+    let directory = tempfile::tempdir().unwrap();
+    calls
+        .iter_mut()
+        .for_each(|calls| calls.write(directory.path()));
+    let mut reports = (1..=3).map(|count| {
+        let analyze = |job: &dyn Job| laggard_engine::analyze_as(job, directory.path(), options);
+        let analyses = agents::agents(count, |job| analyze(job).unwrap());
+        let mut heads = analyses.into_iter().flatten();
+        let mut report = explained(heads.next().expect("the head's report").report);
+        assert!(heads.next().is_none(), "one head");
+        report.agents = Agents::default();
+        report
+    });
+    let first = reports.next().unwrap();
+    for report in reports {
+        assert_eq!(report.to_json(), first.to_json());
+    }
+    first
 }
 
 /// Total of a pattern in ns.
