@@ -1,5 +1,4 @@
-//! Root causes of traces made in memory, against numbers by hand and against a direct
-//! implementation of the definition.
+//! Root causes of traces made in memory, against numbers by hand.
 
 mod support;
 
@@ -9,7 +8,6 @@ use laggard_engine::AnalyzeOptions;
 use laggard_report::{PathRow, Report, RootCause};
 use laggard_trace::calls::{self, number};
 use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature, WORLD, flags};
-use proptest::prelude::*;
 use support::*;
 
 const MS: u64 = 1_000_000;
@@ -31,9 +29,8 @@ fn finalize() -> Signature {
 }
 
 /// The last member of a collective has all the blame.
-fn last_alone(round_records: Option<u64>) -> AnalyzeOptions {
+fn last_alone() -> AnalyzeOptions {
     let mut options = AnalyzeOptions {
-        round_records,
         charge_last: true,
         ..AnalyzeOptions::default()
     };
@@ -75,7 +72,7 @@ fn costs_reach_the_first_of_a_chain() {
     for (rank, enter) in all.iter_mut().zip([12, 15, 16]) {
         rank.call(40, finalize(), ms(enter), ms(17));
     }
-    let report = analyze_with(all, &last_alone(None));
+    let report = analyze_with(all, &last_alone());
     let expected = BTreeMap::from([
         // 6 for rank 1. Rank 2 lost 10, of which each ns of rank 1's 6 takes 1. Rank 0 lost 4 in
         // Finalize, of which rank 2's wait takes 10 of 11 parts, and rank 1's 6 of 10 of these.
@@ -187,7 +184,7 @@ fn by_call_path_all_numbers_are_those_of_scalasca() {
         rank.computes(function, ms(enter - rank.last() / MS));
         rank.call(40, finalize(), ms(enter), ms(17));
     }
-    let report = analyze_with(all, &last_alone(None));
+    let report = analyze_with(all, &last_alone());
     let near = |found: f64, expected: f64| {
         assert!(
             (found * 1e3 - expected).abs() < 1e-5,
@@ -684,333 +681,4 @@ fn the_path_does_not_lead_to_a_message_that_was_there() {
     ];
     assert_path(&report, &expected);
     assert!((speedup(&report) - 32.0 / 20.0).abs() < 1e-6);
-}
-
-/// What ranks do, one after the other.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// A rank computes so many ns.
-    Compute(usize, u64),
-    /// One rank sends to another; with a synchronous send it waits for the receive.
-    Message(usize, usize, bool),
-    Barrier,
-}
-
-fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
-    let compute =
-        (0..ranks, 100_000..10_000_000u64).prop_map(|(rank, time)| Step::Compute(rank, time));
-    let message = (0..ranks, 1..ranks, any::<bool>())
-        .prop_map(move |(from, by, waits)| Step::Message(from, (from + by) % ranks, waits));
-    let step = prop_oneof![4 => compute, 3 => message, 1 => Just(Step::Barrier)];
-    prop::collection::vec(step, 1..40)
-}
-
-/// A call of the direct implementation.
-#[derive(Clone, Debug)]
-struct Done {
-    line: u32,
-    enter: u64,
-    leave: u64,
-    /// Waiting time, and the rank and number of the late call.
-    waits: Option<(u64, usize, usize)>,
-    /// Whom it synchronised with (`None`: everybody), and when the first of them left.
-    meets: Vec<(Option<usize>, u64)>,
-}
-
-/// Runs the steps; one line for each kind of call and rank parity, so that some places are shared.
-fn run(ranks: usize, steps: &[Step], calls: &mut [Calls]) -> Vec<Vec<Done>> {
-    let mut done: Vec<Vec<Done>> = vec![Vec::new(); ranks];
-    let mut now = vec![0u64; ranks];
-    for (rank, calls) in calls.iter_mut().enumerate() {
-        calls.call(1, init(), 0, 1_000);
-        now[rank] = 1_000;
-        done[rank].push(Done {
-            line: 1,
-            enter: 0,
-            leave: 1_000,
-            waits: None,
-            meets: vec![(None, 1_000)],
-        });
-    }
-    let finalize = [Step::Barrier];
-    for (at, step) in steps.iter().chain(&finalize).enumerate() {
-        let is_end = at == steps.len();
-        match *step {
-            Step::Compute(rank, time) => now[rank] += time,
-            Step::Message(from, to, waits) => {
-                let (sent, posted) = (now[from] + 10, now[to] + 10);
-                let line = |base: u32, rank: usize| base + rank as u32 % 2;
-                let left = if waits {
-                    sent.max(posted) + 30
-                } else {
-                    sent + 50
-                };
-                let got = sent.max(posted) + 70;
-                let (sends, receives) = (line(10, from), line(20, to));
-                let operation = if waits {
-                    number::MPI_Ssend
-                } else {
-                    number::MPI_Send
-                };
-                let base = if waits { 30 } else { 0 };
-                calls[from].call(sends + base, send(operation, to as i32, 0), sent, left);
-                calls[to].recv(receives, from as i32, 0, posted, got);
-                let (sender, receiver) = (done[from].len(), done[to].len());
-                let late_sender = sent.min(got).saturating_sub(posted);
-                let late_receiver = if left > posted {
-                    posted.saturating_sub(sent)
-                } else {
-                    0
-                };
-                let has_met = late_sender > 0 || late_receiver > 0;
-                // As Scalasca has it, a sender that waited for its receiver counts from its own leave.
-                let meets = |other: usize| {
-                    let own = left.min(got);
-                    let from = if other == to && late_receiver > 0 {
-                        left
-                    } else {
-                        own
-                    };
-                    has_met.then_some((Some(other), from))
-                };
-                done[from].push(Done {
-                    line: sends + base,
-                    enter: sent,
-                    leave: left,
-                    waits: (late_receiver > 0).then_some((late_receiver, to, receiver)),
-                    meets: meets(to).into_iter().collect(),
-                });
-                done[to].push(Done {
-                    line: receives,
-                    enter: posted,
-                    leave: got,
-                    waits: (late_sender > 0).then_some((late_sender, from, sender)),
-                    meets: meets(from).into_iter().collect(),
-                });
-                (now[from], now[to]) = (left, got);
-            }
-            Step::Barrier => {
-                let enters: Vec<u64> = now.iter().map(|now| now + 10).collect();
-                // Of two at once the lower rank counts as later.
-                let last = (0..ranks).rev().max_by_key(|&rank| enters[rank]).unwrap();
-                let leave = |rank: usize| enters[last] + 20 + 7 * rank as u64;
-                let late = done[last].len();
-                for rank in 0..ranks {
-                    let line = if is_end { 50 } else { 60 };
-                    let signature = match is_end {
-                        true => self::finalize(),
-                        false => collective(number::MPI_Barrier, 0),
-                    };
-                    calls[rank].call(line, signature, enters[rank], leave(rank));
-                    let waited = enters[last] - enters[rank];
-                    done[rank].push(Done {
-                        line,
-                        enter: enters[rank],
-                        leave: leave(rank),
-                        waits: (waited > 0).then_some((waited, last, late)),
-                        // Who neither waits nor is waited for does not learn who left first.
-                        meets: match waited > 0
-                            || rank == last && enters.iter().any(|e| *e < enters[last])
-                        {
-                            true => vec![(None, leave(0))],
-                            false => vec![(None, leave(rank))],
-                        },
-                    });
-                    now[rank] = leave(rank);
-                }
-            }
-        }
-    }
-    done
-}
-
-/// What a rank did from its last meeting with another one to a call: time by activity, computation
-/// in all, and the calls in which it waited.
-fn since(calls: &[Done], other: usize, until: usize) -> (BTreeMap<Key, u64>, u64, Vec<usize>) {
-    let met = |call: &Done| {
-        let mut with = call
-            .meets
-            .iter()
-            .filter(|(who, _)| who.is_none_or(|who| who == other));
-        with.next().map(|(_, left)| *left)
-    };
-    let (first, left) = (0..until)
-        .rev()
-        .find_map(|at| met(&calls[at]).map(|left| (at, left)))
-        .unwrap();
-    let mut times = BTreeMap::new();
-    let mut computation = 0;
-    *times.entry(("call", calls[first].line, 0)).or_default() += calls[first].leave - left;
-    for at in first + 1..=until {
-        let gap = calls[at].enter - calls[at - 1].leave;
-        computation += gap;
-        *times
-            .entry(("computation", calls[at - 1].line, calls[at].line))
-            .or_default() += gap;
-        if at < until {
-            let waited = calls[at].waits.map_or(0, |wait| wait.0);
-            *times.entry(("call", calls[at].line, 0)).or_default() +=
-                calls[at].leave - calls[at].enter - waited;
-        }
-    }
-    let waits = first + 1..until;
-    let waits = waits.filter(|&at| calls[at].waits.is_some()).collect();
-    (times, computation, waits)
-}
-
-/// The gaps before a call, in the order in which they ended last.
-fn ended(calls: &[Done], until: usize) -> Vec<Key> {
-    let mut order: Vec<Key> = Vec::new();
-    for at in 1..=until {
-        if calls[at].enter > calls[at - 1].leave {
-            let key = ("computation", calls[at - 1].line, calls[at].line);
-            order.retain(|other| *other != key);
-            order.push(key);
-        }
-    }
-    order
-}
-
-/// The definition, wait by wait: direct and indirect costs by activity, ns.
-fn costs(done: &[Vec<Done>]) -> BTreeMap<Key, (f64, f64)> {
-    let all = done.iter().enumerate();
-    let all = all.flat_map(|(rank, calls)| (0..calls.len()).map(move |at| (rank, at)));
-    let mut waits: Vec<_> = all
-        .filter_map(|(rank, at)| done[rank][at].waits.map(|wait| (rank, at, wait)))
-        .collect();
-    // The late call of a wait lies before the waits of its rank that are put on it.
-    waits.sort_by_key(|&(_, _, (_, late, call))| std::cmp::Reverse(done[late][call].enter));
-    let mut put: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-    let mut costs: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
-    for (rank, at, (waited, late, call)) in waits {
-        let (own, own_computation, _) = since(&done[rank], late, at);
-        let (other, computation, its_waits) = since(&done[late], rank, call);
-        let mut excess: BTreeMap<Key, f64> = BTreeMap::new();
-        for (&key, &time) in &other {
-            let more = time.saturating_sub(own.get(&key).copied().unwrap_or(0));
-            excess.insert(key, more as f64);
-        }
-        let is_gap = |key: &Key| key.0 == "computation";
-        let gaps = excess.iter().filter(|(key, _)| is_gap(key));
-        let gaps: f64 = gaps.map(|(_, time)| time).sum();
-        // What the other one computed elsewhere is set against the gaps that ended first.
-        let mut elsewhere = gaps - computation.saturating_sub(own_computation) as f64;
-        for key in ended(&done[late], call) {
-            let time = excess.get_mut(&key);
-            if let Some(time) = time {
-                let set = time.min(elsewhere);
-                *time -= set;
-                elsewhere -= set;
-            }
-        }
-        let more: f64 = excess.values().sum();
-        let of_waits: f64 = its_waits
-            .iter()
-            .map(|&at| done[late][at].waits.unwrap().0 as f64)
-            .sum();
-        let whole = more + of_waits;
-        let carried = put.get(&(rank, at)).copied().unwrap_or(0.0);
-        let latency = ("latency", done[late][call].line, done[rank][at].line);
-        let direct = (waited as f64).min(whole);
-        costs.entry(latency).or_default().0 += waited as f64 - direct;
-        if whole == 0.0 {
-            costs.entry(latency).or_default().1 += carried;
-            continue;
-        }
-        for (key, time) in excess {
-            let cost = costs.entry(key).or_default();
-            cost.0 += direct * time / whole;
-            cost.1 += carried * time / whole;
-        }
-        for wait in its_waits {
-            let time = done[late][wait].waits.unwrap().0 as f64;
-            *put.entry((late, wait)).or_default() += (direct + carried) * time / whole;
-        }
-    }
-    costs
-}
-
-/// The critical path, step by step: its time by activity, ns.
-fn path(done: &[Vec<Done>]) -> BTreeMap<Key, u64> {
-    let ends = done.iter().map(|calls| calls.last().unwrap().enter);
-    let (mut rank, mut until) = ends
-        .enumerate()
-        .max_by_key(|(rank, end)| (*end, std::cmp::Reverse(*rank)))
-        .unwrap();
-    let mut times = BTreeMap::new();
-    loop {
-        let calls = &done[rank];
-        let wait = calls.iter().rev().find_map(|call| {
-            let wait = call.waits.filter(|_| call.enter < until);
-            wait.map(|(_, late, at)| (late, done[late][at].enter))
-        });
-        let (next, from) = wait.unwrap_or((rank, 0));
-        let mut add = |key: Key, begin: u64, end: u64| {
-            let (begin, end) = (begin.max(from), end.min(until));
-            if begin < end {
-                *times.entry(key).or_default() += end - begin;
-            }
-        };
-        for (at, call) in calls.iter().enumerate() {
-            add(("call", call.line, 0), call.enter, call.leave);
-            if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
-                let key = ("computation", before.line, call.line);
-                add(key, before.leave, call.enter);
-            }
-        }
-        if wait.is_none() {
-            return times;
-        }
-        (rank, until) = (next, from);
-    }
-}
-
-proptest! {
-    #[test]
-    fn costs_are_those_of_the_definition(steps in steps(4)) {
-        let mut calls = ranks(4);
-        let done = run(4, &steps, &mut calls);
-        let expected = costs(&done);
-        let report = analyze_by_agents(calls, &last_alone(None));
-        let found = roots(&report);
-        let waiting: u64 = done.iter().flatten().filter_map(|call| call.waits).map(|w| w.0).sum();
-        let traced: f64 = found.values().map(|(direct, indirect)| direct + indirect).sum();
-        let wall = report.sums().wall_s;
-        // Root causes below 0.01 % of all time are not listed.
-        let limit = 1e-4 * wall;
-        for (key, (direct, indirect)) in &expected {
-            let (d, i) = found.get(key).copied().unwrap_or_default();
-            let is_listed = found.contains_key(key) || (direct + indirect) * 1e-9 <= limit + 1e-9;
-            prop_assert!(is_listed, "{key:?} {direct} {indirect}");
-            if found.contains_key(key) {
-                let is_near = |a: f64, b: f64| (a * 1e9 - b).abs() < 2.0;
-                prop_assert!(is_near(d, *direct), "{key:?}: {d} for {direct}");
-                prop_assert!(is_near(i, *indirect), "{key:?}: {i} for {indirect}");
-            }
-        }
-        prop_assert!(found.keys().all(|key| expected.contains_key(key)), "{found:?}");
-        prop_assert!(report.untraced_s.unwrap() * 1e9 < 1.0 + steps.len() as f64);
-        prop_assert!(traced * 1e9 <= waiting as f64 + 1.0);
-        let critical = report.critical_path.as_ref().unwrap();
-        let expected = path(&done);
-        let length: u64 = expected.values().sum();
-        prop_assert_eq!((critical.length_s * 1e9).round() as u64, length);
-        let rows = critical.profile.iter();
-        let found: BTreeMap<Key, u64> =
-            rows.map(|row| (row_key(row), (row.seconds * 1e9).round() as u64)).collect();
-        for (key, &time) in &expected {
-            // Smaller parts are not listed.
-            let is_listed = time as f64 >= 1.1e-3 * length as f64;
-            prop_assert!(!is_listed || found.get(key) == Some(&time), "{key:?} {time} {found:?}");
-        }
-        prop_assert!(found.iter().all(|(key, time)| expected[key] == *time), "{found:?}");
-        let locations = 4.0 * critical.length_s;
-        let sum = critical.activities_s + critical.imbalance_impact_s + critical.non_critical_s;
-        prop_assert!(sum >= locations - 1e-8, "{sum} {locations}");
-        // Slabs of any size make no difference.
-        let mut again = ranks(4);
-        run(4, &steps, &mut again);
-        let in_rounds = analyze_by_agents(again, &last_alone(Some(3)));
-        prop_assert_eq!(in_rounds.to_json(), report.to_json());
-    }
 }

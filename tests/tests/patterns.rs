@@ -97,6 +97,7 @@ programs! {
     root_cause_fortran: "root_cause_fortran.f90";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
+    root_cause_nonblocking: "root_cause_nonblocking.c";
     root_cause_polled: "root_cause_polled.c";
     root_cause_posix_io: "root_cause_posix_io.c";
     root_cause_posix_io_near_miss: "root_cause_posix_io_near_miss.c";

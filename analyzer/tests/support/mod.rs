@@ -471,17 +471,26 @@ pub fn analyze_whole(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report 
     report
 }
 
-/// The report of several agents, without what they say about themselves.
+/// The report of one, two and three agents, without what they say about themselves. They decode
+/// about so many records in one round.
 ///
 /// # Panics
-/// If it differs between one, two and three of them.
-pub fn analyze_by_agents(mut calls: Vec<Calls>, options: &AnalyzeOptions) -> Report {
+/// If it differs between them.
+pub fn analyze_by_agents(
+    mut calls: Vec<Calls>,
+    options: &AnalyzeOptions,
+    records: [Option<u64>; 3],
+) -> Report {
     let directory = tempfile::tempdir().unwrap();
     calls
         .iter_mut()
         .for_each(|calls| calls.write(directory.path()));
-    let mut reports = (1..=3).map(|count| {
-        let analyze = |job: &dyn Job| laggard_engine::analyze_as(job, directory.path(), options);
+    let mut reports = (1..).zip(records).map(|(count, round_records)| {
+        let options = AnalyzeOptions {
+            round_records,
+            ..options.clone()
+        };
+        let analyze = |job: &dyn Job| laggard_engine::analyze_as(job, directory.path(), &options);
         let analyses = agents::agents(count, |job| analyze(job).unwrap());
         let mut heads = analyses.into_iter().flatten();
         let mut report = explained(heads.next().expect("the head's report").report);

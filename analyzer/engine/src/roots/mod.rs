@@ -22,6 +22,7 @@ mod members;
 mod path;
 mod phases;
 pub mod sums;
+mod synced;
 mod walk;
 
 use std::ops::Range;

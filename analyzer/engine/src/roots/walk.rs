@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
-use laggard_trace::flags;
-use rustc_hash::FxHashMap;
+use laggard_trace::{Event, flags};
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
 use crate::roots::activities::{Activities, Computed};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
+use crate::roots::synced::{Closed, Sums, Synced};
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
@@ -48,96 +48,13 @@ pub struct Late {
 /// Time by activity, in a walker's list.
 pub type Times = Range<u32>;
 
-/// Sums at a moment.
-#[derive(Clone, Debug, Default)]
-struct Sums {
-    /// Position among what happened here.
-    order: u64,
-    /// Time by activity so far, ns.
-    spent: Vec<i64>,
-    /// Waiting so far, ns.
-    waited: i64,
-}
-
-impl Sums {
-    fn copy(&mut self, other: &Sums) {
-        (self.order, self.waited) = (other.order, other.waited);
-        self.spent.clear();
-        self.spent.extend_from_slice(&other.spent);
-    }
-
-    /// What two locations did is compared from when the first of them `left` the call in which
-    /// they met. This one may have left it later.
-    fn begin_at(&mut self, left: i64, (number, leave): (u32, i64)) {
-        let spent = &mut self.spent[number as usize];
-        *spent -= leave.saturating_sub(left).clamp(0, *spent);
-    }
-}
-
-/// The last synchronisations with others.
-#[derive(Default)]
-struct Synced {
-    /// With everybody.
-    all: Sums,
-    /// By rank: position in `sums`.
-    pairs: FxHashMap<u32, u32>,
-    sums: Vec<Sums>,
-    /// By group, and whether only this rank met the others. The latest first; none from before
-    /// `all`.
-    groups: Vec<((u32, bool), Sums)>,
-}
-
-impl Synced {
-    /// The last one with a rank.
-    #[inline]
-    fn with(&self, rank: u32, members: &Members) -> &Sums {
-        let mut last = &self.all;
-        if let Some(&pair) = self.pairs.get(&rank) {
-            let pair = &self.sums[pair as usize];
-            last = if pair.order > last.order { pair } else { last };
-        }
-        let order = last.order;
-        let later = self.groups.iter();
-        let mut later = later.take_while(|(_, sums)| sums.order > order);
-        let met = later.find(|((group, _), _)| members.has(*group, rank));
-        met.map_or(last, |(_, sums)| sums)
-    }
-
-    /// The last one with the members of a group.
-    fn with_group(&self, group: u32) -> &Sums {
-        let met = self.groups.iter().find(|((other, _), _)| *other == group);
-        met.map_or(&self.all, |(_, sums)| sums)
-    }
-
-    /// Everybody met.
-    fn all(&mut self, now: &Sums) -> &mut Sums {
-        self.groups.clear();
-        self.all.copy(now);
-        &mut self.all
-    }
-
-    fn pair(&mut self, rank: u32, now: &Sums) -> &mut Sums {
-        let next = self.sums.len() as u32;
-        let at = *self.pairs.entry(rank).or_insert(next);
-        if at == next {
-            self.sums.push(Sums::default());
-        }
-        let sums = &mut self.sums[at as usize];
-        sums.copy(now);
-        sums
-    }
-
-    fn group(&mut self, group: (u32, bool), now: &Sums) -> &mut Sums {
-        let known = self.groups.iter().position(|(other, _)| *other == group);
-        let last = known.unwrap_or_else(|| {
-            self.groups.push((group, Sums::default()));
-            self.groups.len() - 1
-        });
-        self.groups[..=last].rotate_right(1);
-        let sums = &mut self.groups[0].1;
-        sums.copy(now);
-        sums
-    }
+/// A non-blocking collective under way that is complete when all members have come.
+struct Started {
+    /// Number of the request.
+    post: u64,
+    group: u32,
+    /// After its start.
+    sums: Sums,
 }
 
 /// The last call so far: what it waited for may become known in a later slab.
@@ -177,6 +94,16 @@ pub struct Walker<'a> {
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
     met_group: bool,
+    /// Requests posted so far.
+    posts: u64,
+    /// Non-blocking collectives under way, and those that the open call completes.
+    started: Vec<Started>,
+    completing: Vec<Started>,
+    /// When the last of the members was there for whom the open call waited to complete such a one,
+    /// ns; `i64::MIN` if it did not.
+    all_there: i64,
+    /// When this location had waited for all members: looks after that complete the collective.
+    met_all: Option<Sums>,
     /// Whether the waits of members of a collective are folded.
     folds: bool,
     /// Whether the open call waited for nobody known.
@@ -231,6 +158,11 @@ impl<'a> Walker<'a> {
             partners: Vec::new(),
             left: i64::MAX,
             met_group: false,
+            posts: 0,
+            started: Vec::new(),
+            completing: Vec::new(),
+            all_there: i64::MIN,
+            met_all: None,
             folds,
             waits_alone: false,
             has_begun: false,
@@ -328,6 +260,7 @@ impl<'a> Walker<'a> {
                 }
             }
             self.begin.get_or_insert(enter);
+            self.complete(row, event);
             self.open = Some(Open {
                 signature,
                 number: columns.number + at as u64,
@@ -360,6 +293,7 @@ impl<'a> Walker<'a> {
     /// number `late`, or one entered at `due`, ns. Returns where it stopped.
     fn pass(&mut self, columns: &Columns, at: usize, (late, due): (u64, i64)) -> usize {
         let idles = self.partners.is_empty() && !self.met_group && !self.waits_alone;
+        let idles = idles && self.started.is_empty() && self.completing.is_empty();
         let open = self
             .open
             .filter(|open| idles && open.worked == 0 && open.waited == 0);
@@ -367,6 +301,8 @@ impl<'a> Walker<'a> {
             return at;
         };
         let (mut last, mut meets) = self.activities.of_call(self.thread, open.signature);
+        let row = self.thread.rows.get(open.signature as usize);
+        let mut posts = row.is_some_and(|row| row.has(flags::POSTS));
         let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
         let mut stop = at;
         while stop < end && !meets {
@@ -378,6 +314,8 @@ impl<'a> Walker<'a> {
             }
             add(&mut self.sums.spent, last, open.leave - open.begin);
             note_end(&mut self.ended, last, open.leave);
+            self.posts += u64::from(posts);
+            posts = row.is_some_and(|row| row.has(flags::POSTS));
             if enter > open.leave {
                 // Only where functions are compared, records tell them.
                 let computed = match self.folds {
@@ -504,6 +442,10 @@ impl<'a> Walker<'a> {
         let is_met = link.left != i64::MAX;
         if is_met {
             self.left = self.left.min(link.left);
+        } else if !self.completing.is_empty()
+            || !self.started.is_empty() && link.is_polled() && row.is_some_and(|row| !row.blocks)
+        {
+            self.all_there = self.all_there.max(*leave);
         }
         let since = match row.and_then(team) {
             // Only the root of a rooted one meets all.
@@ -580,25 +522,93 @@ impl<'a> Walker<'a> {
             note_end(&mut self.ended, number, leave);
         }
         let inside = leave - begin - worked;
+        let inside = inside - waited.min(inside);
         let (number, meets) = self.activities.of_call(self.thread, signature);
-        add(&mut self.sums.spent, number, inside - waited.min(inside));
+        add(&mut self.sums.spent, number, inside);
         note_end(&mut self.ended, number, leave);
         // As much as the waits are charged with: they take their parts of costs by that.
         self.sums.waited = self.sums.waited.saturating_add(waited);
         let order = self.sums.order;
+        let call = Closed {
+            number,
+            leave,
+            inside,
+        };
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(signature as usize);
-            self.synchronise(row, members, (number, leave));
+            self.synchronise(row, members, &call);
         }
         // What is late from now on comes after this wait.
         if std::mem::take(&mut self.waits_alone) && self.sums.order == order {
             self.sums.order += 2;
         }
+        self.meet(signature, members, &call);
+    }
+
+    /// Notes what a call completes that begins.
+    #[inline]
+    fn complete(&mut self, row: &Row, event: Option<&Event>) {
+        if self.started.is_empty() {
+            return;
+        }
+        let listed = self.thread.lists.get(row.completes as usize);
+        let listed = listed.into_iter().flatten().map(|(delta, _)| *delta);
+        let completed = event.map_or(&[][..], |event| &event.completed).iter();
+        let own = completed.filter(|completion| completion.thread.is_none());
+        let mut deltas = listed
+            .chain(own.map(|completion| completion.delta))
+            .peekable();
+        let completes = deltas.peek().is_some();
+        for delta in deltas {
+            let post = self.posts.wrapping_sub(u64::from(delta));
+            let at = self.started.iter().position(|started| started.post == post);
+            self.completing.extend(at.map(|at| self.started.remove(at)));
+        }
+        if completes && self.completing.is_empty() {
+            // The looks were for something else.
+            self.met_all = None;
+        }
+    }
+
+    /// The closed call may have started a non-blocking collective, or completed one: then all
+    /// members have met. Who waited met them at the end of the wait. Others met them after their
+    /// own start: what they did since then may have made somebody wait.
+    #[inline]
+    fn meet(&mut self, signature: u32, members: &Members, call: &Closed) {
+        let all_there = std::mem::replace(&mut self.all_there, i64::MIN);
+        if all_there != i64::MIN {
+            let met = self.met_all.insert(self.sums.clone());
+            met.begin_at(all_there, call);
+        }
+        if !self.completing.is_empty() {
+            let met = self.met_all.take();
+            for done in std::mem::take(&mut self.completing) {
+                // Whoever came to this one had come to those before it.
+                self.started.retain(|other| {
+                    other.group != done.group || other.sums.order > done.sums.order
+                });
+                let then = met.as_ref().filter(|met| met.order > done.sums.order);
+                self.synced
+                    .known(done.group, then.unwrap_or(&done.sums), members);
+            }
+        }
+        let row = self.thread.rows.get(signature as usize);
+        let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
+            return;
+        };
+        if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
+            self.sums.order += 2;
+            self.started.push(Started {
+                post: self.posts,
+                group: row.group,
+                sums: self.sums.clone(),
+            });
+        }
+        self.posts += 1;
     }
 
     /// The closed call synchronised with others.
-    /// `call` is the number of its activity, and its leave, ns.
-    fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: (u32, i64)) {
+    fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
         let is_init = row.is_some_and(|row| row.shape == Shape::Init);
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
         let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
@@ -613,7 +623,7 @@ impl<'a> Walker<'a> {
                 left = left.min(self.begun);
             }
             if is_init {
-                self.startup.get_or_insert(call.0);
+                self.startup.get_or_insert(call.number);
             }
             self.has_begun = true;
             self.synced.all(&self.sums).begin_at(left, call);

@@ -257,6 +257,12 @@ impl Row {
 
     /// Whether it waits until all members have come.
     pub fn is_meeting(&self) -> bool {
+        self.needs_all() && !self.has(flags::POSTS)
+    }
+
+    /// Whether it is complete when all members have come; if it is non-blocking, whoever completes
+    /// it knows that.
+    pub fn needs_all(&self) -> bool {
         let is_shape = matches!(
             self.shape,
             Shape::Barrier
@@ -270,7 +276,7 @@ impl Row {
                 | Shape::Init
                 | Shape::Finalize
         );
-        is_shape && !self.has(flags::POSTS) && !self.lifted
+        is_shape && !self.lifted
     }
 
     /// See [`Row::need`].

@@ -1,0 +1,126 @@
+//! When a location last synchronised with others, and what it had done until then.
+
+use rustc_hash::FxHashMap;
+
+use crate::roots::members::Members;
+
+/// Sums at a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Position among what happened here.
+    pub order: u64,
+    /// Time by activity so far, ns.
+    pub spent: Vec<i64>,
+    /// Waiting so far, ns.
+    pub waited: i64,
+}
+
+impl Sums {
+    /// Becomes the same as others, in the memory that is there.
+    pub fn copy(&mut self, other: &Sums) {
+        (self.order, self.waited) = (other.order, other.waited);
+        self.spent.clear();
+        self.spent.extend_from_slice(&other.spent);
+    }
+
+    /// What two locations did is compared from when the first of them `left` the call in which
+    /// they met. This one may have left it later, but it waited for the other one until then.
+    pub fn begin_at(&mut self, left: i64, call: &Closed) {
+        let spent = &mut self.spent[call.number as usize];
+        let later = call.leave.saturating_sub(left).min(call.inside);
+        *spent -= later.clamp(0, *spent);
+    }
+}
+
+/// A call that ends.
+#[derive(Clone, Copy)]
+pub struct Closed {
+    /// The number of its activity.
+    pub number: u32,
+    /// ns
+    pub leave: i64,
+    /// Time in it, without its waiting, ns.
+    pub inside: i64,
+}
+
+/// The last synchronisations with others.
+#[derive(Default)]
+pub struct Synced {
+    /// With everybody.
+    all: Sums,
+    /// By rank: position in `sums`.
+    pairs: FxHashMap<u32, u32>,
+    sums: Vec<Sums>,
+    /// By group, and whether only this rank met the others. The latest first; none from before
+    /// `all`.
+    groups: Vec<((u32, bool), Sums)>,
+}
+
+impl Synced {
+    /// The last one with a rank.
+    #[inline]
+    pub fn with(&self, rank: u32, members: &Members) -> &Sums {
+        let mut last = &self.all;
+        if let Some(&pair) = self.pairs.get(&rank) {
+            let pair = &self.sums[pair as usize];
+            last = if pair.order > last.order { pair } else { last };
+        }
+        let order = last.order;
+        let later = self.groups.iter();
+        let mut later = later.take_while(|(_, sums)| sums.order > order);
+        let met = later.find(|((group, _), _)| members.has(*group, rank));
+        met.map_or(last, |(_, sums)| sums)
+    }
+
+    /// The last one with the members of a group.
+    pub fn with_group(&self, group: u32) -> &Sums {
+        let met = self.groups.iter().find(|((other, _), _)| *other == group);
+        met.map_or(&self.all, |(_, sums)| sums)
+    }
+
+    /// Everybody met.
+    pub fn all(&mut self, now: &Sums) -> &mut Sums {
+        self.all.copy(now);
+        self.groups.retain(|(_, sums)| sums.order > now.order);
+        &mut self.all
+    }
+
+    /// The two of a wait met.
+    pub fn pair(&mut self, rank: u32, now: &Sums) -> &mut Sums {
+        let next = self.sums.len() as u32;
+        let at = *self.pairs.entry(rank).or_insert(next);
+        if at == next {
+            self.sums.push(Sums::default());
+        }
+        let sums = &mut self.sums[at as usize];
+        sums.copy(now);
+        sums
+    }
+
+    /// Members of a group met; or only this one met the others.
+    pub fn group(&mut self, group: (u32, bool), now: &Sums) -> &mut Sums {
+        let known = self.groups.iter().position(|(other, _)| *other == group);
+        let last = known.unwrap_or_else(|| {
+            self.groups.push((group, Sums::default()));
+            self.groups.len() - 1
+        });
+        // What is known late may have been earlier than others.
+        let later = |(_, sums): &&(_, Sums)| sums.order > now.order;
+        let at = self.groups[..last].iter().take_while(later).count();
+        self.groups[at..=last].rotate_right(1);
+        let sums = &mut self.groups[at].1;
+        sums.copy(now);
+        sums
+    }
+
+    /// The members of a group met earlier, as is known only now.
+    pub fn known(&mut self, group: u32, then: &Sums, members: &Members) {
+        if then.order < self.with_group(group).order {
+            return;
+        }
+        match members.is_all(group) {
+            true => self.all(then),
+            false => self.group((group, false), then),
+        };
+    }
+}

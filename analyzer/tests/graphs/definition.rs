@@ -1,0 +1,260 @@
+//! The definitions of root causes and of the critical path, wait by wait.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::program::{At, Done, Machine, Wait, With};
+
+/// Activity, line of the call or of the one before, and line of the call after.
+pub type Key = (&'static str, u32, u32);
+
+/// ns by activity.
+pub type Times = BTreeMap<Key, i64>;
+
+/// Whom somebody met.
+#[derive(Clone, Copy)]
+enum Whom {
+    Rank(usize),
+    Group(usize),
+}
+
+/// What a rank did since it met others.
+struct Since {
+    times: Times,
+    /// Its calls after that.
+    after: std::ops::Range<usize>,
+}
+
+/// What a rank did from its last meeting with others until a call.
+fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
+    let calls = &machine.done[rank];
+    let is_met = |with: With| match (with, whom) {
+        (With::All, _) => true,
+        (With::Rank(with), Whom::Rank(rank)) => with == rank,
+        (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
+        (With::Group(with), Whom::Group(group)) => with == group,
+        (With::Rank(_), Whom::Group(_)) => false,
+    };
+    let meets = calls[..until].iter().flat_map(|call| &call.meets);
+    let last = meets.filter(|meet| is_met(meet.with)).max_by_key(|meet| {
+        let which = match meet.with {
+            With::Group(_) => 0,
+            With::Rank(_) => 1,
+            With::All => 2,
+        };
+        (meet.at, meet.left.is_none(), which)
+    });
+    let last = last.expect("all meet in the start-up");
+    let mut times = Times::new();
+    let met = &calls[last.at];
+    let left = last.left.unwrap_or(met.leave).min(met.leave);
+    let later = ((met.leave - left) as i64).min(met.inside());
+    *times.entry(("call", met.line, 0)).or_default() += later;
+    for at in last.at + 1..=until {
+        let (before, call) = (&calls[at - 1], &calls[at]);
+        let gap = ("computation", before.line, call.line);
+        *times.entry(gap).or_default() += (call.enter - before.leave) as i64;
+        if at < until {
+            *times.entry(("call", call.line, 0)).or_default() += call.inside();
+        }
+    }
+    times.retain(|_, time| *time > 0);
+    Since {
+        times,
+        after: last.at + 1..until,
+    }
+}
+
+/// The activities before a call, in the order in which they ended last.
+fn ended(calls: &[Done], until: usize) -> Vec<Key> {
+    let mut order: Vec<Key> = Vec::new();
+    let mut end = |key: Key| {
+        order.retain(|other| *other != key);
+        order.push(key);
+    };
+    for at in 0..=until {
+        if at > 0 && calls[at].enter > calls[at - 1].leave {
+            end(("computation", calls[at - 1].line, calls[at].line));
+        }
+        if at < until {
+            end(("call", calls[at].line, 0));
+        }
+    }
+    order
+}
+
+/// Waits that are compared with the late one as one: by the late call, and the place of the waiting
+/// calls.
+type Team<'m> = Vec<(At, usize, &'m Wait)>;
+
+fn teams(machine: &Machine) -> Vec<Team<'_>> {
+    let mut teams: BTreeMap<_, Team<'_>> = BTreeMap::new();
+    for (rank, calls) in machine.done.iter().enumerate() {
+        for (at, call) in calls.iter().enumerate() {
+            for (number, wait) in call.waits.iter().enumerate() {
+                let alone = match call.team {
+                    Some(_) => None,
+                    None => Some((rank, at, number)),
+                };
+                let key = (wait.late, wait.pattern, call.line, alone);
+                teams
+                    .entry(key)
+                    .or_default()
+                    .push(((rank, at), number, wait));
+            }
+        }
+    }
+    teams.into_values().collect()
+}
+
+/// How much longer the late one of a team did something than the others, and its waits.
+fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At, usize)>) {
+    let &((first, at), _, wait) = &team[0];
+    let (late, call) = wait.late;
+    let (of_late, for_all) = match machine.done[first][at].team {
+        Some((group, true)) => (Whom::Group(group), Some(Whom::Group(group))),
+        Some((group, false)) => (Whom::Group(group), None),
+        None => (Whom::Rank(first), None),
+    };
+    let is_stretch = |key: &Key| as_whole || key.0 == "computation";
+    let sum = |times: &Times| -> i64 {
+        let stretches = times.iter().filter(|(key, _)| is_stretch(key));
+        stretches.map(|(_, time)| time).sum()
+    };
+    let (mut means, mut all) = (Times::new(), 0);
+    for &((rank, at), ..) in team {
+        let own = since(machine, rank, for_all.unwrap_or(Whom::Rank(late)), at);
+        all += sum(&own.times);
+        for (key, time) in own.times {
+            *means.entry(key).or_default() += time;
+        }
+    }
+    let count = team.len() as i64;
+    means.values_mut().for_each(|time| *time /= count);
+    let own = since(machine, late, of_late, call);
+    let mut excess = own.times.clone();
+    for (key, time) in &mut excess {
+        *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
+    }
+    // What the others did elsewhere is set against what ended first.
+    let stretches = sum(&excess);
+    let mut elsewhere = stretches - (sum(&own.times) - all / count).clamp(0, stretches);
+    for key in ended(&machine.done[late], call) {
+        if let Some(time) = excess.get_mut(&key).filter(|_| is_stretch(&key)) {
+            let set = elsewhere.min(*time);
+            *time -= set;
+            elsewhere -= set;
+        }
+    }
+    let waits = own.after.flat_map(|at| {
+        let count = machine.done[late][at].waits.len();
+        (0..count).map(move |number| ((late, at), number))
+    });
+    (excess, waits.collect())
+}
+
+/// Direct and indirect costs by activity and rank, ns.
+pub fn costs(machine: &Machine, as_whole: bool) -> BTreeMap<(Key, usize), (f64, f64)> {
+    let mut teams = teams(machine);
+    // The late call of a wait lies before the waits of its rank that are put on it.
+    teams.sort_by_key(|team| {
+        let (rank, call) = team[0].2.late;
+        Reverse(machine.done[rank][call].enter)
+    });
+    let mut put: BTreeMap<(At, usize), f64> = BTreeMap::new();
+    let mut costs: BTreeMap<(Key, usize), (f64, f64)> = BTreeMap::new();
+    for team in teams {
+        let ((rank, at), _, wait) = team[0];
+        let (late, call) = wait.late;
+        let (excess, its_waits) = excess(machine, &team, as_whole);
+        let share = |wait: &(At, usize)| {
+            let ((rank, at), number) = *wait;
+            machine.done[rank][at].waits[number].share as f64
+        };
+        let more = excess.values().sum::<i64>() as f64;
+        let whole = more + its_waits.iter().map(share).sum::<f64>();
+        let waited = team.iter().map(|(.., wait)| wait.share).sum::<i64>() as f64;
+        let put_on = team
+            .iter()
+            .filter_map(|(at, number, _)| put.get(&(*at, *number)));
+        let carried: f64 = put_on.sum();
+        let latency = (
+            "latency",
+            machine.done[late][call].line,
+            machine.done[rank][at].line,
+        );
+        let direct = waited.min(whole * team.len() as f64);
+        costs.entry((latency, late)).or_default().0 += waited - direct;
+        if whole == 0.0 {
+            costs.entry((latency, late)).or_default().1 += carried;
+            continue;
+        }
+        for (key, time) in excess {
+            let cost = costs.entry((key, late)).or_default();
+            cost.0 += direct * time as f64 / whole;
+            cost.1 += carried * time as f64 / whole;
+        }
+        for wait in its_waits {
+            *put.entry(wait).or_default() += (direct + carried) * share(&wait) / whole;
+        }
+    }
+    costs.retain(|_, (direct, indirect)| *direct + *indirect > 0.0);
+    costs
+}
+
+/// The critical path: ns by activity, and by rank.
+pub fn path(machine: &Machine) -> (Times, BTreeMap<usize, i64>) {
+    let done = &machine.done;
+    let ends = done.iter().map(|calls| calls.last().expect("a call").enter);
+    let last = ends.enumerate();
+    let last = last.max_by_key(|(rank, end)| (*end, Reverse(*rank)));
+    let (mut rank, mut until) = last.expect("a rank");
+    let (mut times, mut ranks) = (Times::new(), BTreeMap::new());
+    loop {
+        let calls = &done[rank];
+        let wait = calls.iter().rev().find_map(|call| {
+            let before = call.waits.iter().filter(|_| call.enter < until);
+            let late = before.map(|wait| (wait.late.0, done[wait.late.0][wait.late.1].enter));
+            late.max_by_key(|(_, time)| *time)
+        });
+        let (next, from) = wait.unwrap_or((rank, 0));
+        let mut add = |key: Key, begin: u64, end: u64| {
+            let (begin, end) = (begin.max(from), end.min(until));
+            if begin < end {
+                *times.entry(key).or_default() += (end - begin) as i64;
+                *ranks.entry(rank).or_default() += (end - begin) as i64;
+            }
+        };
+        for (at, call) in calls.iter().enumerate() {
+            add(("call", call.line, 0), call.enter, call.leave);
+            if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
+                let key = ("computation", before.line, call.line);
+                add(key, before.leave, call.enter);
+            }
+        }
+        if wait.is_none() {
+            return (times, ranks);
+        }
+        (rank, until) = (next, from);
+    }
+}
+
+/// ns of all ranks in activities of the path, at most as long each as on the path.
+pub fn on_path(machine: &Machine, path: &Times) -> i64 {
+    let own = machine.done.iter().map(|calls| {
+        let mut times = Times::new();
+        for (at, call) in calls.iter().enumerate() {
+            *times.entry(("call", call.line, 0)).or_default() += call.inside();
+            if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
+                let gap = (call.enter - before.leave) as i64;
+                *times
+                    .entry(("computation", before.line, call.line))
+                    .or_default() += gap;
+            }
+        }
+        let times = times.into_iter();
+        let least = times.map(|(key, time)| time.min(path.get(&key).copied().unwrap_or(0)));
+        least.sum::<i64>()
+    });
+    own.sum()
+}

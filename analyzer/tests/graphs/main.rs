@@ -1,0 +1,140 @@
+//! Random programs against a direct implementation of the definitions, on one, two and three agents.
+
+mod definition;
+mod program;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_report::{Report, RootSite};
+use proptest::prelude::*;
+
+use crate::definition::{Key, costs, on_path, path};
+use crate::program::{Machine, Step, run, steps};
+
+fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
+    let known = ["computation", "io", "call", "latency"];
+    let known = known.into_iter().find(|name| *name == activity);
+    let until = until.map_or(0, |until| until.location.line);
+    (known.expect("an activity"), line, until)
+}
+
+fn ns(seconds: f64) -> f64 {
+    seconds * 1e9
+}
+
+/// Fails unless the numbers are those of the definition, up to rounding.
+fn near(found: f64, expected: f64, what: impl std::fmt::Debug) -> Result<(), TestCaseError> {
+    let limit = 8.0 + 1e-8 * expected;
+    prop_assert!(
+        (ns(found) - expected).abs() < limit,
+        "{what:?}: {} for {expected}",
+        ns(found)
+    );
+    Ok(())
+}
+
+fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(), TestCaseError> {
+    let expected = costs(machine, as_whole);
+    let mut sums: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
+    for ((key, _), cost) in &expected {
+        let sum = sums.entry(*key).or_default();
+        *sum = (sum.0 + cost.0, sum.1 + cost.1);
+    }
+    let roots = report.root_causes.as_ref().expect("root causes");
+    // Root causes below 0.01 % of all time are not listed.
+    let limit = ns(1e-4 * report.sums().wall_s) + 16.0;
+    let mut listed = 0.0;
+    for root in roots {
+        let key = key(&root.activity, root.location.line, root.until.as_ref());
+        listed += ns(root.severity_s);
+        let (direct, indirect) = sums.remove(&key).unwrap_or_default();
+        near(root.direct_s, direct, (key, "direct"))?;
+        near(root.indirect_s, indirect, (key, "indirect"))?;
+        for share in &root.ranks {
+            let own = expected.get(&(key, share.rank as usize));
+            let own = own.map_or(0.0, |(direct, indirect)| direct + indirect);
+            near(share.severity_s, own, (key, share.rank))?;
+        }
+    }
+    for (key, (direct, indirect)) in sums {
+        prop_assert!(
+            direct + indirect <= limit,
+            "{key:?} is missing: {direct} {indirect}"
+        );
+    }
+    let done = machine.done.iter().flatten();
+    let waiting = done.map(|call| call.waited()).sum::<i64>() as f64;
+    near(report.sums().wait_s, waiting, "all waiting")?;
+    let untraced = ns(report.untraced_s.expect("known"));
+    prop_assert!(untraced < 64.0, "untraced: {untraced}");
+    let unlisted = ns(report.unlisted_s.expect("known"));
+    near(
+        (listed + unlisted + untraced) * 1e-9,
+        waiting,
+        "the sum of root causes",
+    )
+}
+
+fn check_path(machine: &Machine, report: &Report) -> Result<(), TestCaseError> {
+    let found = report.critical_path.as_ref().expect("a path");
+    let (times, ranks) = path(machine);
+    let length: i64 = times.values().sum();
+    near(found.length_s, length as f64, "the length")?;
+    near(
+        found.activities_s,
+        on_path(machine, &times) as f64,
+        "the activities",
+    )?;
+    let mut left = ranks;
+    for part in &found.ranks {
+        let time = left.remove(&(part.rank as usize)).unwrap_or(0);
+        near(part.seconds, time as f64, ("rank", part.rank))?;
+    }
+    prop_assert!(left.is_empty(), "{left:?}");
+    let mut left = times;
+    for row in &found.profile {
+        let key = key(&row.kind, row.location.line, row.until.as_ref());
+        near(row.seconds, left.remove(&key).unwrap_or(0) as f64, key)?;
+    }
+    // Smaller parts are not listed.
+    let is_small = |time: i64| (time as f64) < 1.1e-3 * length as f64;
+    prop_assert!(left.values().all(|&time| is_small(time)), "{left:?}");
+    let locations = machine.done.len() as f64 * found.length_s;
+    let sum = found.activities_s + found.imbalance_impact_s + found.non_critical_s;
+    prop_assert!(sum >= locations - 1e-8, "{sum} {locations}");
+    Ok(())
+}
+
+fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCaseError> {
+    let mut machine = run(count, steps, !charge_last);
+    let mut options = AnalyzeOptions {
+        charge_last,
+        ..AnalyzeOptions::default()
+    };
+    options.settings.all = true;
+    // Slabs of any size make no difference.
+    let records = [None, Some(3), Some(40)];
+    let calls = std::mem::take(&mut machine.calls);
+    let report = support::analyze_by_agents(calls, &options, records);
+    check_roots(&machine, &report, !charge_last)?;
+    check_path(&machine, &report)
+}
+
+fn programs() -> impl Strategy<Value = (usize, Vec<Step>)> {
+    (3..=6usize).prop_flat_map(|count| (Just(count), steps(count)))
+}
+
+proptest! {
+    #[test]
+    fn all_late_ones_share_the_blame((count, steps) in programs()) {
+        check(count, &steps, false)?;
+    }
+
+    #[test]
+    fn the_last_one_has_all_the_blame((count, steps) in programs()) {
+        check(count, &steps, true)?;
+    }
+}

@@ -1,0 +1,785 @@
+//! Random programs: what each rank did and when, whom it waited for, and the trace of it.
+
+use std::collections::VecDeque;
+
+use laggard_trace::calls::number::{self, *};
+use laggard_trace::{Communicator, Definition, Signature, WORLD, flags};
+use proptest::prelude::*;
+
+use crate::support::{Calls, collective, ranks, receive, send};
+
+/// A call of a rank: its place among that one's calls.
+pub type At = (usize, usize);
+
+/// A wait of a call.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// ns
+    pub share: i64,
+    pub late: At,
+    pub pattern: &'static str,
+}
+
+/// Whom a rank met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    All,
+    Group(usize),
+    Rank(usize),
+}
+
+/// That a rank met others.
+#[derive(Clone, Debug)]
+pub struct Meet {
+    pub with: With,
+    /// In which of its calls.
+    pub at: usize,
+    /// When the first of them left, ns; `None`: what counts is what the rank did after the call.
+    pub left: Option<u64>,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub line: u32,
+    pub enter: u64,
+    pub leave: u64,
+    pub waits: Vec<Wait>,
+    /// Whether it is a collective whose members wait for the same, and whether for all.
+    pub team: Option<(usize, bool)>,
+    /// The meetings that are known when it ends.
+    pub meets: Vec<Meet>,
+}
+
+impl Done {
+    pub fn waited(&self) -> i64 {
+        self.waits.iter().map(|wait| wait.share).sum()
+    }
+
+    /// ns in it, without its waiting.
+    pub fn inside(&self) -> i64 {
+        (self.leave - self.enter) as i64 - self.waited()
+    }
+}
+
+/// A collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Barrier,
+    Exchange,
+    /// The root has this place among the members.
+    Broadcast(usize),
+    Reduce(usize),
+    Scan,
+}
+
+/// How a rank completes requests.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    /// The oldest one.
+    Wait,
+    All,
+    /// The oldest one, in looks that last so many ns.
+    Look(u64),
+}
+
+/// What ranks do, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// A rank computes so many ns.
+    Compute(usize, u64),
+    /// One rank sends to another. A synchronous send waits for the receive.
+    Message { from: usize, to: usize, waits: bool },
+    /// The same, but one end posts it, or both do.
+    Post {
+        from: usize,
+        to: usize,
+        waits: bool,
+        ends: Ends,
+    },
+    /// Members of a group meet.
+    Collective {
+        group: usize,
+        kind: Kind,
+        posts: bool,
+    },
+    /// A rank completes what it has posted.
+    Complete(usize, How),
+}
+
+/// The ends of a message that are not blocking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    Send,
+    Receive,
+    Both,
+}
+
+/// Random steps.
+pub fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
+    let pair = move || {
+        let pair = (0..ranks, 1..ranks);
+        pair.prop_map(move |(from, by)| (from, (from + by) % ranks))
+    };
+    let compute =
+        (0..ranks, 100_000..10_000_000u64).prop_map(|(rank, time)| Step::Compute(rank, time));
+    let message =
+        (pair(), any::<bool>()).prop_map(|((from, to), waits)| Step::Message { from, to, waits });
+    let ends = prop_oneof![Just(Ends::Send), Just(Ends::Receive), Just(Ends::Both)];
+    let post = (pair(), any::<bool>(), ends).prop_map(|((from, to), waits, ends)| Step::Post {
+        from,
+        to,
+        waits,
+        ends,
+    });
+    let kind = prop_oneof![
+        3 => Just(Kind::Barrier),
+        3 => Just(Kind::Exchange),
+        1 => (0..ranks).prop_map(Kind::Broadcast),
+        1 => (0..ranks).prop_map(Kind::Reduce),
+        1 => Just(Kind::Scan),
+    ];
+    let collective = (0..3usize, kind, any::<bool>())
+        .prop_map(|(group, kind, posts)| Step::Collective { group, kind, posts });
+    let how = prop_oneof![
+        Just(How::Wait),
+        Just(How::All),
+        (50_000..200_000u64).prop_map(How::Look),
+    ];
+    let complete = (0..ranks, how).prop_map(|(rank, how)| Step::Complete(rank, how));
+    let step = prop_oneof![
+        6 => compute,
+        3 => message,
+        2 => post,
+        3 => collective,
+        3 => complete,
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// Who comes to a collective, or to a message: when, and in which call.
+#[derive(Clone, Copy, Debug)]
+struct Party {
+    enter: u64,
+    at: At,
+}
+
+/// What a request needs.
+#[derive(Clone, Debug)]
+enum Needs {
+    /// The other end of a message: a sender, or a receiver, without which it may be complete.
+    Sender(Party),
+    Receiver {
+        party: Party,
+        waits: bool,
+    },
+    /// Members of a collective.
+    Members {
+        group: usize,
+        kind: Kind,
+        /// The place of this one among the members.
+        local: usize,
+        all: Vec<Party>,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Request {
+    post: u64,
+    /// The call that posted it.
+    at: usize,
+    needs: Needs,
+}
+
+/// The ranks of a program.
+pub struct Machine {
+    pub calls: Vec<Calls>,
+    pub done: Vec<Vec<Done>>,
+    /// Members of the groups: all, all but the last, and the second with the last.
+    pub groups: Vec<Vec<usize>>,
+    /// Whether late members share the blame.
+    shares: bool,
+    now: Vec<u64>,
+    requests: Vec<VecDeque<Request>>,
+}
+
+/// Lines stand for kinds of calls. Ranks share some of them.
+fn line(base: u32, rank: usize) -> u32 {
+    base + rank as u32 % 2
+}
+
+fn group_id(group: usize) -> u64 {
+    match group {
+        0 => WORLD,
+        other => 100 + other as u64,
+    }
+}
+
+/// Runs the steps.
+pub fn run(count: usize, steps: &[Step], shares: bool) -> Machine {
+    let mut machine = Machine {
+        calls: ranks(count as u32),
+        done: vec![Vec::new(); count],
+        groups: vec![
+            (0..count).collect(),
+            (0..count - 1).collect(),
+            vec![1, count - 1],
+        ],
+        shares,
+        now: vec![0; count],
+        requests: vec![VecDeque::new(); count],
+    };
+    machine.begin();
+    steps.iter().for_each(|step| machine.step(step));
+    (0..count).for_each(|rank| machine.complete(rank, How::All));
+    machine.collective(0, Kind::Barrier, true);
+    machine
+}
+
+impl Machine {
+    fn begin(&mut self) {
+        for rank in 0..self.calls.len() {
+            for group in 1..self.groups.len() {
+                let members = &self.groups[group];
+                let Some(local) = members.iter().position(|&member| member == rank) else {
+                    continue;
+                };
+                let all = members.iter().map(|&member| member as u32);
+                let communicator = Communicator {
+                    id: group_id(group),
+                    size: members.len() as u32,
+                    local_rank: local as u32,
+                    members: if local == 0 {
+                        all.collect()
+                    } else {
+                        Vec::new()
+                    },
+                    ..Communicator::default()
+                };
+                self.calls[rank].define(Definition::Communicator(communicator));
+            }
+            let init = Signature {
+                operation: MPI_Init,
+                ..Signature::default()
+            };
+            self.calls[rank].call(1, init, 0, 1_000);
+            self.now[rank] = 1_000;
+            self.note(rank, 1, (0, 1_000), Vec::new());
+            self.met(rank, With::All, 0, Some(1_000));
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Compute(rank, time) => self.now[rank] += time,
+            Step::Message { from, to, waits } => self.message(from, to, waits, None),
+            Step::Post {
+                from,
+                to,
+                waits,
+                ends,
+            } => self.message(from, to, waits, Some(ends)),
+            Step::Collective { group, kind, posts } => {
+                let members = self.groups[group].len();
+                let kind = match kind {
+                    Kind::Broadcast(root) => Kind::Broadcast(root % members),
+                    Kind::Reduce(root) => Kind::Reduce(root % members),
+                    other => other,
+                };
+                match posts {
+                    true => self.start(group, kind),
+                    false => self.collective(group, kind, false),
+                }
+            }
+            Step::Complete(rank, how) => self.complete(rank, how),
+        }
+    }
+
+    /// Notes a call; returns its place.
+    fn note(&mut self, rank: usize, line: u32, at: (u64, u64), waits: Vec<Wait>) -> usize {
+        self.done[rank].push(Done {
+            line,
+            enter: at.0,
+            leave: at.1,
+            waits,
+            team: None,
+            meets: Vec::new(),
+        });
+        self.now[rank] = at.1;
+        self.done[rank].len() - 1
+    }
+
+    /// A rank met others in its last call, or, as that one tells, in an earlier one.
+    fn met(&mut self, rank: usize, with: With, at: usize, left: Option<u64>) {
+        let last = self.done[rank].last_mut().expect("a call");
+        last.meets.push(Meet { with, at, left });
+    }
+
+    /// The two of a wait met: one in its last call, where it may have looked last at some time, the
+    /// other in the late one.
+    fn met_late(&mut self, rank: usize, late: At, look: Option<u64>) {
+        let at = self.done[rank].len() - 1;
+        let left = self.left(rank, late);
+        let own = look.map_or(left, |end| left.min(end));
+        self.met(rank, With::Rank(late.0), at, Some(own));
+        self.met_by(rank, late, left);
+    }
+
+    /// A late one met who waited.
+    fn met_by(&mut self, rank: usize, late: At, left: u64) {
+        self.done[late.0][late.1].meets.push(Meet {
+            with: With::Rank(rank),
+            at: late.1,
+            left: Some(left),
+        });
+    }
+
+    /// When the first one left of the last call of a rank and the late one for it.
+    fn left(&self, rank: usize, late: At) -> u64 {
+        let own = self.done[rank].last().expect("a call");
+        own.leave.min(self.done[late.0][late.1].leave)
+    }
+
+    fn message(&mut self, from: usize, to: usize, waits: bool, ends: Option<Ends>) {
+        let posts_send = matches!(ends, Some(Ends::Send | Ends::Both));
+        let posts_receive = matches!(ends, Some(Ends::Receive | Ends::Both));
+        let (sent, posted) = (self.now[from] + 10, self.now[to] + 10);
+        let sender = Party {
+            enter: sent,
+            at: (from, self.done[from].len()),
+        };
+        let receiver = Party {
+            enter: posted,
+            at: (to, self.done[to].len()),
+        };
+        let left = match (posts_send, waits) {
+            (true, _) => sent + 5,
+            (false, true) => sent.max(posted) + 30,
+            (false, false) => sent + 50,
+        };
+        let got = match posts_receive {
+            true => posted + 5,
+            false => sent.max(posted) + 70,
+        };
+        let (operation, base) = match (posts_send, waits) {
+            (false, false) => (MPI_Send, 10),
+            (false, true) => (MPI_Ssend, 12),
+            (true, false) => (MPI_Isend, 14),
+            (true, true) => (MPI_Issend, 16),
+        };
+        let mut signature = send(operation, to as i32, 0);
+        signature.flags |= if posts_send { flags::POSTS } else { 0 };
+        let sends = line(base, from);
+        self.calls[from].call(sends, signature, sent, left);
+        let (operation, base) = match posts_receive {
+            false => (MPI_Recv, 20),
+            true => (MPI_Irecv, 22),
+        };
+        let mut signature = receive(operation, from as i32, 0);
+        signature.flags |= if posts_receive { flags::POSTS } else { 0 };
+        let receives = line(base, to);
+        self.calls[to].call(receives, signature, posted, got);
+        let at = self.note(from, sends, (sent, left), Vec::new());
+        if posts_send {
+            let post = self.calls[from].posts() - 1;
+            let needs = Needs::Receiver {
+                party: receiver,
+                waits,
+            };
+            self.requests[from].push_back(Request { post, at, needs });
+        }
+        let at = self.note(to, receives, (posted, got), Vec::new());
+        if posts_receive {
+            let post = self.calls[to].posts() - 1;
+            let needs = Needs::Sender(sender);
+            self.requests[to].push_back(Request { post, at, needs });
+        }
+        if !posts_send {
+            let share = late_receiver((sent, left), posted);
+            self.wait_for(from, (share, receiver.at), "late_receiver");
+        }
+        if !posts_receive {
+            let share = late_sender((posted, got), sent);
+            self.wait_for(to, (share, sender.at), "late_sender");
+        }
+    }
+
+    /// The last call of a rank waited for another one.
+    fn wait_for(&mut self, rank: usize, (share, late): (i64, At), pattern: &'static str) {
+        if share == 0 {
+            return;
+        }
+        let own = self.done[rank].last_mut().expect("a call");
+        own.waits.push(Wait {
+            share,
+            late,
+            pattern,
+        });
+        self.met_late(rank, late, None);
+    }
+
+    /// A blocking collective; the last one if the run `ends`.
+    fn collective(&mut self, group: usize, kind: Kind, ends: bool) {
+        let members = self.groups[group].clone();
+        let all: Vec<Party> = members
+            .iter()
+            .map(|&rank| Party {
+                enter: self.now[rank] + 10,
+                at: (rank, self.done[rank].len()),
+            })
+            .collect();
+        let leaves: Vec<u64> = (0..all.len())
+            .map(|local| {
+                let complete = needed(kind, local, all.len());
+                let complete = complete.map(|other| all[other].enter).max().unwrap_or(0);
+                complete.max(all[local].enter) + 20 + 7 * local as u64
+            })
+            .collect();
+        let first = *leaves.iter().min().expect("a member");
+        let (operation, base) = operation(kind, false);
+        let mut is_late = vec![false; all.len()];
+        for (local, &rank) in members.iter().enumerate() {
+            let line = if ends { 90 } else { line(base, rank) };
+            let operation = if ends { MPI_Finalize } else { operation };
+            let times = (all[local].enter, leaves[local]);
+            let waits = losses(kind, local, &all, times, self.shares);
+            for wait in &waits {
+                let late = all.iter().position(|party| party.at == wait.late);
+                is_late[late.expect("a member")] = true;
+            }
+            let signature = self.signature(operation, group, kind);
+            self.calls[rank].call(line, signature, times.0, times.1);
+            let at = self.note(rank, line, times, waits);
+            let is_alike = needs_all(kind) || matches!(kind, Kind::Broadcast(_));
+            self.done[rank][at].team =
+                Some((group, needs_all(kind))).filter(|_| self.shares && is_alike);
+        }
+        for (local, &rank) in members.iter().enumerate() {
+            let at = self.done[rank].len() - 1;
+            let waits = self.done[rank][at].waits.clone();
+            if needs_all(kind) {
+                // Who neither waits nor is waited for does not learn who left first.
+                let knows = !waits.is_empty() || is_late[local];
+                let left = if knows { first } else { leaves[local] };
+                self.met(rank, self.with(group), at, Some(left));
+                continue;
+            }
+            let is_broadcast = matches!(kind, Kind::Broadcast(_));
+            for late in waits.iter().map(|wait| wait.late) {
+                self.met(rank, With::Rank(late.0), at, Some(first));
+                if !(is_broadcast && self.shares) {
+                    self.met_by(rank, late, first);
+                }
+            }
+            // The root of a broadcast for which somebody waits has met all.
+            if is_broadcast && self.shares && is_late[local] {
+                self.met(rank, With::Group(group), at, Some(first));
+            }
+        }
+    }
+
+    fn with(&self, group: usize) -> With {
+        match self.groups[group].len() == self.calls.len() {
+            true => With::All,
+            false => With::Group(group),
+        }
+    }
+
+    fn signature(&self, operation: u16, group: usize, kind: Kind) -> Signature {
+        let root = match kind {
+            Kind::Broadcast(root) | Kind::Reduce(root) => self.groups[group][root] as i32,
+            _ => 0,
+        };
+        Signature {
+            group: group_id(group),
+            ..collective(operation, root)
+        }
+    }
+
+    /// All members start a non-blocking collective.
+    fn start(&mut self, group: usize, kind: Kind) {
+        let members = self.groups[group].clone();
+        let (operation, base) = operation(kind, true);
+        let mut all = Vec::new();
+        for &rank in &members {
+            let enter = self.now[rank] + 10;
+            let line = line(base, rank);
+            let mut signature = self.signature(operation, group, kind);
+            signature.flags |= flags::POSTS;
+            self.calls[rank].call(line, signature, enter, enter + 5);
+            let at = self.note(rank, line, (enter, enter + 5), Vec::new());
+            all.push(Party {
+                enter,
+                at: (rank, at),
+            });
+        }
+        for (local, &rank) in members.iter().enumerate() {
+            self.requests[rank].push_back(Request {
+                post: self.calls[rank].posts() - 1,
+                at: all[local].at.1,
+                needs: Needs::Members {
+                    group,
+                    kind,
+                    local,
+                    all: all.clone(),
+                },
+            });
+        }
+    }
+
+    fn complete(&mut self, rank: usize, how: How) {
+        let count = match how {
+            How::All => self.requests[rank].len(),
+            _ => self.requests[rank].len().min(1),
+        };
+        if count == 0 {
+            return;
+        }
+        let requests: Vec<Request> = self.requests[rank].drain(..count).collect();
+        let enter = self.now[rank] + 10;
+        let ready = requests.iter().map(Request::ready).max().unwrap_or(0);
+        match how {
+            How::Look(each) if ready > enter && requests[0].latecomers(enter) == 1 => {
+                self.look(rank, &requests[0], (enter, ready), each);
+            }
+            // Whether it is complete at once, or several are late, it just waits.
+            _ => {
+                let line = line(70, rank);
+                let posts = requests.iter().map(|request| (request.post, None));
+                let times = (enter, enter.max(ready) + 25);
+                self.calls[rank].waitall(line, &posts.collect::<Vec<_>>(), times.0, times.1);
+                self.completed(rank, line, times, &requests, None);
+            }
+        }
+    }
+
+    /// Looks until a request is complete.
+    fn look(&mut self, rank: usize, request: &Request, (enter, ready): (u64, u64), each: u64) {
+        let line = line(74, rank);
+        let looks = (ready - enter).div_ceil(each);
+        let found = enter + looks * each;
+        self.calls[rank].looks(line, number::MPI_Test, enter, found, each);
+        self.calls[rank].test(line, &[request.post], found, found + each);
+        let times = (enter, found + each);
+        // The look during which it was complete: the others met there.
+        let end = if ready == found { found + each } else { found };
+        self.completed(rank, line, times, std::slice::from_ref(request), Some(end));
+    }
+
+    /// A call completed requests, and may have waited for one of them: with looks, until the one
+    /// that had this end.
+    fn completed(
+        &mut self,
+        rank: usize,
+        line: u32,
+        times: (u64, u64),
+        requests: &[Request],
+        look: Option<u64>,
+    ) {
+        let waits = self.worst(times, requests);
+        let at = self.note(rank, line, times, waits.clone());
+        for wait in &waits {
+            self.met_late(rank, wait.late, look);
+        }
+        let last = waits.iter().map(|wait| self.left(rank, wait.late)).max();
+        let last = last.map(|left| look.map_or(left, |end| left.min(end)));
+        for request in requests {
+            let Needs::Members { group, kind, .. } = request.needs else {
+                continue;
+            };
+            if needs_all(kind) {
+                let with = self.with(group);
+                match last {
+                    Some(left) => self.met(rank, with, at, Some(left)),
+                    None => self.met(rank, with, request.at, None),
+                }
+            }
+        }
+    }
+
+    /// A call that completes several is charged with the worst.
+    fn worst(&self, times: (u64, u64), requests: &[Request]) -> Vec<Wait> {
+        let (mut sender, mut receiver, mut members) = (None, None, Vec::new());
+        for request in requests {
+            let one = |share, party: &Party, pattern| Wait {
+                share,
+                late: party.at,
+                pattern,
+            };
+            match &request.needs {
+                Needs::Sender(party) => {
+                    let wait = one(late_sender(times, party.enter), party, "late_sender");
+                    let is_worse = |other: &Wait| wait.share > other.share;
+                    if wait.share > 0 && sender.as_ref().is_none_or(is_worse) {
+                        sender = Some(wait);
+                    }
+                }
+                Needs::Receiver { party, .. } => {
+                    let wait = one(late_receiver(times, party.enter), party, "late_receiver");
+                    let key = |wait: &Wait| (wait.share, std::cmp::Reverse(wait.late.0));
+                    let is_worse = |other: &Wait| key(&wait) > key(other);
+                    if wait.share > 0 && receiver.as_ref().is_none_or(is_worse) {
+                        receiver = Some(wait);
+                    }
+                }
+                Needs::Members {
+                    kind, local, all, ..
+                } => {
+                    let own = losses(*kind, *local, all, times, self.shares);
+                    let key = |waits: &[Wait]| {
+                        let sum: i64 = waits.iter().map(|wait| wait.share).sum();
+                        let first = waits.first().map(|wait| wait.late.0);
+                        (sum, std::cmp::Reverse(first))
+                    };
+                    if !own.is_empty() && (members.is_empty() || key(&own) > key(&members)) {
+                        members = own;
+                    }
+                }
+            }
+        }
+        let message: Option<Wait> = sender.or(receiver);
+        let most = message.as_ref().map_or(0, |wait| wait.share);
+        let sum: i64 = members.iter().map(|wait| wait.share).sum();
+        match sum > most {
+            true => members,
+            false => message.into_iter().collect(),
+        }
+    }
+}
+
+impl Request {
+    /// When it is complete.
+    fn ready(&self) -> u64 {
+        match &self.needs {
+            Needs::Sender(party) => party.enter,
+            Needs::Receiver { party, waits } => match waits {
+                true => party.enter,
+                false => 0,
+            },
+            Needs::Members {
+                kind, local, all, ..
+            } => {
+                let needed = needed(*kind, *local, all.len());
+                needed.map(|other| all[other].enter).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// How many come after a moment.
+    fn latecomers(&self, moment: u64) -> usize {
+        match &self.needs {
+            Needs::Members {
+                kind, local, all, ..
+            } => {
+                let needed = needed(*kind, *local, all.len());
+                needed.filter(|&other| all[other].enter > moment).count()
+            }
+            _ => 1,
+        }
+    }
+}
+
+fn operation(kind: Kind, posts: bool) -> (u16, u32) {
+    match (kind, posts) {
+        (Kind::Barrier, false) => (MPI_Barrier, 40),
+        (Kind::Exchange, false) => (MPI_Allreduce, 42),
+        (Kind::Broadcast(_), false) => (MPI_Bcast, 44),
+        (Kind::Reduce(_), false) => (MPI_Reduce, 46),
+        (Kind::Scan, false) => (MPI_Scan, 48),
+        (Kind::Barrier, true) => (MPI_Ibarrier, 50),
+        (Kind::Exchange, true) => (MPI_Iallreduce, 52),
+        (Kind::Broadcast(_), true) => (MPI_Ibcast, 54),
+        (Kind::Reduce(_), true) => (MPI_Ireduce, 56),
+        (Kind::Scan, true) => (MPI_Iscan, 58),
+    }
+}
+
+fn needs_all(kind: Kind) -> bool {
+    matches!(kind, Kind::Barrier | Kind::Exchange)
+}
+
+/// The members whom one needs, by place.
+fn needed(kind: Kind, local: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).filter(move |&other| {
+        other != local
+            && match kind {
+                Kind::Barrier | Kind::Exchange => true,
+                Kind::Broadcast(root) => other == root,
+                Kind::Reduce(root) => local == root,
+                Kind::Scan => other < local,
+            }
+    })
+}
+
+/// What a member waits for the others between two moments.
+fn losses(
+    kind: Kind,
+    local: usize,
+    all: &[Party],
+    (enter, leave): (u64, u64),
+    shares: bool,
+) -> Vec<Wait> {
+    let mut late: Vec<Party> = needed(kind, local, all.len())
+        .map(|other| all[other])
+        .collect();
+    late.sort_by_key(|party| (party.enter, std::cmp::Reverse(party.at.0)));
+    let (Some(first), Some(last)) = (late.first().copied(), late.last().copied()) else {
+        return Vec::new();
+    };
+    let until = last.enter.min(leave);
+    let between = |from: u64, until: u64, pattern| {
+        let mut late: Vec<Party> = late.iter().copied().filter(|p| p.enter > from).collect();
+        if !shares && !late.is_empty() {
+            late = vec![last];
+        }
+        divided(&late, from, until, pattern)
+    };
+    match kind {
+        Kind::Reduce(_) => {
+            let middle = first.enter.clamp(enter, leave);
+            let mut waits = match shares {
+                true => between(enter, middle, "early_reduce"),
+                false => divided(&[first], enter, middle, "early_reduce"),
+            };
+            waits.extend(between(middle, until, "late_reduce_contribution"));
+            waits
+        }
+        _ => between(enter, until, "wait"),
+    }
+}
+
+/// Divides time among those that are missing, who are given in the order of their coming.
+fn divided(late: &[Party], from: u64, until: u64, pattern: &'static str) -> Vec<Wait> {
+    let mut waits: Vec<Wait> = late
+        .iter()
+        .map(|party| Wait {
+            share: 0,
+            late: party.at,
+            pattern,
+        })
+        .collect();
+    let mut since = from;
+    for at in 0..late.len() {
+        let next = late[at].enter.min(until);
+        let time = next.saturating_sub(since) as i64;
+        let missing = (late.len() - at) as i64;
+        waits[at..]
+            .iter_mut()
+            .for_each(|wait| wait.share += time / missing);
+        waits.last_mut().expect("it is missing").share += time % missing;
+        since = since.max(next);
+    }
+    waits.retain(|wait| wait.share > 0);
+    waits
+}
+
+fn late_sender((enter, leave): (u64, u64), sent: u64) -> i64 {
+    sent.min(leave).saturating_sub(enter) as i64
+}
+
+fn late_receiver((enter, leave): (u64, u64), posted: u64) -> i64 {
+    match leave > posted {
+        true => posted.saturating_sub(enter) as i64,
+        false => 0,
+    }
+}
