@@ -15,7 +15,7 @@ use crate::definition::{Key, costs, on_path, path};
 use crate::program::{Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
-    let known = ["computation", "io", "call", "latency"];
+    let known = ["computation", "io", "call", "latency", "several"];
     let known = known.into_iter().find(|name| *name == activity);
     let until = until.map_or(0, |until| until.location.line);
     (known.expect("an activity"), line, until)

@@ -174,6 +174,10 @@ impl Effects {
                 let call = Sites::new(events, &root.operation, &root.location);
                 effect.calls.push(LongCall::new(call, members));
             }
+            "several" => bail!(
+                "{}: nobody knows what so many ranks did; ask about a root cause of known ranks",
+                root.id
+            ),
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }
         Ok(())

@@ -41,7 +41,7 @@ use crate::input::open::Opened;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Kind, Shared, Site, site};
 use crate::roots::along::Along;
-use crate::roots::carry::{Carrier, rank_bit};
+use crate::roots::carry::{Carrier, Several, rank_bit};
 use crate::roots::excess::Other;
 use crate::roots::impact::CriticalPath;
 use crate::roots::load::{Load, Sent};
@@ -51,8 +51,8 @@ use crate::roots::sums::{Loaded, Roots, Victim};
 use crate::roots::walk::{Late, Walked, Walker};
 use crate::waits::links::Links;
 use crate::wire::links::{
-    Blame, Jump, Kept, Leaving, Link, More, Passing, Side, Source, Spending, Spent, Telling, Told,
-    Wait,
+    Blame, Jump, Kept, Leaving, Link, More, Passing, SEVERAL, Side, Source, Spending, Spent,
+    Telling, Told, Wait,
 };
 use crate::wire::parcels::{Parcel, exchange};
 
@@ -88,6 +88,8 @@ struct Sweep<'s> {
     members: Members,
     shared: Shared,
     victims: Interner<Victim>,
+    /// Kinds of waits for more than are known.
+    several: Interner<Several>,
     /// Waits for nobody that is known, by pattern, ns.
     untraced: FxHashMap<u16, u128>,
     load: Load,
@@ -138,6 +140,7 @@ impl Search<'_> {
             names,
             members,
             victims,
+            several,
             untraced,
             mut load,
             sets,
@@ -146,7 +149,7 @@ impl Search<'_> {
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
         let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
-        let mut carrier = Carrier::new(self.job, victims, !self.folds);
+        let mut carrier = Carrier::new(self.job, victims, several.values, !self.folds);
         let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
         let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
@@ -337,6 +340,7 @@ impl<'s> Sweep<'s> {
             members,
             shared: Shared::default(),
             victims: Interner::default(),
+            several: Interner::default(),
             untraced: FxHashMap::default(),
         }
     }
@@ -394,11 +398,23 @@ impl<'s> Sweep<'s> {
         for (link, _) in links.iter().zip(&told).filter(|(_, told)| told.0 == NONE) {
             self.lose(link.pattern, link.share);
         }
+        self.lose_unfound(&links, &told);
         for (late, _) in whole.iter().zip(charged).filter(|(_, charged)| !charged) {
             let victim = self.victims.values[late.victim as usize];
             self.lose(victim.pattern, late.share);
         }
         kept
+    }
+
+    /// Waits for more than are known, of calls that were not found.
+    fn lose_unfound(&mut self, links: &[Link], told: &[(u32, u32)]) {
+        let waits = self.walkers.iter().flat_map(|walker| &walker.waits);
+        let unfound = waits.filter(|(_, side, _)| side.count == NONE);
+        let places = unfound.map(|(_, side, _)| side.index as usize);
+        let places: Vec<usize> = places.filter(|&at| told[at].0 == SEVERAL).collect();
+        for at in places {
+            self.lose(links[at].pattern, links[at].share);
+        }
     }
 
     /// Nobody is charged with a wait.
@@ -458,6 +474,23 @@ impl<'s> Sweep<'s> {
         let told = links.iter().zip(lane_of).map(|(link, &lane)| {
             let agent = match link.late_rank {
                 NONE => None,
+                SEVERAL => {
+                    let walker = &mut self.walkers[lane as usize];
+                    let call = site(walker.thread, link.signature);
+                    let kind = Several {
+                        activity: walker.activities.number(Activity {
+                            kind: Kind::Several,
+                            begin: call,
+                            until: Site::default(),
+                        }),
+                        victim: self.victims.number(Victim {
+                            pattern: link.pattern,
+                            call,
+                        }),
+                        ranks: rank_bit(link.rank, ranks),
+                    };
+                    return (SEVERAL, self.several.number(kind));
+                }
                 rank => self.search.agent_of(rank),
             };
             let Some(agent) = agent else {
@@ -577,13 +610,13 @@ impl<'s> Sweep<'s> {
         let job = self.search.job;
         let me = job.agent();
         let mut out: Vec<Sides> = (0..job.agents()).map(|_| Sides::default()).collect();
-        for &(agent, index) in told.iter().filter(|(agent, _)| *agent != NONE) {
+        for &(agent, index) in told.iter().filter(|(agent, _)| *agent < SEVERAL) {
             out[agent as usize].expect(index);
         }
         for walker in &self.walkers {
             for (_, side, times) in &walker.waits {
                 let (agent, index) = told[side.index as usize];
-                if agent == NONE || side.count == NONE {
+                if agent >= SEVERAL || side.count == NONE {
                     continue;
                 }
                 let times = &walker.times[times.start as usize..times.end as usize];
