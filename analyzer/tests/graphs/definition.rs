@@ -96,7 +96,7 @@ fn teams(machine: &Machine) -> Vec<Team<'_>> {
                     Some(_) => None,
                     None => Some((rank, at, number)),
                 };
-                let key = (wait.late, wait.pattern, call.line, alone);
+                let key = (wait.late, call.line, alone);
                 teams
                     .entry(key)
                     .or_default()
@@ -153,20 +153,64 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At
     (excess, waits.collect())
 }
 
-/// Direct and indirect costs by activity and rank, ns.
-pub fn costs(machine: &Machine, as_whole: bool) -> BTreeMap<(Key, usize), (f64, f64)> {
-    let mut teams = teams(machine);
-    // The late call of a wait lies before the waits of its rank that are put on it.
-    teams.sort_by_key(|team| {
-        let (rank, call) = team[0].2.late;
-        Reverse(machine.done[rank][call].enter)
-    });
-    let mut put: BTreeMap<(At, usize), f64> = BTreeMap::new();
-    let mut costs: BTreeMap<(Key, usize), (f64, f64)> = BTreeMap::new();
-    for team in teams {
+/// Waits of a class, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Class {
+    pub direct: f64,
+    pub indirect: f64,
+    pub propagating: f64,
+    pub short: f64,
+    pub long: f64,
+}
+
+/// What root causes cost, ns.
+#[derive(Default)]
+pub struct Costs {
+    /// Direct and indirect ones, by activity and rank.
+    pub of: BTreeMap<(Key, usize), (f64, f64)>,
+    pub classes: BTreeMap<&'static str, Class>,
+}
+
+/// Costs of waits that others made, by the class of those.
+type Put = BTreeMap<&'static str, f64>;
+
+impl Costs {
+    /// The definition, wait by wait.
+    pub fn new(machine: &Machine, as_whole: bool) -> Costs {
+        let mut teams = teams(machine);
+        // The late call of a wait lies before the waits of its rank that are put on it.
+        teams.sort_by_key(|team| {
+            let (rank, call) = team[0].2.late;
+            Reverse(machine.done[rank][call].enter)
+        });
+        let mut put: BTreeMap<(At, usize), (Put, f64)> = BTreeMap::new();
+        let mut costs = Costs::default();
+        for team in teams {
+            costs.charge(machine, &team, as_whole, &mut put);
+        }
+        for (((rank, at), number), (_, most)) in put {
+            let wait = &machine.done[rank][at].waits[number];
+            let class = costs.classes.entry(wait.class).or_default();
+            class.propagating += most * wait.share as f64;
+        }
+        costs
+            .of
+            .retain(|_, (direct, indirect)| *direct + *indirect > 0.0);
+        costs
+    }
+
+    /// Charges the late one of a team. `put` has what is put on a wait, and the most that a ns of it
+    /// costs because of one other.
+    fn charge(
+        &mut self,
+        machine: &Machine,
+        team: &Team<'_>,
+        as_whole: bool,
+        put: &mut BTreeMap<(At, usize), (Put, f64)>,
+    ) {
         let ((rank, at), _, wait) = team[0];
         let (late, call) = wait.late;
-        let (excess, its_waits) = excess(machine, &team, as_whole);
+        let (excess, its_waits) = excess(machine, team, as_whole);
         let share = |wait: &(At, usize)| {
             let ((rank, at), number) = *wait;
             machine.done[rank][at].waits[number].share as f64
@@ -174,32 +218,47 @@ pub fn costs(machine: &Machine, as_whole: bool) -> BTreeMap<(Key, usize), (f64, 
         let more = excess.values().sum::<i64>() as f64;
         let whole = more + its_waits.iter().map(share).sum::<f64>();
         let waited = team.iter().map(|(.., wait)| wait.share).sum::<i64>() as f64;
-        let put_on = team
-            .iter()
-            .filter_map(|(at, number, _)| put.get(&(*at, *number)));
-        let carried: f64 = put_on.sum();
+        let mut carried = Put::new();
+        for (at, number, _) in team {
+            let of_wait = put.get(&(*at, *number)).into_iter();
+            for (class, amount) in of_wait.flat_map(|(put, _)| put) {
+                *carried.entry(class).or_default() += amount;
+            }
+        }
+        let all_carried: f64 = carried.values().sum();
         let latency = (
             "latency",
             machine.done[late][call].line,
             machine.done[rank][at].line,
         );
+        let latency = self.of.entry((latency, late)).or_default();
         let direct = waited.min(whole * team.len() as f64);
-        costs.entry((latency, late)).or_default().0 += waited - direct;
+        latency.0 += waited - direct;
+        let of_more = if whole == 0.0 { 1.0 } else { more / whole };
         if whole == 0.0 {
-            costs.entry((latency, late)).or_default().1 += carried;
-            continue;
+            latency.1 += all_carried;
         }
-        for (key, time) in excess {
-            let cost = costs.entry((key, late)).or_default();
+        let class = self.classes.entry(wait.class).or_default();
+        class.direct += waited - direct + direct * of_more;
+        class.indirect += direct * (1.0 - of_more);
+        class.short += direct * of_more;
+        for (class, amount) in &carried {
+            self.classes.entry(class).or_default().long += amount * of_more;
+        }
+        for (key, time) in excess.into_iter().filter(|_| whole > 0.0) {
+            let cost = self.of.entry((key, late)).or_default();
             cost.0 += direct * time as f64 / whole;
-            cost.1 += carried * time as f64 / whole;
+            cost.1 += all_carried * time as f64 / whole;
         }
-        for wait in its_waits {
-            *put.entry(wait).or_default() += (direct + carried) * share(&wait) / whole;
+        *carried.entry(wait.class).or_default() += direct;
+        for its in its_waits {
+            let (of_wait, most) = put.entry(its).or_default();
+            for (class, amount) in &carried {
+                *of_wait.entry(class).or_default() += amount * share(&its) / whole;
+            }
+            *most = most.max(direct / whole / team.len() as f64);
         }
     }
-    costs.retain(|_, (direct, indirect)| *direct + *indirect > 0.0);
-    costs
 }
 
 /// The critical path: ns by activity, and by rank.

@@ -11,7 +11,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_report::{Report, RootSite};
 use proptest::prelude::*;
 
-use crate::definition::{Key, costs, on_path, path};
+use crate::definition::{Costs, Key, on_path, path};
 use crate::program::{Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
@@ -37,9 +37,9 @@ fn near(found: f64, expected: f64, what: impl std::fmt::Debug) -> Result<(), Tes
 }
 
 fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(), TestCaseError> {
-    let expected = costs(machine, as_whole);
+    let Costs { of, classes } = Costs::new(machine, as_whole);
     let mut sums: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
-    for ((key, _), cost) in &expected {
+    for ((key, _), cost) in &of {
         let sum = sums.entry(*key).or_default();
         *sum = (sum.0 + cost.0, sum.1 + cost.1);
     }
@@ -54,7 +54,7 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
         near(root.direct_s, direct, (key, "direct"))?;
         near(root.indirect_s, indirect, (key, "indirect"))?;
         for share in &root.ranks {
-            let own = expected.get(&(key, share.rank as usize));
+            let own = of.get(&(key, share.rank as usize));
             let own = own.map_or(0.0, |(direct, indirect)| direct + indirect);
             near(share.severity_s, own, (key, share.rank))?;
         }
@@ -71,11 +71,24 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
     let untraced = ns(report.untraced_s.expect("known"));
     prop_assert!(untraced < 64.0, "untraced: {untraced}");
     let unlisted = ns(report.unlisted_s.expect("known"));
-    near(
-        (listed + unlisted + untraced) * 1e-9,
-        waiting,
-        "the sum of root causes",
-    )
+    // Each row is rounded.
+    let lost = waiting - (listed + unlisted + untraced);
+    let rows = 8.0 + roots.len() as f64;
+    prop_assert!(lost.abs() < rows + 1e-8 * waiting, "lost: {lost}");
+    for (name, class) in classes {
+        let found = report.wait_classes.get(name).copied().unwrap_or_default();
+        let costs = report.delay_costs.get(name).copied().unwrap_or_default();
+        near(found.direct_s, class.direct, (name, "direct"))?;
+        near(found.indirect_s, class.indirect, (name, "indirect"))?;
+        near(
+            found.propagating_s,
+            class.propagating,
+            (name, "propagating"),
+        )?;
+        near(costs.short_s, class.short, (name, "short"))?;
+        near(costs.long_s, class.long, (name, "long"))?;
+    }
+    Ok(())
 }
 
 fn check_path(machine: &Machine, report: &Report) -> Result<(), TestCaseError> {

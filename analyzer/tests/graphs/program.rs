@@ -17,7 +17,8 @@ pub struct Wait {
     /// ns
     pub share: i64,
     pub late: At,
-    pub pattern: &'static str,
+    /// The class of the wait.
+    pub class: &'static str,
 }
 
 /// Whom a rank met.
@@ -408,16 +409,12 @@ impl Machine {
     }
 
     /// The last call of a rank waited for another one.
-    fn wait_for(&mut self, rank: usize, (share, late): (i64, At), pattern: &'static str) {
+    fn wait_for(&mut self, rank: usize, (share, late): (i64, At), class: &'static str) {
         if share == 0 {
             return;
         }
         let own = self.done[rank].last_mut().expect("a call");
-        own.waits.push(Wait {
-            share,
-            late,
-            pattern,
-        });
+        own.waits.push(Wait { share, late, class });
         self.met_late(rank, late, None);
     }
 
@@ -614,10 +611,10 @@ impl Machine {
     fn worst(&self, times: (u64, u64), requests: &[Request]) -> Vec<Wait> {
         let (mut sender, mut receiver, mut members) = (None, None, Vec::new());
         for request in requests {
-            let one = |share, party: &Party, pattern| Wait {
+            let one = |share, party: &Party, class| Wait {
                 share,
                 late: party.at,
-                pattern,
+                class,
             };
             match &request.needs {
                 Needs::Sender(party) => {
@@ -740,35 +737,39 @@ fn losses(
         return Vec::new();
     };
     let until = last.enter.min(leave);
-    let between = |from: u64, until: u64, pattern| {
+    let between = |from: u64, until: u64, class| {
         let mut late: Vec<Party> = late.iter().copied().filter(|p| p.enter > from).collect();
         if !shares && !late.is_empty() {
             late = vec![last];
         }
-        divided(&late, from, until, pattern)
+        divided(&late, from, until, class)
     };
     match kind {
         Kind::Reduce(_) => {
+            // Until the first one comes, then until the last one does.
             let middle = first.enter.clamp(enter, leave);
             let mut waits = match shares {
-                true => between(enter, middle, "early_reduce"),
-                false => divided(&[first], enter, middle, "early_reduce"),
+                true => between(enter, middle, "n_to_one"),
+                false => divided(&[first], enter, middle, "n_to_one"),
             };
-            waits.extend(between(middle, until, "late_reduce_contribution"));
+            waits.extend(between(middle, until, "n_to_one"));
             waits
         }
-        _ => between(enter, until, "wait"),
+        Kind::Barrier => between(enter, until, "barrier"),
+        Kind::Exchange => between(enter, until, "nxn"),
+        Kind::Broadcast(_) => between(enter, until, "one_to_n"),
+        Kind::Scan => between(enter, until, "scan"),
     }
 }
 
 /// Divides time among those that are missing, who are given in the order of their coming.
-fn divided(late: &[Party], from: u64, until: u64, pattern: &'static str) -> Vec<Wait> {
+fn divided(late: &[Party], from: u64, until: u64, class: &'static str) -> Vec<Wait> {
     let mut waits: Vec<Wait> = late
         .iter()
         .map(|party| Wait {
             share: 0,
             late: party.at,
-            pattern,
+            class,
         })
         .collect();
     let mut since = from;
