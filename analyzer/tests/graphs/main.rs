@@ -8,7 +8,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
 use laggard_report::{Report, RootSite};
+use laggard_whatif::predict;
 use proptest::prelude::*;
 
 use crate::definition::{Costs, Key, on_path, path};
@@ -144,6 +146,19 @@ proptest! {
     #[test]
     fn all_late_ones_share_the_blame((count, steps) in programs()) {
         check(count, &steps, false)?;
+    }
+
+    /// With nothing changed, each call begins and ends as recorded.
+    #[test]
+    fn a_replay_reproduces_all((count, steps) in programs()) {
+        let mut machine = run(count, &steps, true);
+        let directory = tempfile::tempdir().unwrap();
+        for calls in &mut machine.calls {
+            calls.write(directory.path());
+        }
+        let events = Events::open(directory.path()).unwrap();
+        let replayed = predict(&events, None, &[]).unwrap();
+        prop_assert_eq!((replayed.not_reproduced, replayed.circles), (0, 0));
     }
 
     #[test]
