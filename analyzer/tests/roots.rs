@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use laggard_engine::AnalyzeOptions;
+use laggard_html::{Page, Sources};
 use laggard_report::{PathRow, RenderOptions, Report, RootCause};
 use laggard_trace::calls::{self, number};
 use laggard_trace::{
@@ -535,6 +536,12 @@ fn eight_late_members_are_known() {
             .contains(line),
         "{text}"
     );
+    let page = laggard_html::render(&Page {
+        report: &report,
+        sources: &Sources::default(),
+        pictures: &[],
+    });
+    assert!(page.contains("ore than eight ranks at a time came late to"));
     let class = report.wait_classes["barrier"];
     near(class.direct_s, waiting as f64);
     assert_eq!((class.indirect_s, class.untraced_s), (0.0, 0.0));
