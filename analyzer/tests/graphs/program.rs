@@ -8,6 +8,9 @@ use proptest::prelude::*;
 
 use crate::support::{Calls, collective, ranks, receive, send};
 
+/// What takes little time takes some of these, ns: less than what looks like a stalled transfer.
+const TICK: u64 = 200;
+
 /// A call of a rank: its place among that one's calls.
 pub type At = (usize, usize);
 
@@ -347,7 +350,7 @@ impl Machine {
     fn message(&mut self, from: usize, to: usize, waits: bool, ends: Option<Ends>) {
         let posts_send = matches!(ends, Some(Ends::Send | Ends::Both));
         let posts_receive = matches!(ends, Some(Ends::Receive | Ends::Both));
-        let (sent, posted) = (self.now[from] + 10, self.now[to] + 10);
+        let (sent, posted) = (self.now[from] + 10 * TICK, self.now[to] + 10 * TICK);
         let sender = Party {
             enter: sent,
             at: (from, self.done[from].len()),
@@ -357,13 +360,13 @@ impl Machine {
             at: (to, self.done[to].len()),
         };
         let left = match (posts_send, waits) {
-            (true, _) => sent + 5,
-            (false, true) => sent.max(posted) + 30,
-            (false, false) => sent + 50,
+            (true, _) => sent + 5 * TICK,
+            (false, true) => sent.max(posted) + 30 * TICK,
+            (false, false) => sent + 50 * TICK,
         };
         let got = match posts_receive {
-            true => posted + 5,
-            false => sent.max(posted) + 70,
+            true => posted + 5 * TICK,
+            false => sent.max(posted) + 70 * TICK,
         };
         let (operation, base) = match (posts_send, waits) {
             (false, false) => (MPI_Send, 10),
@@ -424,7 +427,7 @@ impl Machine {
         let all: Vec<Party> = members
             .iter()
             .map(|&rank| Party {
-                enter: self.now[rank] + 10,
+                enter: self.now[rank] + 10 * TICK,
                 at: (rank, self.done[rank].len()),
             })
             .collect();
@@ -432,7 +435,7 @@ impl Machine {
             .map(|local| {
                 let complete = needed(kind, local, all.len());
                 let complete = complete.map(|other| all[other].enter).max().unwrap_or(0);
-                complete.max(all[local].enter) + 20 + 7 * local as u64
+                complete.max(all[local].enter) + 20 * TICK + 7 * TICK * local as u64
             })
             .collect();
         let first = *leaves.iter().min().expect("a member");
@@ -502,12 +505,12 @@ impl Machine {
         let (operation, base) = operation(kind, true);
         let mut all = Vec::new();
         for &rank in &members {
-            let enter = self.now[rank] + 10;
+            let enter = self.now[rank] + 10 * TICK;
             let line = line(base, rank);
             let mut signature = self.signature(operation, group, kind);
             signature.flags |= flags::POSTS;
-            self.calls[rank].call(line, signature, enter, enter + 5);
-            let at = self.note(rank, line, (enter, enter + 5), Vec::new());
+            self.calls[rank].call(line, signature, enter, enter + 5 * TICK);
+            let at = self.note(rank, line, (enter, enter + 5 * TICK), Vec::new());
             all.push(Party {
                 enter,
                 at: (rank, at),
@@ -546,7 +549,7 @@ impl Machine {
         if requests.is_empty() {
             return;
         }
-        let enter = self.now[rank] + 10;
+        let enter = self.now[rank] + 10 * TICK;
         let ready = requests.iter().map(Request::ready).max().unwrap_or(0);
         match how {
             How::Look(each) if ready > enter && requests[0].latecomers(enter) == 1 => {
@@ -556,7 +559,7 @@ impl Machine {
             _ => {
                 let line = line(70, rank);
                 let posts = requests.iter().map(|request| (request.post, None));
-                let times = (enter, enter.max(ready) + 25);
+                let times = (enter, enter.max(ready) + 25 * TICK);
                 self.calls[rank].waitall(line, &posts.collect::<Vec<_>>(), times.0, times.1);
                 self.completed(rank, line, times, &requests, None);
             }
