@@ -621,6 +621,35 @@ fn exactly_eight_late_members_have_all_the_blame() {
     assert_eq!(found.several_s, None);
 }
 
+/// Members that give to the root leave early. What the root did since they met is compared from when
+/// it had what it waited for: an earlier call of the same kind took long, but that was before.
+#[test]
+fn what_came_before_a_meeting_does_not_count_after_it() {
+    let mut all = ranks(3);
+    let calls: [&[(u64, u64)]; 3] = [
+        &[(2, 12), (13, 34)],
+        &[(2, 3), (13, 14)],
+        // Computes for 30 ms.
+        &[(2, 3), (33, 34)],
+    ];
+    for (rank, calls) in all.iter_mut().zip(calls) {
+        rank.call(1, init(), 0, MS);
+        for (enter, leave) in calls {
+            rank.collective(10, number::MPI_Reduce, 0, enter * MS, leave * MS);
+        }
+    }
+    all[0].send(20, 2, 0, 44 * MS, 45 * MS);
+    all[2].recv(30, 0, 0, 35 * MS, 45 * MS);
+    for rank in &mut all {
+        rank.call(40, finalize(), 46 * MS, 47 * MS);
+    }
+    let found = roots(&analyze(all));
+    let direct = |key: &Key| (found[key].0 * 1e6).round() / 1e3;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(direct(&("computation", 10, 10)), 20.0);
+    assert_eq!(direct(&("computation", 10, 20)), 9.0);
+}
+
 /// Each of `count` ranks waits for a message that the one before it sends only after such a wait, all
 /// at 10 ms, so that nobody is the first.
 fn circle(all: &mut [Calls], count: usize) {
