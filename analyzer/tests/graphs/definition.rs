@@ -256,7 +256,10 @@ impl Costs {
             for (class, amount) in &carried {
                 *of_wait.entry(class).or_default() += amount * share(&its) / whole;
             }
-            *most = most.max(direct / whole / team.len() as f64);
+            // Alone, the last one is charged as Scalasca does: waits propagate in messages.
+            if as_whole || ["late_sender", "late_receiver"].contains(&wait.class) {
+                *most = most.max(direct / whole / team.len() as f64);
+            }
         }
     }
 }
@@ -298,21 +301,29 @@ pub fn path(machine: &Machine) -> (Times, BTreeMap<usize, i64>) {
     }
 }
 
-/// ns of all ranks in activities of the path, at most as long each as on the path.
-pub fn on_path(machine: &Machine, path: &Times) -> i64 {
+/// ns of all ranks in activities of the path, at most as long each as on the path. Computation may
+/// be told apart by call paths: then all of it outside of functions is one.
+pub fn on_path(machine: &Machine, path: &Times, by_call_path: bool) -> i64 {
+    let compared = |key: Key| match (by_call_path, key.0) {
+        (true, "computation") => (key.0, 0, 0),
+        _ => key,
+    };
+    let mut along = Times::new();
+    for (key, time) in path {
+        *along.entry(compared(*key)).or_default() += time;
+    }
     let own = machine.done.iter().map(|calls| {
         let mut times = Times::new();
+        let mut add = |key, time| *times.entry(compared(key)).or_default() += time;
         for (at, call) in calls.iter().enumerate() {
-            *times.entry(("call", call.line, 0)).or_default() += call.inside();
+            add(("call", call.line, 0), call.inside());
             if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
                 let gap = (call.enter - before.leave) as i64;
-                *times
-                    .entry(("computation", before.line, call.line))
-                    .or_default() += gap;
+                add(("computation", before.line, call.line), gap);
             }
         }
         let times = times.into_iter();
-        let least = times.map(|(key, time)| time.min(path.get(&key).copied().unwrap_or(0)));
+        let least = times.map(|(key, time)| time.min(along.get(&key).copied().unwrap_or(0)));
         least.sum::<i64>()
     });
     own.sum()

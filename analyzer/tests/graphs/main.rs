@@ -93,14 +93,14 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
     Ok(())
 }
 
-fn check_path(machine: &Machine, report: &Report) -> Result<(), TestCaseError> {
+fn check_path(machine: &Machine, report: &Report, by_call_path: bool) -> Result<(), TestCaseError> {
     let found = report.critical_path.as_ref().expect("a path");
     let (times, ranks) = path(machine);
     let length: i64 = times.values().sum();
     near(found.length_s, length as f64, "the length")?;
     near(
         found.activities_s,
-        on_path(machine, &times) as f64,
+        on_path(machine, &times, by_call_path) as f64,
         "the activities",
     )?;
     let mut left = ranks;
@@ -135,7 +135,7 @@ fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCase
     let calls = std::mem::take(&mut machine.calls);
     let report = support::analyze_by_agents(calls, &options, records);
     check_roots(&machine, &report, !charge_last)?;
-    check_path(&machine, &report)
+    check_path(&machine, &report, charge_last)
 }
 
 fn programs() -> impl Strategy<Value = (usize, Vec<Step>)> {

@@ -327,7 +327,13 @@ impl Machine {
     fn met_late(&mut self, rank: usize, late: At, look: Option<u64>) {
         let at = self.done[rank].len() - 1;
         let left = self.left(rank, late);
-        let own = look.map_or(left, |end| left.min(end));
+        let own = &self.done[rank][at];
+        let is_receiver = own.waits.iter().any(|wait| wait.class == "late_receiver");
+        // Alone, the last one is charged as Scalasca does: a sender counts from its own leave.
+        let own = match is_receiver && !self.shares {
+            true => own.leave,
+            false => look.map_or(left, |end| left.min(end)),
+        };
         self.met(rank, With::Rank(late.0), at, Some(own));
         self.met_by(rank, late, left);
     }
@@ -470,8 +476,12 @@ impl Machine {
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
             for late in waits.iter().map(|wait| wait.late) {
                 self.met(rank, With::Rank(late.0), at, Some(first));
-                if !(is_broadcast && self.shares) {
-                    self.met_by(rank, late, first);
+                let is_rooted = is_broadcast || matches!(kind, Kind::Reduce(_));
+                match (self.shares, is_rooted) {
+                    (true, _) if is_broadcast => {}
+                    // As Scalasca does, it counts from its own leave.
+                    (false, true) => self.met_by(rank, late, u64::MAX),
+                    _ => self.met_by(rank, late, first),
                 }
             }
             // The root of a broadcast for which somebody waits has met all.
