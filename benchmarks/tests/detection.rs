@@ -9,6 +9,7 @@ use laggard_benchmarks::detection::verdict::Oracle;
 use laggard_benchmarks::process;
 use laggard_engine::AnalyzeOptions;
 use laggard_generator::{Expected, Program};
+use laggard_patterns::rules::RuleBase;
 use laggard_report::Report;
 
 /// Everything wrong with a report, a line each.
@@ -60,7 +61,7 @@ fn with_agents(trace: &Path, agents: usize) -> Report {
 fn check_agents(case: &Case) {
     let (directory, expected, mut report) = check(case, &last_alone());
     let trace = directory.path().join("trace");
-    laggard_whatif::add_gains(&trace, &mut report).unwrap();
+    laggard_whatif::add_gains(&trace, &RuleBase::built_in(), &mut report).unwrap();
     for agents in [1, 2, 3] {
         let mut other = with_agents(&trace, agents);
         let found = wrong(case, &expected, &other).join("\n  ");

@@ -1,0 +1,236 @@
+//! The forward sweep: what late locations did longer since they last met those who waited, slab by
+//! slab.
+
+use laggard_trace::calls::Shape;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::basics::ends::NONE;
+use crate::basics::intern::Interner;
+use crate::replay::rank::Rank;
+use crate::roots::activities::Shared;
+use crate::roots::carry::Several;
+use crate::roots::load::Load;
+use crate::roots::members::Members;
+use crate::roots::path::Sets;
+use crate::roots::sums::Victim;
+use crate::roots::telling::{Team, teams};
+use crate::roots::walk::{Late, Walker};
+use crate::roots::{Search, lanes, path};
+use crate::wire::links::{Jump, Kept, Link, SEVERAL};
+
+/// The search under way.
+pub(super) struct Sweep<'s> {
+    pub(super) search: &'s Search<'s>,
+    pub(super) walkers: Vec<Walker<'s>>,
+    /// World rank and number of the thread of each walker.
+    pub(super) names: Vec<(u32, u32)>,
+    /// Walkers by rank and position of the thread.
+    pub(super) waiting: FxHashMap<(u32, u32), u32>,
+    /// Walkers by rank and number of the thread.
+    pub(super) late: FxHashMap<(u32, u32), u32>,
+    pub(super) members: Members,
+    pub(super) shared: Shared,
+    pub(super) victims: Interner<Victim>,
+    /// Kinds of waits for more than are known.
+    pub(super) several: Interner<Several>,
+    /// Waits for nobody that is known, by pattern, ns.
+    pub(super) untraced: FxHashMap<u16, u128>,
+    pub(super) load: Load,
+    pub(super) sets: Sets,
+    /// Threads that are started later, latest first: when, ns, and their walkers.
+    pub(super) started: Vec<(i64, u32)>,
+    /// Numbers of waits that are told together. Empty between slabs.
+    pub(super) folded: FxHashMap<Team, u32>,
+}
+
+/// Positions of the entries of each walker in a list that is sorted by walker.
+fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> Vec<(usize, usize)> {
+    let mut ranges = Vec::with_capacity(walkers);
+    let mut at = 0;
+    for walker in 0..walkers as u32 {
+        let begin = at;
+        while list.get(at).is_some_and(|entry| of(entry) == walker) {
+            at += 1;
+        }
+        ranges.push((begin, at));
+    }
+    ranges
+}
+
+impl<'s> Sweep<'s> {
+    /// The first rank's start-up was over at `begun`, ns.
+    pub(super) fn new(
+        search: &'s Search<'s>,
+        ranks: &'s [Rank<'_>],
+        members: Members,
+        begun: i64,
+    ) -> Self {
+        let (mut walkers, mut names) = (Vec::new(), Vec::new());
+        let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
+        let threads = ranks.iter().flat_map(|rank| {
+            let threads = (0..).zip(&rank.recorded.threads);
+            threads.map(|at| (rank.recorded.rank, at))
+        });
+        // Further threads begin when their rank's start-up is over.
+        let mut later: Vec<(i64, u32)> = Vec::new();
+        let mut started: FxHashMap<u32, i64> = FxHashMap::default();
+        let bounds = search.opened.bounds.iter().zip(search.clocks);
+        for ((rank, (position, thread)), (bounds, clock)) in threads.zip(bounds) {
+            let lane = walkers.len() as u32;
+            waiting.insert((rank, position), lane);
+            late.insert((rank, thread.number), lane);
+            names.push((rank, thread.number));
+            let start = match bounds.started {
+                Some(ticks) => {
+                    started.entry(rank).or_insert(clock.ns(ticks));
+                    None
+                }
+                None => Some(started.get(&rank).copied().unwrap_or(0)),
+            };
+            later.extend(start.map(|start| (start, lane)));
+            walkers.push(Walker::new(
+                thread,
+                clock.clone(),
+                search.folds,
+                (start, begun),
+            ));
+        }
+        later.sort_unstable_by(|a, b| b.cmp(a));
+        Sweep {
+            load: Load::new(search.end),
+            sets: Sets::default(),
+            started: later,
+            folded: FxHashMap::default(),
+            search,
+            walkers,
+            names,
+            waiting,
+            late,
+            members,
+            shared: Shared::default(),
+            victims: Interner::default(),
+            several: Interner::default(),
+            untraced: FxHashMap::default(),
+        }
+    }
+
+    /// One slab: all waits, and what the late locations did longer.
+    pub(super) fn forward(&mut self, until: i64, links: Vec<Link>) -> Kept {
+        self.walkers
+            .par_iter_mut()
+            .for_each(|walker| walker.read(until));
+        let mut last = ((NONE, NONE), NONE);
+        let lanes: Vec<u32> = links
+            .iter()
+            .map(|link| {
+                let location = (link.rank, link.thread);
+                if last.0 != location {
+                    last = (location, self.waiting[&location]);
+                }
+                last.1
+            })
+            .collect();
+        let links: Vec<(u32, Link)> = lanes.into_iter().zip(links).collect();
+        let key = |(_, link): &(u32, Link)| (link.enter, link.time);
+        let (links, own) = lanes::by_lane(&links, self.walkers.len(), |(lane, _)| *lane, key);
+        let (lane_of, links): (Vec<u32>, Vec<Link>) = links.into_iter().unzip();
+
+        let mut kept = Kept::default();
+        self.note(&links, &own, until, &mut kept.jumps);
+        let (told, lates, leaves) = self.tell(&links, &lane_of, &mut kept.counts);
+        let teams = teams(&lates);
+        let (whole, from) = teams;
+        let late = ranges(&whole, self.walkers.len(), |late| late.lane);
+        let members = &self.members;
+        let parts = own.par_iter().zip(&late);
+        self.walkers
+            .par_iter_mut()
+            .zip(parts)
+            .for_each(|(walker, (own, late))| {
+                let leaves = &leaves[own.0..own.1];
+                let own = (&links[own.0..own.1], own.0);
+                walker.walk(own, leaves, (&whole[late.0..late.1], late.0), members);
+            });
+        for walker in &mut self.walkers {
+            self.shared.add(&mut walker.activities);
+        }
+        self.keep_waits(&links, &told, &mut kept);
+        let sides = self.sides(&told, &kept.counts);
+        let me = self.search.job.agent();
+        let from_others = sides.iter().enumerate().map(|(agent, sides)| match agent {
+            agent if agent == me => 0,
+            _ => sides.count(),
+        });
+        kept.expected = from_others.collect();
+        let sources: Vec<&[Late]> = from.into_iter().map(|from| &lates[from]).collect();
+        let charged = self.compare(&sides, &sources, &mut kept);
+        for (link, _) in links.iter().zip(&told).filter(|(_, told)| told.0 == NONE) {
+            self.lose(link.pattern, link.share);
+        }
+        self.lose_unfound(&links, &told);
+        for (late, _) in whole.iter().zip(charged).filter(|(_, charged)| !charged) {
+            let victim = self.victims.values[late.victim as usize];
+            self.lose(victim.pattern, late.share);
+        }
+        kept
+    }
+
+    /// Waits for more than are known, of calls that were not found.
+    pub(super) fn lose_unfound(&mut self, links: &[Link], told: &[(u32, u32)]) {
+        let waits = self.walkers.iter().flat_map(|walker| &walker.waits);
+        let unfound = waits.filter(|(_, side, _)| side.count == NONE);
+        let places = unfound.map(|(_, side, _)| side.index as usize);
+        let places: Vec<usize> = places.filter(|&at| told[at].0 == SEVERAL).collect();
+        for at in places {
+            self.lose(links[at].pattern, links[at].share);
+        }
+    }
+
+    /// Nobody is charged with a wait.
+    pub(super) fn lose(&mut self, pattern: u16, share: i64) {
+        *self.untraced.entry(pattern).or_default() += share.max(0) as u128;
+    }
+
+    /// Notes where the critical path may leave locations, and who idles. `own` are the places of
+    /// each location's `links`.
+    pub(super) fn note(
+        &mut self,
+        links: &[Link],
+        own: &[(usize, usize)],
+        until: i64,
+        jumps: &mut Vec<Jump>,
+    ) {
+        let mut own_jumps = Vec::new();
+        for (lane, &(begin, end)) in (0..).zip(own) {
+            let links = &links[begin..end];
+            path::jumps(lane, links, &mut own_jumps);
+            let rows = &self.walkers[lane as usize].thread.rows;
+            // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
+            // shutdown.
+            for link in links {
+                let row = rows.get(link.signature as usize);
+                if row.is_none_or(|row| row.shape != Shape::Finalize) {
+                    let begin = link.time.saturating_sub(link.share).max(link.since());
+                    self.load.add(begin, link.time, -1);
+                }
+            }
+        }
+        // A thread goes on from the first one of its rank.
+        while let Some((start, lane)) = self.started.pop_if(|(start, _)| *start < until) {
+            let rank = self.names[lane as usize].0;
+            let main = self.waiting[&(rank, 0)];
+            let jump = Jump {
+                time: start,
+                rank,
+                thread: self.names[main as usize].1,
+                set: 0,
+            };
+            own_jumps.push((lane, jump));
+        }
+        let late = &self.late;
+        let late = |rank, thread| late.get(&(rank, thread)).copied();
+        let locations = self.walkers.len() as u32;
+        *jumps = self.sets.told(own_jumps, locations, late);
+    }
+}

@@ -1,0 +1,186 @@
+//! Waits, told to the agents of their late parties.
+
+use std::ops::Range;
+
+use crate::basics::ends::NONE;
+use crate::roots::activities::{Activity, Kind, Site, site};
+use crate::roots::carry::{Several, rank_bit};
+use crate::roots::lanes;
+use crate::roots::sums::Victim;
+use crate::roots::sweep::Sweep;
+use crate::roots::walk::{self, Late};
+use crate::wire::links::{Leaving, Link, SEVERAL, Telling, Told};
+use crate::wire::parcels::exchange;
+
+impl Sweep<'_> {
+    /// Tells waits to the agents of the late parties. Returns by wait the agent and the wait's
+    /// number there; what the other agents told, by location and event; and by wait, when the late
+    /// call was left, ns. `counts` gets the numbers of waits that the agents told.
+    pub(super) fn tell(
+        &mut self,
+        links: &[Link],
+        lane_of: &[u32],
+        counts: &mut Vec<u32>,
+    ) -> (Vec<(u32, u32)>, Vec<Late>, Vec<i64>) {
+        let (job, agents) = (self.search.job, self.search.job.agents());
+        let ranks = self.search.opened.agent_of.len();
+        let mut telling: Vec<Telling> = (0..agents).map(|_| Telling::default()).collect();
+        let mut folded = std::mem::take(&mut self.folded);
+        let told = links.iter().zip(lane_of).map(|(link, &lane)| {
+            let agent = match link.late_rank {
+                NONE => None,
+                SEVERAL => {
+                    let walker = &mut self.walkers[lane as usize];
+                    let call = site(walker.thread, link.signature);
+                    let kind = Several {
+                        activity: walker.activities.number(Activity {
+                            kind: Kind::Several,
+                            begin: call,
+                            until: Site::default(),
+                        }),
+                        victim: self.victims.number(Victim {
+                            pattern: link.pattern,
+                            call,
+                        }),
+                        ranks: rank_bit(link.rank, ranks),
+                    };
+                    return (SEVERAL, self.several.number(kind));
+                }
+                rank => self.search.agent_of(rank),
+            };
+            let Some(agent) = agent else {
+                return (NONE, 0);
+            };
+            let thread = self.walkers[lane as usize].thread;
+            let (operation, path) = site(thread, link.signature);
+            let row = thread.rows.get(link.signature as usize);
+            let is_team = self.search.folds && link.left != i64::MAX;
+            let group = row.filter(|_| is_team).and_then(walk::team);
+            let mut told = Told {
+                event: link.event,
+                share: link.share,
+                leave: link.leave,
+                left: link.left,
+                late_rank: link.late_rank,
+                rank: link.rank,
+                ranks: rank_bit(link.rank, ranks),
+                path,
+                operation,
+                pattern: link.pattern,
+                late_thread: link.late_thread,
+                group: 0,
+            };
+            let list = &mut telling[agent].told;
+            let next = list.len() as u32;
+            if let Some(group) = group {
+                told.group = self.search.numbers.values[group as usize];
+                told.rank = NONE;
+                told.leave = i64::MAX;
+                let at = *folded.entry(Team::of(&told)).or_insert(next);
+                if at != next {
+                    let team = &mut list[at as usize];
+                    team.share = team.share.saturating_add(told.share);
+                    team.ranks |= told.ranks;
+                    team.left = team.left.min(told.left);
+                    return (agent as u32, at);
+                }
+            }
+            list.push(told);
+            (agent as u32, next)
+        });
+        let told: Vec<_> = told.collect();
+        folded.clear();
+        self.folded = folded;
+        let mut lates: Vec<Late> = Vec::new();
+        let mut leaving: Vec<Leaving> = (0..agents).map(|_| Leaving::default()).collect();
+        let received = exchange(job, &mut telling);
+        for ((agent, parcel), leaving) in (0..).zip(&received).zip(&mut leaving) {
+            counts.push(parcel.told.len() as u32);
+            for (index, told) in (0..).zip(&parcel.told) {
+                let lane = self.late.get(&(told.late_rank, told.late_thread)).copied();
+                if lane.is_none() {
+                    self.lose(told.pattern, told.share);
+                }
+                let leave = lane.map(|lane| self.walkers[lane as usize].leave_of(told.event));
+                leaving.leaves.push(leave.unwrap_or(i64::MAX));
+                let group = match told.group {
+                    0 => None,
+                    id => self.search.numbers.find(&id),
+                };
+                lates.extend(lane.map(|lane| Late {
+                    event: told.event,
+                    lane,
+                    agent,
+                    index,
+                    rank: told.rank,
+                    ranks: told.ranks,
+                    group: group.unwrap_or(NONE),
+                    victim: self.victims.number(Victim {
+                        pattern: told.pattern,
+                        call: (told.operation, told.path),
+                    }),
+                    share: told.share,
+                    left: told.left.min(told.leave),
+                    is_met: told.left != i64::MAX,
+                }));
+            }
+        }
+        let key = |late: &Late| {
+            let team = (late.group, late.victim);
+            (late.event, team, late.agent, late.index)
+        };
+        let (lates, _) = lanes::by_lane(&lates, self.walkers.len(), |late| late.lane, key);
+        let answers = exchange(job, &mut leaving);
+        let leaves = told.iter().map(|&(agent, index)| {
+            let answer = answers.get(agent as usize);
+            let leave = answer.and_then(|answer| answer.leaves.get(index as usize));
+            leave.copied().unwrap_or(i64::MAX)
+        });
+        let leaves = leaves.collect();
+        (told, lates, leaves)
+    }
+}
+
+/// What waits have in common that are told together.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Team {
+    late: (u32, u32),
+    event: u64,
+    group: u64,
+    pattern: u16,
+    call: Site,
+}
+
+impl Team {
+    fn of(told: &Told) -> Team {
+        Team {
+            late: (told.late_rank, told.late_thread),
+            event: told.event,
+            group: told.group,
+            pattern: told.pattern,
+            call: (told.operation, told.path),
+        }
+    }
+}
+
+/// Late calls, and the positions of those who told of them; `lates` is sorted.
+pub(super) fn teams(lates: &[Late]) -> (Vec<Late>, Vec<Range<usize>>) {
+    let mut teams: Vec<Late> = Vec::with_capacity(lates.len());
+    let mut from: Vec<Range<usize>> = Vec::with_capacity(lates.len());
+    for (at, late) in lates.iter().enumerate() {
+        let key = |late: &Late| (late.lane, late.event, late.group, late.victim);
+        match (teams.last_mut(), from.last_mut()) {
+            (Some(team), Some(from)) if late.group != NONE && key(team) == key(late) => {
+                team.share = team.share.saturating_add(late.share);
+                team.ranks |= late.ranks;
+                team.left = team.left.min(late.left);
+                from.end = at + 1;
+            }
+            _ => {
+                teams.push(*late);
+                from.push(at..at + 1);
+            }
+        }
+    }
+    (teams, from)
+}
