@@ -163,6 +163,12 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
+        if root.activity == "several" {
+            bail!(
+                "{}: nobody knows what so many ranks did; ask about a root cause of known ranks",
+                root.id
+            );
+        }
         let members = recorded(events, &root.rank_set)?;
         match root.activity.as_str() {
             "computation" => {
@@ -174,10 +180,6 @@ impl Effects {
                 let call = Sites::new(events, &root.operation, &root.location);
                 effect.calls.push(LongCall::new(call, members));
             }
-            "several" => bail!(
-                "{}: nobody knows what so many ranks did; ask about a root cause of known ranks",
-                root.id
-            ),
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }
         Ok(())
