@@ -60,6 +60,8 @@ struct Run {
     calls: f64,
     /// Bytes that agents sent to each other.
     exchanged: f64,
+    /// The most room that temporary files of all agents took at a time, bytes.
+    temporary: f64,
     /// (name, s).
     phases: Vec<(String, f64)>,
 }
@@ -122,6 +124,7 @@ fn measure_size(
         "speed-up",
         "MB/agent",
         "sent, B/call",
+        "kept, B/call",
     ];
     let mut table = Table::new(&title, &head);
     let of =
@@ -139,6 +142,7 @@ fn measure_size(
             format!("{:.2}", single / time),
             format!("{:.0}", of(runs, |run| run.peak_bytes) / 1e6),
             format!("{:.1}", of(runs, |run| run.exchanged / run.calls)),
+            format!("{:.1}", of(runs, |run| run.temporary / run.calls)),
         ]);
         add_raw(
             outcome,
@@ -164,6 +168,7 @@ fn add_raw(outcome: &mut Outcome, name: &str, runs: &[Run]) {
     add("wall s", &|run| run.usage.wall_s);
     add("CPU s", &|run| run.usage.cpu_s);
     add("MB exchanged", &|run| run.exchanged / 1e6);
+    add("temporary MB", &|run| run.temporary / 1e6);
     add("peak MB", &|run| run.peak_bytes / 1e6);
     for (at, (phase, _)) in runs[0].phases.iter().enumerate() {
         add(&format!("phase {phase} s"), &|run| {
@@ -207,6 +212,9 @@ fn analyze(
     };
     let agents = &report["agents"];
     let phases = agents["phases"].as_array().map_or(&[][..], Vec::as_slice);
+    let temporary = phases
+        .last()
+        .and_then(|phase| phase["temporary_bytes"].as_f64());
     let phases = phases.iter().map(|phase| {
         let name = phase["name"].as_str().unwrap_or_default().to_owned();
         (name, phase["time_s"].as_f64().unwrap_or_default())
@@ -218,6 +226,7 @@ fn analyze(
             .as_f64()
             .unwrap_or(usage.peak_bytes as f64),
         exchanged: number(&agents["bytes_exchanged"], "volume")?,
+        temporary: temporary.unwrap_or(0.0),
         calls: number(&report["run"]["operations"], "number of calls")?,
         phases: phases.collect(),
     })
