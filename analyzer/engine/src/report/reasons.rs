@@ -23,6 +23,8 @@ pub struct Reason {
     pub is_held_up: bool,
 }
 
+/// Below this factor, it is told in percent.
+const FEW_TIMES: f64 = 1.5;
 /// Beyond this factor, the others count as not having done it.
 const MOST_TIMES: f64 = 100.0;
 
@@ -41,17 +43,16 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
     let mean = |time: i64| duration(time as f64 / longer.count as f64 / 1e9);
     let others = (longer.time - longer.more).max(0);
     let times = longer.time as f64 / others as f64;
-    match times < MOST_TIMES {
-        true => format!(
-            "{did} {times:.1}x as long as those that waited, in the mean {} instead of {}",
-            mean(longer.time),
-            mean(others)
-        ),
-        false => format!(
-            "{did} for {} in the mean, which those that waited did not",
-            mean(longer.time)
-        ),
-    }
+    let than = match times {
+        ..FEW_TIMES => format!("{:.1} % longer than", 100.0 * (times - 1.0)),
+        ..MOST_TIMES => format!("{times:.1}x as long as"),
+        _ => {
+            let time = mean(longer.time);
+            return format!("{did} for {time} in the mean, which those that waited did not");
+        }
+    };
+    let (time, others) = (mean(longer.time), mean(others));
+    format!("{did} {than} those that waited, in the mean {time} instead of {others}")
 }
 
 /// Activities with a name.
